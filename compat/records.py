@@ -1,0 +1,77 @@
+"""Frozen records: what a frozen dataclass is, without importing :mod:`dataclasses`.
+
+Importing :mod:`dataclasses` pulls in :mod:`inspect`, :mod:`ast` and :mod:`re`, and costs about as much as the whole
+of ``uv pip check``; ``compat check`` has to be no slower than that (``make bench``). Type checkers see the real thing.
+"""
+
+from __future__ import annotations
+
+__all__ = ["record", "replace", "values_of"]
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass as record
+    from dataclasses import replace
+    from typing import Any
+else:
+
+    class _Frozen:
+        """The methods every record gets; ``_names`` and ``_defaults`` are set by the decorator."""
+
+        def __init__(self, *args, **values):
+            cls = type(self)
+            if args:
+                given = dict(zip(cls._names, args))
+                if len(args) > len(cls._names) or not given.keys().isdisjoint(values):
+                    raise TypeError(f"{cls.__name__}: too many values, or a field given twice")
+                values.update(given)
+            filled = {**cls._defaults, **values}
+            if filled.keys() != cls._known:
+                raise TypeError(f"{cls.__name__}: missing or unknown fields {', '.join(sorted(filled.keys() ^ cls._known))}")
+            self.__dict__.update(filled)
+
+        def __setattr__(self, name, value):
+            raise AttributeError(f"{type(self).__name__} is frozen: cannot set {name}")
+
+        def __delattr__(self, name):
+            raise AttributeError(f"{type(self).__name__} is frozen: cannot delete {name}")
+
+        def __eq__(self, other):
+            return self.__dict__ == other.__dict__ if other.__class__ is self.__class__ else NotImplemented
+
+        def __hash__(self):
+            return hash((type(self), *values_of(self)))
+
+        def __repr__(self):
+            fields = ", ".join(f"{name}={self.__dict__[name]!r}" for name in self._names)
+            return f"{type(self).__name__}({fields})"
+
+    _METHODS = ("__init__", "__setattr__", "__delattr__", "__eq__", "__hash__", "__repr__")
+
+    def record(*, frozen: bool):
+        """Class decorator with the meaning of ``dataclass(frozen=True)``: fields are the annotated names, in order.
+
+        A default must be immutable: it is shared by all instances.
+        """
+        if not frozen:
+            raise TypeError("records are frozen")
+
+        def decorate(cls):
+            cls._names = cls.__match_args__ = tuple(cls.__annotations__)
+            cls._known = frozenset(cls._names)
+            cls._defaults = {name: cls.__dict__[name] for name in cls._names if name in cls.__dict__}
+            for method in _METHODS:
+                setattr(cls, method, _Frozen.__dict__[method])
+            return cls
+
+        return decorate
+
+    def replace(instance, /, **changes):
+        """A copy of a record with some fields changed, as :func:`dataclasses.replace`."""
+        return type(instance)(**{**instance.__dict__, **changes})
+
+
+def values_of(instance: Any) -> tuple[Any, ...]:
+    """A record's values, in the order of its fields."""
+    return tuple(getattr(instance, name) for name in type(instance).__annotations__)

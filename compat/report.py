@@ -1,0 +1,115 @@
+"""What comes out: findings, fixes and the report (contract ``compat/report/1``, ``docs/schemas/report-1.json``)."""
+
+from __future__ import annotations
+
+from compat.environment import EMPTY, Environment
+from compat.records import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+SCHEMA = "compat/report/1"
+
+SEVERITIES = ("error", "warning", "info")
+"""Worst first."""
+
+EFFECTS = ("crash", "wrong-result", "hang", "slow", "memory", "install")
+ORIGINS = ("rule", "metadata", "build", "surface", "release")
+CONFIDENCES = ("reproduced", "confirmed", "reported")
+FIX_KINDS = ("upgrade", "downgrade", "pin", "source-install", "uninstall", "launch", "config", "env-var", "driver")
+
+
+@record(frozen=True)
+class Fix:
+    """One way to mend a finding; alternatives of one finding come best first."""
+
+    kind: str
+    package: str | None = None
+    spec: str | None = None
+    text: str = ""
+    command: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "package": self.package, "spec": self.spec, "text": self.text, "command": self.command}
+
+
+@record(frozen=True)
+class Location:
+    """Where a finding was read: a file, and a 1-based line of it."""
+
+    file: str
+    line: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"file": self.file, "line": self.line}
+
+
+@record(frozen=True)
+class Finding:
+    """One known-bad combination that holds (``hit``) or could hold (``possible``) here.
+
+    ``packages`` maps each distribution it is about to its version here (``None`` where unknown), ``facts`` lists the
+    other facts it rests on, in the vocabulary of the contract; ``missing`` lists in the same vocabulary what would have
+    to be known to decide it, and ``unknown`` the same in full (``workload.launcher``, ``distributions.trl``).
+    ``here`` says in words why it applies to this environment.
+    """
+
+    rule: str
+    origin: str
+    verdict: str
+    severity: str
+    effect: str
+    title: str
+    why: str
+    confidence: str
+    packages: Mapping[str, str | None] = EMPTY
+    facts: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    evidence: tuple[str, ...] = ()
+    here: str = ""
+    location: Location | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "rule": self.rule, "origin": self.origin, "verdict": self.verdict, "missing": list(self.missing),
+            "unknown": list(self.unknown), "severity": self.severity, "effect": self.effect, "title": self.title,
+            "why": self.why, "here": self.here, "packages": dict(self.packages), "facts": list(self.facts),
+            "fixes": [fix.to_json() for fix in self.fixes], "evidence": list(self.evidence),
+            "confidence": self.confidence, "location": None if self.location is None else self.location.to_json(),
+        }  # fmt: skip
+
+    def order(self) -> tuple[int, int, str]:
+        """Sort key: worst first, certain before possible, then by name, so that every run prints the same."""
+        return SEVERITIES.index(self.severity), self.verdict != "hit", self.rule
+
+
+@record(frozen=True)
+class Report:
+    """Findings about one environment. ``notes`` are what could not be read or was taken for granted, in words."""
+
+    environment: Environment
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    exit: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA, "environment": self.environment.to_json(),
+            "findings": [finding.to_json() for finding in self.findings], "notes": list(self.notes),
+            "plan": None, "exit": self.exit,
+        }  # fmt: skip
+
+
+def exit_code(findings: tuple[Finding, ...], threshold: str) -> int:
+    """1 where a finding that certainly holds is at or above ``threshold``, else 0 (``"never"``: always 0).
+
+    A finding that is only possible never fails a build by itself: it is a question, and it is printed as one.
+    """
+    if threshold == "never":
+        return 0
+    limit = SEVERITIES.index(threshold)
+    return int(any(f.verdict == "hit" and SEVERITIES.index(f.severity) <= limit for f in findings))

@@ -1,0 +1,45 @@
+"""TOML files, read with the standard library where it can (Python 3.11) and with tomlkit before."""
+
+from __future__ import annotations
+
+import sys
+
+from compat.errors import InputError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def parse_toml(path: str) -> tuple[str, dict[str, Any]]:
+    """The text of a TOML file and what it holds; :class:`InputError` names the line where it is not TOML."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except UnicodeDecodeError as problem:
+        raise InputError(f"is not UTF-8 (byte {problem.start})", path) from None
+    except OSError as problem:
+        raise InputError(f"cannot be read: {problem.strerror}", path) from None
+    return text, _parse(text, path)
+
+
+def _parse(text: str, path: str) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import re
+
+        import tomllib
+
+        try:
+            return tomllib.loads(text)
+        except tomllib.TOMLDecodeError as problem:
+            place = re.search(r"\(at line (\d+), column \d+\)", str(problem))
+            reason = str(problem).partition(" (at ")[0]
+            raise InputError(f"is not TOML: {reason}", path, int(place[1]) if place else None) from None
+    else:
+        import tomlkit
+        from tomlkit.exceptions import ParseError
+
+        try:
+            return tomlkit.parse(text).unwrap()
+        except ParseError as problem:
+            raise InputError(f"is not TOML: {problem}", path, problem.line) from None

@@ -1,0 +1,57 @@
+"""Shared by all tests: the compiled matrix is made once, from the rule files of this tree."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compat.matrix.compiled import Matrix, packed
+from compat.matrix.loader import load_folder
+
+ROOT = Path(__file__).resolve().parent.parent
+RULES = ROOT / "matrix" / "rules"
+
+
+@pytest.fixture(scope="session")
+def matrix() -> Matrix:
+    return Matrix(packed(load_folder(str(RULES))))
+
+
+@pytest.fixture
+def compat(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the real command in a real process, in an empty folder, with an environment that activates nothing."""
+
+    def run(
+        *words: str, stdin: str | None = None, cwd: Path | None = None, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        keep = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8", "PYTHONPATH": str(ROOT)}
+        return subprocess.run(
+            [sys.executable, "-m", "compat", *words], input=stdin, capture_output=True, text=True, cwd=cwd or tmp_path,
+            env={**keep, **variables}, timeout=60, check=False,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def described(tmp_path: Path) -> Callable[..., str]:
+    """Writes a described environment to a file and returns its path."""
+
+    def write(packages: dict[str, str] | None = None, name: str = "environment.json", **keys: Any) -> str:
+        document: dict[str, Any] = {"schema": "compat/environment/1", **keys}
+        if packages is not None:
+            sources = document.pop("sources", {})
+            document["distributions"] = [
+                {"name": n, "version": v, **({"source": sources[n]} if n in sources else {})} for n, v in packages.items()
+            ]
+        path = tmp_path / name
+        path.write_text(json.dumps(document), encoding="utf-8")
+        return str(path)
+
+    return write

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from compat.records import record, replace, values_of
+
+
+@record(frozen=True)
+class Point:
+    x: int
+    y: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    x: int
+    y: int = 0
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"), [((1,), {}), ((1, 2), {}), ((), {"x": 1}), ((1,), {"y": 5}), ((), {"y": 1, "x": 2})]
+)
+def test_construction_agrees_with_a_frozen_dataclass(args, kwargs):
+    mine, theirs = Point(*args, **kwargs), Reference(*args, **kwargs)
+    assert (mine.x, mine.y) == (theirs.x, theirs.y)
+    assert repr(mine) == repr(theirs).replace("Reference", "Point")
+    assert values_of(mine) == dataclasses.astuple(theirs)
+
+
+@pytest.mark.parametrize(("args", "kwargs"), [((), {}), ((1, 2, 3), {}), ((1,), {"x": 1}), ((1,), {"z": 1}), ((), {"y": 1})])
+def test_wrong_fields_are_refused_as_by_a_dataclass(args, kwargs):
+    with pytest.raises(TypeError):
+        Reference(*args, **kwargs)
+    with pytest.raises(TypeError):
+        Point(*args, **kwargs)
+
+
+def test_fields_cannot_be_set_or_deleted():
+    point = Point(1)
+    with pytest.raises(AttributeError):
+        point.x = 2
+    with pytest.raises(AttributeError):
+        del point.x
+    assert point == Point(1, 0)
+
+
+def test_equality_and_hash_are_by_value_and_by_class():
+    class Other(Point):
+        pass
+
+    assert Point(1, 2) == Point(1, 2)
+    assert hash(Point(1, 2)) == hash(Point(y=2, x=1))
+    assert Point(1, 2) != Point(2, 1)
+    assert Point(1) != (1, 0)
+    assert Point(1) != Other(1)
+
+
+def test_replace_makes_a_changed_copy():
+    point = Point(1, 2)
+    assert replace(point, y=3) == Point(1, 3)
+    assert point == Point(1, 2)
+    with pytest.raises(TypeError):
+        replace(point, z=3)
