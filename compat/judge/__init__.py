@@ -1,0 +1,33 @@
+"""Environment × matrix → findings."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from compat.environment import Environment
+    from compat.matrix.compiled import Matrix
+    from compat.report import Finding
+
+
+def judged(environment: Environment, matrix: Matrix) -> tuple[Environment, tuple[Finding, ...], tuple[str, ...]]:
+    """Every finding about an environment, worst first; with it the environment as it was judged, and notes about it.
+
+    Names of accelerators are looked up first, so that the environment in a report says what the verdict rests on.
+    """
+    from compat.judge import installation, rules
+    from compat.judge.facts import visible
+
+    environment, notes = named_devices(environment)
+    found = (*installation.judge(environment), *rules.judge(visible(environment), matrix))
+    return environment, tuple(sorted(found, key=lambda finding: finding.order())), notes
+
+
+def named_devices(environment: Environment) -> tuple[Environment, tuple[str, ...]]:
+    """The environment with the capability of every accelerator whose name tells it."""
+    if not environment.accelerators:
+        return environment, ()
+    from compat.matrix.gpus import completed
+    from compat.records import replace
+
+    accelerators, notes = completed(environment.accelerators)
+    return replace(environment, accelerators=accelerators), notes

@@ -1,0 +1,188 @@
+"""An environment as the conditions of rules see it: one lookup a fact, ``None`` where it is unknown.
+
+Facts that follow from others are derived here: a GPU's capability from its name, which devices the job sees, the task
+from the trainer, features that imply or exclude each other.
+"""
+
+from __future__ import annotations
+
+from compat.environment import EMPTY, Environment, Workload
+from compat.versions import key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from compat.environment import Accelerator, Distribution
+    from compat.versions import Key
+
+TRAINER_TASKS = {
+    "sfttrainer": "sft", "grpotrainer": "grpo", "dpotrainer": "dpo", "ppotrainer": "ppo", "orpotrainer": "orpo",
+    "ktotrainer": "kto", "rewardtrainer": "reward", "rlootrainer": "rloo", "onlinedpotrainer": "online-dpo",
+    "xpotrainer": "xpo", "nashmdtrainer": "nash-md", "cpotrainer": "cpo", "bcotrainer": "bco",
+}  # fmt: skip
+IMPLIED = {
+    "zero-1": ("deepspeed",), "zero-2": ("deepspeed",), "zero-3": ("deepspeed",), "fsdp2": ("fsdp",),
+}  # fmt: skip
+SHARDING = ("zero-1", "zero-2", "zero-3", "fsdp", "fsdp2")
+"""One process group shards in one way: where one of these is known to be on, the others are off."""
+
+MODEL_FAMILIES = (
+    "mistral", "mixtral", "ministral", "llama", "qwen2", "qwen3", "qwen", "gemma", "phi", "falcon", "gpt-oss", "gpt2",
+    "deepseek", "granite", "cohere", "bloom", "opt", "t5", "bert", "mamba", "glm", "internlm", "baichuan", "smollm", "olmo",
+)  # fmt: skip
+
+ABSENT = "absent"
+"""State of a distribution that is known not to be there."""
+
+
+class Facts:
+    """Facts of one environment; ``presume`` (defaults of a rule) fills in what nothing is known about.
+
+    ``given`` overrides facts by their root ("workload.task", "distributions.trl", "workload.features", "accelerators",
+    "variables.NAME"): that is how answers to an open question are tried out.
+    """
+
+    def __init__(
+        self, environment: Environment, presume: tuple[tuple[str, Any], ...] = (), given: Mapping[str, Any] = EMPTY
+    ) -> None:
+        self.environment = environment
+        self.workload = environment.workload or Workload()
+        self._presumed = dict(presume)
+        self._given = given
+        self._packages: dict[str, list[Distribution]] = {}
+        for distribution in environment.distributions or ():
+            self._packages.setdefault(distribution.name, []).append(distribution)
+        self._features = self._derived_features()
+
+    def presuming(self, presume: tuple[tuple[str, Any], ...]) -> Facts:
+        """The same facts with a rule's defaults filled in where nothing is known."""
+        return Facts(self.environment, presume, self._given) if presume else self
+
+    def completed(self, given: Mapping[str, Any]) -> Facts:
+        """The same facts with some of the unknown ones answered."""
+        return Facts(self.environment, tuple(self._presumed.items()), {**self._given, **given})
+
+    def names(self) -> Iterable[str]:
+        """Names of the distributions that are known to be there."""
+        return self._packages
+
+    def value(self, path: str) -> Any:
+        """A scalar fact by its path in the described environment, words in lower case."""
+        if path in self._given:
+            return self._given[path]
+        if path.startswith("workload."):
+            name = path[9:]
+            value = getattr(self.workload, name)
+            if value is None and name == "task" and self.workload.trainer:
+                value = TRAINER_TASKS.get(self.workload.trainer.lower())
+            if value is None and name == "processes" and self.workload.launcher == "python":
+                value = 1  # plain python starts one process, whatever it finds
+            if value is None:
+                value = self._presumed.get(name)
+        else:
+            value = getattr(self.environment, path)
+        return value.lower() if isinstance(value, str) else value
+
+    def is_presumed(self, path: str) -> bool:
+        """Whether a scalar fact is a rule's default because nothing is known about it."""
+        name = path.removeprefix("workload.")
+        return name in self._presumed and path not in self._given and getattr(self.workload, name) is None
+
+    def package(self, name: str) -> list[Distribution] | str | None:
+        """A distribution's copies, :data:`ABSENT` where it is known not to be there, ``None`` where that is unknown."""
+        if f"distributions.{name}" in self._given:
+            given: list[Distribution] | str = self._given[f"distributions.{name}"]
+            return given
+        found = self._packages.get(name)
+        if found:
+            return found
+        if self.environment.distributions_complete or name in self._presumed.get("absent", ()):
+            return ABSENT
+        return None
+
+    def accelerators(self) -> tuple[Accelerator, ...] | None:
+        """The devices the job sees, ``None`` where that is unknown."""
+        if "accelerators" in self._given:
+            given: tuple[Accelerator, ...] = self._given["accelerators"]
+            return given
+        return self.environment.accelerators
+
+    def feature(self, name: str) -> bool | None:
+        """Whether the workload has a feature."""
+        known = self._features.get(name)
+        if known is None and self.workload.features_complete:
+            return False
+        if known is None and name in self._presumed.get("features", ()):
+            return True
+        if known is None and name in self._presumed.get("features_absent", ()):
+            return False
+        return known
+
+    def _derived_features(self) -> dict[str, bool]:
+        answers: Mapping[str, bool] = self._given.get("workload.features", EMPTY)
+        known = dict.fromkeys(self.workload.features_absent or (), False)
+        on = {*(self.workload.features or ()), *(name for name, answer in answers.items() if answer)}
+        known.update({name: False for name, answer in answers.items() if not answer})
+        if not on.isdisjoint(SHARDING):
+            known.update(dict.fromkeys(SHARDING, False))
+        known.update(dict.fromkeys(on, True))
+        known.update({name: True for feature in on for name in IMPLIED.get(feature, ())})
+        return known
+
+    def variable(self, name: str) -> tuple[bool, str | None]:
+        """(whether it is known, its value or ``None`` where it is not set)."""
+        if f"variables.{name}" in self._given:
+            return True, self._given[f"variables.{name}"]
+        variables = self.environment.variables
+        if variables is None or name not in variables:
+            return False, None
+        return True, variables[name]
+
+
+def visible(environment: Environment) -> Environment:
+    """The environment with only those accelerators that the job sees (``CUDA_VISIBLE_DEVICES`` and AMD's like)."""
+    from compat.records import replace
+
+    if not environment.accelerators or not environment.variables:
+        return environment
+    for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
+        chosen = environment.variables.get(name)
+        vendor = "amd" if name[0] in "HR" else None
+        if chosen is None or (vendor and any(a.vendor != vendor for a in environment.accelerators)):
+            continue
+        return replace(environment, accelerators=_chosen(environment, chosen))
+    return environment
+
+
+def _chosen(environment: Environment, chosen: str) -> Any:
+    """CUDA reads the list up to the first entry that names no device."""
+    devices = environment.accelerators or ()
+    found = []
+    for part in chosen.split(","):
+        word = part.strip()
+        if word.isdigit() and int(word) < len(devices):
+            found.append(devices[int(word)])
+            continue
+        matching = [d for d in devices if word and str(d.extra.get("uuid", "")).startswith(word)]
+        if len(matching) != 1:
+            # a device named by an id we were not told of still counts as one
+            if word.startswith(("GPU-", "MIG-")) and not any("uuid" in d.extra for d in devices):
+                found.append(devices[min(len(found), len(devices) - 1)])
+                continue
+            break
+        found.append(matching[0])
+    return tuple(found)
+
+
+def family_of(model: str) -> str | None:
+    """The architecture family a model's name tells, ``None`` where it does not."""
+    name = model.lower()
+    found = [family for family in MODEL_FAMILIES if family in name]
+    return max(found, key=len) if found else (name if "/" not in name and name.isalnum() else None)
+
+
+def number_key(value: int) -> Key:
+    """A number as a version, so that one kind of range serves both."""
+    return key_of(str(value))

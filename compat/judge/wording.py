@@ -1,0 +1,148 @@
+"""What a finding says in words: the facts it rests on here, and the fixes with a command to paste."""
+
+from __future__ import annotations
+
+from compat.judge.facts import ABSENT
+from compat.judge.logic import conjunction, holds
+from compat.report import Fix
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from compat.judge.facts import Facts
+    from compat.matrix.conditions import Atom
+    from compat.matrix.rule import FixTemplate, Rule
+
+_LABELS = {
+    "python": "Python", "glibc": "glibc", "driver": "driver", "cuda_toolkit": "CUDA toolkit", "os": "", "machine": "",
+    "platform": "", "driver_state": "driver", "workload.launcher": "", "workload.task": "task", "workload.trainer": "",
+    "workload.model": "model", "workload.processes": "processes", "workload.batch_size": "batch size",
+    "workload.precision": "", "workload.quantization": "",
+}  # fmt: skip
+
+
+def packages_of(rule: Rule, facts: Facts) -> dict[str, str | None]:
+    """Every distribution the rule is about, with its version here."""
+    found: dict[str, str | None] = {}
+    for atom in rule.packages:
+        copies = facts.package(atom[1])
+        if isinstance(copies, list):
+            found[atom[1]] = copies[0].version
+        elif atom[2] != "absent":
+            found[atom[1]] = None
+    return found
+
+
+def rests_on(rule: Rule) -> tuple[str, ...]:
+    """The facts other than packages that a rule depends on, in the vocabulary of the report."""
+    found: dict[str, None] = {}
+    for atom in (*rule.when, *(atom for atoms in rule.unless for atom in atoms)):
+        for name in _fact_names(atom):
+            found[name] = None
+    return tuple(found)
+
+
+def _fact_names(atom: Atom) -> tuple[str, ...]:
+    form = atom[0]
+    if form == "any":
+        return tuple(name for each in atom[1] for name in _fact_names(each))
+    if form == "package":
+        return ()
+    if form in ("source", "code"):
+        return ("install",)
+    if form == "feature":
+        return ("workload",)
+    if form == "variable":
+        return ("variables",)
+    return ("accelerators",) if form == "accelerators" else (str(atom[1]).partition(".")[0],)
+
+
+def here(rule: Rule, facts: Facts) -> str:
+    """Which facts of this environment make the rule apply: "transformers 4.51.3, plain python, 2 × NVIDIA A100"."""
+    parts = [text for atom in (*rule.packages, *rule.when) if holds(atom, facts) for text in said(atom, facts)]
+    return ", ".join(dict.fromkeys(parts))
+
+
+def said(atom: Atom, facts: Facts) -> tuple[str, ...]:
+    """What the environment says about the fact an atom asks for."""
+    form = atom[0]
+    if form == "package":
+        return (_package(atom[1], facts),)
+    if form in ("word", "range"):
+        value = facts.value(atom[1])
+        text = f"{_LABELS.get(atom[1], atom[1])} {value}".strip()
+        if facts.is_presumed(atom[1]):
+            text += " (the default)"
+        return ("plain python" if text == "python" else text,)
+    if form == "feature":
+        return (atom[1],)
+    if form == "any":
+        return tuple(text for each in atom[1] if holds(each, facts) for text in said(each, facts))
+    if form == "variable":
+        return (f"{atom[1]} {'is not set' if atom[2] == 'unset' else 'is set'}",)
+    if form in ("source", "code"):
+        return (f"{atom[1]} {_origin(atom[1], facts)}",)
+    return (devices(facts),)
+
+
+def _package(name: str, facts: Facts) -> str:
+    copies = facts.package(name)
+    if copies == ABSENT or copies is None:
+        return f"no {name}"
+    return f"{name} {' and '.join(sorted({str(copy.version or 'of unknown version') for copy in copies}))}"  # type: ignore[union-attr]
+
+
+def _origin(name: str, facts: Facts) -> str:
+    copies = facts.package(name)
+    source = copies[0].source if isinstance(copies, list) else None
+    if source is None:
+        return "from an unknown source"
+    commit = source.details.get("commit")
+    return f"at commit {str(commit)[:12]}" if commit else f"installed from {source.kind}"
+
+
+def devices(facts: Facts) -> str:
+    """The accelerators in words: "2 × NVIDIA A100-SXM4-80GB"."""
+    found = facts.accelerators() or ()
+    names = [device.name or device.compute_capability or device.gfx or "GPU" for device in found]
+    return ", ".join(f"{names.count(name)} × {name}" for name in dict.fromkeys(names)) or "no accelerator"
+
+
+def fixes_for(rule: Rule, facts: Facts) -> tuple[Fix, ...]:
+    """The rule's alternatives that can apply here, best first."""
+    return tuple(
+        _fix(template, facts) for template in rule.fixes if conjunction(holds(a, facts) for a in template.when) is not False
+    )
+
+
+def _fix(template: FixTemplate, facts: Facts) -> Fix:
+    package, spec = template.packages[0] if template.packages else (None, None)
+    if template.kind == "source-install":
+        spec = None
+    text = template.text or _described(template)
+    return Fix(
+        kind=template.kind, package=package, spec=spec or None, text=text, command=template.command or _command(template, facts)
+    )
+
+
+def _described(template: FixTemplate) -> str:
+    if template.kind == "uninstall":
+        return f"remove {', '.join(name for name, _ in template.packages)}"
+    if template.kind == "source-install":
+        return f"install {', '.join(name for name, _ in template.packages)} from source"
+    if template.packages:
+        return f"{template.kind} to {', '.join(name + spec for name, spec in template.packages)}"
+    return template.value
+
+
+def _command(template: FixTemplate, facts: Facts) -> str | None:
+    if template.kind == "uninstall":
+        return f"pip uninstall {' '.join(name for name, _ in template.packages)}"
+    if template.kind == "source-install":
+        return "pip install " + " ".join(f'"{name} @ {where}"' for name, where in template.packages)
+    if template.packages:
+        return "pip install " + " ".join(f'"{name}{spec}"' for name, spec in template.packages)
+    if template.kind == "launch":
+        return template.value.replace("SCRIPT", facts.workload.script or "train.py")
+    if template.kind == "env-var":
+        return f"export {template.value}"
+    return None

@@ -1,0 +1,1 @@
+"""The matrix of known-bad combinations: loading, compiling and looking it up."""

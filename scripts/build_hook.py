@@ -1,0 +1,20 @@
+"""Build hook: compiles the matrix before a wheel (also an editable one) is made and puts the files into it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class CompileMatrix(BuildHookInterface):  # type: ignore[type-arg]
+    """Runs ``scripts/build_matrix.py`` in a process of its own, so that the build sees no stale import."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        subprocess.run([sys.executable, os.path.join(self.root, "scripts", "build_matrix.py")], check=True)
+        build_data["artifacts"].append("compat/matrix/compiled/*.bin")

@@ -1,0 +1,36 @@
+"""Compiles matrix/ (rules and facts) into the files the package loads. Run by the build and by ``make setup``."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, ROOT)
+
+from compat.judge.lint import problems_of  # noqa: E402
+from compat.matrix import compiled, gpus  # noqa: E402
+from compat.matrix.loader import load_folder  # noqa: E402
+
+
+def build() -> None:
+    """Writes both compiled files; raises ``SystemExit`` where a rule's example or fix does not hold."""
+    rules = load_folder(os.path.join(ROOT, "matrix", "rules"))
+    os.makedirs(os.path.dirname(compiled.FILE), exist_ok=True)
+    _write(gpus.FILE, marshal.dumps(gpus.table_from(os.path.join(ROOT, "matrix", "facts")), 4))
+    problems = problems_of(rules)
+    if problems:
+        raise SystemExit("\n".join(map(str, problems)))
+    _write(compiled.FILE, compiled.packed(rules))
+
+
+def _write(path: str, content: bytes) -> None:
+    """Whole or not at all: a check may be reading the old one."""
+    with open(path + ".new", "wb") as file:
+        file.write(content)
+    os.replace(path + ".new", path)
+
+
+if __name__ == "__main__":
+    build()
