@@ -1,0 +1,148 @@
+"""One installed distribution's own files (``*.dist-info``, ``*.egg-info``), read as bytes; nothing is imported."""
+
+from __future__ import annotations
+
+import os
+
+from compat.environment import Distribution, Source, normalized
+from compat.versions import key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_CHUNK = 1 << 16
+_LIMIT = 1 << 22
+"""A METADATA header is a few kB; beyond this it is not one."""
+
+
+def read_distribution(folder: str, name: str, notes: list[str]) -> Distribution | None:
+    """The distribution whose metadata is ``folder/name``; ``None`` (and a note) where not even a version can be told.
+
+    ``name`` ends in ``.dist-info`` or ``.egg-info``. A METADATA file that is missing or cut short is said in ``notes``
+    and the folder's name is used instead.
+    """
+    path = f"{folder}/{name}"
+    project, version = _from_folder(name)
+    header, whole = _header(path, name)
+    if header is not None:
+        project = _field(header, b"\nName:") or project
+        version = _field(header, b"\nVersion:") or version
+    if not project or not version:
+        notes.append(f"{path}: neither METADATA nor the folder's name tells a version; it is left out")
+        return None
+    if header is None or not whole:
+        state = "is missing" if header is None else "is cut short"
+        notes.append(f"{path}: its METADATA {state}; name and version are taken from what is left")
+    try:
+        key_of(version)
+    except ValueError:
+        notes.append(f"{path}: {version!r} is not a version (PEP 440); it counts as unknown")
+        version = None
+    return Distribution(name=normalized(project), version=version, source=_source(path, notes))
+
+
+def _from_folder(name: str) -> tuple[str | None, str | None]:
+    """``torch-2.6.0+cu124.dist-info`` → name and version; egg folders may carry the Python version behind."""
+    parts = name.rpartition(".")[0].split("-")
+    return parts[0], parts[1] if len(parts) > 1 else None
+
+
+def _header(path: str, name: str) -> tuple[bytes | None, bool]:
+    """The header of a METADATA file with a newline before it, and whether it is whole."""
+    inner = ("METADATA",) if name.endswith(".dist-info") else ("PKG-INFO", "")
+    for file in inner:
+        try:
+            descriptor = os.open(f"{path}/{file}" if file else path, os.O_RDONLY)
+        except OSError:
+            continue
+        try:
+            return _read_header(descriptor)
+        except OSError:
+            continue
+        finally:
+            os.close(descriptor)
+    return None, False
+
+
+def _read_header(descriptor: int) -> tuple[bytes, bool]:
+    content = b"\n"
+    while len(content) < _LIMIT:
+        chunk = os.read(descriptor, _CHUNK)
+        content += chunk
+        for blank in (b"\n\n", b"\r\n\r\n"):
+            end = content.find(blank)
+            if end > 0:
+                return content[: end + 1], _named(content[:end])
+        if not chunk:
+            break
+    # a file without a description ends with its last header line
+    return content, content.endswith(b"\n") and _named(content)
+
+
+def _named(header: bytes) -> bool:
+    return b"\nName:" in header and b"\nVersion:" in header
+
+
+def _field(header: bytes, mark: bytes) -> str | None:
+    start = header.find(mark)
+    if start < 0:
+        return None
+    start += len(mark)
+    end = header.find(b"\n", start)
+    return header[start : end if end >= 0 else None].decode("utf-8", "replace").strip() or None
+
+
+def _source(path: str, notes: list[str]) -> Source:
+    """Where it came from (PEP 610); a distribution without ``direct_url.json`` came from an index."""
+    try:
+        descriptor = os.open(f"{path}/direct_url.json", os.O_RDONLY)
+    except OSError:
+        return Source("index")
+    try:
+        content = os.read(descriptor, _CHUNK)
+    finally:
+        os.close(descriptor)
+    from compat.errors import InputError
+    from compat.read.json_text import parse_json
+
+    try:
+        return source_of(parse_json(content.decode("utf-8", "replace"), f"{path}/direct_url.json"))
+    except (InputError, AttributeError, KeyError, TypeError):
+        notes.append(f"{path}/direct_url.json: is not what PEP 610 says; the source counts as a URL that is not known")
+        return Source("url")
+
+
+def source_of(record: dict[str, Any]) -> Source:
+    """A PEP 610 record as a source."""
+    details: dict[str, Any] = {"url": without_credentials(str(record["url"]))}
+    if "vcs_info" in record:
+        details["commit"] = str(record["vcs_info"]["commit_id"]).lower()
+        revision = record["vcs_info"].get("requested_revision")
+        if revision:
+            details["revision"] = str(revision)
+        return Source("vcs", details)
+    if "dir_info" in record:
+        if record["dir_info"].get("editable"):
+            details["editable"] = True
+        return Source("directory", details)
+    return Source("url", details)
+
+
+def without_credentials(url: str) -> str:
+    """A URL without the user and password it may carry: a report is made to be shown."""
+    scheme, mark, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}" if mark else url
+
+
+def installer_of(path: str) -> str | None:
+    """The content of INSTALLER ("pip", "uv", "conda"), ``None`` where there is none."""
+    try:
+        descriptor = os.open(f"{path}/INSTALLER", os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        return os.read(descriptor, 64).decode("utf-8", "replace").strip().lower() or None
+    finally:
+        os.close(descriptor)
