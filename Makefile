@@ -1,0 +1,52 @@
+# Every target sets up what it needs: python3 (>=3.10), git and a package index are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+COMPILED := compat/matrix/compiled/rules.bin compat/matrix/compiled/gpus.bin
+
+.PHONY: help doctor test lint bench reproductions build clean
+
+help:
+	@echo "make doctor         set up, and judge the Python and the hardware of this machine"
+	@echo "make test           set up, and run every test"
+	@echo "make lint           ruff, mypy --strict and the rule linter"
+	@echo "make bench          time and memory side by side with peers, as ratios"
+	@echo "make reproductions  show the founding bugs with the real packages (downloads releases)"
+	@echo "make build          wheel and sdist in dist/"
+
+# findings are no failure of make: the report says what they are
+doctor: $(VENV)/.installed $(COMPILED)
+	@$(BIN)/compat doctor --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" || test $$? -eq 1
+
+test: $(VENV)/.dev $(COMPILED)
+	$(BIN)/pytest -n auto
+
+lint: $(VENV)/.dev $(COMPILED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/compat rules lint
+
+bench: $(VENV)/.dev $(COMPILED)
+	$(BIN)/python -m benchmarks.check
+
+reproductions: $(VENV)/.dev
+	COMPAT_REPRODUCE=1 $(BIN)/pytest tests/reproductions
+
+build: $(VENV)/.dev
+	$(BIN)/python -m build
+
+$(VENV)/.installed: pyproject.toml scripts/build_hook.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(COMPILED) &: $(wildcard matrix/rules/*.toml matrix/facts/*.csv compat/matrix/*.py) compat/versions.py scripts/build_matrix.py | $(VENV)/.installed
+	$(BIN)/python scripts/build_matrix.py
+
+clean:
+	rm -rf $(VENV) dist build .bench .reproductions compat/matrix/compiled

@@ -1,0 +1,5 @@
+"""``python -m compat``."""
+
+from compat.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,75 @@
+"""Words on the command line → one call. Decides nothing but the exit code of what goes wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from compat.errors import InputError, Undecided
+from compat.options import command_named, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from compat.options import Words
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; 0 nothing at or above the threshold, 1 findings, 2 unusable input, 3 undecided."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+        return code
+    except InputError as problem:
+        print(f"compat: {problem}", file=sys.stderr)
+        return 2
+    except Undecided as problem:
+        print(f"compat: could not be decided: {problem}", file=sys.stderr)
+        return 3
+    except BrokenPipeError:
+        # the reader of our output has left; nothing more to say, and no traceback on the way out
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        from compat.show.help import overview
+
+        print(overview())
+        return 0
+    if words[0] in ("-V", "--version"):
+        from compat import __version__
+
+        print(f"compat {__version__}")
+        return 0
+    command = command_named(words[0])
+    before = words[1 : words.index("--")] if "--" in words else words[1:]
+    if "-h" in before or "--help" in before:
+        from compat.show.help import help_for
+
+        print(help_for(command))
+        return 0
+    return _dispatch(parse(command, words[1:]))
+
+
+def _dispatch(words: Words) -> int:
+    """Imports the one command that is run, so that none pays for another."""
+    name = words.command.name
+    if name == "doctor":
+        from compat.commands.doctor import run
+    elif name == "check":
+        from compat.commands.check import run
+    elif name == "facts":
+        from compat.commands.facts import run
+    elif name == "diagnose":
+        from compat.commands.diagnose import run
+    elif name == "rules":
+        from compat.commands.rules import run
+    else:
+        from compat.commands.completions import run
+    return run(words)

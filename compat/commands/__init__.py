@@ -1,0 +1,1 @@
+"""One module a command: parsed words in, output and exit code out."""

@@ -1,0 +1,56 @@
+"""``compat doctor``: read this machine, judge it, say what to do."""
+
+from __future__ import annotations
+
+from compat.commands.given import command_of, stated, threshold_code
+from compat.errors import InputError
+from compat.judge import judged
+from compat.matrix.compiled import open_matrix
+from compat.report import Report
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from compat.environment import Environment
+    from compat.matrix.compiled import Matrix
+    from compat.options import Words
+
+
+def run(words: Words) -> int:
+    """Judges this machine, or the described one, with what the command behind ``--`` tells about the workload."""
+    matrix = open_matrix(words.values.get("rules", ()))
+    environment, label, driver_cuda, notes = _read(words, matrix)
+    environment, more = command_of(environment, words)
+    environment, findings, judged_notes = judged(stated(environment, words), matrix)
+    report = Report(
+        environment=environment, findings=findings, notes=(*notes, *more, *judged_notes), exit=threshold_code(findings, words)
+    )
+    if words.one("format") == "json":
+        from compat.show.json import dumped
+
+        print(dumped(report.to_json()))
+    else:
+        from compat.show.terminal import coloured, rendered
+
+        print(coloured(rendered(report, label=label, driver_cuda=driver_cuda)))
+    return report.exit
+
+
+def _read(words: Words, matrix: Matrix) -> tuple[Environment, str | None, str | None, tuple[str, ...]]:
+    if words.flag("environment"):
+        if words.flag("python") or words.flag("deep"):
+            raise InputError("--environment describes a machine; --python and --deep read this one: give one or the other")
+        from compat.read.described import read_described
+
+        environment, notes = read_described(words.one("environment") or "")
+        return environment, None, None, notes
+    from compat.commands.machine import read_machine
+
+    machine = read_machine(words.one("python"), matrix)
+    notes = machine.notes
+    if words.flag("deep"):
+        if not machine.running:
+            raise InputError("--deep asks pip of the running environment; it is not used on another one")
+        from compat.read.pip_view import disagreements
+
+        notes = (*notes, *disagreements(machine.environment))
+    return machine.environment, machine.label, machine.driver_cuda, notes

@@ -1,0 +1,130 @@
+"""What the command line states about the target, laid over what was read."""
+
+from __future__ import annotations
+
+from compat.environment import Accelerator, Environment, Workload
+from compat.errors import InputError
+from compat.records import replace
+from compat.report import exit_code
+from compat.versions import key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from compat.options import Words
+    from compat.report import Finding
+
+_WORDS = ("task", "trainer", "model", "launcher", "precision", "quantization")
+_NUMBERS = ("processes", "batch-size")
+
+
+def stated(environment: Environment, words: Words) -> Environment:
+    """The environment with everything the options say; they win over what was read."""
+    changes: dict[str, Any] = {}
+    for name in ("driver", "cuda-toolkit"):
+        value = words.one(name)
+        if value is not None:
+            changes[name.replace("-", "_")] = _version(name, value)
+    if words.flag("gpu"):
+        changes["accelerators"] = _accelerators(words.values["gpu"])
+    workload = stated_workload(words)
+    if workload is not None:
+        from compat.read.launch import merge
+
+        changes["workload"] = merge(workload, environment.workload or Workload())
+    return replace(environment, **changes) if changes else environment
+
+
+def stated_workload(words: Words) -> Workload | None:
+    """The workload the options describe, ``None`` where they say nothing about it."""
+    values: dict[str, Any] = {name: words.one(name) for name in _WORDS if words.flag(name)}
+    values.update({name.replace("-", "_"): _number(name, words.one(name) or "") for name in _NUMBERS if words.flag(name)})
+    if words.flag("features"):
+        values["features"] = tuple(words.all("features"))
+    if words.flag("without"):
+        values["features_absent"] = tuple(words.all("without"))
+    both = set(values.get("features", ())) & set(values.get("features_absent", ()))
+    if both:
+        raise InputError(f"--features and --without both name {', '.join(sorted(both))}")
+    if not values:
+        return None
+    named = {
+        **dict.fromkeys(values, ""),
+        **{f"features.{n}": "" for n in (*values.get("features", ()), *values.get("features_absent", ()))},
+    }
+    return Workload(**values, origins=dict.fromkeys(named, "the command line"))
+
+
+def command_of(environment: Environment, words: Words) -> tuple[Environment, tuple[str, ...]]:
+    """The environment with what the command behind ``--`` says, and notes about what could not be told from it."""
+    if words.rest is None:
+        return environment, ()
+    import os
+
+    from compat.read.launch import from_command, merge
+
+    launch = from_command(words.rest, os.getcwd(), os.environ)
+    merged = merge(launch.workload, environment.workload or Workload())
+    changes: dict[str, Any] = {"workload": merged}
+    if launch.variables:
+        changes["variables"] = {**(environment.variables or {}), **launch.variables}
+    return replace(environment, **changes), launch.notes
+
+
+def threshold_code(findings: tuple[Finding, ...], words: Words) -> int:
+    """The exit code that ``--fail-on`` asks for."""
+    level = words.one("fail-on") or "error"
+    if level == "possible":
+        return int(any(finding.severity == "error" for finding in findings))
+    return exit_code(findings, level)
+
+
+def _accelerators(values: list[str]) -> tuple[Accelerator, ...]:
+    found: list[Accelerator] = []
+    for part in (part.strip() for value in values for part in value.split(",")):
+        if part == "none":
+            continue
+        name, _, count = part.rpartition(":") if ":" in part else (part, "", "1")
+        if not name.strip() or not count.isdigit() or not 0 < int(count) <= 4096:
+            raise InputError(f"--gpu: expected NAME or NAME:COUNT, not {part!r}")
+        found += [_accelerator(name.strip())] * int(count)
+    return tuple(found)
+
+
+def _accelerator(name: str) -> Accelerator:
+    """A device as a person names it; a name nobody knows is refused here, with the nearest ones."""
+    lower = name.lower()
+    if lower.startswith("sm_") and lower[3:].isdigit() and len(lower) > 4:
+        return Accelerator(vendor="nvidia", compute_capability=f"{lower[3:-1]}.{lower[-1]}")
+    if lower.replace(".", "", 1).isdigit() and "." in lower:
+        return Accelerator(vendor="nvidia", compute_capability=lower)
+    if lower.startswith("gfx") and lower[3:].isalnum():
+        return Accelerator(vendor="amd", gfx=lower)
+    from compat.matrix.gpus import open_gpus
+    from compat.read.gpu_names import lookup, nearest
+
+    table = open_gpus()
+    match = lookup(table, name)
+    if match.candidates:
+        raise InputError(f"--gpu: {name!r} may be {', '.join(match.candidates)}: say which")
+    if match.compute_capability is None and match.gfx is None and match.vendor in (None, "nvidia"):
+        near = nearest(table, name)
+        hint = f" (nearest: {', '.join(near)})" if near else ""
+        raise InputError(f"--gpu: nobody knows a {name!r}{hint}; a capability such as 'sm_90' does as well")
+    return Accelerator(vendor=match.vendor, name=name, compute_capability=match.compute_capability,
+                       memory_mib=match.memory_mib, gfx=match.gfx)  # fmt: skip
+
+
+def _version(name: str, value: str) -> str:
+    try:
+        key_of(value)
+    except ValueError:
+        raise InputError(f"--{name}: {value!r} is not a version") from None
+    return value
+
+
+def _number(name: str, value: str) -> int:
+    if not value.isascii() or not value.isdigit() or len(value) > 9 or int(value) < 1:
+        raise InputError(f"--{name}: expected a whole number of at least 1, not {value!r}")
+    return int(value)

@@ -1,0 +1,64 @@
+"""This machine → environment: interpreter, hardware, system, variables and launcher together."""
+
+from __future__ import annotations
+
+import os
+
+from compat.environment import Environment
+from compat.read.detectors import detected
+from compat.read.hardware import read_hardware
+from compat.read.interpreter import default_target, read_installed, target_at
+from compat.read.system import read_system
+from compat.read.variables import relevant
+from compat.records import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from compat.environment import Workload
+    from compat.matrix.compiled import Matrix
+
+
+@record(frozen=True)
+class Machine:
+    """A machine as it was read; ``label`` names its Python environment, ``driver_cuda`` is the driver's highest CUDA."""
+
+    environment: Environment
+    label: str
+    driver_cuda: str | None
+    running: bool
+    notes: tuple[str, ...]
+
+
+def read_machine(python: str | None, matrix: Matrix) -> Machine:
+    """Reads the machine and the packages of ``python`` (default: the active environment); starts nothing of it."""
+    variables = os.environ
+    target = target_at(python) if python else default_target(variables)
+    installed = read_installed(target)
+    hardware = read_hardware(variables)
+    system = read_system()
+    distributions = tuple(detected(copy, target.folders, matrix.detectors) for copy in installed.distributions)
+    environment = Environment(
+        python=target.version, os=system.os, machine=system.machine, platform=system.platform, glibc=system.glibc,
+        distributions=distributions, distributions_complete=True, accelerators=hardware.accelerators,
+        driver=hardware.driver, driver_state=hardware.driver_state, cuda_toolkit=hardware.cuda_toolkit,
+        variables=relevant(variables, matrix.variables), workload=_workload(variables),
+    )  # fmt: skip
+    notes = (*installed.notes, *hardware.notes)
+    return Machine(
+        environment=environment, label=target.label, driver_cuda=hardware.driver_cuda, running=target.running, notes=notes
+    )
+
+
+def _workload(variables: os._Environ[str]) -> Workload | None:
+    """What a launcher has left in the environment; reading it is skipped where no launcher's variable is set."""
+    if not any(name in variables for name in _LAUNCHER_VARIABLES):
+        return None
+    from compat.read.launch import from_variables
+
+    return from_variables(variables)
+
+
+_LAUNCHER_VARIABLES = (
+    "WORLD_SIZE", "LOCAL_RANK", "SLURM_NTASKS", "SLURM_PROCID", "ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED",
+    "ACCELERATE_MIXED_PRECISION", "RAY_ADDRESS", "TORCHELASTIC_RUN_ID",
+)  # fmt: skip

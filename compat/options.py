@@ -1,0 +1,186 @@
+"""The command line as a table: what the parser accepts, the help prints and the shells complete.
+
+``argparse`` alone would take half of the time a whole check may take, so the parsing is done here.
+"""
+
+from __future__ import annotations
+
+from compat.errors import InputError
+from compat.records import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@record(frozen=True)
+class Option:
+    """One option; ``metavar`` is ``None`` for a flag. ``many`` takes every following word up to the next option."""
+
+    name: str
+    metavar: str | None
+    help: str
+    many: bool = False
+    choices: tuple[str, ...] = ()
+
+
+@record(frozen=True)
+class Command:
+    """One command: its operands as the usage line shows them, how many it takes at most, and its options."""
+
+    name: str
+    summary: str
+    options: tuple[Option, ...]
+    operands: str = ""
+    most: int = 0
+    words: tuple[str, ...] = ()
+    command_after_dashes: bool = False
+
+
+@record(frozen=True)
+class Words:
+    """A parsed command line; an option that was not given is not in ``values`` (a flag that was has ``[""]``)."""
+
+    command: Command
+    values: Mapping[str, list[str]]
+    operands: tuple[str, ...]
+    rest: tuple[str, ...] | None
+
+    def one(self, name: str) -> str | None:
+        """The value of an option, the last one where it was given more than once."""
+        return self.values[name][-1] if self.values.get(name) else None
+
+    def all(self, name: str) -> list[str]:
+        """Every value of an option that may be repeated; values joined by commas are taken apart."""
+        return [part.strip() for value in self.values.get(name, ()) for part in value.split(",") if part.strip()]
+
+    def flag(self, name: str) -> bool:
+        """Whether a flag was given."""
+        return name in self.values
+
+
+_FORMATS = ("text", "json")
+FORMAT = Option("format", "text|json", "how the result is printed (default: text)", choices=_FORMATS)
+FAIL_ON = Option("fail-on", "LEVEL", "exit 1 from this level on: error (default), warning, info; 'possible' counts open\n"
+                 "questions about errors too; 'never'", choices=("error", "warning", "info", "possible", "never"))  # fmt: skip
+PYTHON = Option("python", "PATH", "an interpreter, an environment or a site-packages folder to read\n(it is not started)")
+ENVIRONMENT = Option("environment", "FILE", "a described environment (JSON, as 'compat facts' prints)")
+RULES = Option("rules", "FILE", "rules of your own, added to the matrix (may be repeated)")
+
+WORKLOAD = (
+    Option("task", "TASK", "sft, grpo, dpo, ppo, orpo, kto, reward, train, inference, serve …"),
+    Option("trainer", "CLASS", "trainer class, such as SFTTrainer"),
+    Option("model", "NAME", "model or architecture, such as mistral"),
+    Option("launcher", "NAME", "python, accelerate, torchrun, deepspeed, ray or slurm",
+           choices=("python", "accelerate", "torchrun", "deepspeed", "ray", "slurm")),
+    Option("processes", "N", "number of processes (world size)"),
+    Option("batch-size", "N", "batch size a device"),
+    Option("precision", "NAME", "bf16, fp16, fp32 or fp8"),
+    Option("quantization", "NAME", "4bit or 8bit"),
+    Option("features", "LIST", "what is on: vllm, zero-2, zero-3, fsdp, peft, liger, gradient-checkpointing …"),
+    Option("without", "LIST", "what is off, in the same words"),
+    Option("gpu", "NAME[:N]", "accelerators of the target: 'A100:2', 'RTX 5090', 'sm_90:8', 'gfx942', 'none'"),
+    Option("driver", "VERSION", "driver of the target, such as 550.54.15"),
+    Option("cuda-toolkit", "VERSION", "CUDA toolkit of the target, such as 12.4"),
+)  # fmt: skip
+
+DEEP = Option("deep", None, "also ask pip what it sees in the running environment (starts pip)")
+
+COMMANDS = (
+    Command("doctor", "read this machine, judge it, say what to do",
+            (PYTHON, ENVIRONMENT, *WORKLOAD, DEEP,
+             RULES, FORMAT, FAIL_ON), operands="[-- COMMAND…]", command_after_dashes=True),
+    Command("check", "judge described environments",
+            (Option("environment", "FILE…", "described environments (JSON, as 'compat facts' prints)", many=True),
+             *WORKLOAD, RULES, FORMAT, FAIL_ON), operands="[-- COMMAND…]", command_after_dashes=True),
+    Command("facts", "print this machine as a described environment (JSON)",
+            (PYTHON, *WORKLOAD), operands="[-- COMMAND…]", command_after_dashes=True),
+    Command("diagnose", "find the rules whose errors a traceback or log shows",
+            (PYTHON, ENVIRONMENT, *WORKLOAD, RULES, FORMAT, FAIL_ON), operands="[FILE|-]", most=1),
+    Command("rules", "the matrix: list it, show a rule, check rule files",
+            (RULES, FORMAT), operands="[list | show ID… | lint [FILE…]]", most=1000, words=("list", "show", "lint")),
+    Command("completions", "print completions for a shell", (),
+            operands="bash|zsh|fish", most=1, words=("bash", "zsh", "fish")),
+)  # fmt: skip
+
+
+def command_named(name: str) -> Command:
+    """A command by name; :class:`InputError` with the nearest names where there is none."""
+    for command in COMMANDS:
+        if command.name == name:
+            return command
+    raise InputError(f"unknown command {name!r}{_nearest(name, [command.name for command in COMMANDS])}")
+
+
+def parse(command: Command, words: Sequence[str]) -> Words:
+    """The words behind a command's name; :class:`InputError` for anything the command does not take."""
+    values: dict[str, list[str]] = {}
+    operands: list[str] = []
+    rest: tuple[str, ...] | None = None
+    position = 0
+    while position < len(words):
+        word = words[position]
+        position += 1
+        if word == "--":
+            rest = tuple(words[position:])
+            break
+        if not word.startswith("--"):
+            if word.startswith("-") and word != "-":
+                raise InputError(f"unknown option {word!r} for 'compat {command.name}'")
+            operands.append(word)
+            continue
+        name, equals, given = word[2:].partition("=")
+        option = _option(command, name)
+        taken = values.setdefault(name, [])
+        if option.metavar is None:
+            if equals:
+                raise InputError(f"--{name} takes no value")
+            taken.append("")
+        elif equals:
+            taken.append(_checked(option, given))
+        else:
+            count = _following(words, position) if option.many else int(position < len(words) and words[position] != "--")
+            if not count:
+                raise InputError(f"--{name} needs a value ({option.metavar})")
+            taken += [_checked(option, each) for each in words[position : position + count]]
+            position += count
+    _check_operands(command, operands, rest)
+    return Words(command=command, values=values, operands=tuple(operands), rest=rest)
+
+
+def _check_operands(command: Command, operands: list[str], rest: tuple[str, ...] | None) -> None:
+    if len(operands) > command.most:
+        hint = "; the command to be read goes behind '--'" if command.command_after_dashes else ""
+        raise InputError(f"'compat {command.name}' does not take {operands[command.most]!r}{hint}")
+    if rest is not None and not command.command_after_dashes:
+        raise InputError(f"'compat {command.name}' takes no command behind '--'")
+    if rest is not None and not rest:
+        raise InputError("expected a command behind '--'")
+
+
+def _following(words: Sequence[str], position: int) -> int:
+    count = 0
+    while position + count < len(words) and not words[position + count].startswith("--"):
+        count += 1
+    return count
+
+
+def _option(command: Command, name: str) -> Option:
+    for option in command.options:
+        if option.name == name:
+            return option
+    near = _nearest(f"--{name}", [f"--{option.name}" for option in command.options])
+    raise InputError(f"unknown option '--{name}' for 'compat {command.name}'{near}")
+
+
+def _checked(option: Option, value: str) -> str:
+    if option.choices and value not in option.choices:
+        raise InputError(f"--{option.name}: {value!r} is not one of {', '.join(option.choices)}")
+    return value
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(word, known, 1)
+    return f"; did you mean {near[0]}?" if near else ""

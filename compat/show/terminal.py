@@ -1,0 +1,177 @@
+"""A report for people: 80 columns, worst first, readable without colour and through a pipe."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from compat.show.settle import flags_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from compat.environment import Environment
+    from compat.report import Finding, Fix, Report
+
+WIDTH = 80
+_STACK = (
+    "torch", "vllm", "transformers", "trl", "unsloth", "accelerate", "peft", "deepspeed", "flash-attn", "xformers",
+    "bitsandbytes", "triton", "datasets",
+)  # fmt: skip
+_SIGNS = {"error": ("✗", "x"), "warning": ("!", "!"), "info": ("·", "-"), "possible": ("?", "?")}
+
+
+def rendered(report: Report, title: str | None = None, label: str | None = None, driver_cuda: str | None = None) -> str:
+    """The report as text; ``label`` names the environment that was read, ``driver_cuda`` what its driver supports."""
+    lines = [f"{title}:"] if title else []
+    lines += _seen(report.environment, label, driver_cuda)
+    certain = [finding for finding in report.findings if finding.verdict == "hit"]
+    open_questions = [finding for finding in report.findings if finding.verdict != "hit"]
+    for finding in (*certain, *open_questions):
+        lines += ["", *_finding(finding)]
+    if report.notes:
+        lines.append("")
+        for note in report.notes:
+            lines += wrapped(note, "  note      ", " " * 12)
+    lines += ["", _summary(certain, open_questions)]
+    return _encodable("\n".join(lines))
+
+
+def _seen(environment: Environment, label: str | None, driver_cuda: str | None) -> list[str]:
+    system = {"linux": "Linux", "darwin": "macOS", "windows": "Windows"}.get(environment.os or "", environment.os or "")
+    machine = " ".join(part for part in (system, environment.machine) if part)
+    parts = [machine, environment.platform, environment.glibc and f"glibc {environment.glibc}"]
+    if environment.python or label:
+        parts.append(f"Python {environment.python or 'of unknown version'}" + (f" in {label}" if label else ""))
+    rows = [
+        ("machine", ", ".join(part for part in parts if part)),
+        ("gpus", _gpus(environment, driver_cuda)),
+        ("stack", _stack(environment)),
+        ("workload", _workload(environment)),
+    ]
+    return [line for name, text in rows if text for line in wrapped(text, f"  {name:<10}", " " * 12)]
+
+
+def _gpus(environment: Environment, driver_cuda: str | None) -> str:
+    parts = []
+    if environment.accelerators == ():
+        parts.append("none")
+    elif environment.accelerators:
+        names = [_device(device) for device in environment.accelerators]
+        parts += [f"{names.count(name)} × {name}" for name in dict.fromkeys(names)]
+    if environment.driver:
+        parts.append(f"driver {environment.driver}" + (f" (CUDA up to {driver_cuda})" if driver_cuda else ""))
+    if environment.cuda_toolkit:
+        parts.append(f"CUDA toolkit {environment.cuda_toolkit}")
+    chosen = (environment.variables or {}).get("CUDA_VISIBLE_DEVICES")
+    if chosen is not None:
+        parts.append(f"CUDA_VISIBLE_DEVICES={chosen}")
+    return ", ".join(parts)
+
+
+def _device(device: object) -> str:
+    name = getattr(device, "name", None) or getattr(device, "vendor", None) or "GPU"
+    kind = getattr(device, "compute_capability", None) or getattr(device, "gfx", None)
+    return f"{name} ({kind})" if kind and kind not in name else str(name)
+
+
+def _stack(environment: Environment) -> str:
+    if environment.distributions is None:
+        return ""
+    versions = {d.name: d.version or "?" for d in environment.distributions}
+    known = [f"{name} {versions[name]}" for name in _STACK if name in versions]
+    others = len(versions) - len(known)
+    if not known:
+        return f"{others} distributions, none of them of the usual stack" if others else "no distributions"
+    return ", ".join(known) + (f" and {others} more" if others else "")
+
+
+def _workload(environment: Environment) -> str:
+    work = environment.workload
+    if work is None:
+        return ""
+    launcher = {"python": "plain python"}.get(work.launcher or "", work.launcher)
+    parts = [
+        work.task, work.trainer, work.model and f"model {work.model}", launcher,
+        work.processes and f"{work.processes} process{'es' if work.processes > 1 else ''}",
+        work.batch_size and f"batch size {work.batch_size}", work.precision, work.quantization, *(work.features or ()),
+    ]  # fmt: skip
+    said = ", ".join(part for part in parts if part)
+    places = [place for place in dict.fromkeys(work.origins.values()) if place]
+    return said + (f" (from {', '.join(places)})" if said and places else "")
+
+
+def _finding(finding: Finding) -> list[str]:
+    sign = _SIGNS["possible" if finding.verdict != "hit" else finding.severity][0]
+    lines = wrapped(finding.title, f"  {sign} ", "    ")
+    lines += wrapped(finding.why, "    ", "    ")
+    if finding.location:
+        where = finding.location.file + (f":{finding.location.line}" if finding.location.line else "")
+        lines += wrapped(where, "    at        ", " " * 14)
+    if finding.here:
+        lines += wrapped(finding.here, "    here      ", " " * 14)
+    if finding.verdict != "hit" and finding.unknown:
+        lines += wrapped(flags_for(finding.unknown), "    settle    ", " " * 14)
+    for position, fix in enumerate(finding.fixes):
+        lines += _fix(fix, "or" if position else "mend")
+    for address in finding.evidence[:1]:
+        lines.append(f"    see       {address}")
+    lines.append(f"    rule      {finding.rule} ({finding.confidence})")
+    return lines
+
+
+def _fix(fix: Fix, label: str) -> list[str]:
+    head, indent = f"    {label:<10}", " " * 14
+    if fix.command is None:
+        return wrapped(fix.text, head, indent)
+    # a command is never broken: it is there to be pasted
+    return [f"{head}{fix.command}", *(wrapped(fix.text, indent + "# ", indent + "# ") if fix.text else [])]
+
+
+def _summary(certain: list[Finding], open_questions: list[Finding]) -> str:
+    counts = [
+        f"{number} {word}{'s' if number > 1 else ''}"
+        for word in ("error", "warning", "info")
+        if (number := sum(finding.severity == word for finding in certain))
+    ]
+    if open_questions:
+        counts.append(f"{len(open_questions)} open question{'s' if len(open_questions) > 1 else ''}")
+    return "  " + (", ".join(counts) + "." if counts else "Nothing known to be bad.")
+
+
+def wrapped(text: str, first: str, following: str) -> list[str]:
+    """Words filled into lines of :data:`WIDTH`; a word that is longer stands alone and whole."""
+    lines: list[str] = []
+    line, empty = first, True
+    for word in text.split():
+        if not empty and len(line) + 1 + len(word) > WIDTH:
+            lines.append(line)
+            line, empty = following, True
+        line += word if empty else f" {word}"
+        empty = False
+    lines.append(line)
+    return lines
+
+
+def _encodable(text: str) -> str:
+    """The same text where the output's encoding has no such signs."""
+    encoding = (sys.stdout.encoding or "ascii").lower()
+    if encoding.replace("-", "") == "utf8":
+        return text
+    for sign, plain in _SIGNS.values():
+        text = text.replace(f"  {sign} ", f"  {plain} ")
+    return text.replace("×", "x").replace("…", "...").encode(encoding, "replace").decode(encoding)
+
+
+def coloured(text: str, variables: dict[str, str] | None = None) -> str:
+    """The signs of findings in colour where a person looks at a terminal (``NO_COLOR`` is honoured)."""
+    variables = dict(os.environ) if variables is None else variables
+    if not sys.stdout.isatty() or variables.get("NO_COLOR") or variables.get("TERM") == "dumb":
+        return text
+    colours = {"✗": "31", "!": "33", "?": "36"}
+    lines = []
+    for line in text.split("\n"):
+        sign = line[2:3]
+        if line.startswith("  ") and line[3:4] == " " and sign in colours:
+            line = f"  \x1b[1;{colours[sign]}m{sign}\x1b[0m \x1b[1m{line[4:]}\x1b[0m"
+        lines.append(line)
+    return "\n".join(lines)
