@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-COMPILED := compat/matrix/compiled/rules.bin compat/matrix/compiled/gpus.bin
+COMPILED := compat/matrix/compiled/rules.bin compat/matrix/compiled/hardware.bin
 
 .PHONY: help doctor test lint bench reproductions build clean
 

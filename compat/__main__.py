@@ -1,5 +1,5 @@
 """``python -m compat``."""
 
-from compat.cli import main
+from compat.cli import entry
 
-raise SystemExit(main())
+entry()

@@ -18,7 +18,7 @@ def build() -> None:
     """Writes both compiled files; raises ``SystemExit`` where a rule's example or fix does not hold."""
     rules = load_folder(os.path.join(ROOT, "matrix", "rules"))
     os.makedirs(os.path.dirname(compiled.FILE), exist_ok=True)
-    _write(gpus.FILE, marshal.dumps(gpus.table_from(os.path.join(ROOT, "matrix", "facts")), 4))
+    _write(gpus.FILE, marshal.dumps(gpus.tables_from(os.path.join(ROOT, "matrix", "facts")), 4))
     problems = problems_of(rules)
     if problems:
         raise SystemExit("\n".join(map(str, problems)))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from compat.matrix.compiled import Matrix, packed
+from compat.matrix.compiled import Matrix, in_memory
 from compat.matrix.loader import load_folder
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,7 +20,7 @@ RULES = ROOT / "matrix" / "rules"
 
 @pytest.fixture(scope="session")
 def matrix() -> Matrix:
-    return Matrix(packed(load_folder(str(RULES))))
+    return in_memory(load_folder(str(RULES)))
 
 
 @pytest.fixture

@@ -51,7 +51,9 @@ def _print(reports: list[Report], files: list[str], words: Words) -> None:
 
         print(dumped([report.to_json() for report in reports] if len(files) > 1 else reports[0].to_json()) if reports else "")
         return
+    from compat.matrix.gpus import driver_cuda
     from compat.show.terminal import rendered
 
     for file, report in zip(files, reports):
-        print(rendered(report, title=file if len(files) > 1 else None))
+        title = file if len(files) > 1 else None
+        print(rendered(report, title=title, driver_cuda=driver_cuda(report.environment)))

@@ -47,7 +47,7 @@ def run(words: Words) -> int:
     else:
         from compat.show.terminal import coloured, rendered
 
-        print(coloured(rendered(report)))
+        print(coloured(rendered(report, nothing="No rule of the matrix explains this text.")))
     return report.exit
 
 
@@ -112,7 +112,8 @@ def search_terms(error: RaisedError) -> str:
     message = error.message.strip().splitlines()[0] if error.message.strip() else ""
     message = re.sub(r"0x[0-9a-f]+|(/[\w.+-]+){2,}|\d+", " ", message)
     words = " ".join(message.split())[:120]
-    return f'"{error.exception.rpartition(".")[2]}" "{words}"' if error.exception else f'"{words}"'
+    parts = (error.exception.rpartition(".")[2] if error.exception else "", words)
+    return " ".join(f'"{part}"' for part in parts if part)
 
 
 def packages_meeting(error: RaisedError) -> tuple[str, ...]:

@@ -29,9 +29,12 @@ def run(words: Words) -> int:
 
         print(dumped(report.to_json()))
     else:
+        from compat.matrix.gpus import driver_cuda as by_table
         from compat.show.terminal import coloured, rendered
 
-        print(coloured(rendered(report, label=label, driver_cuda=driver_cuda)))
+        if words.flag("driver") or words.flag("environment"):
+            driver_cuda = None  # that of this machine says nothing about the target
+        print(coloured(rendered(report, label=label, driver_cuda=driver_cuda or by_table(report.environment))))
     return report.exit
 
 

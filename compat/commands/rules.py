@@ -48,14 +48,14 @@ def _show(extra: Sequence[str], names: Sequence[str], words: Words) -> int:
 
     if not names:
         raise InputError("expected the id of a rule ('compat rules list' prints them)")
-    matrix = open_matrix(extra)
+    rules = {rule.id: rule for rule in open_matrix(extra).rules()}
     found = []
     for name in names:
-        rule = matrix.by_id(name)
+        rule = rules.get(name)
         if rule is None:
             import difflib
 
-            near = difflib.get_close_matches(name, matrix.ids, 1)
+            near = difflib.get_close_matches(name, rules, 1)
             raise InputError(f"there is no rule {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
         found.append(rule)
     if words.one("format") == "json":

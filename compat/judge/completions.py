@@ -11,6 +11,7 @@ import itertools
 
 from compat.environment import Accelerator, Distribution, Source
 from compat.judge.facts import ABSENT, SHARDING, family_of
+from compat.judge.logic import by_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,9 +35,7 @@ def answers(atoms: Sequence[Atom], facts: Facts) -> Iterator[Facts]:
     ``atoms`` are those of a rule that are not decided. Yields nothing where no fact is asked for twice, or where there
     are more than :data:`LIMIT` combinations.
     """
-    asked: dict[str, list[Atom]] = {}
-    for atom in _flat(atoms):
-        asked.setdefault(_root(atom), []).append(atom)
+    asked = by_root(atoms)
     choices = {root: _stand_ins(root, about, facts) for root, about in asked.items() if len(about) > 1}
     total = 1
     for stand_ins in choices.values():
@@ -45,26 +44,6 @@ def answers(atoms: Sequence[Atom], facts: Facts) -> Iterator[Facts]:
         return
     for combination in itertools.product(*choices.values()):
         yield facts.completed(dict(zip(choices, combination)))
-
-
-def _flat(atoms: Iterable[Atom]) -> Iterator[Atom]:
-    for atom in atoms:
-        if atom[0] == "any":
-            yield from _flat(atom[1])
-        else:
-            yield atom
-
-
-def _root(atom: Atom) -> str:
-    """What one answer settles: a distribution's presence, version, source and code go together."""
-    form = atom[0]
-    if form in ("package", "source", "code"):
-        return f"distributions.{atom[1]}"
-    if form == "feature":
-        return "workload.features"
-    if form == "variable":
-        return f"variables.{atom[1]}"
-    return "accelerators" if form == "accelerators" else str(atom[1])
 
 
 def _stand_ins(root: str, atoms: list[Atom], facts: Facts) -> list[Any]:

@@ -11,7 +11,7 @@ from compat.versions import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from compat.environment import Accelerator, Distribution
@@ -45,28 +45,33 @@ class Facts:
     """
 
     def __init__(
-        self, environment: Environment, presume: tuple[tuple[str, Any], ...] = (), given: Mapping[str, Any] = EMPTY
+        self,
+        environment: Environment,
+        presume: tuple[tuple[str, Any], ...] = (),
+        given: Mapping[str, Any] = EMPTY,
+        packages: Mapping[str, list[Distribution]] | None = None,
     ) -> None:
         self.environment = environment
         self.workload = environment.workload or Workload()
         self._presumed = dict(presume)
         self._given = given
-        self._packages: dict[str, list[Distribution]] = {}
-        for distribution in environment.distributions or ():
-            self._packages.setdefault(distribution.name, []).append(distribution)
+        self._packages = _by_name(environment) if packages is None else packages
         self._features = self._derived_features()
 
     def presuming(self, presume: tuple[tuple[str, Any], ...]) -> Facts:
         """The same facts with a rule's defaults filled in where nothing is known."""
-        return Facts(self.environment, presume, self._given) if presume else self
+        return Facts(self.environment, presume, self._given, self._packages) if presume else self
 
     def completed(self, given: Mapping[str, Any]) -> Facts:
         """The same facts with some of the unknown ones answered."""
-        return Facts(self.environment, tuple(self._presumed.items()), {**self._given, **given})
+        return Facts(self.environment, tuple(self._presumed.items()), {**self._given, **given}, self._packages)
 
-    def names(self) -> Iterable[str]:
-        """Names of the distributions that are known to be there."""
-        return self._packages
+    def keys(self) -> dict[str, Key | None]:
+        """The distributions that are known to be there, with their versions' keys; ``None``: unknown, or several."""
+        return {
+            name: key_of(copies[0].version) if len(copies) == 1 and copies[0].version is not None else None
+            for name, copies in self._packages.items()
+        }
 
     def value(self, path: str) -> Any:
         """A scalar fact by its path in the described environment, words in lower case."""
@@ -79,6 +84,8 @@ class Facts:
                 value = TRAINER_TASKS.get(self.workload.trainer.lower())
             if value is None and name == "processes" and self.workload.launcher == "python":
                 value = 1  # plain python starts one process, whatever it finds
+            if value == "accelerate" and name == "launcher" and self.workload.processes == 1:
+                value = "python"  # without a second process accelerate starts the script as it is
             if value is None:
                 value = self._presumed.get(name)
         else:
@@ -141,6 +148,13 @@ class Facts:
         return True, variables[name]
 
 
+def _by_name(environment: Environment) -> dict[str, list[Distribution]]:
+    found: dict[str, list[Distribution]] = {}
+    for distribution in environment.distributions or ():
+        found.setdefault(distribution.name, []).append(distribution)
+    return found
+
+
 def visible(environment: Environment) -> Environment:
     """The environment with only those accelerators that the job sees (``CUDA_VISIBLE_DEVICES`` and AMD's like)."""
     from compat.records import replace
@@ -178,9 +192,9 @@ def _chosen(environment: Environment, chosen: str) -> Any:
 
 def family_of(model: str) -> str | None:
     """The architecture family a model's name tells, ``None`` where it does not."""
-    name = model.lower()
+    name = model.lower().rstrip("/").rpartition("/")[2]  # the organisation may be called like another family
     found = [family for family in MODEL_FAMILIES if family in name]
-    return max(found, key=len) if found else (name if "/" not in name and name.isalnum() else None)
+    return max(found, key=len) if found else (name if name == model.lower() and name.isalnum() else None)
 
 
 def number_key(value: int) -> Key:

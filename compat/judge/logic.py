@@ -66,6 +66,29 @@ def paths(atom: Atom, facts: Facts) -> tuple[str, ...]:
     return ("accelerators",)
 
 
+def by_root(atoms: Iterable[Atom]) -> dict[str, list[Atom]]:
+    """Atoms by the fact that settles them: a distribution's presence, version, source and code are one answer."""
+    asked: dict[str, list[Atom]] = {}
+    for atom in atoms:
+        if atom[0] == "any":
+            for root, found in by_root(atom[1]).items():
+                asked.setdefault(root, []).extend(found)
+        else:
+            asked.setdefault(_root(atom), []).append(atom)
+    return asked
+
+
+def _root(atom: Atom) -> str:
+    form = atom[0]
+    if form in ("package", "source", "code"):
+        return f"distributions.{atom[1]}"
+    if form == "feature":
+        return "workload.features"
+    if form == "variable":
+        return f"variables.{atom[1]}"
+    return "accelerators" if form == "accelerators" else str(atom[1])
+
+
 def _word(atom: Atom, facts: Facts) -> bool | None:
     _, path, values = atom
     value = facts.value(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat.judge.facts import Facts
-from compat.judge.logic import conjunction, disjunction, holds, paths
+from compat.judge.logic import by_root, conjunction, disjunction, holds, paths
 from compat.judge.wording import fixes_for, here, packages_of, rests_on
 from compat.records import record
 from compat.report import Finding
@@ -31,11 +31,7 @@ def judge(environment: Environment, matrix: Matrix) -> tuple[Finding, ...]:
     """Findings of every rule that holds, or that could hold for a distribution known to be in range."""
     facts = Facts(environment)
     found = []
-    for number in matrix.concerned(facts.names()):
-        conditions = matrix.package_conditions(number)
-        states = [holds(atom, facts) for atom in conditions]
-        if False in states or (conditions and True not in states):
-            continue
+    for number in matrix.concerned(facts.keys()):
         rule = matrix.rule(number)
         verdict = verdict_of(rule, facts)
         if verdict.word != "clear":
@@ -80,7 +76,7 @@ def _undecided(rule: Rule, facts: Facts) -> list[Atom]:
 
 
 def _tried_out(rule: Rule, facts: Facts, unsettled: list[Atom]) -> set[bool | None]:
-    if len(unsettled) < 2 and not any(atom[0] == "any" for atom in unsettled):
+    if all(len(about) < 2 for about in by_root(unsettled).values()):
         return {None}
     from compat.judge.completions import answers
 

@@ -72,7 +72,9 @@ def said(atom: Atom, facts: Facts) -> tuple[str, ...]:
         text = f"{_LABELS.get(atom[1], atom[1])} {value}".strip()
         if facts.is_presumed(atom[1]):
             text += " (the default)"
-        return ("plain python" if text == "python" else text,)
+        if text == "python":
+            text = "accelerate with one process" if facts.workload.launcher == "accelerate" else "plain python"
+        return (text,)
     if form == "feature":
         return (atom[1],)
     if form == "any":

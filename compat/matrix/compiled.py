@@ -1,25 +1,27 @@
 """The compiled matrix: one file, a small header that is always read and one block a rule that is read when needed.
 
-The header holds what decides whether a rule concerns an environment at all (its package conditions, indexed by
-distribution), so a check costs what its distributions cost, not what the matrix holds. The blocks are marshalled plain
-values; ``compat.matrix.rule`` gives them their names again.
+The header holds what decides whether a rule concerns an environment at all (its package conditions, by distribution), so
+a check costs what its distributions cost, not what the matrix holds. The blocks are marshalled plain values;
+``compat.matrix.rule`` gives them their names again.
 """
 
 from __future__ import annotations
 
+import io
 import marshal
 import os
 
 from compat.errors import InputError
 from compat.matrix.rule import Example, FixTemplate, Rule, Signature
 from compat.records import replace, values_of
+from compat.versions import contains
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
+    from collections.abc import Mapping, Sequence
+    from typing import Any, BinaryIO
 
-    from compat.matrix.conditions import Atom
+    from compat.versions import Key
 
 _MAGIC = b"compat-matrix-1\n"
 _VERSION = 4
@@ -28,45 +30,46 @@ FILE = os.path.join(os.path.dirname(__file__), "compiled", "rules.bin")
 
 
 class Matrix:
-    """An opened matrix. ``detectors`` maps a distribution to (detector, file, text) to look for in what is installed."""
+    """An opened matrix. ``detectors`` maps a distribution to (detector, file, text) to look for in what is installed.
 
-    def __init__(self, content: bytes) -> None:
-        start = len(_MAGIC) + 8
-        if content[: len(_MAGIC)] != _MAGIC:
+    ``variables`` are the environment variables that rules ask about.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        if file.read(len(_MAGIC)) != _MAGIC:
             raise InputError("is not a compiled matrix of this version", FILE)
-        end = start + int.from_bytes(content[len(_MAGIC) : start], "big")
-        self._content = content
-        self._index, self._conditions, self.ids, self._places, self.variables, self.detectors = marshal.loads(
-            content[start:end]
-        )
-        self._start = end
+        header = file.read(int.from_bytes(file.read(8), "big"))
+        self._index, self._places, self.variables, self.detectors = marshal.loads(header)
+        self._file = file
+        self._start = len(_MAGIC) + 8 + len(header)
         self._opened: dict[int, Rule] = {}
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self._places) - 1
 
-    def concerned(self, names: Iterable[str]) -> list[int]:
-        """Numbers of the rules that name one of these distributions, or none at all; in the matrix's order."""
-        found = set(self._index.get("", ()))
-        for name in names:
-            found.update(self._index.get(name, ()))
-        return sorted(found)
+    def concerned(self, keys: Mapping[str, Key | None]) -> list[int]:
+        """Numbers of the rules that may hold for these distributions, in the matrix's order.
 
-    def package_conditions(self, number: int) -> tuple[Atom, ...]:
-        """The package conditions of a rule, without opening the rule."""
-        conditions: tuple[Atom, ...] = self._conditions[number]
-        return conditions
+        ``keys`` maps each distribution that is there to its version's key (``None``: unknown, or several). A rule is left
+        out where one of them contradicts it, or where it names none of them.
+        """
+        open_rules: set[int] = set(self._index.get("", ()))
+        contradicted: set[int] = set()
+        for name, key in keys.items():
+            for number, how, ranges in self._index.get(name, ()):
+                if how == "absent" or (how == "in" and key is not None and not contains(ranges, key)):
+                    contradicted.add(number)
+                else:
+                    open_rules.add(number)
+        return sorted(open_rules - contradicted)
 
     def rule(self, number: int) -> Rule:
         """A rule by its number."""
         if number not in self._opened:
-            start, end = self._places[number]
-            self._opened[number] = _unpacked(marshal.loads(self._content[self._start + start : self._start + end]))
+            start, end = self._places[number], self._places[number + 1]
+            self._file.seek(self._start + start)
+            self._opened[number] = _unpacked(marshal.loads(self._file.read(end - start)))
         return self._opened[number]
-
-    def by_id(self, name: str) -> Rule | None:
-        """A rule by its id, ``None`` where there is none."""
-        return self.rule(self.ids.index(name)) if name in self.ids else None
 
     def rules(self) -> list[Rule]:
         """Every rule, in the matrix's order."""
@@ -75,32 +78,41 @@ class Matrix:
 
 def packed(rules: Sequence[Rule]) -> bytes:
     """The compiled form of a sequence of rules."""
-    index: dict[str, list[int]] = {}
-    detectors: dict[str, list[tuple[str, str, str]]] = {}
+    index: dict[str, list[Any]] = {}
+    detectors: dict[str, set[tuple[str, str, str]]] = {}
     variables: set[str] = set()
-    places, blocks, length = [], [], 0
+    places, blocks = [0], []
     for number, rule in enumerate(rules):
-        for name in _named(rule) or ("",):
-            index.setdefault(name, []).append(number)
-        for package, detector, file, text in rule.detectors:
-            detectors.setdefault(package, []).append((detector, file, text))
-        variables.update(atom[1] for atoms in (rule.when, *rule.unless) for atom in atoms if atom[0] == "variable")
-        block = marshal.dumps(_plain(rule), _VERSION)
-        places.append((length, length + len(block)))
-        length += len(block)
-        blocks.append(block)
+        if all(how == "absent" for _, _, how, _ in rule.packages):
+            index.setdefault("", []).append(number)
+        for _, name, how, ranges in rule.packages:
+            index.setdefault(name, []).append((number, how, ranges))
+        for package, detector, path, text in rule.detectors:
+            detectors.setdefault(package, set()).add((detector, path, text))
+        variables.update(asked_variables(rule))
+        blocks.append(marshal.dumps(_plain(rule), _VERSION))
+        places.append(places[-1] + len(blocks[-1]))
     header = marshal.dumps(
         (
-            {name: tuple(numbers) for name, numbers in index.items()},
-            tuple(rule.packages for rule in rules),
-            tuple(rule.id for rule in rules),
+            {name: tuple(found) for name, found in index.items()},
             tuple(places),
             tuple(sorted(variables)),
-            {name: tuple(sorted(set(found))) for name, found in detectors.items()},
+            {name: tuple(sorted(found)) for name, found in detectors.items()},
         ),
         _VERSION,
     )
     return b"".join((_MAGIC, len(header).to_bytes(8, "big"), header, *blocks))
+
+
+def asked_variables(rule: Rule) -> set[str]:
+    """The environment variables a rule's conditions depend on."""
+    atoms = [atom for group in (rule.when, *rule.unless) for atom in group]
+    return {atom[1] for atom in atoms if atom[0] == "variable"}
+
+
+def in_memory(rules: Sequence[Rule]) -> Matrix:
+    """A matrix of these rules that is in no file."""
+    return Matrix(io.BytesIO(packed(rules)))
 
 
 def open_matrix(extra: Sequence[str] = ()) -> Matrix:
@@ -113,14 +125,13 @@ def open_matrix(extra: Sequence[str] = ()) -> Matrix:
         from compat.matrix.loader import load_file, load_folder, unique
 
         shipped = load_folder(folder) if folder is not None else tuple(_shipped().rules())
-        return Matrix(packed(unique([*shipped, *(rule for path in extra for rule in load_file(path))])))
+        return in_memory(unique([*shipped, *(rule for path in extra for rule in load_file(path))]))
     return _shipped()
 
 
 def _shipped() -> Matrix:
     try:
-        with open(FILE, "rb") as file:
-            return Matrix(file.read())
+        return Matrix(open(FILE, "rb"))
     except FileNotFoundError:
         raise InputError("the compiled matrix is missing: reinstall compat-doctor", FILE) from None
 
@@ -138,11 +149,6 @@ def _stale(folder: str) -> bool:
         return True
     with os.scandir(folder) as entries:
         return any(entry.stat().st_mtime_ns > compiled for entry in entries if entry.name.endswith(".toml"))
-
-
-def _named(rule: Rule) -> tuple[str, ...]:
-    """The distributions one of which must be there for the rule to hold."""
-    return tuple(atom[1] for atom in rule.packages if atom[2] != "absent")
 
 
 def _plain(rule: Rule) -> tuple[Any, ...]:

@@ -186,11 +186,6 @@ def detectors_of(table: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     return [(normalized(name), spec["detector"], spec["file"], spec["text"]) for name, spec in table.get("code", {}).items()]
 
 
-def variables_of(atoms: tuple[Atom, ...]) -> list[str]:
-    """The environment variables these atoms ask for."""
-    return [atom[1] for atom in atoms if atom[0] == "variable"]
-
-
 _FORMS: dict[str, Callable[[Any], list[Atom]]] = {
     "packages": package_atoms,
     "features": _features,

@@ -1,4 +1,4 @@
-"""The table of GPU names, compiled beside the rules, and what it says about the devices of an environment."""
+"""The hardware tables, compiled beside the rules, and what they say about the devices of an environment."""
 
 from __future__ import annotations
 
@@ -9,33 +9,53 @@ from compat.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from compat.environment import Accelerator
+    from compat.environment import Accelerator, Environment
+    from compat.read.cuda import DriverTable
     from compat.read.gpu_names import GpuTable
 
-FILE = os.path.join(os.path.dirname(__file__), "compiled", "gpus.bin")
+FILE = os.path.join(os.path.dirname(__file__), "compiled", "hardware.bin")
 _SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "matrix", "facts")
 
 
 def open_gpus() -> GpuTable:
-    """The table this package ships; in a source tree that was never built, the one its facts give."""
+    """The table of GPU names this package ships."""
+    return _open()[0]
+
+
+def driver_cuda(environment: Environment) -> str | None:
+    """The highest CUDA the environment's driver supports by NVIDIA's table; ``None`` where nothing tells."""
+    if environment.driver is None or (environment.machine or "").startswith("aarch64"):
+        return None  # Jetson's drivers count differently
+    from compat.read import cuda
+
+    windows = environment.os == "windows" or bool(environment.platform)
+    return cuda.driver_cuda(environment.driver, _open()[1], windows=windows)
+
+
+def _open() -> tuple[GpuTable, DriverTable]:
+    """Both tables; in a source tree that was never built, as its facts give them."""
     import marshal
 
     try:
         with open(FILE, "rb") as file:
-            table: GpuTable = marshal.loads(file.read())
-            return table
+            tables: tuple[GpuTable, DriverTable] = marshal.loads(file.read())
+            return tables
     except FileNotFoundError:
         if not os.path.isdir(_SOURCES):
-            raise InputError("the table of GPU names is missing: reinstall compat-doctor", FILE) from None
-        return table_from(_SOURCES)
+            raise InputError("the hardware tables are missing: reinstall compat-doctor", FILE) from None
+        return tables_from(_SOURCES)
 
 
-def table_from(folder: str) -> GpuTable:
-    """The table from the fact files in a folder (``gpus_nvidia.csv``, ``gpus_amd.csv``)."""
+def tables_from(folder: str) -> tuple[GpuTable, DriverTable]:
+    """The tables from the fact files in a folder (``gpus_nvidia.csv``, ``gpus_amd.csv``, ``cuda_driver.csv``)."""
+    from compat.read.cuda import load_driver_table
     from compat.read.gpu_names import load_table
     from compat.read.json_text import read_text
 
-    return load_table(*(read_text(os.path.join(folder, f"gpus_{vendor}.csv")) for vendor in ("nvidia", "amd")))
+    nvidia, amd, drivers = (
+        read_text(os.path.join(folder, f"{name}.csv")) for name in ("gpus_nvidia", "gpus_amd", "cuda_driver")
+    )
+    return load_table(nvidia, amd), load_driver_table(drivers)
 
 
 def completed(accelerators: tuple[Accelerator, ...]) -> tuple[tuple[Accelerator, ...], tuple[str, ...]]:

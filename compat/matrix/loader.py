@@ -6,7 +6,7 @@ import os
 import re
 
 from compat.errors import InputError
-from compat.matrix.conditions import atoms_of, detectors_of, known_keys, package_atoms, table_of, variables_of, words
+from compat.matrix.conditions import atoms_of, detectors_of, known_keys, package_atoms, table_of, words
 from compat.matrix.examples import example_of
 from compat.matrix.rule import RELATIONS, FixTemplate, Rule, Signature
 from compat.report import CONFIDENCES, EFFECTS, FIX_KINDS, SEVERITIES
@@ -106,11 +106,6 @@ def rule_of(table: Any, file: str = "", line: int = 0) -> Rule:
     if not rule.fixes:
         raise ValueError("at least one [[rule.fix]] is needed")
     return rule
-
-
-def asked_variables(rule: Rule) -> set[str]:
-    """The environment variables a rule's conditions depend on."""
-    return {name for atoms in (rule.when, *rule.unless) for name in variables_of(atoms)}
 
 
 def _presume(value: Any) -> tuple[tuple[str, Any], ...]:

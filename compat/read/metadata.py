@@ -11,7 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 13
+"""Most headers fit; what is not needed is not read."""
 _LIMIT = 1 << 22
 """A METADATA header is a few kB; beyond this it is not one."""
 
@@ -23,16 +24,15 @@ def read_distribution(folder: str, name: str, notes: list[str]) -> Distribution 
     and the folder's name is used instead.
     """
     path = f"{folder}/{name}"
-    project, version = _from_folder(name)
-    header, whole = _header(path, name)
-    if header is not None:
-        project = _field(header, b"\nName:") or project
-        version = _field(header, b"\nVersion:") or version
-    if not project or not version:
-        notes.append(f"{path}: neither METADATA nor the folder's name tells a version; it is left out")
-        return None
-    if header is None or not whole:
+    header = _header(path, name)
+    project = _field(header, b"\nName:") if header else None
+    version = _field(header, b"\nVersion:") if header else None
+    if not project or not version or not header or header[-1] != _NEWLINE:
         state = "is missing" if header is None else "is cut short"
+        project, version = _completed(name, project, version)
+        if version is None:
+            notes.append(f"{path}: neither METADATA nor the folder's name tells a version; it is left out")
+            return None
         notes.append(f"{path}: its METADATA {state}; name and version are taken from what is left")
     try:
         key_of(version)
@@ -42,18 +42,18 @@ def read_distribution(folder: str, name: str, notes: list[str]) -> Distribution 
     return Distribution(name=normalized(project), version=version, source=_source(path, notes))
 
 
-def _from_folder(name: str) -> tuple[str | None, str | None]:
-    """``torch-2.6.0+cu124.dist-info`` → name and version; egg folders may carry the Python version behind."""
+def _completed(name: str, project: str | None, version: str | None) -> tuple[str, str | None]:
+    """What METADATA does not tell, from the folder: ``torch-2.6.0+cu124.dist-info``; eggs carry the Python behind."""
     parts = name.rpartition(".")[0].split("-")
-    return parts[0], parts[1] if len(parts) > 1 else None
+    return project or parts[0], version or (parts[1] if len(parts) > 1 else None)
 
 
-def _header(path: str, name: str) -> tuple[bytes | None, bool]:
-    """The header of a METADATA file with a newline before it, and whether it is whole."""
-    inner = ("METADATA",) if name.endswith(".dist-info") else ("PKG-INFO", "")
+def _header(path: str, name: str) -> bytes | None:
+    """The header of a METADATA file; it ends in a newline where it is whole. ``None`` where there is no such file."""
+    inner = _METADATA if name.endswith(".dist-info") else _PKG_INFO
     for file in inner:
         try:
-            descriptor = os.open(f"{path}/{file}" if file else path, os.O_RDONLY)
+            descriptor = os.open(path + file, os.O_RDONLY)
         except OSError:
             continue
         try:
@@ -62,35 +62,35 @@ def _header(path: str, name: str) -> tuple[bytes | None, bool]:
             continue
         finally:
             os.close(descriptor)
-    return None, False
+    return None
 
 
-def _read_header(descriptor: int) -> tuple[bytes, bool]:
-    content = b"\n"
-    while len(content) < _LIMIT:
-        chunk = os.read(descriptor, _CHUNK)
-        content += chunk
-        for blank in (b"\n\n", b"\r\n\r\n"):
-            end = content.find(blank)
-            if end > 0:
-                return content[: end + 1], _named(content[:end])
-        if not chunk:
-            break
-    # a file without a description ends with its last header line
-    return content, content.endswith(b"\n") and _named(content)
+_METADATA = ("/METADATA",)
+_PKG_INFO = ("/PKG-INFO", "")
+_NEWLINE = 10
 
 
-def _named(header: bytes) -> bool:
-    return b"\nName:" in header and b"\nVersion:" in header
+def _read_header(descriptor: int) -> bytes:
+    content = os.read(descriptor, _CHUNK)
+    end = content.find(b"\n\n")
+    while end < 0:
+        chunk = os.read(descriptor, _CHUNK * 8)
+        if b"\r\n\r\n" in content:
+            end = content.index(b"\r\n\r\n") + 1
+        elif not chunk or len(content) > _LIMIT:
+            return content  # a file without a description ends with its last header line
+        else:
+            content += chunk
+            end = content.find(b"\n\n")
+    return content[: end + 1]
 
 
 def _field(header: bytes, mark: bytes) -> str | None:
     start = header.find(mark)
     if start < 0:
         return None
-    start += len(mark)
-    end = header.find(b"\n", start)
-    return header[start : end if end >= 0 else None].decode("utf-8", "replace").strip() or None
+    end = header.find(b"\n", start + 1)
+    return header[start + len(mark) : end if end >= 0 else None].decode("utf-8", "replace").strip() or None
 
 
 def _source(path: str, notes: list[str]) -> Source:
@@ -100,7 +100,7 @@ def _source(path: str, notes: list[str]) -> Source:
     except OSError:
         return Source("index")
     try:
-        content = os.read(descriptor, _CHUNK)
+        content = os.read(descriptor, _CHUNK * 8)
     finally:
         os.close(descriptor)
     from compat.errors import InputError

@@ -29,7 +29,7 @@ def relevant(variables: Mapping[str, str], asked: Sequence[str]) -> dict[str, st
     found: dict[str, str | None] = {
         name: value
         for name, value in sorted(variables.items())
-        if (name in _NAMES or name in asked or name.startswith(_PREFIXES)) and not any(word in name for word in _SECRET)
+        if name in _NAMES or name in asked or (name.startswith(_PREFIXES) and not any(word in name for word in _SECRET))
     }
     for name in (*_ALWAYS, *asked):
         found.setdefault(name, None)

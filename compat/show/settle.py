@@ -20,9 +20,16 @@ _FLAGS = {
 def flags_for(unknown: tuple[str, ...]) -> str:
     """ "--gpu …; --launcher …": everything that would settle a finding, in words."""
     said: list[str] = []
+    packages = [
+        path.partition(".")[2] for path in unknown if path.startswith("distributions.") and not path.endswith(".source")
+    ]
+    if packages:
+        said.append(
+            f"the version of {' and '.join(dict.fromkeys(packages))}, or that it is not there (--python, --environment)"
+        )
     features = [path.rpartition(".")[2] for path in unknown if path.startswith("workload.features.")]
     for path in unknown:
-        if path.startswith("workload.features."):
+        if path.startswith("workload.features.") or path.partition(".")[2] in packages:
             continue
         said.append(_one(path))
     if features:
@@ -35,8 +42,6 @@ def _one(path: str) -> str:
         return _FLAGS[path]
     if path.endswith(".source"):
         return f"where {path.split('.')[1]} was installed from (source and commit in the described environment)"
-    if path.startswith("distributions."):
-        return f"whether {path.partition('.')[2]} is installed, and which version"
     if path.startswith("variables."):
         return f"whether {path.partition('.')[2]} is set (variables in the described environment)"
     return f"{path} in the described environment"

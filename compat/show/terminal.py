@@ -20,8 +20,18 @@ _STACK = (
 _SIGNS = {"error": ("✗", "x"), "warning": ("!", "!"), "info": ("·", "-"), "possible": ("?", "?")}
 
 
-def rendered(report: Report, title: str | None = None, label: str | None = None, driver_cuda: str | None = None) -> str:
-    """The report as text; ``label`` names the environment that was read, ``driver_cuda`` what its driver supports."""
+def rendered(
+    report: Report,
+    title: str | None = None,
+    label: str | None = None,
+    driver_cuda: str | None = None,
+    nothing: str = "Nothing known to be bad.",
+) -> str:
+    """The report as text.
+
+    ``label`` names the environment that was read, ``driver_cuda`` what its driver supports; ``nothing`` is what is said
+    where there are no findings.
+    """
     lines = [f"{title}:"] if title else []
     lines += _seen(report.environment, label, driver_cuda)
     certain = [finding for finding in report.findings if finding.verdict == "hit"]
@@ -32,7 +42,7 @@ def rendered(report: Report, title: str | None = None, label: str | None = None,
         lines.append("")
         for note in report.notes:
             lines += wrapped(note, "  note      ", " " * 12)
-    lines += ["", _summary(certain, open_questions)]
+    lines += ["", "  " + (_summary(certain, open_questions) or nothing)]
     return _encodable("\n".join(lines))
 
 
@@ -135,7 +145,7 @@ def _summary(certain: list[Finding], open_questions: list[Finding]) -> str:
     ]
     if open_questions:
         counts.append(f"{len(open_questions)} open question{'s' if len(open_questions) > 1 else ''}")
-    return "  " + (", ".join(counts) + "." if counts else "Nothing known to be bad.")
+    return ", ".join(counts) + "." if counts else ""
 
 
 def wrapped(text: str, first: str, following: str) -> list[str]:

@@ -27,7 +27,7 @@ SPECIFIERS = [
 ]  # fmt: skip
 NUMBERS = (1, 2, 3)
 NUMBER_RANGES = ("<2", ">=2", ">1,<3", "==2", "!=2")
-WORDS = {"task": ("sft", "grpo", "serve"), "launcher": ("python", "torchrun", "accelerate")}
+WORDS = {"task": ("sft", "grpo", "serve"), "launcher": ("ray", "torchrun", "slurm")}
 DEVICES = (
     {"vendor": "nvidia", "compute_capability": "8.0"},
     {"vendor": "nvidia", "compute_capability": "9.0"},
