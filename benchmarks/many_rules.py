@@ -1,0 +1,42 @@
+"""A matrix with many more rules: what growing it costs a check."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from compat.matrix.compiled import packed
+from compat.matrix.loader import load_folder
+from compat.matrix.rule import Rule
+from compat.read.interpreter import read_installed, target_at
+from compat.records import replace
+from compat.versions import ranges_of
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def write_many(ours: Path, many: Path, times: int) -> int:
+    """Puts ``times`` as many rules into the copy of compat installed in ``many``; returns their number.
+
+    The generated rules are about the distributions of the benchmark's own environment, half of them about those the real
+    rules are about, in ranges beside the installed release: none of them may be skipped unseen, and none adds output.
+    """
+    rules = list(load_folder(str(ROOT / "matrix" / "rules")))
+    installed = read_installed(target_at(str(ROOT / ".bench" / "stack"))).distributions
+    names = [copy.name for copy in installed]
+    subjects = [name for name in names if name in {atom[1] for rule in rules for atom in rule.packages}]
+    rng = random.Random(1)
+    generated = [
+        _aside(rules[number % len(rules)], number, rng.choice(subjects if number % 2 else names), rng)
+        for number in range(len(rules) * (times - 1))
+    ]
+    (compiled,) = many.glob("lib/python3*/site-packages/compat/matrix/compiled/rules.bin")
+    compiled.write_bytes(packed([*rules, *generated]))
+    return len(rules) + len(generated)
+
+
+def _aside(rule: Rule, number: int, name: str, rng: random.Random) -> Rule:
+    """A copy of a rule about releases of ``name`` that nobody has."""
+    start = rng.randint(9000, 9998)
+    condition = ("package", name, "in", ranges_of(f">={start}.{rng.randint(0, 9)},<{start + 1}"))
+    return replace(rule, id=f"{rule.id}-{number}", packages=(condition, *rule.packages[1:]))
