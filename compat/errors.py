@@ -17,8 +17,14 @@ class InputError(Exception):
 
     def __str__(self) -> str:
         if self.file is None:
-            return self.message
-        return f"{self.file}:{self.line}: {self.message}" if self.line else f"{self.file}: {self.message}"
+            return printable(self.message)
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        return printable(f"{where}: {self.message}")
+
+
+def printable(text: str) -> str:
+    """One line that no terminal takes for a command: what is not printable is shown as an escape."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 class Undecided(Exception):

@@ -53,7 +53,7 @@ def _read(words: Words, matrix: Matrix) -> tuple[Environment, str | None, str | 
     if words.flag("deep"):
         if not machine.running:
             raise InputError("--deep asks pip of the running environment; it is not used on another one")
-        from compat.read.pip_view import disagreements
+        from compat.read.machine.pip_view import disagreements
 
         notes = (*notes, *disagreements(machine.environment))
     return machine.environment, machine.label, machine.driver_cuda, notes

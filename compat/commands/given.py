@@ -30,7 +30,7 @@ def stated(environment: Environment, words: Words) -> Environment:
         changes["accelerators"] = _accelerators(words.values["gpu"])
     workload = stated_workload(words)
     if workload is not None:
-        from compat.read.launch import merge
+        from compat.read.workload.launch import merge
 
         changes["workload"] = merge(workload, environment.workload or Workload())
     return replace(environment, **changes) if changes else environment
@@ -62,7 +62,7 @@ def command_of(environment: Environment, words: Words) -> tuple[Environment, tup
         return environment, ()
     import os
 
-    from compat.read.launch import from_command, merge
+    from compat.read.workload.launch import from_command, merge
 
     launch = from_command(words.rest, os.getcwd(), os.environ)
     merged = merge(launch.workload, environment.workload or Workload())
@@ -102,7 +102,7 @@ def _accelerator(name: str) -> Accelerator:
     if lower.startswith("gfx") and lower[3:].isalnum():
         return Accelerator(vendor="amd", gfx=lower)
     from compat.matrix.gpus import open_gpus
-    from compat.read.gpu_names import lookup, nearest
+    from compat.read.machine.gpu_names import lookup, nearest
 
     table = open_gpus()
     match = lookup(table, name)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 from compat.environment import Environment
-from compat.read.detectors import detected
-from compat.read.hardware import read_hardware
-from compat.read.interpreter import default_target, read_installed, target_at
-from compat.read.system import read_system
-from compat.read.variables import relevant
+from compat.read.machine.detectors import detected
+from compat.read.machine.hardware import read_hardware
+from compat.read.machine.interpreter import default_target, read_installed, target_at
+from compat.read.machine.system import read_system
+from compat.read.machine.variables import relevant
 from compat.records import record
 
 TYPE_CHECKING = False
@@ -53,7 +53,7 @@ def _workload(variables: os._Environ[str]) -> Workload | None:
     """What a launcher has left in the environment; reading it is skipped where no launcher's variable is set."""
     if not any(name in variables for name in _LAUNCHER_VARIABLES):
         return None
-    from compat.read.launch import from_variables
+    from compat.read.workload.launch import from_variables
 
     return from_variables(variables)
 

@@ -10,8 +10,8 @@ from compat.records import replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compat.environment import Accelerator, Environment
-    from compat.read.cuda import DriverTable
-    from compat.read.gpu_names import GpuTable
+    from compat.read.machine.cuda import DriverTable
+    from compat.read.machine.gpu_names import GpuTable
 
 FILE = os.path.join(os.path.dirname(__file__), "compiled", "hardware.bin")
 _SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "matrix", "facts")
@@ -26,7 +26,7 @@ def driver_cuda(environment: Environment) -> str | None:
     """The highest CUDA the environment's driver supports by NVIDIA's table; ``None`` where nothing tells."""
     if environment.driver is None or (environment.machine or "").startswith("aarch64"):
         return None  # Jetson's drivers count differently
-    from compat.read import cuda
+    from compat.read.machine import cuda
 
     windows = environment.os == "windows" or bool(environment.platform)
     return cuda.driver_cuda(environment.driver, _open()[1], windows=windows)
@@ -48,9 +48,9 @@ def _open() -> tuple[GpuTable, DriverTable]:
 
 def tables_from(folder: str) -> tuple[GpuTable, DriverTable]:
     """The tables from the fact files in a folder (``gpus_nvidia.csv``, ``gpus_amd.csv``, ``cuda_driver.csv``)."""
-    from compat.read.cuda import load_driver_table
-    from compat.read.gpu_names import load_table
     from compat.read.json_text import read_text
+    from compat.read.machine.cuda import load_driver_table
+    from compat.read.machine.gpu_names import load_table
 
     nvidia, amd, drivers = (
         read_text(os.path.join(folder, f"{name}.csv")) for name in ("gpus_nvidia", "gpus_amd", "cuda_driver")
@@ -62,7 +62,7 @@ def completed(accelerators: tuple[Accelerator, ...]) -> tuple[tuple[Accelerator,
     """Devices with vendor and capability filled in where their name tells them, and notes where it does not."""
     if all(_complete(accelerator) for accelerator in accelerators):
         return accelerators, ()
-    from compat.read.gpu_names import lookup
+    from compat.read.machine.gpu_names import lookup
 
     table = open_gpus()
     found: list[Accelerator] = []

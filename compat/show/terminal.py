@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from compat.errors import printable
 from compat.show.settle import flags_for
 
 TYPE_CHECKING = False
@@ -43,7 +44,7 @@ def rendered(
         for note in report.notes:
             lines += wrapped(note, "  note      ", " " * 12)
     lines += ["", "  " + (_summary(certain, open_questions) or nothing)]
-    return _encodable("\n".join(lines))
+    return _encodable("\n".join(map(printable, lines)))
 
 
 def _seen(environment: Environment, label: str | None, driver_cuda: str | None) -> list[str]:

@@ -55,7 +55,9 @@ def test_scalar_num_items_stays_clear_in_other_releases(compat: Run, described: 
         {"accelerators": [], "workload": {"launcher": "python"}},
     ],
 )
-def test_dataparallel_needs_plain_python_and_two_visible_gpus(compat: Run, described: Write, version: str, where: dict[str, Any]) -> None:
+def test_dataparallel_needs_plain_python_and_two_visible_gpus(
+    compat: Run, described: Write, version: str, where: dict[str, Any]
+) -> None:
     found = verdicts(compat, described({"transformers": version, "trl": "0.17.0"}, **where))
     assert not {SCALAR, DROPS, ACCURACY} & set(found)
 
@@ -67,7 +69,9 @@ def test_sft_under_dataparallel_hits(compat: Run, described: Write, version: str
     assert verdicts(compat, path) == {DROPS: "hit", ACCURACY: "hit"}
 
 
-@pytest.mark.parametrize(("version", "trl"), [("4.49.0", "0.17.0"), ("4.57.1", "0.24.0"), ("4.56.2", "1.15.0"), ("4.57.6", "1.16.0")])
+@pytest.mark.parametrize(
+    ("version", "trl"), [("4.49.0", "0.17.0"), ("4.57.1", "0.24.0"), ("4.56.2", "1.15.0"), ("4.57.6", "1.16.0")]
+)
 def test_sft_under_dataparallel_stays_clear(compat: Run, described: Write, version: str, trl: str) -> None:
     assert verdicts(compat, described({"transformers": version, "trl": trl}, **python(task="sft", batch_size=2))) == {}
 
@@ -82,14 +86,20 @@ def test_silent_loss_hits_with_any_trainer(compat: Run, described: Write, versio
     assert verdicts(compat, described({"transformers": version}, **python())) == {DROPS: "hit", ACCURACY: "possible"}
 
 
-BAD_COMMIT, FIRST_BAD, FIXED = "e3244d2d096f", "5858ceab7ed38f771fffb7f944454cff59f868d0", "2ee6fd369f36c4538a08444cf0a7925354a39938"
+BAD_COMMIT, FIRST_BAD, FIXED = (
+    "e3244d2d096f",
+    "5858ceab7ed38f771fffb7f944454cff59f868d0",
+    "2ee6fd369f36c4538a08444cf0a7925354a39938",
+)
 
 
 @pytest.mark.parametrize("commit", [BAD_COMMIT, FIRST_BAD, "844a9c665ff05ca290816500faffe0b110a632ca"])
 @pytest.mark.parametrize("work", [{"launcher": "accelerate", "processes": 2}, {"launcher": "torchrun", "processes": 1}])
 def test_gather_for_metrics_hits_in_the_bad_week(compat: Run, described: Write, commit: str, work: dict[str, Any]) -> None:
     source = {"trl": {"kind": "vcs", "url": "https://github.com/huggingface/trl.git", "commit": commit}}
-    assert verdicts(compat, described({"trl": "0.16.0.dev0"}, sources=source, workload={"task": "sft", **work})) == {GATHER: "hit"}
+    assert verdicts(compat, described({"trl": "0.16.0.dev0"}, sources=source, workload={"task": "sft", **work})) == {
+        GATHER: "hit"
+    }
 
 
 @pytest.mark.parametrize(
@@ -129,7 +139,11 @@ def test_unsloth_mistral_hits(compat: Run, described: Write, version: str, model
         ("2025.2.12", "index", {"task": "grpo", "model": "mistral"}),
         ("2025.3.1", "index", {"task": "grpo", "model": "mistral"}),
         ("2026.10.9", "index", {"task": "grpo", "model": "mistral"}),
-        ("2025.2.15", {"kind": "vcs", "commit": "455517aae97fc152aa59aae3e328c22c25a89151"}, {"task": "grpo", "model": "mistral"}),
+        (
+            "2025.2.15",
+            {"kind": "vcs", "commit": "455517aae97fc152aa59aae3e328c22c25a89151"},
+            {"task": "grpo", "model": "mistral"},
+        ),
         ("2025.2.15", {"kind": "vcs", "commit": "455517aae9"}, {"task": "grpo", "model": "mistral"}),
         ("2025.2.15", "index", {"task": "grpo", "model": "meta-llama/Llama-3.1-8B"}),
         ("2025.2.15", "index", {"task": "sft", "model": "mistral"}),
@@ -141,7 +155,8 @@ def test_unsloth_mistral_stays_clear(compat: Run, described: Write, version: str
 
 
 @pytest.mark.parametrize(
-    ("trl", "vllm", "rule"), [("0.14.0", "0.6.6.post1", DEVICE), ("0.15.2", "0.6.3", DEVICE), ("0.14.0", "0.7.0", BELOW), ("0.15.1", "0.7.1", BELOW)]
+    ("trl", "vllm", "rule"),
+    [("0.14.0", "0.6.6.post1", DEVICE), ("0.15.2", "0.6.3", DEVICE), ("0.14.0", "0.7.0", BELOW), ("0.15.1", "0.7.1", BELOW)],
 )
 def test_grpo_with_old_vllm_hits(compat: Run, described: Write, trl: str, vllm: str, rule: str) -> None:
     path = described({"trl": trl, "vllm": vllm}, accelerators=TWO, workload={"task": "grpo", "features": ["vllm"]})
@@ -158,7 +173,9 @@ def test_grpo_with_old_vllm_hits(compat: Run, described: Write, trl: str, vllm: 
         ("0.14.0", "0.6.6", TWO, {"features_absent": ["vllm"]}),
     ],
 )
-def test_grpo_with_old_vllm_stays_clear(compat: Run, described: Write, trl: str, vllm: str, gpus: Any, work: dict[str, Any]) -> None:
+def test_grpo_with_old_vllm_stays_clear(
+    compat: Run, described: Write, trl: str, vllm: str, gpus: Any, work: dict[str, Any]
+) -> None:
     path = described({"trl": trl, "vllm": vllm}, accelerators=gpus, workload={"task": "grpo", **work})
     assert verdicts(compat, path) == {}
 

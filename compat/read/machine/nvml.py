@@ -6,7 +6,7 @@ No CUDA context is made. What one device does not answer is unknown for that dev
 from __future__ import annotations
 
 from compat.environment import Accelerator
-from compat.read.hardware import MISMATCHED, NOT_LOADED, Hardware
+from compat.read.machine.hardware import MISMATCHED, NOT_LOADED, Hardware
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compat.environment import Accelerator
-from compat.read.nvml import load, read_nvml
+from compat.read.machine.nvml import load, read_nvml
 
 NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND, NOT_LOADED, NO_LIBRARY, LOST, MISMATCH, UNKNOWN = 3, 4, 6, 9, 12, 15, 18, 999
 WORDS = {4: "Insufficient Permissions", 15: "GPU is lost", 999: "Unknown Error"}

@@ -7,7 +7,7 @@ import sys
 
 from compat.environment import Distribution, Source
 from compat.errors import InputError
-from compat.read.metadata import installer_of, read_distribution
+from compat.read.machine.metadata import installer_of, read_distribution
 from compat.records import record, replace
 
 TYPE_CHECKING = False
@@ -53,7 +53,7 @@ def default_target(variables: Mapping[str, str]) -> Target:
         if folder and os.path.isdir(folder) and not _same(folder, sys.prefix):
             return target_at(folder)
     if _is_tool_environment(sys.prefix):
-        from compat.read.which import find_python
+        from compat.read.machine.which import find_python
 
         found = find_python(variables)
         if found:
@@ -70,7 +70,7 @@ def target_at(path: str) -> Target:
         return _environment(path)
     if not os.path.exists(path):
         if os.sep not in path:
-            from compat.read.which import find_command
+            from compat.read.machine.which import find_command
 
             found = find_command(path, os.environ)
             if found:
@@ -192,7 +192,7 @@ def _interpreter(path: str) -> Target:
         return _virtual(environment)
     with open(path, "rb") as file:
         if file.read(2) == b"#!":
-            from compat.read.which import behind_shim
+            from compat.read.machine.which import behind_shim
 
             real = behind_shim(path, os.environ)
             if real is None:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.read.gpu_names import load_table, lookup, nearest
+from compat.read.machine.gpu_names import load_table, lookup, nearest
 
-FACTS = Path(__file__).resolve().parent.parent.parent / "matrix" / "facts"
+FACTS = Path(__file__).resolve().parents[3] / "matrix" / "facts"
 NVIDIA, AMD = ((FACTS / f"gpus_{vendor}.csv").read_text("utf-8") for vendor in ("nvidia", "amd"))
 TABLE = load_table(NVIDIA, AMD)
 ROWS = [row for text in (NVIDIA, AMD) for row in csv.DictReader(text.splitlines())]

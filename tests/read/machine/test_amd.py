@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compat.environment import Accelerator
-from compat.read.amd import gfx_of, parse_properties, read_amd
+from compat.read.machine.amd import gfx_of, parse_properties, read_amd
 
 CPU = "cpu_cores_count 32\nsimd_count 0\nmem_banks_count 1\ngfx_target_version 0\nvendor_id 0\n"
 NODES = "sys/class/kfd/kfd/topology/nodes"

@@ -10,15 +10,15 @@ import os
 import sys
 
 from compat.environment import Accelerator
-from compat.read.cuda import read_toolkit
-from compat.read.system import first_text, in_container, on_path, under
+from compat.read.machine.cuda import read_toolkit
+from compat.read.machine.system import first_text, in_container, on_path, under
 from compat.records import record, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from compat.read.nvml import Nvml
+    from compat.read.machine.nvml import Nvml
 
 NOT_LOADED = "not-loaded"
 MISMATCHED = "mismatched"
@@ -102,7 +102,7 @@ def _driver_signs(root: str) -> bool:
 def _nvidia(program: str | None, root: str, bindings: Callable[[], Nvml | None] | None) -> Hardware:
     found = _through_nvml(root, bindings)
     if found.accelerators is None and found.driver_state is None and program:
-        from compat.read.nvidia_smi import ask
+        from compat.read.machine.nvidia_smi import ask
 
         found = filled(found, ask(program))
     if found.accelerators is None:
@@ -118,7 +118,7 @@ def _nvidia(program: str | None, root: str, bindings: Callable[[], Nvml | None] 
 
 
 def _through_nvml(root: str, bindings: Callable[[], Nvml | None] | None) -> Hardware:
-    from compat.read.nvml import load, read_nvml
+    from compat.read.machine.nvml import load, read_nvml
 
     if bindings is None and root != "/":
         return Hardware()
@@ -222,7 +222,7 @@ def _library_version(root: str) -> str | None:
 
 
 def _with_amd(found: Hardware, root: str) -> Hardware:
-    from compat.read.amd import read_amd
+    from compat.read.machine.amd import read_amd
 
     devices = read_amd(root)
     if not devices:

@@ -11,8 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.read import system
-from compat.read.system import _root_filesystem, first_text, glibc, in_container, machine, on_path, read_system, under, wsl
+from compat.read.machine import system
+from compat.read.machine.system import (
+    _root_filesystem,
+    first_text,
+    glibc,
+    in_container,
+    machine,
+    on_path,
+    read_system,
+    under,
+    wsl,
+)
 
 ON_DISK = "27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw\n22 27 0:21 / /proc rw - proc proc rw\n"
 LAYERED = "511 402 0:50 / / rw,relatime master:9 - overlay overlay rw,lowerdir=/a:/b\n512 511 0:53 / /proc rw - proc proc rw\n"

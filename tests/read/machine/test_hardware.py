@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compat.environment import Accelerator
-from compat.read import hardware
-from compat.read.hardware import Hardware, filled, parse_information, parse_module_version, read_hardware
+from compat.read.machine import hardware
+from compat.read.machine.hardware import Hardware, filled, parse_information, parse_module_version, read_hardware
 
 ON_DISK = "27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw\n"
 MODULE = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\nGCC version:  gcc 12.3.0\n"
@@ -349,7 +349,7 @@ def test_a_machine_without_a_gpu_costs_less_than_a_millisecond(tree: Tree) -> No
 def test_reading_without_a_gpu_imports_nothing_heavy() -> None:
     heavy = ["re", "json", "dataclasses", "typing", "subprocess", "pathlib", "ctypes", "pynvml", "platform", "collections"]
     code = (
-        "import sys, os; before = set(sys.modules); import compat.read.hardware as h, compat.read.system as s;"
+        "import sys, os; before = set(sys.modules); import compat.read.machine.hardware as h, compat.read.machine.system as s;"
         "h.read_hardware({'PATH': '/nowhere'}, '/nowhere'); s.read_system();"
         f"print([name for name in {heavy} if name in sys.modules and name not in before])"
     )

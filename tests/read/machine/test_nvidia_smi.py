@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compat.environment import Accelerator
-from compat.read.nvidia_smi import FIELDS, ask, parse_list, parse_query, parse_table
+from compat.read.machine.nvidia_smi import FIELDS, ask, parse_list, parse_query, parse_table
 
 A100 = "NVIDIA A100-SXM4-80GB"
 
@@ -331,5 +331,5 @@ class TestAsking:
 def test_importing_the_parser_starts_nothing_heavy() -> None:
     import subprocess
 
-    code = "import sys, compat.read.nvidia_smi; print('subprocess' in sys.modules)"
+    code = "import sys, compat.read.machine.nvidia_smi; print('subprocess' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -12,7 +12,7 @@ import pytest
 
 from compat.environment import Distribution, Source
 from compat.errors import InputError
-from compat.read.interpreter import default_target, read_installed, running_target, target_at
+from compat.read.machine.interpreter import default_target, read_installed, running_target, target_at
 
 
 def install(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from compat.environment import Accelerator
-from compat.read.system import first_text, under
+from compat.read.machine.system import first_text, under
 
 _NODES = "/sys/class/kfd/kfd/topology/nodes"
 _SHARED_MEMORY = (

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.read.cuda import driver_cuda, load_driver_table, read_toolkit, toolkit_version
+from compat.read.machine.cuda import driver_cuda, load_driver_table, read_toolkit, toolkit_version
 
-FACTS = Path(__file__).resolve().parent.parent.parent / "matrix" / "facts"
+FACTS = Path(__file__).resolve().parents[3] / "matrix" / "facts"
 TABLE = load_driver_table((FACTS / "cuda_driver.csv").read_text("utf-8"))
 
 VERSION_JSON = '{\n   "cuda" : {\n      "name" : "CUDA SDK",\n      "version" : "%s"\n   },\n   "cuda_cccl" : {\n      "version" : "99.9"\n   }\n}\n'

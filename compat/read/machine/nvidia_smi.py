@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from compat.environment import Accelerator
-from compat.read.hardware import MISMATCHED, NOT_LOADED, Hardware, filled
+from compat.read.machine.hardware import MISMATCHED, NOT_LOADED, Hardware, filled
 from compat.records import replace
 
 TYPE_CHECKING = False

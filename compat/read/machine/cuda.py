@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from compat.read.system import first_text, on_path, under
+from compat.read.machine.system import first_text, on_path, under
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What is run and how: launcher variables, command lines, scripts, notebooks and configuration files."""

@@ -1,0 +1,189 @@
+"""Shell scripts, read for the job they start: best effort, nothing is run and nothing is expanded but plain variables."""
+
+from __future__ import annotations
+
+import shlex
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_KEYWORDS = frozenset(("if", "then", "else", "elif", "do", "while", "until", "{", "}", "!", "(", ")", "fi", "done", "esac"))
+_LONGEST = 4000
+"""Lines of a script that are looked at."""
+
+
+class ShellCommand:
+    """One simple command: its words, the variables that were set before it and the folder it runs in (or ``None``)."""
+
+    def __init__(self, words: list[str], variables: dict[str, str], exported: dict[str, str], directory: str | None) -> None:
+        self.words = words
+        self.variables = variables
+        self.exported = exported
+        self.directory = directory
+
+
+def commands_of(text: str, arguments: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> list[ShellCommand]:
+    """The simple commands of a script in order; lines that cannot be read are left out.
+
+    ``arguments`` stand for ``$1`` … and ``$@``, ``variables`` for those that are set already.
+    """
+    own: dict[str, str] = {}
+    exported: dict[str, str] = {}
+    directory: str | None = None
+    known = dict(variables or {})
+    found: list[ShellCommand] = []
+    for line in _logical_lines(text):
+        for words in _simple_commands(line):
+            words = _expanded(words, {**known, **own}, arguments)
+            while words and (words[0] in _KEYWORDS):
+                words = words[1:]
+            if not words:
+                continue
+            if words[0] in ("export", "declare", "local", "readonly", "set", "typeset"):
+                _assign(words[1:], own, exported if words[0] == "export" else {})
+            elif all(_is_assignment(word) for word in words):
+                _assign(words, own, exported if any(w.partition("=")[0] in exported for w in words) else {})
+            elif words[0] == "cd":
+                directory = words[1] if len(words) == 2 and "$" not in words[1] else None
+            else:
+                found.append(ShellCommand(words, dict(own), dict(exported), directory))
+    return found
+
+
+def slurm_directives(text: str) -> list[str]:
+    """The options on the ``#SBATCH`` lines of a batch script."""
+    found: list[str] = []
+    for line in text.splitlines()[:_LONGEST]:
+        if line.startswith("#SBATCH"):
+            found += line[7:].partition(" #")[0].split()
+    return found
+
+
+def _logical_lines(text: str) -> list[str]:
+    """Lines with continuations joined, without comments and the bodies of here-documents."""
+    lines: list[str] = []
+    waiting = ""
+    until: str | None = None
+    for raw in text.splitlines()[:_LONGEST]:
+        if until is not None:
+            if raw.strip() == until:
+                until = None
+            continue
+        line = waiting + raw
+        waiting = ""
+        if line.endswith("\\"):
+            waiting = line[:-1] + " "
+            continue
+        if not line.lstrip().startswith("#"):
+            lines.append(line)
+            until = _here_document(line)
+    return [*lines, waiting] if waiting else lines
+
+
+def _here_document(line: str) -> str | None:
+    before, sign, after = line.partition("<<")
+    if not sign or after.startswith("<") or before.count('"') % 2 or before.count("'") % 2:
+        return None
+    words = after.lstrip("-").split()
+    return words[0].strip("\"'") or None if words else None
+
+
+def _simple_commands(line: str) -> list[list[str]]:
+    lexer = shlex.shlex(_without_comment(line), posix=True, punctuation_chars=";&|<>")
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    try:
+        words = list(lexer)
+    except ValueError:
+        return []
+    commands: list[list[str]] = [[]]
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif word and not word.strip("<>&") and ("<" in word or ">" in word):
+            skip = True  # a redirection and its target
+            if commands[-1] and commands[-1][-1].isdigit():
+                commands[-1].pop()
+        elif word and not word.strip(";&|"):
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    return [command for command in commands if command]
+
+
+def _without_comment(line: str) -> str:
+    """A line up to a ``#`` that begins a word outside of quotes."""
+    quote = ""
+    for at, letter in enumerate(line):
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter == "#" and (at == 0 or line[at - 1] in " \t;&|"):
+            return line[:at]
+    return line
+
+
+def _expanded(words: Sequence[str], known: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
+    result: list[str] = []
+    for word in words:
+        if word in ("$@", "$*", "${@}", "${*}"):
+            result.extend(arguments)
+        elif word.startswith("$") and (value := _looked_up(word, known, arguments)) is not None:
+            result.extend(value.split())  # an unquoted variable may hold several words
+        elif "$" in word:
+            result.append(_inside(word, known, arguments))
+        else:
+            result.append(word)
+    return result
+
+
+def _looked_up(word: str, known: Mapping[str, str], arguments: Sequence[str]) -> str | None:
+    """The value of a word that is one variable; ``None`` where it is not, or not known."""
+    name = word[2:-1] if word.startswith("${") and word.endswith("}") else word[1:]
+    name, sign, default = name.partition(":-")
+    if name.isdigit():
+        position = int(name) if len(name) < 4 else 0
+        if 0 < position <= len(arguments):
+            return arguments[position - 1]
+        return default if sign else None
+    if not name.replace("_", "a").isalnum() or "$" in default:
+        return None
+    return known.get(name) or (default if sign else None)
+
+
+def _inside(word: str, known: Mapping[str, str], arguments: Sequence[str]) -> str:
+    """A word with the variables in it filled in, as far as they are known."""
+    result, rest = "", word
+    while rest:
+        before, sign, after = rest.partition("$")
+        result += before
+        if not sign:
+            break
+        if after.startswith("{") and "}" in after:
+            end = after.index("}") + 1
+        else:
+            end = 0
+            while end < len(after) and (after[end].isalnum() or after[end] == "_"):
+                end += 1
+        value = _looked_up(f"${after[:end]}", known, arguments) if end else None
+        result += f"${after[:end]}" if value is None else value
+        rest = after[end:]
+    return result
+
+
+def _is_assignment(word: str) -> bool:
+    name, equals, _ = word.partition("=")
+    return bool(equals) and name.replace("_", "a").isalnum() and not name[0].isdigit()
+
+
+def _assign(words: Sequence[str], own: dict[str, str], exported: dict[str, str]) -> None:
+    for word in words:
+        name, equals, value = word.partition("=")
+        if equals and _is_assignment(word):
+            own[name] = value
+            exported[name] = value
+        elif not equals and name in own:
+            exported[name] = own[name]

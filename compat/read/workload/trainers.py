@@ -1,0 +1,54 @@
+"""The trainers of transformers and trl, and the task each stands for."""
+
+from __future__ import annotations
+
+TASKS = {
+    "SFTTrainer": "sft", "GRPOTrainer": "grpo", "DPOTrainer": "dpo", "PPOTrainer": "ppo", "ORPOTrainer": "orpo",
+    "KTOTrainer": "kto", "RewardTrainer": "reward", "RLOOTrainer": "rloo", "OnlineDPOTrainer": "online-dpo",
+    "XPOTrainer": "xpo", "NashMDTrainer": "nash-md", "CPOTrainer": "cpo", "BCOTrainer": "bco", "GKDTrainer": "gkd",
+    "GOLDTrainer": "gold", "PRMTrainer": "prm", "TPOTrainer": "tpo", "DistillationTrainer": "distillation",
+    "AsyncGRPOTrainer": "grpo", "GMPOTrainer": "grpo", "IterativeSFTTrainer": "sft", "SDFTTrainer": "sdft",
+    "DDPOTrainer": "ddpo", "AlignPropTrainer": "alignprop",
+    "Trainer": "train", "Seq2SeqTrainer": "train",
+}  # fmt: skip
+"""Class → task, from trl 0.15 to 1.16 and transformers."""
+
+_SAME = {"UnslothTrainer": "SFTTrainer", "PPOv2Trainer": "PPOTrainer", "RLOOv2Trainer": "RLOOTrainer"}
+"""Other names of trl's classes, and subclasses that add nothing but a default."""
+
+ONLY_FROM = {"Trainer": "transformers", "Seq2SeqTrainer": "transformers"}
+"""Names that other libraries use for something else."""
+
+TRAINERS = {
+    "sft": "SFTTrainer", "grpo": "GRPOTrainer", "dpo": "DPOTrainer", "kto": "KTOTrainer", "reward": "RewardTrainer",
+    "rloo": "RLOOTrainer", "distillation": "DistillationTrainer", "orpo": "ORPOTrainer", "ppo": "PPOTrainer",
+}  # fmt: skip
+"""Task → trl's class, for the commands that say the task."""
+
+CONFIGS = frozenset(
+    {"TrainingArguments", "Seq2SeqTrainingArguments", "UnslothTrainingArguments", "ModelConfig", "FSDPConfig"}
+    | {f"{name.removesuffix('Trainer')}Config" for name in (*TASKS, *_SAME) if name not in ("Trainer", "Seq2SeqTrainer")}
+)
+"""Classes whose keywords are options of the training."""
+
+
+def trainer_of(dotted: str | None) -> tuple[str, str] | None:
+    """(trainer, task) of a class by its full name; ``None`` where it is no trainer of transformers or trl."""
+    package, _, name = (dotted or "").rpartition(".")
+    root = package.partition(".")[0]
+    name = _SAME.get(name, name)
+    if not root or ONLY_FROM.get(name) not in (None, root):
+        return None
+    if name in TASKS:
+        return name, TASKS[name]
+    if root == "trl" and name.endswith("Trainer") and len(name) > 7:
+        return name, name.removesuffix("Trainer").lower()
+    return None
+
+
+def is_config(dotted: str | None) -> bool:
+    """Whether a class holds options of a training, by its full name."""
+    package, _, name = (dotted or "").rpartition(".")
+    if name in CONFIGS:
+        return bool(package)
+    return package.partition(".")[0] == "trl" and name.endswith("Config") and len(name) > 6

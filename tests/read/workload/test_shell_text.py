@@ -1,0 +1,47 @@
+"""Shell scripts taken apart into simple commands, without running a shell."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.read.workload.shell_text import commands_of, slurm_directives
+
+
+def words(text: str, *arguments: str, **variables: str) -> list[list[str]]:
+    return [command.words for command in commands_of(text, arguments, variables)]
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("a b; c && d || e | f &", [["a", "b"], ["c"], ["d"], ["e"], ["f"]]), ("a \\\n  b \\\n  c\n", [["a", "b", "c"]]), ("# no\na # don't\n", [["a"]]), ("a b#c '# d'", [["a", "b#c", "# d"]]),
+    ("a 'b; c' \"d && e\"", [["a", "b; c", "d && e"]]), ("a > out.txt 2>&1 < in.txt b", [["a", "b"]]), ("if a; then\n  b\nfi\n", [["a"], ["b"]]),
+    ("while true; do a; done", [["true"], ["a"]]), ("cat <<EOF\ntorchrun x.py\nEOF\na", [["cat"], ["a"]]), ("a 'b\n", []), ("", []), ("a \\", [["a"]]),
+    ("for x in 1 2; do a $x; done", [["for", "x", "in", "1", "2"], ["a", "$x"]]), ("{ a; }", [["a"]]),
+])  # fmt: skip
+def test_simple_commands(text: str, expected: list[list[str]]) -> None:
+    assert words(text) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("N=4\na $N ${N} x${N}y", [["a", "4", "4", "x4y"]]), ("a $M", [["a", "$M"]]), ("a ${M:-7}", [["a", "7"]]), ("a x=$M/y", [["a", "x=$M/y"]]),
+    ('OPTS="-b -c"\na $OPTS', [["a", "-b", "-c"]]), ("export N=4\na $N", [["a", "4"]]), ("a $HOME", [["a", "/h"]]), ("N=$HOME\na $N", [["a", "/h"]]),
+    ("a $1 ${2:-z} $@", [["a", "x", "z", "x"]]), ("a $# $? $$", [["a", "$#", "$?", "$$"]]), ("a $(b) `c`", [["a", "$(b)", "`c`"]]),
+    ("a ${N", [["a", "${N"]]), ("a $", [["a", "$"]]), ("A=1 B=2 a", [["A=1", "B=2", "a"]]),
+])  # fmt: skip
+def test_variables_are_filled_in_where_they_are_known(text: str, expected: list[list[str]]) -> None:
+    assert words(text, "x", HOME="/h") == expected
+
+
+def test_what_is_set_before_a_command() -> None:
+    found = commands_of("A=1\nexport B=2 C=3\nexport A\ncd sub\na\ncd $X\nb\n")
+    assert [(c.words, c.exported, c.directory) for c in found] == [
+        (["a"], {"B": "2", "C": "3", "A": "1"}, "sub"), (["b"], {"B": "2", "C": "3", "A": "1"}, None),
+    ]  # fmt: skip
+
+
+def test_directives() -> None:
+    assert slurm_directives("#!/bin/bash\n#SBATCH -N 2 --ntasks=4 # four\n# SBATCH --no\n#SBATCH --mem=0\n") == [
+        "-N",
+        "2",
+        "--ntasks=4",
+        "--mem=0",
+    ]
