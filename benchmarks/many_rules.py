@@ -8,7 +8,7 @@ from pathlib import Path
 from compat.matrix.compiled import packed
 from compat.matrix.loader import load_folder
 from compat.matrix.rule import Rule
-from compat.read.interpreter import read_installed, target_at
+from compat.read.machine.interpreter import read_installed, target_at
 from compat.records import replace
 from compat.versions import ranges_of
 

@@ -61,37 +61,37 @@ class Words:
 
 _FORMATS = ("text", "json")
 FORMAT = Option("format", "text|json", "how the result is printed (default: text)", choices=_FORMATS)
-FAIL_ON = Option("fail-on", "LEVEL", "exit 1 from this level on: error (default), warning, info; 'possible' counts open\n"
-                 "questions about errors too; 'never'", choices=("error", "warning", "info", "possible", "never"))  # fmt: skip
-PYTHON = Option("python", "PATH", "an interpreter, an environment or a site-packages folder to read\n(it is not started)")
-ENVIRONMENT = Option("environment", "FILE", "a described environment (JSON, as 'compat facts' prints)")
-RULES = Option("rules", "FILE", "rules of your own, added to the matrix (may be repeated)")
+FAIL_ON = Option("fail-on", "LEVEL", "exit 1 from this level on: error (default), warning,\ninfo; 'possible' counts open "
+                 "questions about errors\ntoo; 'never'", choices=("error", "warning", "info", "possible", "never"))  # fmt: skip
+PYTHON = Option("python", "PATH", "an interpreter, an environment or a site-packages\nfolder to read (it is not started)")
+ENVIRONMENT = Option("environment", "FILE", "a described environment (JSON, as 'compat facts'\nprints)")
+RULES = Option("rules", "FILE", "rules of your own, added to the matrix (may be\nrepeated)")
 
 WORKLOAD = (
-    Option("task", "TASK", "sft, grpo, dpo, ppo, orpo, kto, reward, train, inference, serve …"),
+    Option("task", "TASK", "sft, grpo, dpo, ppo, orpo, kto, reward, train,\ninference, serve …"),
     Option("trainer", "CLASS", "trainer class, such as SFTTrainer"),
     Option("model", "NAME", "model or architecture, such as mistral"),
-    Option("launcher", "NAME", "python, accelerate, torchrun, deepspeed, ray or slurm",
+    Option("launcher", "NAME", "python, accelerate, torchrun, deepspeed, ray, slurm",
            choices=("python", "accelerate", "torchrun", "deepspeed", "ray", "slurm")),
     Option("processes", "N", "number of processes (world size)"),
     Option("batch-size", "N", "batch size a device"),
     Option("precision", "NAME", "bf16, fp16, fp32 or fp8"),
     Option("quantization", "NAME", "4bit or 8bit"),
-    Option("features", "LIST", "what is on: vllm, zero-2, zero-3, fsdp, peft, liger, gradient-checkpointing …"),
+    Option("features", "LIST", "what is on: vllm, zero-2, zero-3, fsdp, peft, liger,\ngradient-checkpointing …"),
     Option("without", "LIST", "what is off, in the same words"),
-    Option("gpu", "NAME[:N]", "accelerators of the target: 'A100:2', 'RTX 5090', 'sm_90:8', 'gfx942', 'none'"),
+    Option("gpu", "NAME[:N]", "accelerators of the target: 'A100:2', 'RTX 5090',\n'sm_90:8', 'gfx942', 'none'"),
     Option("driver", "VERSION", "driver of the target, such as 550.54.15"),
     Option("cuda-toolkit", "VERSION", "CUDA toolkit of the target, such as 12.4"),
 )  # fmt: skip
 
-DEEP = Option("deep", None, "also ask pip what it sees in the running environment (starts pip)")
+DEEP = Option("deep", None, "also ask pip what it sees in the running environment\n(starts pip)")
 
 COMMANDS = (
     Command("doctor", "read this machine, judge it, say what to do",
             (PYTHON, ENVIRONMENT, *WORKLOAD, DEEP,
              RULES, FORMAT, FAIL_ON), operands="[-- COMMAND…]", command_after_dashes=True),
     Command("check", "judge described environments",
-            (Option("environment", "FILE…", "described environments (JSON, as 'compat facts' prints)", many=True),
+            (Option("environment", "FILE…", "described environments (JSON, as 'compat facts'\nprints)", many=True),
              *WORKLOAD, RULES, FORMAT, FAIL_ON), operands="[-- COMMAND…]", command_after_dashes=True),
     Command("facts", "print this machine as a described environment (JSON)",
             (PYTHON, *WORKLOAD), operands="[-- COMMAND…]", command_after_dashes=True),

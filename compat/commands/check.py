@@ -23,16 +23,16 @@ def run(words: Words) -> int:
     if not files:
         raise InputError("expected --environment FILE")
     matrix = open_matrix(words.values.get("rules", ()))
-    reports: list[Report] = []
+    reports: dict[str, Report] = {}
     failed = False
     for file in files:
         try:
-            reports.append(_report(file, words, matrix))
+            reports[file] = _report(file, words, matrix)
         except InputError as problem:
             print(f"compat: {problem}", file=sys.stderr)
             failed = True
-    _print(reports, files, words)
-    return 2 if failed else max((report.exit for report in reports), default=0)
+    _print(reports, len(files) > 1, words)
+    return 2 if failed else max((report.exit for report in reports.values()), default=0)
 
 
 def _report(file: str, words: Words, matrix: Matrix) -> Report:
@@ -45,15 +45,18 @@ def _report(file: str, words: Words, matrix: Matrix) -> Report:
     )
 
 
-def _print(reports: list[Report], files: list[str], words: Words) -> None:
+def _print(reports: dict[str, Report], several: bool, words: Words) -> None:
+    """JSON is one report, or a list of them where several files were given."""
     if words.one("format") == "json":
         from compat.show.json import dumped
 
-        print(dumped([report.to_json() for report in reports] if len(files) > 1 else reports[0].to_json()) if reports else "")
+        found = [report.to_json() for report in reports.values()]
+        if several or found:
+            print(dumped(found if several else found[0]))
         return
     from compat.matrix.gpus import driver_cuda
-    from compat.show.terminal import rendered
+    from compat.show.terminal import coloured, rendered
 
-    for file, report in zip(files, reports):
-        title = file if len(files) > 1 else None
-        print(rendered(report, title=title, driver_cuda=driver_cuda(report.environment)))
+    for file, report in reports.items():
+        title = file if several else None
+        print(coloured(rendered(report, title=title, driver_cuda=driver_cuda(report.environment))))

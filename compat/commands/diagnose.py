@@ -11,7 +11,7 @@ from compat.judge import named_devices
 from compat.judge.diagnose import diagnose
 from compat.matrix.compiled import open_matrix
 from compat.read.json_text import read_text
-from compat.read.traceback_text import decisive, parse_log, versions_in
+from compat.read.log.traceback_text import decisive, parse_log, versions_in
 from compat.records import replace
 from compat.report import Report
 
@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compat.matrix.compiled import Matrix
     from compat.options import Words
-    from compat.read.traceback_text import RaisedError
+    from compat.read.log.traceback_text import RaisedError
 
 _LIMIT = 256 * 1024 * 1024
 

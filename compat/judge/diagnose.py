@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from compat.matrix.compiled import Matrix
     from compat.matrix.conditions import Atom
     from compat.matrix.rule import Rule, Signature
-    from compat.read.traceback_text import RaisedError
+    from compat.read.log.traceback_text import Frame, RaisedError
     from compat.report import Finding
 
 _WHOLE, _MESSAGE = 2, 1
@@ -71,15 +71,16 @@ def _sighting(rule: Rule, text: str, errors: Sequence[RaisedError], order: Seque
             found = re.search(signature.message, text)
             seen = [(_WHOLE, text.count("\n", 0, found.start()) + 1, len(order))] if found else []
         else:
-            seen = [(s, errors[i].line, p) for p, i in enumerate(order) if (s := _likeness(signature, errors[i]))]
+            seen = [(s, errors[i].line, p) for p, i in enumerate(order) if (s := _likeness(signature, i, errors))]
         for strength, line, position in seen:
             if best is None or (strength, -position) > (best.strength, -best.position):
                 best = Sighting(rule=rule, strength=strength, line=line, position=position)
     return best
 
 
-def _likeness(signature: Signature, error: RaisedError) -> int:
+def _likeness(signature: Signature, number: int, errors: Sequence[RaisedError]) -> int:
     """0 where it is another error, else how much of the signature is there."""
+    error = errors[number]
     if error.exception is None or error.exception.rpartition(".")[2] != signature.exception:
         return 0
     found = re.search(signature.message, error.message)
@@ -87,13 +88,16 @@ def _likeness(signature: Signature, error: RaisedError) -> int:
         return 0
     if signature.relation and not RELATIONS[signature.relation](int(found["a"]), int(found["b"])):
         return 0
-    if not signature.frames or not error.frames:
+    # an error that was passed on (out of a replica, a worker) has its outer frames on the one that passed it on
+    outer = [frame for other in errors if other.cause == number for frame in other.frames]
+    frames = (*outer, *error.frames)
+    if not signature.frames or not frames:
         return _MESSAGE
-    return _WHOLE if _in_order(signature.frames, error) else 0
+    return _WHOLE if _in_order(signature.frames, frames) else 0
 
 
-def _in_order(patterns: Sequence[str], error: RaisedError) -> bool:
-    places = iter([f"{frame.file.replace(chr(92), '/')}::{frame.function or ''}" for frame in error.frames])
+def _in_order(patterns: Sequence[str], frames: Sequence[Frame]) -> bool:
+    places = iter([f"{frame.file.replace(chr(92), '/')}::{frame.function or ''}" for frame in frames])
     return all(any(re.search(pattern, place) for place in places) for pattern in patterns)
 
 

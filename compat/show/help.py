@@ -33,7 +33,7 @@ def help_for(command: Command) -> str:
     options = "[OPTIONS] " if command.options else ""
     lines = [f"usage: compat {command.name} {options}{command.operands}".rstrip(), "", f"{command.summary}.".capitalize()]
     if command.command_after_dashes:
-        lines += ["The command behind '--' is read, together with the script it starts; it is not run."]
+        lines += ["The command behind '--' and the script it starts are read; nothing is run."]
     if command.options:
         lines += ["", "options:", *(line for option in command.options for line in _option(option))]
     return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Tracebacks and logs, as people paste them."""

@@ -1,0 +1,298 @@
+"""The commands as a person calls them: real processes, real files, exit codes and single lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from compat.options import COMMANDS
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Write = Callable[..., str]
+
+AFFECTED = {"torch": "2.6.0+cu124", "transformers": "4.51.3", "trl": "0.17.0"}
+TWO = [{"name": "NVIDIA A100-SXM4-80GB"}] * 2
+
+
+def site(folder: Path, packages: dict[str, str]) -> Path:
+    """A virtual environment made of metadata alone."""
+    path = folder / "venv" / "lib" / "python3.11" / "site-packages"
+    path.mkdir(parents=True)
+    (folder / "venv" / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.9\n")
+    for name, version in packages.items():
+        (path / f"{name}-{version}.dist-info").mkdir()
+        (path / f"{name}-{version}.dist-info" / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n\n"
+        )
+    return folder / "venv"
+
+
+def test_doctor_reads_an_environment_and_the_command_to_be_run(compat: Run, tmp_path: Path) -> None:
+    venv = site(tmp_path, AFFECTED)
+    (tmp_path / "train.py").write_text(
+        "from trl import SFTConfig, SFTTrainer\n"
+        "trainer = SFTTrainer('m', args=SFTConfig(per_device_train_batch_size=4), train_dataset=None)\n"
+        "trainer.train()\n"
+    )
+    done = compat("doctor", "--python", str(venv), "--gpu", "H100:2", "--", "python", "train.py", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "SFT crashes at the first step" in done.stdout
+    assert "Every GPU but the first gets no data" in done.stdout
+    assert "train.py:2" in done.stdout
+    assert "2 errors." in done.stdout
+    clear = compat(
+        "doctor", "--python", str(venv), "--gpu", "H100:2", "--", "torchrun", "--nproc_per_node", "2", "train.py", cwd=tmp_path
+    )
+    assert clear.returncode == 0
+    assert "Nothing known to be bad." in clear.stdout
+
+
+def test_the_command_behind_the_dashes_is_not_run(compat: Run, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import pathlib\npathlib.Path('ran').touch()\n")
+    done = compat("doctor", "--", "python", "train.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_environment_under_inspection_is_not_started(compat: Run, tmp_path: Path) -> None:
+    venv = site(tmp_path, AFFECTED)
+    (venv / "bin").mkdir()
+    python = venv / "bin" / "python"
+    python.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    python.chmod(0o755)
+    for startup in ("sitecustomize.py", "usercustomize.py"):
+        (venv / "lib" / "python3.11" / "site-packages" / startup).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    done = compat("doctor", "--python", str(python))
+    assert done.returncode == 0, done.stderr
+    assert "transformers 4.51.3" in done.stdout
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_activated_environment_is_read(compat: Run, tmp_path: Path) -> None:
+    venv = site(tmp_path, AFFECTED)
+    report = json.loads(compat("doctor", "--format", "json", VIRTUAL_ENV=str(venv)).stdout)
+    assert [d["name"] for d in report["environment"]["distributions"]] == ["torch", "transformers", "trl"]
+
+
+def test_what_facts_prints_check_reads(compat: Run, tmp_path: Path) -> None:
+    venv = site(tmp_path, AFFECTED)
+    options = ("--gpu", "A100:2", "--launcher", "python", "--task", "sft")
+    facts = compat("facts", "--python", str(venv), *options)
+    (tmp_path / "facts.json").write_text(facts.stdout)
+    checked = json.loads(compat("check", "--environment", str(tmp_path / "facts.json"), "--format", "json").stdout)
+    doctored = json.loads(compat("doctor", "--python", str(venv), *options, "--format", "json").stdout)
+    assert checked["findings"] == doctored["findings"]
+    assert len(checked["findings"]) == 2
+    assert checked["environment"] == doctored["environment"]
+
+
+def test_two_versions_in_one_folder_are_a_finding(compat: Run, tmp_path: Path) -> None:
+    venv = site(tmp_path, {"transformers": "4.49.0", "trl": "0.17.0"})
+    other = venv / "lib" / "python3.11" / "site-packages" / "transformers-4.53.3.dist-info"
+    shutil.copytree(venv / "lib" / "python3.11" / "site-packages" / "transformers-4.49.0.dist-info", other)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: transformers\nVersion: 4.53.3\n\n")
+    done = compat("doctor", "--python", str(venv), "--gpu", "A100:2", "--launcher", "python", "--format", "json")
+    verdicts = {finding["rule"]: finding["verdict"] for finding in json.loads(done.stdout)["findings"]}
+    assert verdicts["installed-twice"] == "hit"
+    assert verdicts["transformers-dataparallel-drops-data"] == "possible"
+
+
+def test_text_detectors_decide_a_source_install(compat: Run, tmp_path: Path) -> None:
+    venv = site(tmp_path, {"trl": "0.16.0.dev0"})
+    packages = venv / "lib" / "python3.11" / "site-packages"
+    (packages / "trl-0.16.0.dev0.dist-info" / "direct_url.json").write_text('{"url": "file:///src/trl", "dir_info": {}}')
+    trainer = packages / "trl" / "trainer" / "sft_trainer.py"
+    trainer.parent.mkdir(parents=True)
+    command = ("doctor", "--python", str(venv), "--task", "sft", "--launcher", "torchrun", "--format", "json")
+    expected = {
+        'x = self.accelerator.gather_for_metrics(inputs["attention_mask"].sum().item())\n': ["hit"],
+        'x = self.accelerator.gather_for_metrics(inputs["attention_mask"]).sum().item()\n': [],
+    }
+    for text, verdicts in expected.items():
+        trainer.write_text(text)
+        assert [f["verdict"] for f in json.loads(compat(*command).stdout)["findings"]] == verdicts
+    trainer.unlink()
+    assert [f["verdict"] for f in json.loads(compat(*command).stdout)["findings"]] == ["possible"]
+
+
+@pytest.mark.parametrize(
+    ("level", "code"), [((), 1), (("--fail-on", "error"), 1), (("--fail-on", "never"), 0), (("--fail-on", "possible"), 1)]
+)
+def test_exit_codes_follow_the_threshold(compat: Run, described: Write, level: tuple[str, ...], code: int) -> None:
+    path = described(AFFECTED, accelerators=TWO, workload={"launcher": "python", "task": "sft"})
+    for form in ("text", "json"):
+        assert compat("check", "--environment", path, "--format", form, *level).returncode == code
+
+
+def test_a_warning_and_an_open_question_fail_only_where_asked(compat: Run, described: Write) -> None:
+    warning = described(
+        {"trl": "0.15.1", "vllm": "0.7.0"}, name="w.json", accelerators=TWO, workload={"task": "grpo", "features": ["vllm"]}
+    )
+    question = described(AFFECTED, name="q.json", accelerators=TWO)
+    codes = {level: [compat("check", "--environment", path, "--fail-on", level).returncode for path in (warning, question)]
+             for level in ("error", "warning", "possible")}  # fmt: skip
+    assert codes == {"error": [0, 0], "warning": [1, 0], "possible": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("doctro",), "unknown command 'doctro'; did you mean doctor?"),
+        (("doctor", "--foramt", "json"), "did you mean --format?"),
+        (("doctor", "--gpu", "RTX 9090"), "nobody knows a 'RTX 9090' (nearest: "),
+        (("doctor", "--gpu", "RTX 4000"), "say which"),
+        (("doctor", "--gpu", "A100:x"), "expected NAME or NAME:COUNT"),
+        (("doctor", "--python", "nowhere/at/all"), "no such interpreter"),
+        (("doctor", "--driver", "new"), "'new' is not a version"),
+        (("doctor", "--processes", "0"), "expected a whole number of at least 1"),
+        (("doctor", "--launcher", "mpirun"), "is not one of python, accelerate"),
+        (("doctor", "--task"), "--task needs a value"),
+        (("doctor", "--deep=yes"), "--deep takes no value"),
+        (("doctor", "train.py"), "goes behind '--'"),
+        (("doctor", "--"), "expected a command behind '--'"),
+        (("doctor", "--", "python", "missing.py"), "missing.py: there is no such file"),
+        (("doctor", "--features", "vllm", "--without", "vllm"), "both name vllm"),
+        (("check",), "expected --environment FILE"),
+        (("check", "--environment", "none.json"), "none.json: cannot be read"),
+        (("diagnose", "none.txt"), "none.txt: cannot be read"),
+        (("rules", "shwo"), "knows list, show and lint"),
+        (("rules", "show", "unsloth-grpo-mistral-logit"), "did you mean unsloth-grpo-mistral-logits?"),
+        (("rules", "lint", "none.toml"), "none.toml: cannot be read"),
+        (("completions", "tcsh"), "expected one of bash, zsh, fish"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line_and_exit_2(compat: Run, words: tuple[str, ...], message: str) -> None:
+    done = compat(*words)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("compat: ")
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+
+
+def test_other_files_of_the_same_call_are_still_judged(compat: Run, described: Write, tmp_path: Path) -> None:
+    good = described(AFFECTED, accelerators=TWO, workload={"launcher": "python", "task": "sft"})
+    (tmp_path / "bad.json").write_text('{\n"python": 3\n}')
+    done = compat("check", "--environment", str(tmp_path / "bad.json"), good)
+    assert done.returncode == 2
+    assert done.stderr == f"compat: {tmp_path}/bad.json:2: python: expected a string, not the number 3\n"
+    assert "2 errors." in done.stdout
+    assert good in done.stdout
+
+
+def test_a_rules_file_of_ones_own(compat: Run, described: Write, tmp_path: Path) -> None:
+    rules = tmp_path / "mine.toml"
+    text = (
+        '[[rule]]\nid = "my-rule"\ntitle = "Ours breaks"\nseverity = "error"\neffect = "crash"\nconfidence = "confirmed"\n'
+        'packages = { numpy = ">=2" }\nevidence = ["https://example.org"]\nwhy = "w"\n[[rule.fix]]\ndowngrade = { numpy = "<2" }\n'
+        '[[rule.example]]\nhit = { packages = { numpy = "2.1.0" } }\n[[rule.example]]\nclear = { packages = { numpy = "1.26.4" } }\n'
+    )
+    rules.write_text(text)
+    path = described({"numpy": "2.2.6"})
+    assert compat("check", "--environment", path).returncode == 0
+    done = compat("check", "--environment", path, "--rules", str(rules))
+    assert (done.returncode, "Ours breaks" in done.stdout) == (1, True)
+    assert compat("rules", "lint", str(rules)).returncode == 0
+    rules.write_text(text.replace('numpy = "1.26.4"', 'numpy = "2.0.0"'))
+    done = compat("rules", "lint", str(rules))
+    assert (done.returncode, done.stderr) == (1, "mine.toml:1: rule my-rule: example 2 says clear, but it is hit\n")
+    rules.write_text(text.replace('numpy = ">=2"', 'numpy = ">=two"'))
+    done = compat("rules", "lint", str(rules))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"compat: {rules}:1: rule my-rule: packages.numpy: '>=two'")
+
+
+def test_text_fits_eighty_columns_and_pipes(compat: Run, described: Write) -> None:
+    path = described(AFFECTED, accelerators=TWO, driver="550.54.15", workload={"launcher": "python", "task": "sft"})
+    for encoding in ("utf-8", "ascii"):
+        done = compat("check", "--environment", path, PYTHONIOENCODING=encoding)
+        lines = done.stdout.splitlines()
+        long = [line for line in lines if len(line) > 80 and "http" not in line and "pip install" not in line]
+        assert long == []
+        assert "\x1b" not in done.stdout
+        assert "?" not in done.stdout.replace("? ", "") or encoding == "utf-8"
+        assert ("✗" in done.stdout) == (encoding == "utf-8")
+
+
+def test_a_closed_pipe_is_no_traceback(compat: Run, described: Write) -> None:
+    path = described(AFFECTED, accelerators=TWO, workload={"launcher": "python", "task": "sft"})
+    import sys
+
+    from tests.conftest import ROOT
+
+    command = f"{sys.executable} -m compat check --environment {path} | head -1"
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
+    )
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_help_names_every_option(compat: Run, command: object) -> None:
+    done = compat(command.name, "--help")  # type: ignore[attr-defined]
+    assert done.returncode == 0
+    assert all(f"--{option.name}" in done.stdout for option in command.options)  # type: ignore[attr-defined]
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+
+
+def test_overview_and_version(compat: Run) -> None:
+    assert all(command.name in compat("--help").stdout for command in COMMANDS)
+    assert compat().stdout == compat("--help").stdout
+    assert compat("--version").stdout.startswith("compat 0.")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions_are_scripts_of_their_shell(compat: Run, tmp_path: Path, shell: str) -> None:
+    script = compat("completions", shell).stdout
+    assert "doctor" in script
+    assert "fail-on" in script
+    program = shutil.which(shell)
+    if program:
+        (tmp_path / "script").write_text(script)
+        subprocess.run([program, "-n", str(tmp_path / "script")], check=True)
+
+
+def test_bash_completes_options_and_words(compat: Run, tmp_path: Path) -> None:
+    bash = shutil.which("bash")
+    if not bash:
+        pytest.skip("no bash here")
+    (tmp_path / "script").write_text(compat("completions", "bash").stdout)
+    ask = (
+        "source ./script; COMP_WORDS=(compat doctor --fo); COMP_CWORD=2; _compat; echo ${COMPREPLY[@]};"
+        "COMP_WORDS=(compat doctor --format j); COMP_CWORD=3; _compat; echo ${COMPREPLY[@]};"
+        "COMP_WORDS=(compat do); COMP_CWORD=1; _compat; echo ${COMPREPLY[@]}"
+    )
+    done = subprocess.run([bash, "-c", ask], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["--format", "json", "doctor"]
+
+
+def test_deep_asks_pip_of_the_running_environment_only(compat: Run, tmp_path: Path) -> None:
+    venv = site(tmp_path, AFFECTED)
+    done = compat("doctor", "--deep", "--python", str(venv))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    done = compat("doctor", "--deep")
+    assert done.returncode == 0, done.stderr
+    assert "pip lists" not in done.stdout
+
+
+def test_rules_are_listed_and_shown(compat: Run) -> None:
+    listed = compat("rules").stdout
+    assert listed == compat("rules", "list").stdout
+    assert "trl-sft-dataparallel-accuracy (error, reproduced)" in listed
+    shown = compat("rules", "show", "trl-sft-gather-for-metrics-int").stdout
+    for part in (
+        "evidence  https://",
+        "fix       upgrade trl>=0.16.0",
+        "hit       trl 0.16.0.dev0",
+        "TypeError",
+        "taken as" not in shown and "when",
+    ):
+        assert str(part) in shown
+    as_json = json.loads(compat("rules", "show", "unsloth-imported-late", "--format", "json").stdout)
+    assert as_json[0]["id"] == "unsloth-imported-late"
