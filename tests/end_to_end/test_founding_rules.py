@@ -16,6 +16,7 @@ TWO = [{"name": "NVIDIA A100-SXM4-80GB"}] * 2
 ONE = TWO[:1]
 SCALAR, DROPS = "transformers-dataparallel-scalar-num-items", "transformers-dataparallel-drops-data"
 ACCURACY, GATHER = "trl-sft-dataparallel-accuracy", "trl-sft-gather-for-metrics-int"
+CHUNKED, PADDED = "trl-sft-dataparallel-chunked-loss", "transformers-rotary-length-padded-prompts"
 MISTRAL = "unsloth-grpo-mistral-logits"
 DEVICE, BELOW = "trl-grpo-vllm-second-device", "trl-grpo-vllm-below-0-7-2"
 ROTARY, NO_CACHE = "transformers-rotary-length-synced-generation", "transformers-rotary-length-without-cache"
@@ -63,10 +64,12 @@ def test_dataparallel_needs_plain_python_and_two_visible_gpus(
 
 
 @pytest.mark.parametrize("version", ["4.51.0", "4.51.3", "4.52.4", "4.53.3", "4.55.4", "4.56.2"])
-@pytest.mark.parametrize("trl", ["0.15.0", "0.17.0", "0.24.0", "1.14.2"])
-def test_sft_under_dataparallel_hits(compat: Run, described: Write, version: str, trl: str) -> None:
+@pytest.mark.parametrize(
+    ("trl", "rule"), [("0.15.0", ACCURACY), ("0.17.0", ACCURACY), ("1.6.0", ACCURACY), ("1.7.0", CHUNKED), ("1.14.2", CHUNKED)]
+)
+def test_sft_under_dataparallel_hits(compat: Run, described: Write, version: str, trl: str, rule: str) -> None:
     path = described({"transformers": version, "trl": trl}, **python(task="sft", batch_size=2))
-    assert verdicts(compat, path) == {DROPS: "hit", ACCURACY: "hit"}
+    assert verdicts(compat, path) == {DROPS: "hit", rule: "hit"}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +86,11 @@ def test_silent_loss_hits_with_any_trainer(compat: Run, described: Write, versio
     (finding,) = report["findings"]
     assert (finding["rule"], finding["verdict"], finding["effect"]) == (DROPS, "hit", "wrong-result")
     # whether trl is there as well nobody has said
-    assert verdicts(compat, described({"transformers": version}, **python())) == {DROPS: "hit", ACCURACY: "possible"}
+    assert verdicts(compat, described({"transformers": version}, **python())) == {
+        DROPS: "hit",
+        ACCURACY: "possible",
+        CHUNKED: "possible",
+    }
 
 
 BAD_COMMIT, FIRST_BAD, FIXED = (
@@ -187,7 +194,7 @@ def test_rotary_length_hits(compat: Run, described: Write, version: str, shardin
     assert verdicts(compat, described({"transformers": version}, workload=work)) == {ROTARY: "hit"}
 
 
-@pytest.mark.parametrize("version", ["4.50.3", "4.57.6", "5.15.1"])
+@pytest.mark.parametrize("version", ["4.50.3", "4.57.6", "5.15.1", "5.17.0"])
 def test_rotary_length_without_cache_is_a_warning(compat: Run, described: Write, version: str) -> None:
     work = {"task": "grpo", "processes": 2, "features": ["zero-3", "no-cache"]}
     assert verdicts(compat, described({"transformers": version}, workload=work)) == {NO_CACHE: "hit"}
@@ -202,6 +209,19 @@ def test_rotary_length_stays_clear(compat: Run, described: Write, version: str, 
     assert verdicts(compat, described({"transformers": version}, workload=work)) == {}
 
 
-def test_rotary_length_is_mended_in_5_19(compat: Run, described: Write) -> None:
-    work = {"task": "grpo", "processes": 2, "features": ["zero-3", "gradient-checkpointing", "no-cache"]}
-    assert verdicts(compat, described({"transformers": "5.19.0"}, workload=work)) == {}
+@pytest.mark.parametrize("version", ["5.18.0", "5.19.0", "5.23.0"])
+@pytest.mark.parametrize(
+    ("features", "more", "verdict"),
+    [
+        (["zero-3", "gradient-checkpointing"], {"features_absent": ["no-cache"]}, {}),
+        (["zero-3", "no-cache"], {"features_absent": ["padded-prompts"]}, {}),
+        (["zero-3", "no-cache"], {}, {PADDED: "possible"}),
+        (["zero-3", "no-cache", "padded-prompts"], {}, {PADDED: "hit"}),
+    ],
+)
+def test_rotary_length_from_5_18_on_depends_on_padding(
+    compat: Run, described: Write, version: str, features: list[str], more: dict[str, Any], verdict: dict[str, str]
+) -> None:
+    """Measured by the reproductions: unpadded prompts are fine from 5.18.0 on, padded ones fail up to 5.23.0."""
+    work = {"task": "grpo", "processes": 2, "features": features, **more}
+    assert verdicts(compat, described({"transformers": version}, workload=work)) == verdict

@@ -84,19 +84,26 @@ def read_installed(target: Target) -> Installed:
     notes: list[str] = []
     found: dict[str, list[Distribution]] = {}
     seen: set[str] = set()
-    for folder in (*target.folders, *_linked(target)):
+    folders = list(target.folders)
+    for folder in folders:
         real = os.path.realpath(folder)
-        if real not in seen:
-            seen.add(real)
-            _merge(found, _in_folder(folder, notes), folder)
+        if real in seen:
+            continue
+        seen.add(real)
+        names = _listing(folder)
+        _merge(found, _in_folder(folder, names, notes), folder)
+        if folder in target.folders and not target.running:  # the running one has what they add on its path already
+            folders += [
+                linked for name in names if name.endswith(".pth") and name[0] != "." for linked in _pth_folders(folder, name)
+            ]
     distributions = tuple(copy for name in sorted(found) for copy in found[name])
     return Installed(target=target, distributions=distributions, notes=tuple(notes))
 
 
-def _in_folder(folder: str, notes: list[str]) -> dict[str, list[Distribution]]:
+def _in_folder(folder: str, names: list[str], notes: list[str]) -> dict[str, list[Distribution]]:
     found: dict[str, list[Distribution]] = {}
     conda = os.path.isdir(f"{os.path.dirname(os.path.dirname(os.path.dirname(folder)))}/conda-meta")
-    for name in _listing(folder):
+    for name in names:
         if not name.endswith((".dist-info", ".egg-info")) or name[0] == ".":
             continue
         if name[0] == "~":
@@ -136,17 +143,8 @@ def _listing(folder: str) -> list[str]:
         return []
 
 
-def _linked(target: Target) -> Iterable[str]:
-    """Folders that ``.pth`` files of another environment add to its path (the running one has them already)."""
-    if target.running:
-        return
-    for folder in target.folders:
-        for name in _listing(folder):
-            if name.endswith(".pth") and name[0] != ".":
-                yield from _pth_folders(folder, name)
-
-
 def _pth_folders(folder: str, name: str) -> Iterable[str]:
+    """The folders a ``.pth`` file adds to the import path."""
     try:
         with open(f"{folder}/{name}", encoding="utf-8", errors="replace") as file:
             lines = file.read(1 << 20).splitlines()

@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_CHUNK = 1 << 13
-"""Most headers fit; what is not needed is not read."""
+_FIRST = 1 << 11
+"""Name and version stand in the first lines of METADATA; what is not needed is not read."""
 _LIMIT = 1 << 22
 """A METADATA header is a few kB; beyond this it is not one."""
 
@@ -24,10 +24,10 @@ def read_distribution(folder: str, name: str, notes: list[str]) -> Distribution 
     and the folder's name is used instead.
     """
     path = f"{folder}/{name}"
-    header = _header(path, name)
+    header, whole = _header(path, name)
     project = _field(header, b"\nName:") if header else None
     version = _field(header, b"\nVersion:") if header else None
-    if not project or not version or not header or header[-1] != _NEWLINE:
+    if not whole or not project or not version:
         state = "is missing" if header is None else "is cut short"
         project, version = _completed(name, project, version)
         if version is None:
@@ -48,41 +48,46 @@ def _completed(name: str, project: str | None, version: str | None) -> tuple[str
     return project or parts[0], version or (parts[1] if len(parts) > 1 else None)
 
 
-def _header(path: str, name: str) -> bytes | None:
-    """The header of a METADATA file; it ends in a newline where it is whole. ``None`` where there is no such file."""
-    inner = _METADATA if name.endswith(".dist-info") else _PKG_INFO
-    for file in inner:
+def _header(path: str, name: str) -> tuple[bytes | None, bool]:
+    """The beginning of a METADATA file, as far as it is needed, and whether the file is whole.
+
+    A file that was cut short ends inside a line before the blank line that ends the header.
+    """
+    for file in _METADATA if name.endswith(".dist-info") else _PKG_INFO:
         try:
             descriptor = os.open(path + file, os.O_RDONLY)
         except OSError:
             continue
         try:
-            return _read_header(descriptor)
+            content = last = os.read(descriptor, _FIRST)
+            if len(content) == _FIRST:
+                os.lseek(descriptor, -1, os.SEEK_END)
+                last = os.read(descriptor, 1)
+            if last.endswith(b"\n") and b"\nName:" in content and b"\nVersion:" in content:
+                return content, True
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            return _searched(descriptor)
         except OSError:
             continue
         finally:
             os.close(descriptor)
-    return None
+    return None, False
 
 
 _METADATA = ("/METADATA",)
 _PKG_INFO = ("/PKG-INFO", "")
-_NEWLINE = 10
 
 
-def _read_header(descriptor: int) -> bytes:
-    content = os.read(descriptor, _CHUNK)
-    end = content.find(b"\n\n")
-    while end < 0:
-        chunk = os.read(descriptor, _CHUNK * 8)
-        if b"\r\n\r\n" in content:
-            end = content.index(b"\r\n\r\n") + 1
-        elif not chunk or len(content) > _LIMIT:
-            return content  # a file without a description ends with its last header line
-        else:
-            content += chunk
-            end = content.find(b"\n\n")
-    return content[: end + 1]
+def _searched(descriptor: int) -> tuple[bytes, bool]:
+    """As :func:`_header`, for a file that does not end in a newline or begins in an unusual way."""
+    content = b"\n"
+    while len(content) < _LIMIT and (chunk := os.read(descriptor, _FIRST * 32)):
+        content += chunk
+    for blank in (b"\n\n", b"\r\n\r\n"):
+        end = content.find(blank)
+        if end > 0:
+            return content[: end + 1], True
+    return content, content.endswith(b"\n")
 
 
 def _field(header: bytes, mark: bytes) -> str | None:
@@ -100,7 +105,7 @@ def _source(path: str, notes: list[str]) -> Source:
     except OSError:
         return Source("index")
     try:
-        content = os.read(descriptor, _CHUNK * 8)
+        content = os.read(descriptor, _FIRST * 32)
     finally:
         os.close(descriptor)
     from compat.errors import InputError
