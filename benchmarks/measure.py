@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,23 +22,36 @@ class Measured:
 def interleaved(commands: Mapping[str, Sequence[str]], rounds: int, allowed: Sequence[int] = (0, 1)) -> dict[str, Measured]:
     """Runs every command once a round; ``RuntimeError`` where one ends with another exit code than ``allowed``."""
     times: dict[str, list[float]] = {name: [] for name in commands}
-    memory: dict[str, float] = dict.fromkeys(commands, 0.0)
     for turn in range(rounds + 2):
         for name, command in commands.items():
-            seconds, peak = _once(name, command, allowed)
+            seconds = _once(name, command, allowed)
             if turn >= 2:  # the first rounds fill the caches
                 times[name].append(seconds)
-                memory[name] = max(memory[name], peak)
-    return {name: Measured(statistics.median(found), min(found), memory[name]) for name, found in times.items()}
+    return {name: Measured(statistics.median(found), min(found), peak_memory(commands[name])) for name, found in times.items()}
 
 
-def _once(name: str, command: Sequence[str], allowed: Sequence[int]) -> tuple[float, float]:
+def _once(name: str, command: Sequence[str], allowed: Sequence[int]) -> float:
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
+    code = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
     seconds = time.perf_counter() - start
-    code = os.waitstatus_to_exitcode(status)
-    process.returncode = code
     if code not in allowed:
         raise RuntimeError(f"{name}: exit code {code} of {' '.join(command)}")
-    return seconds, usage.ru_maxrss / 1024
+    return seconds
+
+
+def peak_memory(command: Sequence[str]) -> float:
+    """Peak resident memory in MiB of a process and its children.
+
+    A process inherits the peak of the one that starts it, so it is started from one as small as Python can be.
+    """
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", _STARTER, *command], capture_output=True, text=True, check=True)
+    return int(done.stdout) / 1024
+
+
+_STARTER = """
+import os, resource, sys
+out = os.open(os.devnull, os.O_WRONLY)
+files = [(os.POSIX_SPAWN_DUP2, out, 1), (os.POSIX_SPAWN_DUP2, out, 2)]
+os.waitpid(os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=files), 0)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""

@@ -9,6 +9,7 @@ from compat.versions import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 _FIRST = 1 << 11
@@ -24,9 +25,13 @@ def read_distribution(folder: str, name: str, notes: list[str]) -> Distribution 
     and the folder's name is used instead.
     """
     path = f"{folder}/{name}"
-    header, whole = _header(path, name)
+    header, whole = _header(path, name, _beginning)
     project = _field(header, b"\nName:") if header else None
     version = _field(header, b"\nVersion:") if header else None
+    if not whole or not project or not version:
+        header, whole = _header(path, name, _searched)
+        project = _field(header, b"\nName:") if header else None
+        version = _field(header, b"\nVersion:") if header else None
     if not whole or not project or not version:
         state = "is missing" if header is None else "is cut short"
         project, version = _completed(name, project, version)
@@ -48,8 +53,8 @@ def _completed(name: str, project: str | None, version: str | None) -> tuple[str
     return project or parts[0], version or (parts[1] if len(parts) > 1 else None)
 
 
-def _header(path: str, name: str) -> tuple[bytes | None, bool]:
-    """The beginning of a METADATA file, as far as it is needed, and whether the file is whole.
+def _header(path: str, name: str, read: Callable[[int], tuple[bytes, bool]]) -> tuple[bytes | None, bool]:
+    """What ``read`` makes of a METADATA file: a part of it, and whether the file is whole; ``None`` where there is none.
 
     A file that was cut short ends inside a line before the blank line that ends the header.
     """
@@ -59,14 +64,7 @@ def _header(path: str, name: str) -> tuple[bytes | None, bool]:
         except OSError:
             continue
         try:
-            content = last = os.read(descriptor, _FIRST)
-            if len(content) == _FIRST:
-                os.lseek(descriptor, -1, os.SEEK_END)
-                last = os.read(descriptor, 1)
-            if last.endswith(b"\n") and b"\nName:" in content and b"\nVersion:" in content:
-                return content, True
-            os.lseek(descriptor, 0, os.SEEK_SET)
-            return _searched(descriptor)
+            return read(descriptor)
         except OSError:
             continue
         finally:
@@ -78,8 +76,17 @@ _METADATA = ("/METADATA",)
 _PKG_INFO = ("/PKG-INFO", "")
 
 
+def _beginning(descriptor: int) -> tuple[bytes, bool]:
+    """The first lines, and whether the file ends in a newline."""
+    content = last = os.read(descriptor, _FIRST)
+    if len(content) == _FIRST:
+        os.lseek(descriptor, -1, os.SEEK_END)
+        last = os.read(descriptor, 1)
+    return content, last.endswith(b"\n")
+
+
 def _searched(descriptor: int) -> tuple[bytes, bool]:
-    """As :func:`_header`, for a file that does not end in a newline or begins in an unusual way."""
+    """The whole header, for a file that does not end in a newline or begins in an unusual way."""
     content = b"\n"
     while len(content) < _LIMIT and (chunk := os.read(descriptor, _FIRST * 32)):
         content += chunk
@@ -98,12 +105,18 @@ def _field(header: bytes, mark: bytes) -> str | None:
     return header[start + len(mark) : end if end >= 0 else None].decode("utf-8", "replace").strip() or None
 
 
-def _source(path: str, notes: list[str]) -> Source:
+_INDEX = Source("index")
+
+
+def _source(path: str, notes: list[str]) -> Source | None:
     """Where it came from (PEP 610); a distribution without ``direct_url.json`` came from an index."""
+    if not os.access(f"{path}/direct_url.json", os.F_OK):  # much cheaper than an open that fails
+        return _INDEX
     try:
         descriptor = os.open(f"{path}/direct_url.json", os.O_RDONLY)
-    except OSError:
-        return Source("index")
+    except OSError as problem:
+        notes.append(f"{path}/direct_url.json: cannot be read ({problem.strerror}); the source counts as unknown")
+        return None
     try:
         content = os.read(descriptor, _FIRST * 32)
     finally:
