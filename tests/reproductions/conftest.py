@@ -19,9 +19,11 @@ from environments import Result
 FOUNDING = {
     "transformers-dataparallel-drops-data",
     "transformers-dataparallel-scalar-num-items",
+    "transformers-rotary-length-padded-prompts",
     "transformers-rotary-length-synced-generation",
     "transformers-rotary-length-without-cache",
     "trl-sft-dataparallel-accuracy",
+    "trl-sft-dataparallel-chunked-loss",
     "trl-sft-gather-for-metrics-int",
     "unsloth-grpo-mistral-logits",
 }

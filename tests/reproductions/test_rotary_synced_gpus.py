@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 import pytest
 from environments import Result, reproduce
+from packaging.version import Version
 
 pytestmark = pytest.mark.reproduction
 
 CHECKPOINTING, NO_CACHE = "transformers-rotary-length-synced-generation", "transformers-rotary-length-without-cache"
+PADDED = "transformers-rotary-length-padded-prompts"
 
 needs_3_11 = pytest.mark.skipif(sys.version_info < (3, 11), reason="that release needs Python 3.11")
 
@@ -121,9 +123,10 @@ def test_with_gradient_checkpointing_as_the_matrix_has_it(
 def test_without_cache_as_the_matrix_has_it(
     check: Check, diagnose: Diagnose, described: Describe, transformers: str, where: Where
 ) -> None:
-    """Held against prompts of different length, for nothing says that a user's are all of one."""
-    environment = under_zero_3(described, transformers, "no-cache")
-    assert_agreement(check, diagnose, environment, generate(transformers, "--cache", "off", "--padding"), NO_CACHE)
+    """From 5.18.0 on it is the padding of the prompts that decides, and another rule that says so."""
+    environment = under_zero_3(described, transformers, "no-cache", "padded-prompts")
+    rule = PADDED if Version(transformers) >= Version("5.18.0") else NO_CACHE
+    assert_agreement(check, diagnose, environment, generate(transformers, "--cache", "off", "--padding"), rule)
 
 
 @pytest.mark.parametrize(("transformers", "where"), [row for row in WITHOUT_CACHE if row[1] is not None])
@@ -134,10 +137,10 @@ def test_the_error_without_cache_is_recognised(
     assert diagnose(generate(transformers, "--cache", "off"), environment) == {NO_CACHE}
 
 
-def under_zero_3(describe: Describe, transformers: str, feature: str) -> str:
+def under_zero_3(describe: Describe, transformers: str, *features: str) -> str:
     return describe(
         {"transformers": transformers},
-        workload={"task": "grpo", "processes": 2, "features": ["zero-3", feature], "features_complete": True},
+        workload={"task": "grpo", "processes": 2, "features": ["zero-3", *features], "features_complete": True},
     )
 
 
