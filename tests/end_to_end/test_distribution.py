@@ -1,0 +1,60 @@
+"""The sdist and the wheel: built from each other, complete, and of use outside the source tree."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An sdist of this tree and a wheel made from that sdist, as an index would be given them."""
+    folder = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder)]
+    subprocess.run([*build, "--sdist", str(ROOT)], check=True, capture_output=True)
+    (sdist,) = folder.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder / "source", filter="data")
+    (source,) = (folder / "source").iterdir()
+    subprocess.run([*build, "--wheel", str(source)], check=True, capture_output=True)
+    return folder
+
+
+def test_the_wheel_holds_the_compiled_matrix_and_no_source_of_it(dist: Path) -> None:
+    (wheel,) = dist.glob("*.whl")
+    assert wheel.name == "compat_doctor-0.1.0-py3-none-any.whl"
+    names = zipfile.ZipFile(wheel).namelist()
+    for name in ("compat/matrix/compiled/rules.bin", "compat/matrix/compiled/hardware.bin", "compat/py.typed"):
+        assert name in names
+    assert not [name for name in names if name.startswith(("tests/", "matrix/", "scripts/"))]
+    metadata = next(name for name in names if name.endswith("METADATA"))
+    text = zipfile.ZipFile(wheel).read(metadata).decode()
+    assert "License-Expression: Apache-2.0" in text
+    assert all(f"Provides-Extra: {extra}" in text for extra in ("torch", "trl", "unsloth", "vllm"))
+
+
+def test_the_wheel_works_on_its_own(dist: Path, tmp_path: Path) -> None:
+    (wheel,) = dist.glob("*.whl")
+    target = tmp_path / "site"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(target), str(wheel)]
+    subprocess.run(pip, check=True)
+    environment = json.loads((ROOT / "docs" / "examples" / "sft.json").read_text())
+    (tmp_path / "environment.json").write_text(json.dumps(environment))
+    script = target / "bin" / "compat"
+    for command in ([sys.executable, str(script)], [sys.executable, "-m", "compat"]):
+        done = subprocess.run(
+            [*command, "check", "--environment", "environment.json"], capture_output=True, text=True, cwd=tmp_path,
+            env={"PYTHONPATH": str(target), "PATH": "/usr/bin:/bin"}, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1, done.stderr
+        assert "2 errors." in done.stdout
+    lint = [sys.executable, "-m", "compat", "rules", "lint"]
+    subprocess.run(lint, check=True, cwd=tmp_path, env={"PYTHONPATH": str(target)}, capture_output=True)
