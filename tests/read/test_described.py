@@ -131,7 +131,7 @@ def test_the_error_names_the_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "line", "message"),
     [
-        (b'{"os": "linux",\n}', 2, "is not JSON"),
+        (b'{"os": "linux",\n "x" 1}', 2, "is not JSON"),
         (b"", 1, "is not JSON"),
         (b'{"python": NaN}', None, "is not JSON"),
         (b'{"os":\n "\xff"}', 2, "is not UTF-8 text"),
