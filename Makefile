@@ -45,7 +45,7 @@ $(VENV)/.dev: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-$(COMPILED) &: $(wildcard matrix/rules/*.toml matrix/facts/*.csv compat/matrix/*.py) compat/versions.py scripts/build_matrix.py | $(VENV)/.installed
+$(COMPILED) &: $(wildcard matrix/*.toml matrix/rules/*.toml matrix/facts/*.csv compat/matrix/*.py) compat/versions.py scripts/build_matrix.py | $(VENV)/.installed
 	$(BIN)/python scripts/build_matrix.py
 
 clean:

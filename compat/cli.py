@@ -7,6 +7,7 @@ import sys
 
 from compat.errors import InputError, Undecided
 from compat.options import command_named, parse
+from compat.show.output import emit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def entry() -> None:
 
     gc.disable()
     code = main()
-    sys.stderr.flush()
+    if sys.stderr is not None:
+        sys.stderr.flush()
     os._exit(code)
 
 
@@ -33,19 +35,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; 0 nothing at or above the threshold, 1 findings, 2 unusable input, 3 undecided."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = _run(words)
-        sys.stdout.flush()
-        return code
+        return _run(words)
     except InputError as problem:
         print(f"compat: {problem}", file=sys.stderr)
         return 2
     except Undecided as problem:
         print(f"compat: could not be decided: {problem}", file=sys.stderr)
         return 3
-    except BrokenPipeError:
-        # the reader of our output has left; nothing more to say, and no traceback on the way out
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
     except KeyboardInterrupt:
         return 130
 
@@ -54,19 +50,19 @@ def _run(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         from compat.show.help import overview
 
-        print(overview())
+        emit(overview())
         return 0
     if words[0] in ("-V", "--version"):
         from compat import __version__
 
-        print(f"compat {__version__}")
+        emit(f"compat {__version__}")
         return 0
     command = command_named(words[0])
     before = words[1 : words.index("--")] if "--" in words else words[1:]
     if "-h" in before or "--help" in before:
         from compat.show.help import help_for
 
-        print(help_for(command))
+        emit(help_for(command))
         return 0
     return _dispatch(parse(command, words[1:]))
 

@@ -11,7 +11,7 @@ sys.path.insert(0, ROOT)
 
 from compat.judge.lint import problems_of  # noqa: E402
 from compat.matrix import compiled, gpus  # noqa: E402
-from compat.matrix.loader import load_folder  # noqa: E402
+from compat.matrix.loader import load_assessed, load_folder  # noqa: E402
 
 
 def build() -> None:
@@ -22,7 +22,7 @@ def build() -> None:
     problems = problems_of(rules)
     if problems:
         raise SystemExit("\n".join(map(str, problems)))
-    _write(compiled.FILE, compiled.packed(rules))
+    _write(compiled.FILE, compiled.packed(rules, load_assessed(os.path.join(ROOT, "matrix", "rules"))))
 
 
 def _write(path: str, content: bytes) -> None:

@@ -10,6 +10,7 @@ from compat.judge import judged
 from compat.matrix.compiled import open_matrix
 from compat.read.described import read_described
 from compat.report import Report
+from compat.show.output import emit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,11 +53,11 @@ def _print(reports: dict[str, Report], several: bool, words: Words) -> None:
 
         found = [report.to_json() for report in reports.values()]
         if several or found:
-            print(dumped(found if several else found[0]))
+            emit(dumped(found if several else found[0]))
         return
     from compat.matrix.gpus import driver_cuda
     from compat.show.terminal import coloured, rendered
 
     for file, report in reports.items():
         title = file if several else None
-        print(coloured(rendered(report, title=title, driver_cuda=driver_cuda(report.environment))))
+        emit(coloured(rendered(report, title=title, driver_cuda=driver_cuda(report.environment))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compat.errors import InputError
+from compat.show.output import emit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,5 +16,5 @@ def run(words: Words) -> int:
 
     if not words.operands or words.operands[0] not in SHELLS:
         raise InputError(f"expected one of {', '.join(SHELLS)}")
-    print(SHELLS[words.operands[0]]())
+    emit(SHELLS[words.operands[0]]())
     return 0

@@ -14,6 +14,7 @@ from compat.read.json_text import read_text
 from compat.read.log.traceback_text import decisive, parse_log, versions_in
 from compat.records import replace
 from compat.report import Report
+from compat.show.output import emit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,11 +44,11 @@ def run(words: Words) -> int:
     if words.one("format") == "json":
         from compat.show.json import dumped
 
-        print(dumped(report.to_json()))
+        emit(dumped(report.to_json()))
     else:
         from compat.show.terminal import coloured, rendered
 
-        print(coloured(rendered(report, nothing="No rule of the matrix explains this text.")))
+        emit(coloured(rendered(report, nothing="No rule of the matrix explains this text.")))
     return report.exit
 
 

@@ -7,6 +7,7 @@ from compat.errors import InputError
 from compat.judge import judged
 from compat.matrix.compiled import open_matrix
 from compat.report import Report
+from compat.show.output import emit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,14 +28,14 @@ def run(words: Words) -> int:
     if words.one("format") == "json":
         from compat.show.json import dumped
 
-        print(dumped(report.to_json()))
+        emit(dumped(report.to_json()))
     else:
         from compat.matrix.gpus import driver_cuda as by_table
         from compat.show.terminal import coloured, rendered
 
         if words.flag("driver") or words.flag("environment"):
             driver_cuda = None  # that of this machine says nothing about the target
-        print(coloured(rendered(report, label=label, driver_cuda=driver_cuda or by_table(report.environment))))
+        emit(coloured(rendered(report, label=label, driver_cuda=driver_cuda or by_table(report.environment))))
     return report.exit
 
 

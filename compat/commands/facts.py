@@ -8,6 +8,7 @@ from compat.commands.given import command_of, stated
 from compat.commands.machine import read_machine
 from compat.judge import named_devices
 from compat.matrix.compiled import open_matrix
+from compat.show.output import emit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,5 +24,5 @@ def run(words: Words) -> int:
     environment, more = named_devices(stated(environment, words))
     for note in (*machine.notes, *notes, *more):
         print(f"compat: note: {note}", file=sys.stderr)
-    print(dumped(environment.to_json()))
+    emit(dumped(environment.to_json()))
     return 0

@@ -6,6 +6,7 @@ import sys
 
 from compat.errors import InputError
 from compat.matrix.compiled import open_matrix
+from compat.show.output import emit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ def _list(extra: Sequence[str], words: Words) -> int:
         from compat.show.json import dumped
         from compat.show.rule import as_json
 
-        print(dumped([as_json(rule) for rule in rules]))
+        emit(dumped([as_json(rule) for rule in rules]))
     else:
         from compat.show.rule import listed
 
-        print(listed(rules))
+        emit(listed(rules))
     return 0
 
 
@@ -61,9 +62,9 @@ def _show(extra: Sequence[str], names: Sequence[str], words: Words) -> int:
     if words.one("format") == "json":
         from compat.show.json import dumped
 
-        print(dumped([as_json(rule) for rule in found]))
+        emit(dumped([as_json(rule) for rule in found]))
     else:
-        print("\n\n".join(shown(rule) for rule in found))
+        emit("\n\n".join(shown(rule) for rule in found))
     return 0
 
 
@@ -79,5 +80,5 @@ def _lint(files: Sequence[str]) -> int:
         print(problem, file=sys.stderr)
     if not problems:
         count = len(mine or rules)
-        print(f"{count} rule{'s' if count != 1 else ''} checked, every example holds and no fix leads into another rule")
+        emit(f"{count} rule{'s' if count != 1 else ''} checked, every example holds and no fix leads into another rule")
     return int(bool(problems))

@@ -19,7 +19,20 @@ def judged(environment: Environment, matrix: Matrix) -> tuple[Environment, tuple
 
     environment, notes = named_devices(environment)
     found = (*installation.judge(environment), *rules.judge(visible(environment), matrix))
-    return environment, tuple(sorted(found, key=lambda finding: finding.order())), notes
+    return environment, tuple(sorted(found, key=lambda finding: finding.order())), (*notes, *not_assessed(environment, matrix))
+
+
+def not_assessed(environment: Environment, matrix: Matrix) -> tuple[str, ...]:
+    """A note for every distribution that is newer than the rules know, and where there is nothing to judge at all."""
+    from compat.versions import key_of
+
+    if not environment.distributions:
+        return ("no distribution is known, so there is hardly anything to judge",)
+    return tuple(
+        f"{copy.name} {copy.version} is newer than what the rules were held against ({newest}): not assessed"
+        for copy in environment.distributions
+        if (newest := matrix.newest.get(copy.name)) and copy.version and key_of(copy.version) > key_of(newest)
+    )
 
 
 def named_devices(environment: Environment) -> tuple[Environment, tuple[str, ...]]:

@@ -11,6 +11,7 @@ import io
 import marshal
 import os
 
+from compat.environment import EMPTY
 from compat.errors import InputError
 from compat.matrix.rule import Example, FixTemplate, Rule, Signature
 from compat.records import replace, values_of
@@ -32,14 +33,15 @@ FILE = os.path.join(os.path.dirname(__file__), "compiled", "rules.bin")
 class Matrix:
     """An opened matrix. ``detectors`` maps a distribution to (detector, file, text) to look for in what is installed.
 
-    ``variables`` are the environment variables that rules ask about.
+    ``variables`` are the environment variables that rules ask about, ``newest`` the newest release of a package that
+    they were held against.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise InputError("is not a compiled matrix of this version", FILE)
         header = file.read(int.from_bytes(file.read(8), "big"))
-        self._index, self._places, self.variables, self.detectors = marshal.loads(header)
+        self._index, self._places, self.variables, self.detectors, self.newest = marshal.loads(header)
         self._file = file
         self._start = len(_MAGIC) + 8 + len(header)
         self._opened: dict[int, Rule] = {}
@@ -76,8 +78,8 @@ class Matrix:
         return [self.rule(number) for number in range(len(self))]
 
 
-def packed(rules: Sequence[Rule]) -> bytes:
-    """The compiled form of a sequence of rules."""
+def packed(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> bytes:
+    """The compiled form of a sequence of rules, and of the newest releases they were held against."""
     index: dict[str, list[Any]] = {}
     detectors: dict[str, set[tuple[str, str, str]]] = {}
     variables: set[str] = set()
@@ -98,6 +100,7 @@ def packed(rules: Sequence[Rule]) -> bytes:
             tuple(places),
             tuple(sorted(variables)),
             {name: tuple(sorted(found)) for name, found in detectors.items()},
+            dict(newest),
         ),
         _VERSION,
     )
@@ -110,9 +113,9 @@ def asked_variables(rule: Rule) -> set[str]:
     return {atom[1] for atom in atoms if atom[0] == "variable"}
 
 
-def in_memory(rules: Sequence[Rule]) -> Matrix:
+def in_memory(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> Matrix:
     """A matrix of these rules that is in no file."""
-    return Matrix(io.BytesIO(packed(rules)))
+    return Matrix(io.BytesIO(packed(rules, newest)))
 
 
 def open_matrix(extra: Sequence[str] = ()) -> Matrix:
@@ -122,10 +125,11 @@ def open_matrix(extra: Sequence[str] = ()) -> Matrix:
     """
     folder = _source_folder()
     if extra or (folder is not None and _stale(folder)):
-        from compat.matrix.loader import load_file, load_folder, unique
+        from compat.matrix.loader import load_assessed, load_file, load_folder, unique
 
         shipped = load_folder(folder) if folder is not None else tuple(_shipped().rules())
-        return in_memory(unique([*shipped, *(rule for path in extra for rule in load_file(path))]))
+        newest = load_assessed(folder) if folder is not None else _shipped().newest
+        return in_memory(unique([*shipped, *(rule for path in extra for rule in load_file(path))]), newest)
     return _shipped()
 
 

@@ -11,7 +11,7 @@ from compat.matrix.examples import example_of
 from compat.matrix.rule import RELATIONS, FixTemplate, Rule, Signature
 from compat.report import CONFIDENCES, EFFECTS, FIX_KINDS, SEVERITIES
 from compat.toml import parse_toml
-from compat.versions import ranges_of
+from compat.versions import key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +38,18 @@ def load_folder(folder: str) -> tuple[Rule, ...]:
     for name in names:
         rules.extend(load_file(os.path.join(folder, name)))
     return unique(rules)
+
+
+def load_assessed(folder: str) -> dict[str, str]:
+    """``assessed.toml`` beside a folder of rules: the newest release of each package they were held against."""
+    path = os.path.join(os.path.dirname(folder), "assessed.toml")
+    newest = parse_toml(path)[1].get("newest", {})
+    for name, version in newest.items():
+        try:
+            key_of(version)
+        except (ValueError, AttributeError):
+            raise InputError(f"newest.{name}: {version!r} is not a version (PEP 440)", path) from None
+    return dict(newest)
 
 
 def unique(rules: list[Rule]) -> tuple[Rule, ...]:

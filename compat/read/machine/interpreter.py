@@ -55,7 +55,7 @@ def default_target(variables: Mapping[str, str]) -> Target:
     if _is_tool_environment(sys.prefix):
         from compat.read.machine.which import find_python
 
-        found = find_python(variables)
+        found = find_python(variables, apart_from=sys.prefix)
         if found:
             return target_at(found)
     return running_target()
@@ -66,6 +66,8 @@ def target_at(path: str) -> Target:
 
     Raises :class:`InputError` where it is none of these.
     """
+    if not path:
+        raise InputError("--python: expected an interpreter, an environment or a site-packages folder, not an empty text")
     if os.path.isdir(path):
         return _environment(path)
     if not os.path.exists(path):
@@ -189,18 +191,25 @@ def _interpreter(path: str) -> Target:
     if os.path.isfile(os.path.join(environment, "pyvenv.cfg")):
         return _virtual(environment)
     with open(path, "rb") as file:
-        if file.read(2) == b"#!":
-            from compat.read.machine.which import behind_shim
+        start = file.read(4)
+    if start[:2] == b"#!":
+        from compat.read.machine.which import behind_shim
 
-            real = behind_shim(path, os.environ)
-            if real is None:
-                raise InputError("is a script, not an interpreter: give the interpreter or the environment itself", path)
-            return _interpreter(real)
+        real = behind_shim(path, os.environ)
+        if real is None:
+            raise InputError("is a script, not an interpreter: give the interpreter or the environment itself", path)
+        return _interpreter(real)
+    if not start.startswith(_PROGRAMS):
+        raise InputError("is no program, so no Python interpreter", path)
     prefix = os.path.dirname(os.path.dirname(os.path.realpath(path)))
     folders = _site_packages(prefix, of=os.path.basename(os.path.realpath(path)))
     if not folders:
         raise InputError("is no Python interpreter: no site-packages folder belongs to it", path)
     return Target(label=shown(path), version=_version_near(prefix, folders[0]), folders=folders)
+
+
+_PROGRAMS = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+"""How executable files begin on Linux, Windows and macOS."""
 
 
 def _site_packages(prefix: str, of: str = "") -> tuple[str, ...]:
@@ -246,6 +255,8 @@ def _same(left: str, right: str) -> bool:
 
 
 def _is_tool_environment(prefix: str) -> bool:
+    if any(os.path.isfile(os.path.join(prefix, name)) for name in ("uv-receipt.toml", "pipx_metadata.json")):
+        return True
     parts = prefix.split(os.sep)
     return "pipx" in parts or ("uv" in parts and ("tools" in parts or any(part.startswith("archive-v") for part in parts)))
 

@@ -34,17 +34,20 @@ def read_distribution(folder: str, name: str, notes: list[str]) -> Distribution 
         version = _field(header, b"\nVersion:") if header else None
     if not whole or not project or not version:
         state = "is missing" if header is None else "is cut short"
-        project, version = _completed(name, project, version)
+        project, version = _completed(name, project if whole else None, version if whole else None)
         if version is None:
             notes.append(f"{path}: neither METADATA nor the folder's name tells a version; it is left out")
             return None
-        notes.append(f"{path}: its METADATA {state}; name and version are taken from what is left")
+        notes.append(f"{path}: its METADATA {state}; name and version are taken from the name of the folder")
     try:
         key_of(version)
     except ValueError:
         notes.append(f"{path}: {version!r} is not a version (PEP 440); it counts as unknown")
         version = None
-    return Distribution(name=normalized(project), version=version, source=_source(path, notes))
+    source = _source(path, notes)
+    if source is _INDEX and version is not None and ".dev" in version:
+        source = _NIGHTLY  # no index has told where a development version comes from
+    return Distribution(name=normalized(project), version=version, source=source)
 
 
 def _completed(name: str, project: str | None, version: str | None) -> tuple[str, str | None]:
@@ -105,7 +108,7 @@ def _field(header: bytes, mark: bytes) -> str | None:
     return header[start + len(mark) : end if end >= 0 else None].decode("utf-8", "replace").strip() or None
 
 
-_INDEX = Source("index")
+_INDEX, _NIGHTLY = Source("index"), Source("nightly")
 
 
 def _source(path: str, notes: list[str]) -> Source | None:

@@ -9,19 +9,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def find_command(name: str, variables: Mapping[str, str]) -> str | None:
-    """The first executable file called ``name`` on ``PATH``."""
+def find_command(name: str, variables: Mapping[str, str], apart_from: str = "") -> str | None:
+    """The first executable file called ``name`` on ``PATH``, outside the folder ``apart_from``."""
     for folder in variables.get("PATH", "").split(os.pathsep):
         path = os.path.join(folder, name)
+        if apart_from and os.path.realpath(folder).startswith(os.path.realpath(apart_from)):
+            continue
         if folder and os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     return None
 
 
-def find_python(variables: Mapping[str, str]) -> str | None:
-    """The interpreter ``python3`` or ``python`` would start."""
+def find_python(variables: Mapping[str, str], apart_from: str = "") -> str | None:
+    """The interpreter ``python3`` or ``python`` would start, outside the folder ``apart_from``."""
     for name in ("python3", "python"):
-        found = find_command(name, variables)
+        found = find_command(name, variables, apart_from)
         if found:
             return behind_shim(found, variables) or found
     return None

@@ -234,6 +234,13 @@ def _quantization(word: str) -> Callable[[Draft, Any, str, bool], None]:
     return read
 
 
+def _device_map(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+    """A model that accelerate spreads over the devices; a name such as "cuda:0" puts it on one."""
+    if isinstance(value, str):
+        spread = value in ("auto", "balanced", "balanced_low_0", "sequential")
+        draft.feature("device-map", spread, origin, tentative=tentative)
+
+
 def _bits(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
     bits = whole(value)
     draft.say("quantization", f"{bits}bit" if bits in (4, 8) else UNKNOWN, origin, tentative=tentative)
@@ -340,6 +347,7 @@ _SWITCHES: dict[str, Callable[[Draft, Any, str, bool], None]] = {
     "gradient_checkpointing": _checkpointing, "use_gradient_checkpointing": _checkpointing,
     "disable_gradient_checkpointing": _switch("gradient-checkpointing", inverse=True),
     "bf16": _precision("bf16"), "fp16": _precision("fp16"),
+    "device_map": _device_map,
     "load_in_4bit": _quantization("4bit"), "load_in_8bit": _quantization("8bit"),
     "resume_from_checkpoint": _resume, "deepspeed": _deepspeed, "fsdp": _fsdp,
 }  # fmt: skip

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from compat.read.workload.script_walk import Visit
 
 _TRAINER_KEYWORDS = ("packing", "use_liger", "model_init_kwargs")
-_LOADER_KEYWORDS = ("load_in_4bit", "load_in_8bit", "use_cache", "fast_inference", "use_gradient_checkpointing")
+_LOADER_KEYWORDS = ("device_map", "load_in_4bit", "load_in_8bit", "use_cache", "fast_inference", "use_gradient_checkpointing")
 _MODEL_NAMES = ("model_name", "pretrained_model_name_or_path", "model_name_or_path")
 _OPTION_OWNERS = ("args", "training_args", "training_arguments", "train_args", "config", "training_config", "cfg", "sft_config",
                   "grpo_config", "dpo_config", "trainer_args")  # fmt: skip
