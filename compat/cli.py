@@ -35,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; 0 nothing at or above the threshold, 1 findings, 2 unusable input, 3 undecided."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        if sys.stdout is None:
+            raise InputError("there is no standard output to write to")
         return _run(words)
     except InputError as problem:
         print(f"compat: {problem}", file=sys.stderr)

@@ -31,9 +31,8 @@ EVERY: Ranges = ((None, False, None, False),)
 
 def key_of(text: str) -> Key:
     """The comparison key of a version; ``ValueError`` where ``text`` is no version (PEP 440)."""
-    public, _, local = text.partition("+")
-    parts = public.split(".")
-    if not local and len(parts) < 9 and all(map(_plain_number, parts)):
+    parts = text.split(".")
+    if len(parts) < 9 and all(map(_plain_number, parts)):
         return _key(0, tuple(map(int, parts)))
     return _full_key(text)
 

@@ -24,16 +24,15 @@ def run(words: Words) -> int:
     if not files:
         raise InputError("expected --environment FILE")
     matrix = open_matrix(words.values.get("rules", ()))
-    reports: dict[str, Report] = {}
-    failed = False
+    reports: dict[str, Report | InputError] = {}
     for file in files:
         try:
             reports[file] = _report(file, words, matrix)
         except InputError as problem:
             print(f"compat: {problem}", file=sys.stderr)
-            failed = True
+            reports[file] = problem
     _print(reports, len(files) > 1, words)
-    return 2 if failed else max((report.exit for report in reports.values()), default=0)
+    return max(report.exit if isinstance(report, Report) else 2 for report in reports.values())
 
 
 def _report(file: str, words: Words, matrix: Matrix) -> Report:
@@ -46,18 +45,26 @@ def _report(file: str, words: Words, matrix: Matrix) -> Report:
     )
 
 
-def _print(reports: dict[str, Report], several: bool, words: Words) -> None:
-    """JSON is one report, or a list of them where several files were given."""
+def _print(reports: dict[str, Report | InputError], several: bool, words: Words) -> None:
+    """JSON is one report; of several files it is a list in which every entry names its file, also those that failed."""
     if words.one("format") == "json":
         from compat.show.json import dumped
 
-        found = [report.to_json() for report in reports.values()]
-        if several or found:
-            emit(dumped(found if several else found[0]))
+        if several:
+            emit(dumped([{"file": file, **_as_json(report)} for file, report in reports.items()]))
+        else:
+            for report in reports.values():
+                if isinstance(report, Report):
+                    emit(dumped(report.to_json()))
         return
     from compat.matrix.gpus import driver_cuda
     from compat.show.terminal import coloured, rendered
 
     for file, report in reports.items():
-        title = file if several else None
-        emit(coloured(rendered(report, title=title, driver_cuda=driver_cuda(report.environment))))
+        if isinstance(report, Report):
+            title = file if several else None
+            emit(coloured(rendered(report, title=title, driver_cuda=driver_cuda(report.environment))))
+
+
+def _as_json(report: Report | InputError) -> dict[str, object]:
+    return report.to_json() if isinstance(report, Report) else {"error": str(report), "exit": 2}

@@ -48,7 +48,7 @@ def run(words: Words) -> int:
     else:
         from compat.show.terminal import coloured, rendered
 
-        emit(coloured(rendered(report, nothing="No rule of the matrix explains this text.")))
+        emit(coloured(rendered(report, nothing="No rule of the matrix explains this text.", at_length=True)))
     return report.exit
 
 

@@ -11,17 +11,21 @@ from compat.show.output import emit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from compat.commands.machine import Machine
     from compat.environment import Environment
     from compat.matrix.compiled import Matrix
     from compat.options import Words
+    from compat.report import Finding, Fix
 
 
 def run(words: Words) -> int:
     """Judges this machine, or the described one, with what the command behind ``--`` tells about the workload."""
     matrix = open_matrix(words.values.get("rules", ()))
-    environment, label, driver_cuda, notes = _read(words, matrix)
+    environment, machine, notes = _read(words, matrix)
     environment, more = command_of(environment, words)
     environment, findings, judged_notes = judged(stated(environment, words), matrix)
+    if words.flag("python") and machine and machine.interpreter:
+        findings = with_pip_of(machine.interpreter, findings)
     report = Report(
         environment=environment, findings=findings, notes=(*notes, *more, *judged_notes), exit=threshold_code(findings, words)
     )
@@ -30,23 +34,24 @@ def run(words: Words) -> int:
 
         emit(dumped(report.to_json()))
     else:
-        from compat.matrix.gpus import driver_cuda as by_table
+        from compat.matrix.gpus import driver_cuda
         from compat.show.terminal import coloured, rendered
 
-        if words.flag("driver") or words.flag("environment"):
-            driver_cuda = None  # that of this machine says nothing about the target
-        emit(coloured(rendered(report, label=label, driver_cuda=driver_cuda or by_table(report.environment))))
+        # what this machine's driver supports says nothing about another one
+        measured = machine.driver_cuda if machine and not words.flag("driver") else None
+        label = machine.label if machine else None
+        emit(coloured(rendered(report, label=label, driver_cuda=measured or driver_cuda(report.environment))))
     return report.exit
 
 
-def _read(words: Words, matrix: Matrix) -> tuple[Environment, str | None, str | None, tuple[str, ...]]:
+def _read(words: Words, matrix: Matrix) -> tuple[Environment, Machine | None, tuple[str, ...]]:
     if words.flag("environment"):
         if words.flag("python") or words.flag("deep"):
             raise InputError("--environment describes a machine; --python and --deep read this one: give one or the other")
         from compat.read.described import read_described
 
         environment, notes = read_described(words.one("environment") or "")
-        return environment, None, None, notes
+        return environment, None, notes
     from compat.commands.machine import read_machine
 
     machine = read_machine(words.one("python"), matrix)
@@ -57,4 +62,18 @@ def _read(words: Words, matrix: Matrix) -> tuple[Environment, str | None, str | 
         from compat.read.machine.pip_view import disagreements
 
         notes = (*notes, *disagreements(machine.environment))
-    return machine.environment, machine.label, machine.driver_cuda, notes
+    return machine.environment, machine, notes
+
+
+def with_pip_of(interpreter: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The findings with pip commands that act on the environment that was read, not on the active one."""
+    from compat.judge.wording import quoted
+    from compat.records import replace
+
+    pip = f"{quoted(interpreter)} -m pip "
+
+    def aimed(fix: Fix) -> Fix:
+        command = fix.command
+        return replace(fix, command=command.replace("pip ", pip)) if command and command.startswith("pip ") else fix
+
+    return tuple(replace(finding, fixes=tuple(map(aimed, finding.fixes))) for finding in findings)

@@ -38,12 +38,12 @@ def stated(environment: Environment, words: Words) -> Environment:
 
 def stated_workload(words: Words) -> Workload | None:
     """The workload the options describe, ``None`` where they say nothing about it."""
-    values: dict[str, Any] = {name: words.one(name) for name in _WORDS if words.flag(name)}
+    values: dict[str, Any] = {name: _word(name, words.one(name) or "") for name in _WORDS if words.flag(name)}
     values.update({name.replace("-", "_"): _number(name, words.one(name) or "") for name in _NUMBERS if words.flag(name)})
     if words.flag("features"):
-        values["features"] = tuple(words.all("features"))
+        values["features"] = tuple(_word("features", name) for name in words.all("features"))
     if words.flag("without"):
-        values["features_absent"] = tuple(words.all("without"))
+        values["features_absent"] = tuple(_word("features", name) for name in words.all("without"))
     both = set(values.get("features", ())) & set(values.get("features_absent", ()))
     if both:
         raise InputError(f"--features and --without both name {', '.join(sorted(both))}")
@@ -86,6 +86,8 @@ def _accelerators(values: list[str]) -> tuple[Accelerator, ...]:
         if part == "none":
             continue
         name, _, count = part.rpartition(":") if ":" in part else (part, "", "1")
+        if name == "none":
+            raise InputError("--gpu: 'none' has no number")
         if not name.strip() or not count.isdigit() or not 0 < int(count) <= 4096:
             raise InputError(f"--gpu: expected NAME or NAME:COUNT, not {part!r}")
         found += [_accelerator(name.strip())] * int(count)
@@ -114,6 +116,36 @@ def _accelerator(name: str) -> Accelerator:
         raise InputError(f"--gpu: nobody knows a {name!r}{hint}; a capability such as 'sm_90' does as well")
     return Accelerator(vendor=match.vendor, name=name, compute_capability=match.compute_capability,
                        memory_mib=match.memory_mib, gfx=match.gfx)  # fmt: skip
+
+
+_VOCABULARY = {
+    "task": ("sft", "grpo", "dpo", "ppo", "orpo", "kto", "cpo", "bco", "reward", "rloo", "online-dpo", "xpo", "nash-md",
+             "qlora", "lora", "train", "pretrain", "inference", "serve", "import", "install", "build"),
+    "precision": ("bf16", "fp16", "fp32", "fp8", "tf32"),
+    "quantization": ("4bit", "8bit", "none"),
+    "features": ("vllm", "zero-1", "zero-2", "zero-3", "fsdp", "fsdp2", "deepspeed", "peft", "liger", "packing", "no-cache",
+                 "gradient-checkpointing", "gradient-accumulation", "optimizer-offload", "torch-compile", "resume", "unsloth",
+                 "unsloth-imported-late", "padded-prompts", "device-map"),
+}  # fmt: skip
+
+
+def _word(name: str, value: str) -> str:
+    """A word of the vocabulary as people write it (``ZeRO-3``, ``zero3``); a near miss is refused, another word kept."""
+    if not value.strip():
+        raise InputError(f"--{name}: expected a word, not an empty text")
+    known = _VOCABULARY.get(name)
+    if known is None or value in known:
+        return value
+    plain = {word.replace("-", ""): word for word in known}
+    spelled = plain.get(value.lower().replace("-", "").replace("_", "").replace(" ", ""))
+    if spelled:
+        return spelled
+    import difflib
+
+    near = difflib.get_close_matches(value.lower(), known, 1, 0.7)
+    if near:
+        raise InputError(f"--{name}: nobody knows {value!r}; did you mean {near[0]}?")
+    return value
 
 
 def _version(name: str, value: str) -> str:

@@ -26,6 +26,7 @@ class Machine:
     label: str
     driver_cuda: str | None
     running: bool
+    interpreter: str | None
     notes: tuple[str, ...]
 
 
@@ -45,7 +46,12 @@ def read_machine(python: str | None, matrix: Matrix) -> Machine:
     )  # fmt: skip
     notes = (*installed.notes, *hardware.notes)
     return Machine(
-        environment=environment, label=target.label, driver_cuda=hardware.driver_cuda, running=target.running, notes=notes
+        environment=environment,
+        label=target.label,
+        driver_cuda=hardware.driver_cuda,
+        running=target.running,
+        interpreter=target.interpreter,
+        notes=notes,
     )
 
 

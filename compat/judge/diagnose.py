@@ -10,9 +10,11 @@ import re
 
 from compat.judge.facts import Facts, visible
 from compat.judge.logic import holds
-from compat.judge.rules import finding_of, verdict_of
+from compat.judge.rules import contract_names, finding_of, verdict_of
+from compat.judge.wording import here, said
 from compat.matrix.rule import RELATIONS
 from compat.records import record, replace
+from compat.report import CONFIDENCES, Fix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,8 +59,9 @@ def diagnose(
         finding = _judged(sighting, verdict, facts)
         if finding is not None:
             contradicted = verdict.word == "clear"
-            ranked.append(((contradicted, finding.verdict != "hit", -sighting.strength, sighting.position), finding))
-    ranked.sort(key=lambda entry: (entry[0], entry[1].rule))
+            order_of = (CONFIDENCES.index(rule.confidence), *finding.order())
+            ranked.append(((contradicted, finding.verdict != "hit", -sighting.strength, sighting.position, order_of), finding))
+    ranked.sort(key=lambda entry: entry[0])
     # a bug that fits the environment explains the error; one that cannot have happened here no longer matters
     fitting = [finding for rank, finding in ranked if not rank[0]]
     return tuple(fitting or [finding for _, finding in ranked])
@@ -105,29 +108,37 @@ def _judged(sighting: Sighting, verdict: Verdict, facts: Facts) -> Finding | Non
     rule = sighting.rule
     finding = finding_of(rule, verdict, facts)
     seen = f"the error on line {sighting.line} of the text" + ("" if sighting.strength == _WHOLE else " (its last line only)")
-    finding = replace(finding, here=", ".join(filter(None, (seen, finding.here))))
+    # what the rule only presumes is no fact of this failure
+    finding = replace(finding, here=", ".join(filter(None, (seen, here(rule, facts)))))
     if verdict.word == "clear":
         against = contradictions(rule, facts)
         if sighting.strength < _WHOLE or not against:
             return None
         why = f"The traceback shows this bug, but the environment cannot produce it: {'; '.join(against)}. {_ELSEWHERE}"
-        return replace(finding, verdict="possible", why=f"{why} {rule.why}")
+        return replace(finding, verdict="possible", why=f"{why} {rule.why}", fixes=(_FIND_IT,))
     fits = bool(rule.packages) and all(holds(atom, facts) for atom in rule.packages)
     if verdict.word == "possible" and sighting.strength == _WHOLE and fits:
         # what happened proves what was not known about launch and workload, as long as the packages fit
         return replace(finding, verdict="hit", missing=(), unknown=())
+    if sighting.strength == _WHOLE:
+        # how it was launched and on what shows in the error; only the packages are open
+        unknown = tuple(path for path in finding.unknown if path.startswith("distributions."))
+        return replace(finding, unknown=unknown, missing=contract_names(unknown))
     return finding
 
 
+_FIND_IT = Fix(
+    kind="config", text="find the copy that ran: compare the paths in the traceback with the environment that was judged"
+)
 _ELSEWHERE = "Another copy of the package or another environment has run (compare with 'compat doctor --deep')."
 
 
 def contradictions(rule: Rule, facts: Facts) -> list[str]:
     """The conditions of a rule that an environment contradicts, in words."""
-    from compat.judge.wording import said
     from compat.matrix.wording import condition
 
     false: list[Atom] = [atom for atom in (*rule.packages, *rule.when) if holds(atom, facts) is False]
-    lines = [f"{', '.join(said(atom, facts))} is outside {condition(atom)}" for atom in false]
+    lines = [f"not so here: {condition(atom)}" for atom in false if atom[0] != "package"]
+    outside = [f"{', '.join(said(atom, facts))} is outside {condition(atom)}" for atom in false if atom[0] == "package"]
     exempt = [atoms for atoms in rule.unless if all(holds(atom, facts) for atom in atoms)]
-    return [*lines, *(", ".join(condition(atom) for atom in atoms) for atoms in exempt)]
+    return [*outside, *lines, *(", ".join(condition(atom) for atom in atoms) for atoms in exempt)]

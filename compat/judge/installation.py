@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compat.report import Finding, Fix
+from compat.versions import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,17 +27,18 @@ def _twice(environment: Environment) -> Iterator[Finding]:
         if distribution.marker is None:
             copies.setdefault(distribution.name, []).append(distribution)
     for name, found in copies.items():
-        versions = sorted({copy.version or "unknown" for copy in found})
+        versions = sorted({copy.version for copy in found if copy.version}, key=key_of)
         if len(versions) < 2:
             continue
-        wanted = f"{name}=={found[-1].version}"
+        newest = next((version for version in reversed(versions) if ".dev" not in version), versions[-1])
+        wanted = f"{name}=={newest}"
         yield Finding(
             rule="installed-twice", origin="metadata", verdict="hit", severity="warning", effect="install",
-            title=f"{name} is installed twice in one folder: {' and '.join(versions)}",
+            title=f"{name} is installed twice: {' and '.join(versions)}",
             why="An upgrade was interrupted or two tools installed over each other. The files of both are mixed, "
                 "and no version check can be trusted.",
             confidence="confirmed", packages={name: " and ".join(versions)}, facts=("install",),
-            fixes=(Fix(kind="pin", package=name, spec=f"=={found[-1].version}", text="remove both copies, then install one",
+            fixes=(Fix(kind="pin", package=name, spec=f"=={newest}", text="remove both copies, then install one",
                        command=f'pip uninstall -y {name}; pip uninstall -y {name}; pip install "{wanted}"'),),
             evidence=(_DUPLICATES,), here=f"{name} {', '.join(versions)}",
         )  # fmt: skip

@@ -126,6 +126,15 @@ def _fix(template: FixTemplate, facts: Facts) -> Fix:
     )
 
 
+def quoted(word: str) -> str:
+    """A word as a shell takes it; :mod:`shlex` is loaded only where it has something to do."""
+    if all(letter.isalnum() or letter in "/._-+@%" for letter in word):
+        return word
+    import shlex
+
+    return shlex.quote(word)
+
+
 def _described(template: FixTemplate) -> str:
     if template.kind == "uninstall":
         return f"remove {', '.join(name for name, _ in template.packages)}"
@@ -144,7 +153,8 @@ def _command(template: FixTemplate, facts: Facts) -> str | None:
     if template.packages:
         return "pip install " + " ".join(f'"{name}{spec}"' for name, spec in template.packages)
     if template.kind == "launch":
-        return template.value.replace("SCRIPT", facts.workload.script or "train.py")
+        script = facts.workload.script
+        return template.value.replace("SCRIPT", quoted(script) if script and script.endswith(".py") else "train.py")
     if template.kind == "env-var":
         return f"export {template.value}"
     return None

@@ -16,7 +16,7 @@ from compat.environment import (
     normalized,
 )
 from compat.errors import InputError
-from compat.read.json_text import line_of, parse_json, read_text
+from compat.read.json_text import line_of, parse_json, read_standard_input, read_text
 from compat.versions import key_of
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ def read_described(path: str) -> tuple[Environment, tuple[str, ...]]:
     Raises :class:`InputError` naming file, line and key for a wrong type, a version that is no version, or text that is
     no JSON.
     """
-    text = read_text(path)
+    text = read_standard_input() if path == "-" else read_text(path)
     document = parse_json(text, path)
     try:
         return environment_of(document)

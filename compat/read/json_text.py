@@ -65,6 +65,17 @@ def read_text(path: str, limit: int = 64 * 1024 * 1024) -> str:
             content = file.read(limit + 1)
     except OSError as problem:
         raise InputError(f"cannot be read: {problem.strerror or problem}", path) from None
+    return _decoded(content, path, limit)
+
+
+def read_standard_input(limit: int = 64 * 1024 * 1024) -> str:
+    """As :func:`read_text`, from standard input."""
+    import sys
+
+    return _decoded(sys.stdin.buffer.read(limit + 1), "standard input", limit)
+
+
+def _decoded(content: bytes, path: str, limit: int) -> str:
     if len(content) > limit:
         raise InputError(f"is larger than {limit // 1024 // 1024} MiB", path)
     try:

@@ -10,8 +10,6 @@ from compat.errors import InputError
 
 def emit(text: str) -> None:
     """Prints a text. A reader that has left is no failure of ours; output that cannot be written is (exit code 2)."""
-    if sys.stdout is None:
-        raise InputError("there is no standard output to write to")
     try:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()

@@ -27,18 +27,21 @@ def rendered(
     label: str | None = None,
     driver_cuda: str | None = None,
     nothing: str = "Nothing known to be bad.",
+    at_length: bool = False,
 ) -> str:
     """The report as text.
 
     ``label`` names the environment that was read, ``driver_cuda`` what its driver supports; ``nothing`` is what is said
-    where there are no findings.
+    where there are no findings; ``at_length`` tells open questions as fully as findings.
     """
     lines = [f"{title}:"] if title else []
     lines += _seen(report.environment, label, driver_cuda)
     certain = [finding for finding in report.findings if finding.verdict == "hit"]
     open_questions = [finding for finding in report.findings if finding.verdict != "hit"]
-    for finding in (*certain, *open_questions):
+    for finding in certain:
         lines += ["", *_finding(finding)]
+    for finding in open_questions:
+        lines += ["", *(_finding(finding) if at_length else _question(finding))]
     if report.notes:
         lines.append("")
         for note in report.notes:
@@ -109,6 +112,15 @@ def _workload(environment: Environment) -> str:
     said = ", ".join(part for part in parts if part)
     places = [place for place in dict.fromkeys(work.origins.values()) if place]
     return said + (f" (from {', '.join(places)})" if said and places else "")
+
+
+def _question(finding: Finding) -> list[str]:
+    """An open question in short: what could happen, and what would settle it."""
+    lines = wrapped(finding.title, f"  {_SIGNS['possible'][0]} ", "    ")
+    if finding.here:
+        lines += wrapped(finding.here, "    here      ", " " * 14)
+    lines += wrapped(flags_for(finding.unknown) or "cannot be settled", "    settle    ", " " * 14)
+    return [*lines, f"    rule      {finding.rule} (compat rules show tells more)"]
 
 
 def _finding(finding: Finding) -> list[str]:

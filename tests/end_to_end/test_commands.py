@@ -6,12 +6,14 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from compat.options import COMMANDS
+from tests.conftest import ROOT
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 Write = Callable[..., str]
@@ -53,6 +55,82 @@ def test_doctor_reads_an_environment_and_the_command_to_be_run(compat: Run, tmp_
     assert "Nothing known to be bad." in clear.stdout
 
 
+def test_fixes_are_for_the_environment_that_was_read(compat: Run, tmp_path: Path) -> None:
+    venv = site(tmp_path, AFFECTED)
+    (venv / "bin").mkdir()
+    (venv / "bin" / "python").symlink_to("/usr/bin/python3")
+    done = compat("doctor", "--python", "venv", "--gpu", "A100:2", "--launcher", "python", cwd=tmp_path)
+    assert 'venv/bin/python -m pip install "transformers>=4.57.1,<5"' in done.stdout
+
+
+def test_models_that_are_not_wrapped_and_trainers_with_their_own_loss_are_clear(compat: Run, tmp_path: Path) -> None:
+    venv = site(tmp_path, AFFECTED)
+    scripts = {
+        "device_map": "from transformers import AutoModelForCausalLM, Trainer\nmodel = AutoModelForCausalLM.from_pretrained('gpt2', device_map='auto')\nTrainer(model=model).train()\n",
+        "dpo": "from trl import DPOConfig, DPOTrainer\nDPOTrainer(model='m', args=DPOConfig()).train()\n",
+        "one_device": "from transformers import AutoModelForCausalLM, Trainer\nmodel = AutoModelForCausalLM.from_pretrained('gpt2', device_map='cuda:0')\nTrainer(model=model).train()\n",
+    }
+    codes = {}
+    for name, text in scripts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+        codes[name] = compat(
+            "doctor", "--python", "venv", "--gpu", "A100:2", "--", "python", f"{name}.py", cwd=tmp_path
+        ).returncode
+    assert venv.exists()
+    assert codes == {"device_map": 0, "dpo": 0, "one_device": 1}
+
+
+def test_output_that_cannot_be_written_is_an_error_and_a_reader_that_left_is_none(compat: Run, described: Write) -> None:
+    path = described(AFFECTED, accelerators=TWO, workload={"launcher": "python", "task": "sft"})
+    command = f"PYTHONPATH={ROOT} {sys.executable} -m compat check --environment {path}"
+    for redirection, code, message in (
+        (">/dev/full", 2, "cannot write the output"),
+        (">&-", 2, "cannot write|no standard output"),
+    ):
+        done = subprocess.run(["bash", "-c", f"{command} {redirection}"], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr.count("\n")) == (code, 1), done.stderr
+        assert any(part in done.stderr for part in message.split("|"))
+    done = subprocess.run(
+        ["bash", "-c", f"{command} | true; echo ${{PIPESTATUS[0]}}"], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+def test_words_are_understood_as_people_write_them_and_typos_are_refused(compat: Run, described: Write) -> None:
+    path = described({"transformers": "4.48.1"}, workload={"task": "grpo", "processes": 2})
+    for spelled in ("zero3", "ZeRO-3", "zero_3"):
+        done = compat("check", "--environment", path, "--features", f"{spelled},gradient_checkpointing")
+        assert done.returncode == 1, done.stdout
+    for words in (
+        ("--task", "grpoo"),
+        ("--features", "vlm"),
+        ("--without", "packin"),
+        ("--precision", "bf61"),
+        ("--model", ""),
+    ):
+        done = compat("check", "--environment", path, *words)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_environments_come_through_a_pipe_and_reports_name_their_file(compat: Run, described: Write) -> None:
+    path = described({"numpy": "2.0.0"})
+    done = compat("check", "--environment", "-", "--format", "json", stdin=Path(path).read_text())
+    assert json.loads(done.stdout)["environment"]["distributions"][0]["name"] == "numpy"
+    done = compat("check", "--environment", "none.json", path, "--format", "json")
+    entries = json.loads(done.stdout)
+    assert [(entry["file"], entry["exit"]) for entry in entries] == [("none.json", 2), (path, 0)]
+    assert "cannot be read" in entries[0]["error"]
+
+
+def test_newer_releases_are_not_assessed_and_nothing_known_is_said(compat: Run, described: Write) -> None:
+    done = compat("check", "--environment", described({"transformers": "9.0.0", "trl": "1.16.0"}), "--format", "json")
+    assert json.loads(done.stdout)["notes"] == [
+        "transformers 9.0.0 is newer than what the rules were held against (5.23.0): not assessed"
+    ]
+    done = compat("check", "--environment", described(name="nothing.json"), "--format", "json")
+    assert "hardly anything to judge" in json.loads(done.stdout)["notes"][0]
+
+
 def test_the_command_behind_the_dashes_is_not_run(compat: Run, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import pathlib\npathlib.Path('ran').touch()\n")
     done = compat("doctor", "--", "python", "train.py", cwd=tmp_path)
@@ -87,6 +165,9 @@ def test_what_facts_prints_check_reads(compat: Run, tmp_path: Path) -> None:
     (tmp_path / "facts.json").write_text(facts.stdout)
     checked = json.loads(compat("check", "--environment", str(tmp_path / "facts.json"), "--format", "json").stdout)
     doctored = json.loads(compat("doctor", "--python", str(venv), *options, "--format", "json").stdout)
+    for finding in doctored["findings"]:
+        for fix in finding["fixes"]:
+            fix["command"] = fix["command"].replace("venv/bin/python -m pip ", "pip ")
     assert checked["findings"] == doctored["findings"]
     assert len(checked["findings"]) == 2
     assert checked["environment"] == doctored["environment"]
@@ -222,10 +303,6 @@ def test_text_fits_eighty_columns_and_pipes(compat: Run, described: Write) -> No
 
 def test_a_closed_pipe_is_no_traceback(compat: Run, described: Write) -> None:
     path = described(AFFECTED, accelerators=TWO, workload={"launcher": "python", "task": "sft"})
-    import sys
-
-    from tests.conftest import ROOT
-
     command = f"{sys.executable} -m compat check --environment {path} | head -1"
     done = subprocess.run(
         command, shell=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False

@@ -19,12 +19,16 @@ _WINDOWS = os.name == "nt"
 
 @record(frozen=True)
 class Target:
-    """A Python to read: its version where it can be told, its ``site-packages`` folders in import order, a name to show."""
+    """A Python to read: its version where it can be told, its ``site-packages`` folders in import order, a name to show.
+
+    ``interpreter`` is the program, as a person would call it, where there is one.
+    """
 
     label: str
     version: str | None
     folders: tuple[str, ...]
     running: bool = False
+    interpreter: str | None = None
 
 
 @record(frozen=True)
@@ -165,7 +169,7 @@ def _environment(path: str) -> Target:
         return _virtual(path)
     folders = _site_packages(path)
     if folders:
-        return Target(label=shown(path), version=_version_near(path, folders[0]), folders=folders)
+        return Target(label=shown(path), version=_version_near(path, folders[0]), folders=folders, interpreter=_program(path))
     if any(name.endswith((".dist-info", ".egg-info")) for name in _listing(path)) or os.path.basename(path) == "site-packages":
         return Target(label=shown(path), version=_version_in_path(path), folders=(path.rstrip("/"),))
     raise InputError("is no interpreter, virtual environment or site-packages folder", path)
@@ -183,7 +187,12 @@ def _virtual(path: str) -> Target:
     version = settings.get("version") or ".".join(settings.get("version_info", "").split(".")[:3]) or None
     if settings.get("include-system-site-packages", "").lower() == "true" and settings.get("home"):
         folders += _site_packages(os.path.dirname(settings["home"]))
-    return Target(label=shown(path), version=version, folders=folders)
+    return Target(label=shown(path), version=version, folders=folders, interpreter=_program(path))
+
+
+def _program(environment: str) -> str | None:
+    names = ("Scripts/python.exe",) if _WINDOWS else ("bin/python", "bin/python3")
+    return next((shown(f"{environment}/{name}") for name in names if os.path.lexists(f"{environment}/{name}")), None)
 
 
 def _interpreter(path: str) -> Target:
@@ -205,7 +214,7 @@ def _interpreter(path: str) -> Target:
     folders = _site_packages(prefix, of=os.path.basename(os.path.realpath(path)))
     if not folders:
         raise InputError("is no Python interpreter: no site-packages folder belongs to it", path)
-    return Target(label=shown(path), version=_version_near(prefix, folders[0]), folders=folders)
+    return Target(label=shown(path), version=_version_near(prefix, folders[0]), folders=folders, interpreter=shown(path))
 
 
 _PROGRAMS = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")

@@ -92,6 +92,20 @@ def test_a_metadata_file_cut_in_half_is_said_and_the_rest_is_judged(site: Path) 
     assert all("is cut short" in note for note in notes)
 
 
+@pytest.mark.parametrize("cut", ["Metadata-Version: 2.1\nName: transformers\nVersion: 4.5", "Metadata-Version: 2.1\nName: tr"])
+def test_the_last_line_of_a_cut_file_is_not_believed(site: Path, cut: str) -> None:
+    install(site, "transformers", "4.51.3", text=cut)
+    found, notes = installed(site)
+    assert [(name, copies[0].version) for name, copies in found.items()] == [("transformers", "4.51.3")]
+    assert len(notes) == 1
+
+
+def test_a_development_version_without_a_record_did_not_come_from_an_index(site: Path) -> None:
+    install(site, "trl", "0.16.0.dev0")
+    found, _ = installed(site)
+    assert found["trl"][0].source == Source("nightly")
+
+
 def test_missing_metadata_leaves_the_name_of_the_folder(site: Path) -> None:
     (site / "peft-0.14.0.dist-info").mkdir()
     (site / "nothing.dist-info").mkdir()
