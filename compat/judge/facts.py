@@ -86,7 +86,7 @@ class Facts:
                 value = 1  # plain python starts one process, whatever it finds
             if value == "accelerate" and name == "launcher" and self.workload.processes == 1:
                 value = "python"  # without a second process accelerate starts the script as it is
-            if value is None:
+            if value is None and not self._told_otherwise(name):
                 value = self._presumed.get(name)
         else:
             value = getattr(self.environment, path)
@@ -95,7 +95,12 @@ class Facts:
     def is_presumed(self, path: str) -> bool:
         """Whether a scalar fact is a rule's default because nothing is known about it."""
         name = path.removeprefix("workload.")
-        return name in self._presumed and path not in self._given and getattr(self.workload, name) is None
+        known = path in self._given or getattr(self.workload, name) is not None
+        return name in self._presumed and not known and not self._told_otherwise(name)
+
+    def _told_otherwise(self, name: str) -> bool:
+        """A script that was read and shows no trainer is not presumed to train in the usual way."""
+        return name == "task" and self.workload.script is not None
 
     def package(self, name: str) -> list[Distribution] | str | None:
         """A distribution's copies, :data:`ABSENT` where it is known not to be there, ``None`` where that is unknown."""

@@ -59,6 +59,8 @@ def _fact_names(atom: Atom) -> tuple[str, ...]:
 def here(rule: Rule, facts: Facts) -> str:
     """Which facts of this environment make the rule apply: "transformers 4.51.3, plain python, 2 × NVIDIA A100"."""
     parts = [text for atom in (*rule.packages, *rule.when) if holds(atom, facts) for text in said(atom, facts)]
+    if facts.is_presumed("workload.task") and facts.value("workload.task"):
+        parts.append(f"task taken as {facts.value('workload.task')}")
     return ", ".join(dict.fromkeys(parts))
 
 

@@ -80,6 +80,26 @@ def test_models_that_are_not_wrapped_and_trainers_with_their_own_loss_are_clear(
     assert codes == {"device_map": 0, "dpo": 0, "one_device": 1}
 
 
+def test_a_script_without_a_trainer_is_a_question(compat: Run, tmp_path: Path) -> None:
+    site(tmp_path, AFFECTED)
+    (tmp_path / "loop.py").write_text("import torch\nfor _ in range(3):\n    torch.ones(2).sum()\n")
+    command = ("doctor", "--python", "venv", "--gpu", "A100:2", "--format", "json")
+    report = json.loads(compat(*command, "--", "python", "loop.py", cwd=tmp_path).stdout)
+    assert {finding["verdict"] for finding in report["findings"]} == {"possible"}
+    assert all("workload.task" in finding["unknown"] for finding in report["findings"])
+    without_a_script = json.loads(compat(*command, "--launcher", "python", cwd=tmp_path).stdout)
+    hit = next(finding for finding in without_a_script["findings"] if finding["verdict"] == "hit")
+    assert "task taken as sft" in hit["here"]
+
+
+def test_a_shell_script_with_several_jobs_says_which_are_not_judged(compat: Run, tmp_path: Path) -> None:
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text("pass\n")
+    (tmp_path / "run.sh").write_text("python a.py --x 1\ntorchrun --nproc_per_node 2 b.py\n")
+    done = compat("doctor", "--format", "json", "--", "bash", "run.sh", cwd=tmp_path)
+    assert any("run.sh also starts python a.py --x 1: not judged" in note for note in json.loads(done.stdout)["notes"])
+
+
 def test_output_that_cannot_be_written_is_an_error_and_a_reader_that_left_is_none(compat: Run, described: Write) -> None:
     path = described(AFFECTED, accelerators=TWO, workload={"launcher": "python", "task": "sft"})
     command = f"PYTHONPATH={ROOT} {sys.executable} -m compat check --environment {path}"

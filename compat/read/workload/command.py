@@ -244,15 +244,18 @@ SBATCH_VALUED = frozenset((
 
 
 def _choose(reading: Reading, commands: Sequence[ShellCommand], where: str) -> None:
-    """Read the last command that starts a job."""
-    for command in reversed(commands):
-        if _starts_a_job(command.words):
-            reading.assigned.update(command.exported)
-            if command.directory is not None:
-                reading.directory = reading.path(command.directory)
-            start(reading, command.words)
-            return
-    reading.note(f"no command in {where} starts a job that compat knows")
+    """Read the last command that starts a job, and say which others are not judged."""
+    jobs = [command for command in commands if _starts_a_job(command.words)]
+    if not jobs:
+        reading.note(f"no command in {where} starts a job that compat knows")
+        return
+    *others, command = jobs
+    for other in others:
+        reading.note(f"{where} also starts {' '.join(other.words)}: not judged, give it behind -- by itself")
+    reading.assigned.update(command.exported)
+    if command.directory is not None:
+        reading.directory = reading.path(command.directory)
+    start(reading, command.words)
 
 
 def _starts_a_job(words: Sequence[str]) -> bool:
