@@ -57,15 +57,15 @@ def prepare() -> str:
         (STACK / "complete").touch()
     for folder in (OURS, MANY):
         if not (folder / "bin/python").exists():
-            venv(folder)
+            venv(folder, "--without-pip")  # as pipx and uv make them
         options = ["--quiet", "--compile-bytecode", "--reinstall-package", "compat-doctor"]
         subprocess.run([uv, "pip", "install", *options, "--python", str(folder), str(ROOT)], check=True)
     return uv
 
 
-def venv(folder: Path) -> None:
+def venv(folder: Path, *options: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    subprocess.run([sys.executable, "-m", "venv", *options, str(folder)], check=True)
 
 
 def peers() -> dict[str, list[str]]:

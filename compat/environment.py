@@ -141,7 +141,7 @@ class Environment:
             accelerators=None if self.accelerators is None else [a.to_json() for a in self.accelerators],
             driver=self.driver, driver_state=self.driver_state, cuda_toolkit=self.cuda_toolkit,
             variables=None if self.variables is None else dict(self.variables),
-            workload=workload or None), **self.extra}  # fmt: skip
+            workload=workload), **self.extra}  # fmt: skip
 
 
 def _known(**values: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ one rule; where one is, the answers it could give are tried out (``compat.judge.
 from __future__ import annotations
 
 from compat.environment import Accelerator
-from compat.judge.facts import ABSENT, family_of, number_key
+from compat.judge.facts import ABSENT, IMPLIED, SHARDING, family_of, number_key
 from compat.versions import EVERY, contains, intersect, key_of
 
 TYPE_CHECKING = False
@@ -64,6 +64,27 @@ def paths(atom: Atom, facts: Facts) -> tuple[str, ...]:
     if form == "variable":
         return (f"variables.{atom[1]}",)
     return ("accelerators",)
+
+
+def asked_twice(atoms: Iterable[Atom]) -> bool:
+    """Whether two of these conditions may depend on one another: only then is Kleene's logic not exact."""
+    seen: set[str] = set()
+    for atom in atoms:
+        facts = {_single(each) for each in (atom[1] if atom[0] == "any" else (atom,))}
+        if not facts.isdisjoint(seen):
+            return True
+        seen |= facts
+    return False
+
+
+def _single(atom: Atom) -> str:
+    """As :func:`_root`, with features that neither imply nor exclude each other apart."""
+    if atom[0] == "feature" and atom[1] not in _RELATED:
+        return f"workload.features.{atom[1]}"
+    return _root(atom)
+
+
+_RELATED = frozenset((*SHARDING, *(name for names in IMPLIED.values() for name in names)))
 
 
 def by_root(atoms: Iterable[Atom]) -> dict[str, list[Atom]]:

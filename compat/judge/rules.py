@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat.judge.facts import Facts
-from compat.judge.logic import by_root, conjunction, disjunction, holds, paths
+from compat.judge.logic import asked_twice, conjunction, disjunction, holds, paths
 from compat.judge.wording import fixes_for, here, packages_of, rests_on
 from compat.records import record
 from compat.report import Finding
@@ -76,7 +76,7 @@ def _undecided(rule: Rule, facts: Facts) -> list[Atom]:
 
 
 def _tried_out(rule: Rule, facts: Facts, unsettled: list[Atom]) -> set[bool | None]:
-    if all(len(about) < 2 for about in by_root(unsettled).values()):
+    if not asked_twice(unsettled):
         return {None}
     from compat.judge.completions import answers
 

@@ -58,7 +58,13 @@ def test_absent_is_unknown_and_empty_is_none(tmp_path: Path) -> None:
     assert none.accelerators == ()
     assert none.variables == {}
     assert none.workload == Workload()
-    assert none.to_json() == {"schema": "compat/environment/1", "distributions": [], "accelerators": [], "variables": {}}
+    assert none.to_json() == {
+        "schema": "compat/environment/1",
+        "distributions": [],
+        "accelerators": [],
+        "variables": {},
+        "workload": {},
+    }
 
 
 def test_null_counts_as_unknown(tmp_path: Path) -> None:
