@@ -13,6 +13,7 @@ from compat.matrix.compiled import Matrix
 from compat.options import COMMANDS
 from tests.conftest import ROOT
 
+_INDEXES = (("py" + "pi", "org"), ("python" + "hosted", "org"), ("npm" + "js", "org"), ("deb" + "ian", "org"))
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -46,7 +47,7 @@ def test_the_readme_counts_the_rules(matrix: Matrix) -> None:
 def test_nothing_names_the_host_of_an_index() -> None:
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split("\n")
     # in pieces, so that this file does not name them either
-    hosts = [".".join(parts) for parts in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"), ("debian", "org"))]
+    hosts = [".".join(parts) for parts in _INDEXES]
     for name in filter(None, tracked):
         path = Path(ROOT / name)
         if path.suffix in (".py", ".md", ".toml", ".csv", ".json", ".txt", "") and path.is_file():

@@ -7,7 +7,7 @@ import sys
 
 from compat.environment import Distribution, Source
 from compat.errors import InputError
-from compat.read.machine.metadata import installer_of, read_distribution
+from compat.read.machine.metadata import INDEX, installer_of, read_distribution
 from compat.records import record, replace
 
 TYPE_CHECKING = False
@@ -118,15 +118,12 @@ def _in_folder(folder: str, names: list[str], notes: list[str]) -> dict[str, lis
         copy = read_distribution(folder, name, notes)
         if copy is None:
             continue
-        if conda and copy.source == _INDEX and installer_of(f"{folder}/{name}") == "conda":
+        if conda and copy.source is INDEX and installer_of(f"{folder}/{name}") == "conda":
             copy = replace(copy, source=Source("conda"))
         copies = found.setdefault(copy.name, [])
         if all(other.version != copy.version for other in copies):
             copies.append(copy)
     return found
-
-
-_INDEX = Source("index")
 
 
 def _merge(found: dict[str, list[Distribution]], here: dict[str, list[Distribution]], folder: str) -> None:

@@ -25,13 +25,12 @@ def read_distribution(folder: str, name: str, notes: list[str]) -> Distribution 
     and the folder's name is used instead.
     """
     path = f"{folder}/{name}"
-    header, whole = _header(path, name, _beginning)
-    project = _field(header, b"\nName:") if header else None
-    version = _field(header, b"\nVersion:") if header else None
-    if not whole or not project or not version:
-        header, whole = _header(path, name, _searched)
+    for read in (_beginning, _searched):
+        header, whole = _header(path, name, read)
         project = _field(header, b"\nName:") if header else None
         version = _field(header, b"\nVersion:") if header else None
+        if whole and project and version:
+            break
     if not whole or not project or not version:
         state = "is missing" if header is None else "is cut short"
         project, version = _completed(name, project if whole else None, version if whole else None)
@@ -45,7 +44,7 @@ def read_distribution(folder: str, name: str, notes: list[str]) -> Distribution 
         notes.append(f"{path}: {version!r} is not a version (PEP 440); it counts as unknown")
         version = None
     source = _source(path, notes)
-    if source is _INDEX and version is not None and ".dev" in version:
+    if source is INDEX and version is not None and ".dev" in version:
         source = _NIGHTLY  # no index has told where a development version comes from
     return Distribution(name=normalized(project), version=version, source=source)
 
@@ -108,13 +107,13 @@ def _field(header: bytes, mark: bytes) -> str | None:
     return header[start + len(mark) : end if end >= 0 else None].decode("utf-8", "replace").strip() or None
 
 
-_INDEX, _NIGHTLY = Source("index"), Source("nightly")
+INDEX, _NIGHTLY = Source("index"), Source("nightly")
 
 
 def _source(path: str, notes: list[str]) -> Source | None:
     """Where it came from (PEP 610); a distribution without ``direct_url.json`` came from an index."""
     if not os.access(f"{path}/direct_url.json", os.F_OK):  # much cheaper than an open that fails
-        return _INDEX
+        return INDEX
     try:
         descriptor = os.open(f"{path}/direct_url.json", os.O_RDONLY)
     except OSError as problem:
