@@ -78,6 +78,8 @@ def _dispatch(words: Words) -> int:
         from compat.commands.check import run
     elif name == "facts":
         from compat.commands.facts import run
+    elif name == "init":
+        from compat.commands.init import run
     elif name == "diagnose":
         from compat.commands.diagnose import run
     elif name == "rules":

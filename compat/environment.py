@@ -45,17 +45,20 @@ class Distribution:
     """One installed or locked distribution; ``name`` is normalised as in PEP 503.
 
     ``marker`` is set where a file holds several releases of one distribution and says which one applies where.
+    ``specifier`` is set instead of ``version`` where only a range is asked for (``">=4.51,<4.57"``, PEP 440).
     """
 
     name: str
     version: str | None = None
     source: Source | None = None
     marker: str | None = None
+    specifier: str | None = None
     extra: Mapping[str, Any] = EMPTY
 
     def to_json(self) -> dict[str, Any]:
         source = None if self.source is None else self.source.to_json()
-        return {**_known(name=self.name, version=self.version, source=source, marker=self.marker), **self.extra}
+        known = _known(name=self.name, version=self.version, specifier=self.specifier, source=source, marker=self.marker)
+        return {**known, **self.extra}
 
 
 @record(frozen=True)

@@ -60,6 +60,8 @@ class Words:
 
 
 _FORMATS = ("text", "json")
+_REPORTS = ("text", "json", "github", "sarif", "junit")
+REPORT = Option("format", "FORMAT", "how the result is printed: text (default), json,\ngithub (annotations), sarif, junit", choices=_REPORTS)
 FORMAT = Option("format", "text|json", "how the result is printed (default: text)", choices=_FORMATS)
 FAIL_ON = Option("fail-on", "LEVEL", "exit 1 from this level on: error (default), warning,\ninfo; 'possible' counts open "
                  "questions about errors\ntoo; 'never'", choices=("error", "warning", "info", "possible", "never"))  # fmt: skip
@@ -84,17 +86,41 @@ WORKLOAD = (
     Option("cuda-toolkit", "VERSION", "CUDA toolkit of the target, such as 12.4"),
 )  # fmt: skip
 
+PLACE = (
+    Option("python-version", "VERSION", "Python of the target, such as 3.11"),
+    Option("os", "NAME", "linux, windows or darwin", choices=("linux", "windows", "darwin")),
+    Option("machine", "NAME", "x86_64, aarch64, arm64 …"),
+    Option("glibc", "VERSION", "glibc of the target, such as 2.35"),
+)
+SELECTION = (
+    Option("extras", "LIST", "extras that are installed: names, all or none\n(default: every selection is judged)"),
+    Option("groups", "LIST", "dependency groups that are installed, likewise"),
+    Option("lock-environment", "NAME", "the environment of a pixi.lock"),
+)
+DECLARED = (
+    Option("target", "LIST", "targets of [tool.compat] in pyproject.toml (default:\nall of them)"),
+    Option("config", "FILE", "where [tool.compat] is read, or 'none' (default: the\npyproject.toml of the project)"),
+)
+PASTED = Option("pasted", "FILE", "text that was pasted somewhere: collect_env, trl env,\npip list, nvidia-smi …, also inside an issue\n(- is standard input)")
+BASELINE = Option("baseline", "FILE", "a report of --format json: only what is new is\nreported")
+QUIET = Option("quiet", None, "print nothing where no finding holds")
+
 DEEP = Option("deep", None, "also ask pip what it sees in the running environment\n(starts pip)")
 
 COMMANDS = (
     Command("doctor", "read this machine, judge it, say what to do",
             (PYTHON, ENVIRONMENT, *WORKLOAD, DEEP,
              RULES, FORMAT, FAIL_ON), operands="[-- COMMAND…]", command_after_dashes=True),
-    Command("check", "judge described environments",
-            (Option("environment", "FILE…", "described environments (JSON, as 'compat facts'\nprints)", many=True),
-             *WORKLOAD, RULES, FORMAT, FAIL_ON), operands="[-- COMMAND…]", command_after_dashes=True),
-    Command("facts", "print this machine as a described environment (JSON)",
-            (PYTHON, *WORKLOAD), operands="[-- COMMAND…]", command_after_dashes=True),
+    Command("check", "judge lock files, requirements, Dockerfiles … and descriptions",
+            (Option("environment", "FILE…", "described environments (JSON, as 'compat facts'\nprints)", many=True), PASTED,
+             Option("installed", None, "what is installed here, for a declared target: no\nhardware of this machine is read"), PYTHON,
+             *DECLARED, *SELECTION, *PLACE, *WORKLOAD, RULES, BASELINE, QUIET, REPORT, FAIL_ON),
+            operands="[FILE…] [-- COMMAND…]", most=100_000, command_after_dashes=True),
+    Command("facts", "print this machine, or what a file lists, as described environments",
+            (PYTHON, PASTED, *PLACE, *WORKLOAD), operands="[FILE…] [-- COMMAND…]", most=100_000, command_after_dashes=True),
+    Command("init", "declare a target in pyproject.toml, as this machine is",
+            (Option("target", "NAME", "how the target is called (default: this-machine)"), *PLACE, *WORKLOAD,
+             Option("print", None, "print the table instead of writing it")), operands="[pyproject.toml]", most=1),
     Command("diagnose", "find the rules whose errors a traceback or log shows",
             (PYTHON, ENVIRONMENT, *WORKLOAD, RULES, FORMAT, FAIL_ON), operands="[FILE|-]", most=1),
     Command("rules", "the matrix: list it, show a rule, check rule files",

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from compat.errors import InputError
+
 SCHEMA = "compat/report/1"
 
 SEVERITIES = ("error", "warning", "info")
@@ -53,7 +55,8 @@ class Finding:
     ``packages`` maps each distribution it is about to its version here (``None`` where unknown), ``facts`` lists the
     other facts it rests on, in the vocabulary of the contract; ``missing`` lists in the same vocabulary what would have
     to be known to decide it, and ``unknown`` the same in full (``workload.launcher``, ``distributions.trl``).
-    ``here`` says in words why it applies to this environment.
+    ``here`` says in words why it applies to this environment. ``target`` names the declared deployment and
+    ``selections`` the installable selections of a lock file ("extra vllm") it was found for; empty means for all of them.
     """
 
     rule: str
@@ -72,15 +75,22 @@ class Finding:
     evidence: tuple[str, ...] = ()
     here: str = ""
     location: Location | None = None
+    target: str | None = None
+    selections: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        found = {
             "rule": self.rule, "origin": self.origin, "verdict": self.verdict, "missing": list(self.missing),
             "unknown": list(self.unknown), "severity": self.severity, "effect": self.effect, "title": self.title,
             "why": self.why, "here": self.here, "packages": dict(self.packages), "facts": list(self.facts),
             "fixes": [fix.to_json() for fix in self.fixes], "evidence": list(self.evidence),
             "confidence": self.confidence, "location": None if self.location is None else self.location.to_json(),
         }  # fmt: skip
+        if self.target is not None:
+            found["target"] = self.target
+        if self.selections:
+            found["selections"] = list(self.selections)
+        return found
 
     def order(self) -> tuple[int, int, str]:
         """Sort key: worst first, certain before possible, then by name, so that every run prints the same."""
@@ -89,19 +99,42 @@ class Finding:
 
 @record(frozen=True)
 class Report:
-    """Findings about one environment. ``notes`` are what could not be read or was taken for granted, in words."""
+    """Findings about one environment. ``notes`` are what could not be read or was taken for granted, in words.
+
+    ``file`` is what the environment was read from, ``None`` for a machine.
+    """
 
     environment: Environment
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     exit: int = 0
+    file: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "schema": SCHEMA, "environment": self.environment.to_json(),
+            "schema": SCHEMA, **({} if self.file is None else {"file": self.file}), "environment": self.environment.to_json(),
             "findings": [finding.to_json() for finding in self.findings], "notes": list(self.notes),
             "plan": None, "exit": self.exit,
         }  # fmt: skip
+
+
+@record(frozen=True)
+class Outcome:
+    """What became of one thing that was to be judged: a report, or the one line that says why there is none."""
+
+    name: str
+    report: Report | None = None
+    error: InputError | None = None
+
+    @property
+    def exit(self) -> int:
+        """The exit code of this one; 2 where it could not be read."""
+        return 2 if self.report is None else self.report.exit
+
+    def to_json(self) -> dict[str, Any]:
+        if self.report is None:
+            return {"file": self.name, "error": str(self.error), "exit": 2}
+        return {"file": self.name, **self.report.to_json()}
 
 
 def exit_code(findings: tuple[Finding, ...], threshold: str) -> int:

@@ -20,10 +20,29 @@ def parse_toml(path: str) -> tuple[str, dict[str, Any]]:
         raise InputError(f"is not UTF-8 (byte {problem.start})", path) from None
     except OSError as problem:
         raise InputError(f"cannot be read: {problem.strerror}", path) from None
-    return text, _parse(text, path)
+    return text, parse_text(text, path)
 
 
-def _parse(text: str, path: str) -> dict[str, Any]:
+def parse_text(text: str, path: str) -> dict[str, Any]:
+    """What a TOML text holds; :class:`InputError` names the line where it is not TOML, and a merge conflict as such."""
+    try:
+        return _parsed(text, path)
+    except RecursionError:
+        raise InputError("is not TOML that can be read: nested too deeply", path) from None
+    except InputError as problem:
+        raise _conflict(text, path) or problem from None
+
+
+def _conflict(text: str, path: str) -> InputError | None:
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+            return InputError("has an unresolved merge conflict", path, number)
+    return None
+
+
+def _parsed(text: str, path: str) -> dict[str, Any]:
+    if text.startswith("\ufeff"):
+        raise InputError("is not TOML: it begins with a byte order mark", path, 1)
     if sys.version_info >= (3, 11):
         import re
 
@@ -31,7 +50,7 @@ def _parse(text: str, path: str) -> dict[str, Any]:
 
         try:
             return tomllib.loads(text)
-        except tomllib.TOMLDecodeError as problem:
+        except ValueError as problem:  # TOMLDecodeError, or a number that is too long
             place = re.search(r"\(at line (\d+), column \d+\)", str(problem))
             reason = str(problem).partition(" (at ")[0]
             raise InputError(f"is not TOML: {reason}", path, int(place[1]) if place else None) from None
@@ -43,3 +62,5 @@ def _parse(text: str, path: str) -> dict[str, Any]:
             return tomlkit.parse(text).unwrap()
         except ParseError as problem:
             raise InputError(f"is not TOML: {problem}", path, problem.line) from None
+        except ValueError as problem:
+            raise InputError(f"is not TOML: {problem}", path) from None

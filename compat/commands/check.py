@@ -1,70 +1,131 @@
-"""``compat check``: findings for described environments."""
+"""``compat check``: findings for files, described or pasted environments, and what is installed."""
 
 from __future__ import annotations
 
 import sys
 
-from compat.commands.given import command_of, stated, threshold_code
+from compat.commands.judging import report_of
+from compat.commands.subjects import read_subject
 from compat.errors import InputError
-from compat.judge import judged
 from compat.matrix.compiled import open_matrix
-from compat.read.described import read_described
-from compat.report import Report
+from compat.report import Outcome
 from compat.show.output import emit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from compat.matrix.compiled import Matrix
+    from collections.abc import Iterator
+
     from compat.options import Words
+    from compat.read.project_config import ProjectConfig
 
 
 def run(words: Words) -> int:
-    """Judges every file; one that cannot be used makes the exit code 2, the others are judged all the same."""
-    files = words.values.get("environment")
-    if not files:
-        raise InputError("expected --environment FILE")
+    """Judges everything that is named; one that cannot be used makes the exit code 2, the others are judged all the same."""
+    things = list(_named(words))
+    if not things:
+        raise InputError("expected files to check, or --environment, --pasted or --installed")
     matrix = open_matrix(words.values.get("rules", ()))
-    reports: dict[str, Report | InputError] = {}
-    for file in files:
+    outcomes = []
+    for kind, name in things:
         try:
-            reports[file] = _report(file, words, matrix)
+            subject = read_subject(kind, name, matrix)
+            outcomes.append(Outcome(name, report_of(subject, words, _config(kind, name, words), matrix)))
         except InputError as problem:
-            print(f"compat: {problem}", file=sys.stderr)
-            reports[file] = problem
-    _print(reports, len(files) > 1, words)
-    return max(report.exit if isinstance(report, Report) else 2 for report in reports.values())
+            outcomes.append(Outcome(name, error=problem))
+    if words.flag("baseline"):
+        outcomes = _new_ones(outcomes, words)
+    _print(outcomes, words)
+    codes = {outcome.exit for outcome in outcomes}
+    return next(code for code in _PRECEDENCE if code in codes)
 
 
-def _report(file: str, words: Words, matrix: Matrix) -> Report:
-    environment, notes = read_described(file)
-    environment, more = command_of(environment, words)
-    environment = stated(environment, words)
-    environment, findings, judged_notes = judged(environment, matrix)
-    return Report(
-        environment=environment, findings=findings, notes=(*notes, *more, *judged_notes), exit=threshold_code(findings, words)
-    )
+_PRECEDENCE = (2, 1, 3, 0)
+"""What a call with several files ends with: unusable input before findings before what could not be decided."""
 
 
-def _print(reports: dict[str, Report | InputError], several: bool, words: Words) -> None:
-    """JSON is one report; of several files it is a list in which every entry names its file, also those that failed."""
-    if words.one("format") == "json":
-        from compat.show.json import dumped
+def _named(words: Words) -> Iterator[tuple[str, str]]:
+    if words.flag("python") and not words.flag("installed"):
+        raise InputError("--python goes with --installed; 'compat doctor --python' judges an environment on this machine")
+    for name in words.operands:
+        yield "file", name
+    for name in words.values.get("environment", ()):
+        yield "described", name
+    for name in words.values.get("pasted", ()):
+        yield "pasted", name
+    if words.flag("installed"):
+        yield "installed", words.one("python") or ""
 
-        if several:
-            emit(dumped([{"file": file, **_as_json(report)} for file, report in reports.items()]))
-        else:
-            for report in reports.values():
-                if isinstance(report, Report):
-                    emit(dumped(report.to_json()))
+
+def _config(kind: str, name: str, words: Words) -> ProjectConfig:
+    from compat.read.project_config import ProjectConfig, find_config, read_config
+
+    given = words.one("config")
+    if given == "none":
+        return ProjectConfig()
+    if given is not None:
+        return read_config(given)
+    return find_config(name if kind == "file" else ".")
+
+
+def _new_ones(outcomes: list[Outcome], words: Words) -> list[Outcome]:
+    """What the baseline does not have; the exit codes are those of what is left."""
+    from compat.commands.given import threshold_code
+    from compat.judge.baseline import known, new_only
+    from compat.records import replace
+
+    baseline = known(words.one("baseline") or "")
+    left = []
+    for outcome in outcomes:
+        outcome = new_only(outcome, baseline)
+        report = outcome.report
+        if report is not None and report.exit == 1:
+            outcome = replace(outcome, report=replace(report, exit=threshold_code(report.findings, words)))
+        left.append(outcome)
+    return left
+
+
+def _print(outcomes: list[Outcome], words: Words) -> None:
+    form = words.one("format") or "text"
+    if form in ("text", "json"):
+        for outcome in outcomes:
+            if outcome.error is not None:
+                print(f"compat: {outcome.error}", file=sys.stderr)
+    if form == "text":
+        _print_text(outcomes, quiet=words.flag("quiet"))
         return
+    text = _formatted(form, outcomes)
+    if text:
+        emit(text)
+
+
+def _formatted(form: str, outcomes: list[Outcome]) -> str:
+    if form == "github":
+        from compat.show.github import annotations
+
+        return annotations(outcomes)
+    if form == "junit":
+        from compat.show.junit import junit
+
+        return junit(outcomes)
+    from compat.show.json import dumped
+
+    if form == "sarif":
+        from compat import __version__
+        from compat.show.sarif import sarif
+
+        return dumped(sarif(outcomes, __version__))
+    if len(outcomes) > 1:
+        return dumped([outcome.to_json() for outcome in outcomes])
+    return "".join(dumped(outcome.report.to_json()) for outcome in outcomes if outcome.report is not None)
+
+
+def _print_text(outcomes: list[Outcome], *, quiet: bool) -> None:
     from compat.matrix.gpus import driver_cuda
     from compat.show.terminal import coloured, rendered
 
-    for file, report in reports.items():
-        if isinstance(report, Report):
-            title = file if several else None
-            emit(coloured(rendered(report, title=title, driver_cuda=driver_cuda(report.environment))))
-
-
-def _as_json(report: Report | InputError) -> dict[str, object]:
-    return report.to_json() if isinstance(report, Report) else {"error": str(report), "exit": 2}
+    for outcome in outcomes:
+        report = outcome.report
+        if report is None or (quiet and not report.exit and not any(each.verdict == "hit" for each in report.findings)):
+            continue
+        title = outcome.name if len(outcomes) > 1 or report.file else None
+        emit(coloured(rendered(report, title=title, driver_cuda=driver_cuda(report.environment))))

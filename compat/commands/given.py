@@ -10,6 +10,7 @@ from compat.versions import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from compat.options import Words
@@ -17,15 +18,19 @@ if TYPE_CHECKING:
 
 _WORDS = ("task", "trainer", "model", "launcher", "precision", "quantization")
 _NUMBERS = ("processes", "batch-size")
+_VERSIONS = {"driver": "driver", "cuda-toolkit": "cuda_toolkit", "python-version": "python", "glibc": "glibc"}
 
 
 def stated(environment: Environment, words: Words) -> Environment:
     """The environment with everything the options say; they win over what was read."""
     changes: dict[str, Any] = {}
-    for name in ("driver", "cuda-toolkit"):
+    for name, field in _VERSIONS.items():
         value = words.one(name)
         if value is not None:
-            changes[name.replace("-", "_")] = _version(name, value)
+            changes[field] = _version(name, value)
+    for name in ("os", "machine"):
+        if words.flag(name):
+            changes[name] = words.one(name)
     if words.flag("gpu"):
         changes["accelerators"] = _accelerators(words.values["gpu"])
     workload = stated_workload(words)
@@ -56,15 +61,20 @@ def stated_workload(words: Words) -> Workload | None:
     return Workload(**values, origins=dict.fromkeys(named, "the command line"))
 
 
-def command_of(environment: Environment, words: Words) -> tuple[Environment, tuple[str, ...]]:
-    """The environment with what the command behind ``--`` says, and notes about what could not be told from it."""
+def command_of(
+    environment: Environment, words: Words, variables: Mapping[str, str] | None = None
+) -> tuple[Environment, tuple[str, ...]]:
+    """The environment with what the command behind ``--`` says, and notes about what could not be told from it.
+
+    ``variables`` are those the command would be started with (default: those of this process).
+    """
     if words.rest is None:
         return environment, ()
     import os
 
     from compat.read.workload.launch import from_command, merge
 
-    launch = from_command(words.rest, os.getcwd(), os.environ)
+    launch = from_command(words.rest, os.getcwd(), os.environ if variables is None else variables)
     merged = merge(launch.workload, environment.workload or Workload())
     changes: dict[str, Any] = {"workload": merged}
     if launch.variables:

@@ -55,6 +55,25 @@ def read_machine(python: str | None, matrix: Matrix) -> Machine:
     )
 
 
+def read_installation(python: str | None, matrix: Matrix) -> tuple[Environment, tuple[str, ...]]:
+    """What is installed, for another machine than this one: packages, Python and system, but none of the hardware.
+
+    That is how an image is checked while it is built: the GPUs and the driver are those of the declared target.
+    """
+    target = target_at(python) if python else default_target(os.environ)
+    installed = read_installed(target)
+    system = read_system()
+    # what an image sets is set where it runs; which devices are visible is decided there
+    set_here = {name: value for name, value in relevant(os.environ, matrix.variables).items()
+                if value is not None and not name.endswith("VISIBLE_DEVICES")}  # fmt: skip
+    environment = Environment(
+        python=target.version, os=system.os, machine=system.machine, glibc=system.glibc, variables=set_here or None,
+        distributions=tuple(detected(copy, target.folders, matrix.detectors) for copy in installed.distributions),
+        distributions_complete=True,
+    )  # fmt: skip
+    return environment, installed.notes
+
+
 def _workload(variables: os._Environ[str]) -> Workload | None:
     """What a launcher has left in the environment; reading it is skipped where no launcher's variable is set."""
     if not any(name in variables for name in _LAUNCHER_VARIABLES):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from compat.versions import Key
 
-_MAGIC = b"compat-matrix-1\n"
+_MAGIC = b"compat-matrix-2\n"
 _VERSION = 4
 """Of the marshal format: the oldest that every supported Python writes and reads alike."""
 FILE = os.path.join(os.path.dirname(__file__), "compiled", "rules.bin")
@@ -34,14 +34,14 @@ class Matrix:
     """An opened matrix. ``detectors`` maps a distribution to (detector, file, text) to look for in what is installed.
 
     ``variables`` are the environment variables that rules ask about, ``newest`` the newest release of a package that
-    they were held against.
+    they were held against, ``names`` every distribution that some condition names.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise InputError("is not a compiled matrix of this version", FILE)
         header = file.read(int.from_bytes(file.read(8), "big"))
-        self._index, self._places, self.variables, self.detectors, self.newest = marshal.loads(header)
+        self._index, self._places, self.variables, self.detectors, self.newest, self.names = marshal.loads(header)
         self._file = file
         self._start = len(_MAGIC) + 8 + len(header)
         self._opened: dict[int, Rule] = {}
@@ -101,6 +101,7 @@ def packed(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> bytes:
             tuple(sorted(variables)),
             {name: tuple(sorted(found)) for name, found in detectors.items()},
             dict(newest),
+            frozenset(name for rule in rules for name in named_distributions(rule)),
         ),
         _VERSION,
     )
@@ -111,6 +112,13 @@ def asked_variables(rule: Rule) -> set[str]:
     """The environment variables a rule's conditions depend on."""
     atoms = [atom for group in (rule.when, *rule.unless) for atom in group]
     return {atom[1] for atom in atoms if atom[0] == "variable"}
+
+
+def named_distributions(rule: Rule) -> set[str]:
+    """The distributions a rule's conditions depend on."""
+    atoms = [*rule.packages, *rule.when, *(atom for group in rule.unless for atom in group)]
+    atoms += [each for atom in atoms if atom[0] == "any" for each in atom[1]]
+    return {atom[1] for atom in atoms if atom[0] in ("package", "source", "code")}
 
 
 def in_memory(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> Matrix:

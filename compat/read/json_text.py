@@ -10,7 +10,7 @@ from compat.errors import InputError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 _SPACE = " \t\n\r"
@@ -31,13 +31,18 @@ class _Options:
         raise ValueError(f"{word} is not JSON")
 
 
+def scanner() -> Callable[[str, int], tuple[Any, int]]:
+    """CPython's own scanner: text and position → a value and the position behind it; ``ImportError`` where it is not there."""
+    from _json import make_scanner
+
+    return make_scanner(_Options)  # type: ignore[arg-type]
+
+
 def parse_json(text: str, file: str) -> Any:
     """The value of a JSON text; :class:`InputError` with the line where it is not JSON."""
     try:
-        from _json import make_scanner
-
         stripped = text.strip(_SPACE)
-        value, end = make_scanner(_Options)(stripped, 0)  # type: ignore[arg-type]
+        value, end = scanner()(stripped, 0)
         if end == len(stripped):
             return value
     except (ImportError, ValueError, StopIteration, RecursionError, TypeError):

@@ -1,0 +1,155 @@
+"""Which extras and groups are tried together where a file leaves the choice.
+
+Nothing but the defaults, every choice alone, and everything that goes together: a finding needs some releases at once,
+and each of those selections is one that somebody installs.
+"""
+
+from __future__ import annotations
+
+from compat.environment import normalized
+from compat.errors import InputError
+from compat.records import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from compat.read.files.listing import Choice, Listing
+
+_MOST = 200
+"""Largest sets that are tried; beyond that every choice is still tried alone."""
+
+
+@record(frozen=True)
+class Asked:
+    """What the command line or a target asks to be installed; ``None``: it does not say."""
+
+    extras: tuple[str, ...] | None = None
+    groups: tuple[str, ...] | None = None
+    environment: str | None = None
+
+
+@record(frozen=True)
+class Chosen:
+    """One set of choices, by their numbers; ``label`` is "" for what is installed when nothing is asked for."""
+
+    numbers: frozenset[int]
+    label: str = ""
+
+
+def choice_sets(listing: Listing, asked: Asked) -> list[Chosen]:
+    """The sets to try, plain ones first; :class:`InputError` where something is asked for that the file does not have."""
+    if listing.exclusive:
+        return _environments(listing, asked)
+    if not listing.choices:
+        return [Chosen(frozenset())]
+    defaults = frozenset(number for number, choice in enumerate(listing.choices) if choice.default)
+    if asked.extras is not None or asked.groups is not None:
+        return [Chosen(_wanted(listing, asked, defaults))]
+    sets = [Chosen(defaults)]
+    bare = frozenset(number for number in defaults if listing.choices[number].kind == "package")
+    sets.append(Chosen(bare, "without default groups"))
+    for number, choice in enumerate(listing.choices):
+        if number not in defaults:
+            sets.append(Chosen(_made_possible({number, *_owner(listing, number)}, defaults, listing), choice.label))
+    sets += _largest(listing)
+    seen: dict[frozenset[int], Chosen] = {}
+    for each in sets:
+        seen.setdefault(each.numbers, each)
+    return list(seen.values())
+
+
+def _environments(listing: Listing, asked: Asked) -> list[Chosen]:
+    sets = [Chosen(frozenset((number,)), choice.label) for number, choice in enumerate(listing.choices)]
+    if asked.environment is not None:
+        sets = [each for each, choice in zip(sets, listing.choices) if choice.name == asked.environment]
+        if not sets:
+            raise _unknown("environment", asked.environment, listing)
+    return sets or [Chosen(frozenset())]
+
+
+def _wanted(listing: Listing, asked: Asked, defaults: frozenset[int]) -> frozenset[int]:
+    """The packages that are installed anyway, and what is asked for; groups are the default ones if nothing is said."""
+    wanted = {number for number in defaults if listing.choices[number].kind == "package"}
+    if asked.groups is None:
+        wanted |= {number for number in defaults if listing.choices[number].kind == "group"}
+    for kind, names in (("extra", asked.extras), ("group", asked.groups)):
+        for name in names or ():
+            if name in ("none", ""):
+                continue
+            found = [number for number, choice in enumerate(listing.choices) if choice.kind == kind and _named(choice, name)]
+            if not found and name != "all":
+                raise _unknown(kind, name, listing)
+            wanted.update(found)
+            wanted.update(owner for number in found for owner in _owner(listing, number))
+    return frozenset(wanted)
+
+
+def _named(choice: Choice, name: str) -> bool:
+    owner, bracket, inner = name.partition("[")
+    if bracket and choice.package is not None:
+        return normalized(choice.package) == normalized(owner) and normalized(choice.name) == normalized(inner.rstrip("]"))
+    return name == "all" or normalized(choice.name) == normalized(name)
+
+
+def _unknown(kind: str, name: str, listing: Listing) -> InputError:
+    known = [f"{choice.package}[{choice.name}]" if choice.package else choice.name
+             for choice in listing.choices if choice.kind == kind]  # fmt: skip
+    has = f"it has {', '.join(known)}" if known else f"it has no {kind}s"
+    return InputError(f"there is no {kind} {name!r}; {has}", listing.file)
+
+
+def _owner(listing: Listing, number: int) -> Iterable[int]:
+    """The member of a workspace that an extra or group belongs to."""
+    owner = listing.choices[number].package
+    return [at for at, choice in enumerate(listing.choices) if choice.kind == "package" and choice.name == owner]
+
+
+def _made_possible(wanted: set[int], defaults: frozenset[int], listing: Listing) -> frozenset[int]:
+    """What is wanted, with those defaults that do not conflict with it."""
+    for number in sorted(defaults):
+        if not any(number in conflict and not wanted.isdisjoint(set(conflict) - {number}) for conflict in listing.conflicts):
+            wanted.add(number)
+    return frozenset(wanted)
+
+
+def _largest(listing: Listing) -> list[Chosen]:
+    """Every largest set without a conflict."""
+    hostile = _hostile(listing.conflicts)
+    free = {number for number in range(len(listing.choices)) if number not in hostile}
+    if not hostile:
+        return [Chosen(frozenset(free), "every extra and group")]
+    found = []
+    for chosen in _independent(hostile):
+        numbers = {number for number in free | chosen if set(_owner(listing, number)) <= free | chosen}
+        left_out = ", ".join(listing.choices[number].label for number in sorted(set(hostile) - chosen))
+        found.append(Chosen(frozenset(numbers), f"everything but {left_out}"))
+    return found
+
+
+def _hostile(conflicts: Sequence[Sequence[int]]) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = {}
+    for conflict in conflicts:
+        for number in conflict:
+            found.setdefault(number, set()).update(other for other in conflict if other != number)
+    return found
+
+
+def _independent(hostile: dict[int, set[int]]) -> list[set[int]]:
+    """Largest sets of which no two conflict: cliques of what gets along (Bron and Kerbosch), the first :data:`_MOST`."""
+    everyone = set(hostile)
+    friends = {number: everyone - enemies - {number} for number, enemies in hostile.items()}
+    found: list[set[int]] = []
+    waiting: list[tuple[set[int], set[int], set[int]]] = [(set(), set(everyone), set())]
+    while waiting and len(found) < _MOST:
+        chosen, possible, done = waiting.pop()
+        if not possible:
+            if not done:
+                found.append(chosen)
+            continue
+        pivot = max(possible | done, key=lambda number: (len(friends[number] & possible), -number))
+        for number in sorted(possible - friends[pivot]):
+            waiting.append((chosen | {number}, possible & friends[number], done & friends[number]))
+            possible = possible - {number}
+            done = done | {number}
+    return found

@@ -1,0 +1,1 @@
+"""Files that teams commit → what they install: lock files, requirements, conda, Dockerfiles, notebooks, scripts."""

@@ -1,0 +1,1 @@
+"""Changes to files: shown first, then written whole or not at all."""
