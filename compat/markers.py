@@ -54,7 +54,7 @@ def combined(marker: Marker, meaning: Callable[[Comparison], int]) -> int:
 
 
 def written(marker: Marker) -> str:
-    """The marker as ``packaging`` writes it: double quotes, parentheses only where they are needed."""
+    """The marker as text, with parentheses around everything that is no single comparison."""
     form = marker[0]
     if form == "is":
         left, operator, right = marker[1]

@@ -61,7 +61,9 @@ class Words:
 
 _FORMATS = ("text", "json")
 _REPORTS = ("text", "json", "github", "sarif", "junit")
-REPORT = Option("format", "FORMAT", "how the result is printed: text (default), json,\ngithub (annotations), sarif, junit", choices=_REPORTS)
+REPORT = Option(
+    "format", "FORMAT", "how the result is printed: text (default), json,\ngithub (annotations), sarif, junit", choices=_REPORTS
+)
 FORMAT = Option("format", "text|json", "how the result is printed (default: text)", choices=_FORMATS)
 FAIL_ON = Option("fail-on", "LEVEL", "exit 1 from this level on: error (default), warning,\ninfo; 'possible' counts open "
                  "questions about errors\ntoo; 'never'", choices=("error", "warning", "info", "possible", "never"))  # fmt: skip
@@ -101,7 +103,11 @@ DECLARED = (
     Option("target", "LIST", "targets of [tool.compat] in pyproject.toml (default:\nall of them)"),
     Option("config", "FILE", "where [tool.compat] is read, or 'none' (default: the\npyproject.toml of the project)"),
 )
-PASTED = Option("pasted", "FILE", "text that was pasted somewhere: collect_env, trl env,\npip list, nvidia-smi …, also inside an issue\n(- is standard input)")
+PASTED = Option(
+    "pasted",
+    "FILE",
+    "pasted text: collect_env, trl env, pip list,\nnvidia-smi …, also inside an issue (-: standard input)",
+)
 BASELINE = Option("baseline", "FILE", "a report of --format json: only what is new is\nreported")
 QUIET = Option("quiet", None, "print nothing where no finding holds")
 
@@ -113,7 +119,8 @@ COMMANDS = (
              RULES, FORMAT, FAIL_ON), operands="[-- COMMAND…]", command_after_dashes=True),
     Command("check", "judge lock files, requirements, Dockerfiles … and descriptions",
             (Option("environment", "FILE…", "described environments (JSON, as 'compat facts'\nprints)", many=True), PASTED,
-             Option("installed", None, "what is installed here, for a declared target: no\nhardware of this machine is read"), PYTHON,
+             Option("installed", None, "what is installed here, for a declared target: no\nhardware of this machine is read"),
+             PYTHON,
              *DECLARED, *SELECTION, *PLACE, *WORKLOAD, RULES, BASELINE, QUIET, REPORT, FAIL_ON),
             operands="[FILE…] [-- COMMAND…]", most=100_000, command_after_dashes=True),
     Command("facts", "print this machine, or what a file lists, as described environments",

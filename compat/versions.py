@@ -37,6 +37,15 @@ def key_of(text: str) -> Key:
     return _full_key(text)
 
 
+def is_version(text: str) -> bool:
+    """Whether ``text`` is a version as PEP 440 defines it."""
+    try:
+        key_of(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _plain_number(part: str) -> bool:
     return part.isascii() and part.isdigit() and len(part) < 19
 

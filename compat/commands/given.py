@@ -21,8 +21,8 @@ _NUMBERS = ("processes", "batch-size")
 _VERSIONS = {"driver": "driver", "cuda-toolkit": "cuda_toolkit", "python-version": "python", "glibc": "glibc"}
 
 
-def stated(environment: Environment, words: Words) -> Environment:
-    """The environment with everything the options say; they win over what was read."""
+def stated(environment: Environment, words: Words, origin: str = "the command line") -> Environment:
+    """The environment with everything the options say; they win over what was read. ``origin`` is where they stand."""
     changes: dict[str, Any] = {}
     for name, field in _VERSIONS.items():
         value = words.one(name)
@@ -33,7 +33,7 @@ def stated(environment: Environment, words: Words) -> Environment:
             changes[name] = words.one(name)
     if words.flag("gpu"):
         changes["accelerators"] = _accelerators(words.values["gpu"])
-    workload = stated_workload(words)
+    workload = stated_workload(words, origin)
     if workload is not None:
         from compat.read.workload.launch import merge
 
@@ -41,7 +41,7 @@ def stated(environment: Environment, words: Words) -> Environment:
     return replace(environment, **changes) if changes else environment
 
 
-def stated_workload(words: Words) -> Workload | None:
+def stated_workload(words: Words, origin: str = "the command line") -> Workload | None:
     """The workload the options describe, ``None`` where they say nothing about it."""
     values: dict[str, Any] = {name: _word(name, words.one(name) or "") for name in _WORDS if words.flag(name)}
     values.update({name.replace("-", "_"): _number(name, words.one(name) or "") for name in _NUMBERS if words.flag(name)})
@@ -58,7 +58,7 @@ def stated_workload(words: Words) -> Workload | None:
         **dict.fromkeys(values, ""),
         **{f"features.{n}": "" for n in (*values.get("features", ()), *values.get("features_absent", ()))},
     }
-    return Workload(**values, origins=dict.fromkeys(named, "the command line"))
+    return Workload(**values, origins=dict.fromkeys(named, origin))
 
 
 def command_of(

@@ -37,10 +37,10 @@ def report_of(subject: Subject, words: Words, config: ProjectConfig, matrix: Mat
             environment, more, remarks = _listing(listing, len(subject.listings) > 1, target, words, matrix)
             found += more
             notes += remarks
-    kept, remarks = _not_ignored(_distinct(found), config.ignores)
+    kept, ignored = _not_ignored(_distinct(found), config.ignores)
     unread = tuple(dict.fromkeys(text for listing in subject.listings for text in listing.unread))
     code = threshold_code(kept, words)
-    notes += [*remarks, *unread]
+    notes += [*ignored, *unread]
     return Report(
         environment=environment, findings=tuple(sorted(kept, key=lambda finding: finding.order())),
         notes=tuple(dict.fromkeys(notes)), exit=3 if unread and not code else code, file=subject.file,
@@ -78,14 +78,11 @@ def _listing(
     findings, remarks = judged_listing(listing, known, matrix, _asked(target, words))
     if labelled and listing.label:
         findings = tuple(replace(each, selections=(listing.label, *each.selections)) for each in findings)
-    whole = replace(described(listing), **_facts_of(known))
+    whole = described(listing)
+    whole = replace(known, distributions=whole.distributions, distributions_complete=whole.distributions_complete)
     assessed = not_assessed(whole, matrix) if listing.entries else ()
     shown = [replace(each, target=_name(target)) for each in findings]
     return whole, shown, (*listing.notes, *notes, *remarks, *assessed)
-
-
-def _facts_of(known: Environment) -> dict[str, object]:
-    return {name: value for name, value in known.__dict__.items() if not name.startswith("distributions")}
 
 
 def _name(target: Target | None) -> str | None:
@@ -94,22 +91,29 @@ def _name(target: Target | None) -> str | None:
 
 def targeted(environment: Environment, target: Target | None, words: Words) -> tuple[Environment, tuple[str, ...]]:
     """The environment with what the target declares and, over it, what the command line states."""
-    if target is None:
-        environment, notes = command_of(environment, words)
-        return stated(environment, words), notes
-    rest = words.rest
-    if rest is None and target.command is not None:
+    notes: tuple[str, ...] = ()
+    if target is not None:
+        environment, notes = _declared(environment, target, words)
+    environment, more = command_of(environment, words)
+    return stated(environment, words), (*notes, *more)
+
+
+def _declared(environment: Environment, target: Target, words: Words) -> tuple[Environment, tuple[str, ...]]:
+    """The environment with what a target says; what is wrong with it is reported where the target stands."""
+    rest = None
+    if target.command is not None and words.rest is None:
         import shlex
 
-        rest = tuple(shlex.split(target.command)) or None
-    both = replace(words, values={**target.values, **words.values}, rest=rest)
+        try:
+            rest = tuple(shlex.split(target.command))
+        except ValueError as problem:
+            raise InputError(f"target {target.name}: command: {problem}", target.file, target.line) from None
+    declared = replace(words, values=target.values, rest=rest or None)
     if target.variables:
         environment = replace(environment, variables={**(environment.variables or {}), **target.variables})
     try:
-        environment, notes = command_of(environment, both, None if words.rest is not None else target.variables)
-        return stated(environment, both), notes
-    except ValueError as problem:
-        raise InputError(f"target {target.name}: command: {problem}", target.file, target.line) from None
+        environment, notes = command_of(environment, declared, target.variables)
+        return stated(environment, declared, f"target {target.name}"), notes
     except InputError as problem:
         if problem.file is not None:
             raise

@@ -24,14 +24,19 @@ def judged(environment: Environment, matrix: Matrix) -> tuple[Environment, tuple
 
 def not_assessed(environment: Environment, matrix: Matrix) -> tuple[str, ...]:
     """A note for every distribution that is newer than the rules know, and where there is nothing to judge at all."""
-    from compat.versions import key_of
+    from compat.versions import is_version, key_of
 
     if not environment.distributions:
         return ("no distribution is known, so there is hardly anything to judge",)
-    return tuple(
-        f"{copy.name} {copy.version} is newer than what the rules were held against ({newest}): not assessed"
+    newer = {
+        (copy.name, copy.version): newest
         for copy in environment.distributions
-        if (newest := matrix.newest.get(copy.name)) and copy.version and key_of(copy.version) > key_of(newest)
+        if (newest := matrix.newest.get(copy.name)) and copy.version and is_version(copy.version)
+        and key_of(copy.version) > key_of(newest)
+    }  # fmt: skip
+    return tuple(
+        f"{name} {version} is newer than what the rules were held against ({newest}): not assessed"
+        for (name, version), newest in newer.items()
     )
 
 

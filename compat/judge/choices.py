@@ -77,8 +77,11 @@ def _wanted(listing: Listing, asked: Asked, defaults: frozenset[int]) -> frozens
         for name in names or ():
             if name in ("none", ""):
                 continue
-            found = [number for number, choice in enumerate(listing.choices) if choice.kind == kind and _named(choice, name)]
-            if not found and name != "all":
+            of_kind = [number for number, choice in enumerate(listing.choices) if choice.kind == kind]
+            found = [number for number in of_kind if _named(listing.choices[number], name)]
+            if not found and name == "all":  # unless one of them is called so
+                found = of_kind
+            elif not found:
                 raise _unknown(kind, name, listing)
             wanted.update(found)
             wanted.update(owner for number in found for owner in _owner(listing, number))
@@ -89,7 +92,7 @@ def _named(choice: Choice, name: str) -> bool:
     owner, bracket, inner = name.partition("[")
     if bracket and choice.package is not None:
         return normalized(choice.package) == normalized(owner) and normalized(choice.name) == normalized(inner.rstrip("]"))
-    return name == "all" or normalized(choice.name) == normalized(name)
+    return normalized(choice.name) == normalized(name)
 
 
 def _unknown(kind: str, name: str, listing: Listing) -> InputError:

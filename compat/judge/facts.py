@@ -7,7 +7,8 @@ from the trainer, features that imply or exclude each other.
 from __future__ import annotations
 
 from compat.environment import EMPTY, Environment, Workload
-from compat.versions import key_of
+from compat.records import replace
+from compat.versions import is_version, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,8 +96,10 @@ class Facts:
     def is_presumed(self, path: str) -> bool:
         """Whether a scalar fact is a rule's default because nothing is known about it."""
         name = path.removeprefix("workload.")
+        if name is path or name not in self._presumed:
+            return False
         known = path in self._given or getattr(self.workload, name) is not None
-        return name in self._presumed and not known and not self._told_otherwise(name)
+        return not known and not self._told_otherwise(name)
 
     def _told_otherwise(self, name: str) -> bool:
         """A script that was read and shows no trainer is not presumed to train in the usual way."""
@@ -156,14 +159,20 @@ class Facts:
 def _by_name(environment: Environment) -> dict[str, list[Distribution]]:
     found: dict[str, list[Distribution]] = {}
     for distribution in environment.distributions or ():
+        if distribution.source is not None and distribution.source.kind == "conda":
+            distribution = comparable(distribution)
         found.setdefault(distribution.name, []).append(distribution)
     return found
 
 
+def comparable(distribution: Distribution) -> Distribution:
+    """The distribution without a version that is none: conda numbers some of its packages in its own way."""
+    known = distribution.version is None or is_version(distribution.version)
+    return distribution if known else replace(distribution, version=None)
+
+
 def visible(environment: Environment) -> Environment:
     """The environment with only those accelerators that the job sees (``CUDA_VISIBLE_DEVICES`` and AMD's like)."""
-    from compat.records import replace
-
     if not environment.accelerators or not environment.variables:
         return environment
     for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat.report import Finding, Fix
-from compat.versions import key_of
+from compat.versions import is_version, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def _twice(environment: Environment) -> Iterator[Finding]:
     """Two versions in one folder: an interrupted upgrade; which one is imported depends on the files left."""
     copies: dict[str, list[Distribution]] = {}
     for distribution in environment.distributions or ():
-        if distribution.marker is None:
+        if distribution.marker is None and distribution.version and is_version(distribution.version):
             copies.setdefault(distribution.name, []).append(distribution)
     for name, found in copies.items():
         versions = sorted({copy.version for copy in found if copy.version}, key=key_of)

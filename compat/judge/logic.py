@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from compat.environment import Accelerator
 from compat.judge.facts import ABSENT, IMPLIED, SHARDING, family_of, number_key
-from compat.versions import EVERY, contains, intersect, key_of
+from compat.versions import EVERY, contains, intersect, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -165,9 +165,21 @@ def _package(atom: Atom, facts: Facts) -> bool | None:
 
 
 def _in_range(copy: Any, ranges: Ranges) -> bool | None:
-    if copy.version is None:
-        return True if ranges == EVERY else None
-    return contains(ranges, key_from(copy.version))
+    if copy.version is not None:
+        return contains(ranges, key_from(copy.version))
+    if ranges == EVERY:
+        return True
+    return None if copy.specifier is None else _within(copy.specifier, ranges)
+
+
+def _within(specifier: str, ranges: Ranges) -> bool | None:
+    """Whether every release that a range admits lies in ``ranges``, or none does."""
+    try:
+        asked = ranges_of(specifier)
+    except ValueError:
+        return None  # a local version, or text that is no specifier set
+    both = intersect(asked, ranges)
+    return False if not both else (True if both == asked else None)
 
 
 def _agreed(values: Iterable[bool | None]) -> bool | None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from compat.environment import Distribution, Environment
 from compat.judge.choices import Asked
+from compat.judge.facts import comparable
+from compat.judge.fix_commands import in_project
 from compat.judge.worlds import Worlds
 from compat.records import record, replace
 from compat.report import Location
@@ -52,9 +54,13 @@ def judged_listing(
         (entry, mask) for entry, mask in zip(listing.entries, installed)
         if mask and entry.distribution.name in asked_about
     ]  # fmt: skip
-    selections = [_judged(mask, relevant, worlds, known, matrix) for mask in _classes(worlds.all, relevant)]
+    selections = [
+        selection for mask in _classes(worlds.all, relevant)
+        for selection in _settled(_judged(mask, relevant, worlds, known, matrix), relevant, worlds, known, matrix)
+    ]  # fmt: skip
     findings = _merged(selections, worlds)
-    return tuple(sorted(findings, key=lambda finding: finding.order())), (*notes, *worlds.notes)
+    mended = (in_project(finding, listing.kind) for finding in findings)
+    return tuple(sorted(mended, key=lambda finding: finding.order())), (*notes, *worlds.notes)
 
 
 def _classes(everything: int, relevant: list[tuple[Entry, int]]) -> list[int]:
@@ -69,10 +75,8 @@ def _classes(everything: int, relevant: list[tuple[Entry, int]]) -> list[int]:
     return classes
 
 
-def _judged(
-    mask: int, relevant: list[tuple[Entry, int]], worlds: Worlds, known: Environment, matrix: Matrix
-) -> _Selection:
-    from compat.judge import installation, rules
+def _judged(mask: int, relevant: list[tuple[Entry, int]], worlds: Worlds, known: Environment, matrix: Matrix) -> _Selection:
+    from compat.judge import rules
 
     entries = [entry for entry, installed in relevant if installed & mask]
     places = worlds.places_of(mask)
@@ -82,12 +86,26 @@ def _judged(
         machine=_common([place.machine for place in places], known.machine),
         distributions=tuple(_alone(entry.distribution) for entry in entries), distributions_complete=listing.complete,
     )  # fmt: skip
-    found = (*installation.judge(environment), *rules.judge(environment, matrix))
+    found = rules.judge(environment, matrix)
     return _Selection(mask, tuple(places), tuple(_located(finding, entries, listing) for finding in found))
+
+
+def _settled(
+    selection: _Selection, relevant: list[tuple[Entry, int]], worlds: Worlds, known: Environment, matrix: Matrix
+) -> list[_Selection]:
+    """The selection, place by place where a rule asks for the interpreter or the platform."""
+    if len(selection.places) < 2 or not any(_PLACE & set(finding.unknown) for finding in selection.findings):
+        return [selection]
+    parts = (selection.mask & worlds.of_place(at) for at in range(len(worlds.places)))
+    return [_judged(part, relevant, worlds, known, matrix) for part in parts if part]
+
+
+_PLACE = {"python", "os", "machine"}
 
 
 def _alone(distribution: Distribution) -> Distribution:
     """The release as it is installed: in a selection its marker has done its work."""
+    distribution = comparable(distribution)
     return replace(distribution, marker=None) if distribution.marker else distribution
 
 
@@ -96,7 +114,7 @@ def _python(places: list[Place], entries: list[Entry], known: Environment) -> st
     if known.python is not None:
         return known.python
     for entry in entries:  # conda installs the interpreter as well
-        if entry.distribution.name == "python" and entry.distribution.version:
+        if entry.distribution.name == "python" and comparable(entry.distribution).version:
             return entry.distribution.version
     minors = {place.python[:2] for place in places}
     return ".".join(map(str, minors.pop())) if len(minors) == 1 else None

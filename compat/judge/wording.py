@@ -92,7 +92,8 @@ def _package(name: str, facts: Facts) -> str:
     copies = facts.package(name)
     if copies == ABSENT or copies is None:
         return f"no {name}"
-    return f"{name} {' and '.join(sorted({str(copy.version or 'of unknown version') for copy in copies}))}"  # type: ignore[union-attr]
+    versions = {copy.version or copy.specifier or "of unknown version" for copy in copies}  # type: ignore[union-attr]
+    return f"{name} {' and '.join(sorted(versions))}"
 
 
 def _origin(name: str, facts: Facts) -> str:

@@ -23,7 +23,11 @@ _MINORS = tuple((3, minor) for minor in range(8, 16))
 """Interpreters that are tried where nothing says which one it is."""
 _LATE_PATCH = 99
 _PLATFORMS = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"), ("darwin", "x86_64"), ("windows", "AMD64"))
-_SYSTEMS = {"linux": ("linux", "Linux", "posix"), "darwin": ("darwin", "Darwin", "posix"), "windows": ("win32", "Windows", "nt")}
+_SYSTEMS = {
+    "linux": ("linux", "Linux", "posix"),
+    "darwin": ("darwin", "Darwin", "posix"),
+    "windows": ("win32", "Windows", "nt"),
+}
 _SAME_MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
@@ -105,6 +109,10 @@ class Worlds:
         for place in range(len(self.places)):
             result |= 1 << (place * len(self.sets) + number)
         return result & self.all
+
+    def of_place(self, number: int) -> int:
+        """The worlds in one place."""
+        return (self._row << (number * len(self.sets))) & self.all
 
     def places_of(self, mask: int) -> list[Place]:
         """The places that occur among some worlds."""

@@ -76,7 +76,7 @@ def _fields(table: Mapping[str, Any], known: Mapping[str, _Reader], path: Path, 
         reader = known.get(key)
         if reader is None:
             extra[key] = value
-            if key != "schema":
+            if key != "schema" and key not in _PRINTED:
                 notes.append(f"{_written((*path, key))}: unknown key, ignored")
         elif value is not None:
             values[key] = reader(value, (*path, key), notes)
@@ -173,6 +173,9 @@ def _distributions(value: Any, path: Path, notes: list[str]) -> tuple[Distributi
         if not values.get("name"):
             raise _Wrong((*at, "name"), "a distribution needs a name")
         values["name"] = normalized(values["name"])
+        source = values.get("source")
+        if source is None or source.kind != "conda":  # conda has versions of its own, such as 1.1.1w
+            _version(values.get("version", "0"), (*at, "version"), notes)
         found.append(Distribution(**values, extra=extra))
     return tuple(found)
 
@@ -205,7 +208,11 @@ def _written(path: Path) -> str:
 if TYPE_CHECKING:
     _Reader = Callable[[Any, Path, list[str]], Any]
 
-_DISTRIBUTION: Mapping[str, _Reader] = {"name": _string, "version": _version, "source": _source, "marker": _string}
+_PRINTED = ("extras", "cuda")
+"""Keys of a distribution that ``compat facts`` prints and no rule asks about."""
+_DISTRIBUTION: Mapping[str, _Reader] = {
+    "name": _string, "version": _string, "source": _source, "marker": _string, "specifier": _string,
+}  # fmt: skip
 _ACCELERATOR: Mapping[str, _Reader] = {
     "vendor": _string, "name": _string, "compute_capability": _capability, "memory_mib": _number, "gfx": _string,
 }  # fmt: skip

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 _FLAGS = {
+    "python": "--python-version VERSION",
+    "os": "--os NAME",
+    "machine": "--machine NAME",
+    "glibc": "--glibc VERSION",
     "accelerators": '--gpu "NAME:COUNT"',
     "driver": "--driver VERSION",
     "cuda_toolkit": "--cuda-toolkit VERSION",

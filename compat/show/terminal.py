@@ -91,7 +91,11 @@ def _device(device: object) -> str:
 def _stack(environment: Environment) -> str:
     if environment.distributions is None:
         return ""
-    versions = {d.name: d.version or "?" for d in environment.distributions}
+    versions: dict[str, str] = {}
+    for each in environment.distributions:
+        version = each.version or each.specifier or "?"
+        known_version = versions.get(each.name, version)
+        versions[each.name] = version if known_version == version else f"{known_version} | {version}"
     known = [f"{name} {versions[name]}" for name in _STACK if name in versions]
     others = len(versions) - len(known)
     if not known:
@@ -116,7 +120,7 @@ def _workload(environment: Environment) -> str:
 
 def _question(finding: Finding) -> list[str]:
     """An open question in short: what could happen, and what would settle it."""
-    lines = wrapped(finding.title, f"  {_SIGNS['possible'][0]} ", "    ")
+    lines = [*wrapped(finding.title, f"  {_SIGNS['possible'][0]} ", "    "), *_where(finding)]
     if finding.here:
         lines += wrapped(finding.here, "    here      ", " " * 14)
     lines += wrapped(flags_for(finding.unknown) or "cannot be settled", "    settle    ", " " * 14)
@@ -127,9 +131,7 @@ def _finding(finding: Finding) -> list[str]:
     sign = _SIGNS["possible" if finding.verdict != "hit" else finding.severity][0]
     lines = wrapped(finding.title, f"  {sign} ", "    ")
     lines += wrapped(finding.why, "    ", "    ")
-    if finding.location:
-        where = finding.location.file + (f":{finding.location.line}" if finding.location.line else "")
-        lines += wrapped(where, "    at        ", " " * 14)
+    lines += _where(finding)
     if finding.here:
         lines += wrapped(finding.here, "    here      ", " " * 14)
     if finding.verdict != "hit" and finding.unknown:
@@ -139,6 +141,19 @@ def _finding(finding: Finding) -> list[str]:
     for address in finding.evidence[:1]:
         lines.append(f"    see       {address}")
     lines.append(f"    rule      {finding.rule} ({finding.confidence})")
+    return lines
+
+
+def _where(finding: Finding) -> list[str]:
+    """The line of the file, the declared target and the selections that a finding is about."""
+    lines = []
+    if finding.location:
+        where = finding.location.file + (f":{finding.location.line}" if finding.location.line else "")
+        lines += wrapped(where, "    at        ", " " * 14)
+    if finding.target:
+        lines += wrapped(finding.target, "    target    ", " " * 14)
+    if finding.selections:
+        lines += wrapped(", ".join(finding.selections), "    with      ", " " * 14)
     return lines
 
 

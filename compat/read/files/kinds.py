@@ -40,10 +40,10 @@ def kind_of(path: str, content: bytes) -> str:
         return "dockerfile"
     if name.endswith(_COMPOSE) or (name.endswith((".yml", ".yaml")) and "compose" in name):
         return "compose"
-    kind = _by_content(name, content)
-    if kind is None:
+    found = _by_content(name, content)
+    if found is None:
         raise InputError(f"is no kind of file that is read here; expected {EXPECTED}", path)
-    return kind
+    return found
 
 
 def _by_content(name: str, content: bytes) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from compat.environment import Environment
 from compat.read.files.inline_script import read_inline_script
 from compat.read.files.listing import Listing
 from compat.records import replace

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     Table = dict[str, Any]
 
 _UNUSED = ("wheels", "metadata.requires-dist", "sdist")
-_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+
+_SIGNS = ("{", "}", "[", "]", ",")
 
 
 class _NotUvs(Exception):
@@ -61,7 +63,7 @@ class _Lines:
                 table, prefix = self._opened(root, line)
                 continue
             key, equals, value = line.partition(" = ")
-            if not equals or key in table or not _PLAIN.issuperset(key):
+            if not equals or key in table or not _is_key(key):
                 raise _NotUvs
             if key in _UNUSED or f"{prefix}{key}" in _UNUSED:
                 self._pass_over(value)
@@ -76,14 +78,14 @@ class _Lines:
         if line != (f"[[{name}]]" if several else f"[{name}]"):
             raise _NotUvs
         *outer, last = name.split(".")
+        if not all(map(_is_key, (*outer, last))):
+            raise _NotUvs
         table = root
         for part in outer:
             below = table.get(part)
             if below is None:
                 below = table[part] = {}
             table = below[-1] if isinstance(below, list) else below
-        if not _PLAIN.issuperset(last) or not last:
-            raise _NotUvs
         opened: Table = {}
         if several:
             table.setdefault(last, []).append(opened)
@@ -117,7 +119,7 @@ class _Lines:
         return self._inline.value(value)
 
     def _array(self, closing: str) -> list[Any]:
-        found = []
+        found: list[Any] = []
         while True:
             line = self.lines[self.at]
             self.at += 1
@@ -143,6 +145,17 @@ class _Lines:
                 raise _NotUvs
 
 
+def _is_key(text: str) -> bool:
+    return bool(text) and _PLAIN.issuperset(text)
+
+
+def _keys(value: Any) -> int:
+    """How many keys there are in a value, with those in the tables inside it."""
+    if isinstance(value, dict):
+        return len(value) + sum(map(_keys, value.values()))
+    return sum(map(_keys, value)) if isinstance(value, list) else 0
+
+
 class _Inline:
     """Values that stand on one line: between the quotes of TOML and JSON only the names differ."""
 
@@ -164,20 +177,30 @@ class _Inline:
                 pieces[at] = between[piece] if piece in between else self._in_json(piece)
             written = '"'.join(pieces)
             found, end = self._scan(written, 0)
-            if end != len(written):
-                raise _NotUvs
+            if end != len(written) or ("}" in written and written.count('":') != _keys(found)):
+                raise _NotUvs  # something is left, or a key was given twice
             self._known[text] = found
         return found
 
     def _in_json(self, piece: str) -> str:
         """What stands between two quoted texts, such as ``, source = { registry = ``, with names in quotes."""
         words: list[str] = []
-        for word in piece.replace(",", " , ").replace("[", " [ ").replace("]", " ] ").split():
+        for word in _spaced(piece).split():
             if word == "=":
-                if not words or not _PLAIN.issuperset(words[-1]):
+                if not words or not _is_key(words[-1]):
                     raise _NotUvs
                 words[-1] = f'"{words[-1]}":'
-            else:
-                words.append(word)
+                continue
+            if words and word not in _SIGNS and words[-1] not in _SIGNS and words[-1][-1] != ":":
+                raise _NotUvs  # two words with nothing between them
+            if word == "null":
+                raise _NotUvs
+            words.append(word)
         written = self._between[piece] = "".join(words)
         return written
+
+
+def _spaced(piece: str) -> str:
+    for sign in _SIGNS:
+        piece = piece.replace(sign, f" {sign} ")
+    return piece
