@@ -28,13 +28,13 @@ def run(words: Words) -> int:
     machine = read_machine(None, open_matrix())
     environment, _ = command_of(machine.environment, words)
     environment, _ = named_devices(stated(environment, words))
-    before, document = _document(path)
     table = _target(words.one("target") or "this-machine", environment)
+    if words.flag("print"):
+        emit(_alone(table))
+        return 0
+    before, document = _document(path)
     _add(document, table, path)
     after = document.as_string()
-    if words.flag("print"):
-        emit(after[len(before) :].strip("\n") if after.startswith(before) else after)
-        return 0
     from compat.write.atomic import difference, replace_file
 
     emit(difference(before, after, path))
@@ -70,6 +70,14 @@ def _target(name: str, environment: Environment) -> dict[str, Any]:
         if value:
             found[key.replace("_", "-")] = list(value) if isinstance(value, tuple) else value
     return found
+
+
+def _alone(table: dict[str, Any]) -> str:
+    import tomlkit
+
+    document = tomlkit.document()
+    _add(document, table, _FILE)
+    return document.as_string().rstrip("\n")
 
 
 def _add(document: Any, table: dict[str, Any], path: str) -> None:

@@ -127,7 +127,8 @@ def _asked(target: Target | None, words: Words) -> Asked:
         return None if target is None or option not in target.values else tuple(target.values[option])
 
     environment = named("lock-environment")
-    return Asked(named("extras"), named("groups"), environment[-1] if environment else None)
+    declared = not words.flag("extras") and not words.flag("groups")
+    return Asked(named("extras"), named("groups"), environment[-1] if environment else None, declared)
 
 
 def _distinct(findings: Iterable[Finding]) -> list[Finding]:

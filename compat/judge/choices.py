@@ -22,11 +22,15 @@ _MOST = 200
 
 @record(frozen=True)
 class Asked:
-    """What the command line or a target asks to be installed; ``None``: it does not say."""
+    """What the command line or a target asks to be installed; ``None``: it does not say.
+
+    ``declared``: a target says it, for all files of a project; one that has no extras at all may be among them.
+    """
 
     extras: tuple[str, ...] | None = None
     groups: tuple[str, ...] | None = None
     environment: str | None = None
+    declared: bool = False
 
 
 @record(frozen=True)
@@ -41,7 +45,7 @@ def choice_sets(listing: Listing, asked: Asked) -> list[Chosen]:
     """The sets to try, plain ones first; :class:`InputError` where something is asked for that the file does not have."""
     if listing.exclusive:
         return _environments(listing, asked)
-    if not listing.choices:
+    if not listing.choices and (asked.declared or (not asked.extras and not asked.groups)):
         return [Chosen(frozenset())]
     defaults = frozenset(number for number, choice in enumerate(listing.choices) if choice.default)
     if asked.extras is not None or asked.groups is not None:
