@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_MOST_PARTS = 200
+
+
 def parse_toml(path: str) -> tuple[str, dict[str, Any]]:
     """The text of a TOML file and what it holds; :class:`InputError` names the line where it is not TOML."""
     try:
@@ -40,9 +43,25 @@ def _conflict(text: str, path: str) -> InputError | None:
     return None
 
 
+def _endless_key(text: str) -> int | None:
+    """The line with a key of hundreds of parts (``a.a.a…``), for which parsers need more than linear time."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.count(".") < _MOST_PARTS:
+            continue
+        run = 0
+        for part in line.split("."):
+            run = run + 1 if len(part) < 40 and not set(part) & set("=,{[") else 0
+            if run > _MOST_PARTS:
+                return number
+    return None
+
+
 def _parsed(text: str, path: str) -> dict[str, Any]:
     if text.startswith("\ufeff"):
         raise InputError("is not TOML: it begins with a byte order mark", path, 1)
+    number = _endless_key(text)
+    if number is not None:
+        raise InputError("is not TOML that can be read: a key has too many parts", path, number)
     if sys.version_info >= (3, 11):
         import re
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     """(lower, lower included, upper, upper included); ``None`` is unbounded."""
     Ranges: TypeAlias = tuple[Interval, ...]
 
+_LONGEST = 1000
+"""Characters; reading a longer one would take more than linear time."""
 _DEV_ONLY, _FINAL = -1, 3
 _PHASES = {"a": 0, "b": 1, "rc": 2}
 _NO_POST, _NO_DEV = -1, 1 << 62
@@ -34,6 +36,8 @@ def key_of(text: str) -> Key:
     parts = text.split(".")
     if len(parts) < 9 and all(map(_plain_number, parts)):
         return _key(0, tuple(map(int, parts)))
+    if len(text) > _LONGEST:
+        raise ValueError(f"{text[:40]!r}… is too long for a version")
     return _full_key(text)
 
 

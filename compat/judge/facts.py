@@ -6,7 +6,7 @@ from the trainer, features that imply or exclude each other.
 
 from __future__ import annotations
 
-from compat.environment import EMPTY, Environment, Workload
+from compat.environment import EMPTY, Environment, Workload, normalized
 from compat.records import replace
 from compat.versions import is_version, key_of
 
@@ -159,16 +159,36 @@ class Facts:
 def _by_name(environment: Environment) -> dict[str, list[Distribution]]:
     found: dict[str, list[Distribution]] = {}
     for distribution in environment.distributions or ():
-        if distribution.source is not None and distribution.source.kind == "conda":
+        if distribution.source is not None and distribution.source.kind in ("conda", "url"):
             distribution = comparable(distribution)
         found.setdefault(distribution.name, []).append(distribution)
     return found
 
 
 def comparable(distribution: Distribution) -> Distribution:
-    """The distribution without a version that is none: conda numbers some of its packages in its own way."""
-    known = distribution.version is None or is_version(distribution.version)
-    return distribution if known else replace(distribution, version=None)
+    """The distribution with the version that can be compared: a wheel's address tells it, and some texts are none.
+
+    Conda numbers some of its packages in its own way; and where a range is given beside a version, the range counts.
+    """
+    version, source = distribution.version, distribution.source
+    if version is not None:
+        if distribution.specifier is None and is_version(version):
+            return distribution
+        return replace(distribution, version=None)
+    if source is not None and source.kind == "url" and distribution.specifier is None:
+        told = _of_wheel(source.details.get("url"), distribution.name)
+        return distribution if told is None else replace(distribution, version=told)
+    return distribution
+
+
+def _of_wheel(address: Any, name: str) -> str | None:
+    """The version in the file name of a wheel of that name."""
+    if not isinstance(address, str) or ".whl" not in address:
+        return None
+    file = address.partition("#")[0].partition("?")[0].rpartition("/")[2].replace("%2B", "+").replace("%2b", "+")
+    parts = file.removesuffix(".whl").split("-")
+    fits = file.endswith(".whl") and len(parts) in (5, 6) and normalized(parts[0]) == name and is_version(parts[1])
+    return parts[1] if fits else None
 
 
 def visible(environment: Environment) -> Environment:

@@ -45,8 +45,8 @@ def parse_json(text: str, file: str) -> Any:
         value, end = scanner()(stripped, 0)
         if end == len(stripped):
             return value
-    except (ImportError, ValueError, StopIteration, RecursionError, TypeError):
-        pass
+    except (ImportError, ValueError, StopIteration, RecursionError, TypeError, SystemError):
+        pass  # SystemError: Python 3.10 and 3.11 cannot name an error before json is imported
     return _parse_slowly(text, file)
 
 

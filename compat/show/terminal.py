@@ -6,6 +6,7 @@ import os
 import sys
 
 from compat.errors import printable
+from compat.judge.facts import comparable
 from compat.show.settle import flags_for
 
 TYPE_CHECKING = False
@@ -93,7 +94,7 @@ def _stack(environment: Environment) -> str:
         return ""
     versions: dict[str, str] = {}
     for each in environment.distributions:
-        version = each.version or each.specifier or "?"
+        version = comparable(each).version or each.specifier or "?"
         known_version = versions.get(each.name, version)
         versions[each.name] = version if known_version == version else f"{known_version} | {version}"
     known = [f"{name} {versions[name]}" for name in _STACK if name in versions]

@@ -33,7 +33,7 @@ def tables_of(text: str) -> tuple[Table, list[int]] | None:
         return None  # escapes and other line ends: never in a name, a version, a marker or an address
     try:
         return _Lines(text.split("\n")).document()
-    except (_NotUvs, ImportError, ValueError, IndexError, AttributeError, StopIteration, RecursionError):
+    except (_NotUvs, ImportError, ValueError, IndexError, AttributeError, StopIteration, RecursionError, SystemError):
         return None
 
 
