@@ -208,7 +208,7 @@ def _written(path: Path) -> str:
 if TYPE_CHECKING:
     _Reader = Callable[[Any, Path, list[str]], Any]
 
-_PRINTED = ("extras", "cuda")
+_PRINTED = ("extras", "cuda", "rocm")
 """Keys of a distribution that ``compat facts`` prints and no rule asks about."""
 _DISTRIBUTION: Mapping[str, _Reader] = {
     "name": _string, "version": _string, "source": _source, "marker": _string, "specifier": _string,

@@ -1,0 +1,84 @@
+"""Operating system, processor and C library from the words programs and people use for them."""
+
+from __future__ import annotations
+
+import re
+
+from compat.read.pasted.findings import HINTED, SAID, Findings
+from compat.read.pasted.words import is_version, version_at
+
+_LINUX = re.compile(
+    r"\b(?:linux|ubuntu|debian|centos|fedora|rhel|red ?hat|rocky|alma|almalinux|arch|manjaro|suse|opensuse|nixos|"
+    r"amazon linux|alibaba|alinux|tencentos|openeuler|kylin|anolis|mint|pop!?_?os|gentoo|kali|colab|kaggle|wsl2?|slurm)\b",
+    re.IGNORECASE,
+)
+_WINDOWS = re.compile(r"\b(?:windows|win ?1[01]|win32|win64|microsoft windows)\b", re.IGNORECASE)
+_DARWIN = re.compile(r"\b(?:mac ?os ?x?|macos|osx|darwin|macbook|mac (?:mini|studio|pro))\b", re.IGNORECASE)
+_MACHINE = re.compile(r"(?<![A-Za-z\d])(x86_64|x86-64|amd64|aarch64|arm64|ppc64le|s390x|riscv64)(?![A-Za-z\d])", re.IGNORECASE)
+_GLIBC = re.compile(r"glibc[ -]?(\d{1,2}\.\d{1,3})", re.IGNORECASE)
+_SPELLED = {"x86-64": "x86_64", "amd64": "x86_64"}
+
+
+def say_system(found: Findings, text: str, rank: int = SAID) -> bool:
+    """What a platform string ("Linux-5.15.0-x86_64-with-glibc2.35") or a name ("Ubuntu 22.04") tells; whether it tells any."""
+    text = text[:300]
+    system = system_of(text)
+    found.say("os", system, rank)
+    found.say("machine", machine_of(text, system), rank)
+    lower = text.lower()
+    if "microsoft-standard" in lower or "wsl" in lower:
+        found.say("platform", "wsl1" if re.search(r"\bwsl ?1\b", lower) else "wsl2", rank)
+    elif system == "linux" and "-microsoft" in lower:
+        found.say("platform", "wsl1", rank)
+    return system is not None
+
+
+def system_of(text: str) -> str | None:
+    """linux, windows or darwin; ``None`` where none or several are named (WSL counts as linux)."""
+    if _LINUX.search(text) is not None and ("wsl" in text.lower() or _WINDOWS.search(text) is None):
+        return None if _DARWIN.search(text) else "linux"
+    if _WINDOWS.search(text) is not None:
+        return "windows" if _LINUX.search(text) is None and _DARWIN.search(text) is None else None
+    return "darwin" if _DARWIN.search(text) is not None else None
+
+
+def machine_of(text: str, system: str | None) -> str | None:
+    """The processor's architecture as wheel tags spell it."""
+    match = _MACHINE.search(text)
+    if match is None:
+        return None
+    word = match[1].lower()
+    if word == "arm64" and system == "linux":
+        return "aarch64"
+    return _SPELLED.get(word, word)
+
+
+def say_glibc(found: Findings, text: str, *, of_platform: bool, python: str | None = None) -> None:
+    """The C library's version; what ``platform.platform()`` says is that of the executable's build before Python 3.9."""
+    match = _GLIBC.search(text[:300])
+    if match is None or not is_version(match[1]):
+        return
+    if not of_platform:
+        found.say("glibc", match[1])
+    elif python is not None and _minor(python) >= 9:
+        found.say("glibc", match[1], SAID + 1)
+
+
+def _minor(python: str) -> int:
+    major, _, rest = python.partition(".")
+    minor = rest.partition(".")[0]
+    return int(minor) if major == "3" and minor.isdigit() and len(minor) < 4 else 0
+
+
+def say_python(found: Findings, text: str, rank: int = SAID) -> str | None:
+    """``3.10.12 (main, …) [MSC v.1916 64 bit (AMD64)]``: the version, and what its build tells of the system."""
+    version = version_at(text)
+    if version is None or not version.startswith(("2.", "3.")) or len(version) > 20:
+        return None
+    found.say("python", version, rank)
+    if "[GCC " in text:
+        found.say("os", "linux", HINTED)
+    if "(AMD64)]" in text or "[MSC v." in text:
+        found.say("os", "windows", rank)
+        found.say("machine", "x86_64" if "(AMD64)" in text else "arm64" if "(ARM64)" in text else None, rank)
+    return version
