@@ -20,16 +20,16 @@ else:
         """The methods every record gets; ``_names`` and ``_defaults`` are set by the decorator."""
 
         def __init__(self, *args, **values):
-            cls = type(self)
+            # thousands are made for a lock file: every step here is one call into C
+            cls, filled = type(self), self.__dict__
+            filled.update(cls._defaults)
             if args:
-                given = dict(zip(cls._names, args))
-                if len(args) > len(cls._names) or not given.keys().isdisjoint(values):
+                if len(args) > len(cls._names) or (values and not values.keys().isdisjoint(cls._names[: len(args)])):
                     raise TypeError(f"{cls.__name__}: too many values, or a field given twice")
-                values.update(given)
-            filled = {**cls._defaults, **values}
+                filled.update(zip(cls._names, args))
+            filled.update(values)
             if filled.keys() != cls._known:
                 raise TypeError(f"{cls.__name__}: missing or unknown fields {', '.join(sorted(filled.keys() ^ cls._known))}")
-            self.__dict__.update(filled)
 
         def __setattr__(self, name, value):
             raise AttributeError(f"{type(self).__name__} is frozen: cannot set {name}")

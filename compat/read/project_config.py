@@ -107,7 +107,8 @@ def _content(path: str) -> bytes:
 
 
 def _parsed(path: str, content: bytes) -> ProjectConfig | None:
-    if b"compat" not in content:
+    plain = content.translate(None, b" \t\"'")
+    if b"tool.compat" not in plain and not (b"[tool]" in plain and b"compat" in plain):
         return None  # most projects: TOML is not even parsed
     from compat.toml import parse_text
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from compat.errors import InputError
 
 TYPE_CHECKING = False
@@ -94,7 +96,8 @@ def read_content(path: str) -> bytes:
 
     try:
         with open(regular(path), "rb") as file:
-            content = file.read(LIMIT + 1)
+            size = os.fstat(file.fileno()).st_size  # a buffer of the size that is needed, not of what is allowed
+            content = file.read(min(size, LIMIT) + 1)
     except OSError as problem:
         raise InputError(f"cannot be read: {problem.strerror or problem}", path) from None
     if len(content) > LIMIT:

@@ -60,6 +60,7 @@ class _Graph:
         self.choices: list[Choice] = []
         self._by_name: dict[str, list[int]] = {}
         self._nodes: dict[tuple[int, str, str], int] = {}
+        self._sources: dict[int, Source] = {}
         self._numbers: dict[tuple[str, str, str], int] = {}
 
     def listing(self) -> Listing:
@@ -89,13 +90,20 @@ class _Graph:
             raise InputError("expected a package with a name", self.path, line)
         if version is not None:
             _check_version(version, name, self.path, line)
-        markers = _strings(package.get("resolution-markers", []), f"resolution-markers of {name}", self.path, line)
+        forks = package.get("resolution-markers")
+        markers = [] if forks is None else _strings(forks, f"resolution-markers of {name}", self.path, line)
         source = package.get("source")
         if not isinstance(source, dict):
             raise InputError(f"expected a source for {name}", self.path, line)
         marker = markers[0] if len(markers) == 1 else " or ".join(f"({each})" for each in markers) or None
-        distribution = Distribution(normalized(name), version, _source(source), marker)
-        return Entry(distribution, line)
+        return Entry(Distribution(normalized(name), version, self._source(source), marker), line)
+
+    def _source(self, table: Table) -> Source:
+        """The source a table tells; equal tables of a lock are one, so that most packages share theirs."""
+        found = self._sources.get(id(table))
+        if found is None:
+            found = self._sources[id(table)] = source_of(table)
+        return found
 
     def _roots(self) -> None:
         """The projects of the lock, their extras and their groups."""
@@ -151,35 +159,42 @@ class _Graph:
         return self._nodes.setdefault((number, kind, normalized(name)), len(self.packages) + len(self._nodes))
 
     def _dependencies(self, parent: int, needed: Any, number: int) -> None:
-        owner = self.entries[number].distribution.name
-        line = self._line(number)
         if type(needed) is not list:
-            raise InputError(f"expected a list of dependencies of {owner}", self.path, line)
+            raise self._wrong(number, "expected a list of dependencies")
+        by_name, add = self._by_name, self.edges.append
         for each in needed:
             if type(each) is not dict or type(each.get("name")) is not str:
-                raise InputError(f"expected dependencies of {owner} with names", self.path, line)
+                raise self._wrong(number, "expected dependencies with names")
+            children = by_name.get(each["name"])
+            if children is None or len(children) > 1:
+                children = self._meant(each, number)
+            if len(each) == 1:
+                add((parent, children[0], None, None))
+                continue
             marker, extras = each.get("marker"), each.get("extra")
             if marker is not None and type(marker) is not str:
-                raise InputError(f"expected text as marker of {each['name']} in {owner}", self.path, line)
-            for child in self._meant(each, owner, line):
-                self.edges.append((parent, child, marker, None))
-                if extras is not None:
-                    for extra in _strings(extras, f"extra of {each['name']} in {owner}", self.path, line):
-                        self.edges.append((parent, self._node(child, "extra", extra), marker, None))
+                raise self._wrong(number, f"expected text as marker of {each['name']}")
+            for child in children:
+                add((parent, child, marker, None))
+                for extra in () if extras is None else _strings(extras, f"extra of {each['name']}", self.path):
+                    add((parent, self._node(child, "extra", extra), marker, None))
 
-    def _meant(self, dependency: Table, owner: str, line: int | None) -> list[int]:
+    def _wrong(self, number: int, expected: str) -> InputError:
+        return InputError(f"{expected} of {self.entries[number].distribution.name}", self.path, self._line(number))
+
+    def _meant(self, dependency: Table, number: int) -> list[int]:
         """The packages a dependency may mean: its version and source are given where the name is not enough."""
         name = dependency["name"]
         found = self._by_name.get(name) or self._by_name.get(normalized(name), [])
         if len(found) > 1 and ("version" in dependency or "source" in dependency):
             version, source = dependency.get("version"), dependency.get("source")
             found = [
-                number for number in found
-                if (version is None or self.packages[number].get("version") == version)
-                and (source is None or self.packages[number]["source"] == source)
+                at for at in found
+                if (version is None or self.packages[at].get("version") == version)
+                and (source is None or self.packages[at]["source"] == source)
             ]  # fmt: skip
         if not found:
-            raise InputError(f"{owner} depends on {name}, which the lock does not hold", self.path, line)
+            raise self._wrong(number, f"the lock does not hold {name}, a dependency")
         return found
 
     def _table(self, package: Table, key: str, number: int) -> Table:
@@ -209,7 +224,8 @@ class _Graph:
         return next((self._numbers[key] for key in keys if key in self._numbers), None)
 
 
-def _source(table: Table) -> Source:
+def source_of(table: Table) -> Source:
+    """What a ``source`` table says: where a package comes from."""
     for key, kind in (("registry", "index"), ("url", "url"), ("editable", "directory"), ("virtual", "directory"),
                       ("directory", "directory"), ("path", "directory")):  # fmt: skip
         value = table.get(key)
@@ -239,6 +255,8 @@ def git_details(address: str) -> dict[str, str]:
 
 
 def _check_version(version: Any, name: str, path: str, line: int | None) -> None:
+    if type(version) is str and version.isascii() and version.replace(".", "0").isdigit() and ".." not in f".{version}.":
+        return  # numbers and dots: most of them
     try:
         key_of(version)
     except (ValueError, AttributeError):

@@ -38,38 +38,51 @@ def tables_of(text: str) -> tuple[Table, list[int]] | None:
 
 
 class _Lines:
-    """A walk down the lines; ``at`` is the line to be read next."""
+    """A walk down the lines of a file."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
-        self.at = 0
         self._inline = _Inline()
+        self._keys: set[str] = set()
 
     def document(self) -> tuple[Table, list[int]]:
         root: Table = {}
         places: list[int] = []
-        table = root
-        prefix = ""
-        lines = self.lines
-        end = len(lines)
-        while self.at < end:
-            line = lines[self.at]
-            self.at += 1
+        table, prefix = root, ""
+        lines, keys = self.lines, self._keys
+        at, end = 0, len(self.lines)
+        while at < end:  # the loop that every line of a lock goes through: no call that can be spared
+            line = lines[at]
+            at += 1
             if not line or line.startswith("# "):
                 continue
             if line[0] == "[":
                 if line == "[[package]]":
-                    places.append(self.at)
-                table, prefix = self._opened(root, line)
+                    places.append(at)
+                    table, prefix = {}, ""
+                    root.setdefault("package", []).append(table)
+                else:
+                    table, prefix = self._opened(root, line)
                 continue
             key, equals, value = line.partition(" = ")
-            if not equals or key in table or not _is_key(key):
+            if key not in keys:
+                self._learn(key)
+            if not equals or key in table:
                 raise _NotUvs
-            if key in _UNUSED or f"{prefix}{key}" in _UNUSED:
-                self._pass_over(value)
+            if key in _UNUSED or (prefix and prefix + key in _UNUSED):
+                at = self._behind(value, at)
+            elif value == "[":
+                table[key], at = self._array(at)
+            elif value[0] == '"' and value.find('"', 1) == len(value) - 1:
+                table[key] = value[1:-1]
             else:
-                table[key] = self._value(value)
+                table[key], at = self._value(value, at)
         return root, places
+
+    def _learn(self, key: str) -> None:
+        if not _is_key(key):
+            raise _NotUvs
+        self._keys.add(key)
 
     def _opened(self, root: Table, line: str) -> tuple[Table, str]:
         """The table a header opens, and its name below the package (``metadata.``)."""
@@ -95,54 +108,53 @@ class _Lines:
             table[last] = opened
         return opened, "" if len(outer) < 1 or outer[0] != "package" else f"{last}."
 
-    def _pass_over(self, value: str) -> None:
-        """Goes behind a value nobody needs, as long as it looks the way uv writes it."""
+    def _behind(self, value: str, at: int) -> int:
+        """Where it goes on behind a value nobody needs, as long as that looks the way uv writes it."""
         if value != "[":
             if value[0] not in "{[" or value[-1] not in "}]":
                 raise _NotUvs
-            return
-        lines, at = self.lines, self.at
-        while lines[at].startswith("    { ") and lines[at].endswith(" },"):
+            return at
+        lines = self.lines
+        line = lines[at]
+        while line.startswith("    { ") and line.endswith(" },"):
             at += 1
-        if lines[at] != "]":
+            line = lines[at]
+        if line != "]":
             raise _NotUvs
-        self.at = at + 1
+        return at + 1
 
-    def _value(self, value: str) -> Any:
+    def _value(self, value: str, at: int) -> tuple[Any, int]:
         if '" # ' in value and value[0] == '"':  # uv explains one of its options behind the value
             end = value.index('"', 1) + 1
             value = value[:end] if value.startswith(" # ", end) else value
-        if value == "[":
-            return self._array("]")
-        if value == "[[":
-            return self._arrays()
-        return self._inline.value(value)
+        return self._arrays(at) if value == "[[" else (self._inline.value(value), at)
 
-    def _array(self, closing: str) -> list[Any]:
+    def _array(self, at: int) -> tuple[list[Any], int]:
         found: list[Any] = []
-        while True:
-            line = self.lines[self.at]
-            self.at += 1
-            if line == closing:
-                return found
-            if not line.startswith("    ") or line[-1] != ",":
+        lines, known, value = self.lines, self._inline.known, self._inline.value
+        line = lines[at]
+        while line != "]":
+            if line[-1] != "," or not line.startswith("    "):
                 raise _NotUvs
-            found.append(self._inline.value(line[4:-1]))
+            text = line[4:-1]
+            found.append(known[text] if text in known else value(text))
+            at += 1
+            line = lines[at]
+        return found, at + 1
 
-    def _arrays(self) -> list[list[Any]]:
+    def _arrays(self, at: int) -> tuple[list[list[Any]], int]:
         """``[[`` … ``], [`` … ``]]``: how uv writes its conflicts."""
         groups: list[list[Any]] = [[]]
-        while True:
-            line = self.lines[self.at]
-            self.at += 1
-            if line == "]]":
-                return groups
+        while self.lines[at] != "]]":
+            line = self.lines[at]
+            at += 1
             if line == "], [":
                 groups.append([])
             elif line.startswith("    ") and line[-1] == ",":
                 groups[-1].append(self._inline.value(line[4:-1]))
             else:
                 raise _NotUvs
+        return groups, at + 1
 
 
 def _is_key(text: str) -> bool:
@@ -161,13 +173,16 @@ class _Inline:
 
     def __init__(self) -> None:
         self._scan = scanner()
-        self._known: dict[str, Any] = {}
+        self.known: dict[str, Any] = {}
         self._between: dict[str, str] = {}
 
     def value(self, text: str) -> Any:
         """The value; equal texts share one value, which nobody may change."""
-        found = self._known.get(text)
+        found = self.known.get(text)
         if found is None:
+            if text.startswith('{ name = "') and text.find('"', 10) == len(text) - 3 and text.endswith(" }"):
+                self.known[text] = plain = {"name": text[10:-3]}  # most dependencies are no more than that
+                return plain
             pieces = text.split('"')
             if len(pieces) % 2 == 0:
                 raise _NotUvs
@@ -179,7 +194,7 @@ class _Inline:
             found, end = self._scan(written, 0)
             if end != len(written) or ("}" in written and written.count('":') != _keys(found)):
                 raise _NotUvs  # something is left, or a key was given twice
-            self._known[text] = found
+            self.known[text] = found
         return found
 
     def _in_json(self, piece: str) -> str:

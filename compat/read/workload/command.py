@@ -124,7 +124,11 @@ def read_command(words: Sequence[str], directory: str, variables: Mapping[str, s
         raise InputError("expected a command behind '--', such as: accelerate launch train.py")
     if any("\0" in word for word in words):
         raise InputError("the command has a word with a NUL character in it")
-    reading = Reading(directory, variables)
+    return read_with(Reading(directory, variables), words)
+
+
+def read_with(reading: Reading, words: Sequence[str]) -> Launch:
+    """As :func:`read_command`, with a reading that may find files in its own way."""
     start(reading, words)
     return _finished(reading)
 
@@ -292,7 +296,7 @@ def _finished(reading: Reading) -> Launch:
     workload = Workload(script=reading.script)
     for account in reversed(accounts):
         workload = merge(account, workload)
-    variables = {name: value for name, value in reading.assigned.items() if not _is_secret(name)}
+    variables = {name: value for name, value in reading.assigned.items() if not is_secret(name)}
     notes = (*reading.draft.notes, *(facts.notes if facts is not None else ()))
     return Launch(workload, variables, reading.script, tuple(dict.fromkeys(notes)))
 
@@ -307,7 +311,7 @@ def _deepspeed_files(reading: Reading, files: Iterable[str]) -> list[Workload]:
     return found
 
 
-def _is_secret(name: str) -> bool:
+def is_secret(name: str) -> bool:
     """Whether a variable holds what must not stand in a report."""
     return any(part.endswith(("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD")) for part in name.upper().split("_"))
 

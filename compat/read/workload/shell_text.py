@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 
+from compat.read.workload.parameters import parameter
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -11,6 +13,10 @@ if TYPE_CHECKING:
 _KEYWORDS = frozenset(("if", "then", "else", "elif", "do", "while", "until", "{", "}", "!", "(", ")", "fi", "done", "esac"))
 _LONGEST = 4000
 """Lines of a script that are looked at."""
+_WIDEST = 1 << 13
+"""Characters of a word from which on no more variables are filled in: ``A=$A$A`` doubles with every line."""
+_MOST = 1 << 20
+"""Characters that are filled in in one script."""
 
 
 class ShellCommand:
@@ -33,9 +39,13 @@ def commands_of(text: str, arguments: Sequence[str] = (), variables: Mapping[str
     directory: str | None = None
     known = dict(variables or {})
     found: list[ShellCommand] = []
+    grown = 0
     for line in _logical_lines(text):
         for words in _simple_commands(line):
-            words = _expanded(words, {**known, **own}, arguments)
+            if grown < _MOST:
+                length = sum(map(len, words))
+                words = _expanded(words, {**known, **own}, arguments)
+                grown += sum(map(len, words)) - length
             while words and (words[0] in _KEYWORDS):
                 words = words[1:]
             if not words:
@@ -128,13 +138,18 @@ def _without_comment(line: str) -> str:
 
 def _expanded(words: Sequence[str], known: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
     result: list[str] = []
+    filled = 0
     for word in words:
-        if word in ("$@", "$*", "${@}", "${*}"):
+        if filled > _MOST or len(word) > _WIDEST:
+            result.append(word)
+        elif word in ("$@", "$*", "${@}", "${*}"):
             result.extend(arguments)
         elif word.startswith("$") and (value := _looked_up(word, known, arguments)) is not None:
             result.extend(value.split())  # an unquoted variable may hold several words
+            filled += len(value)
         elif "$" in word:
             result.append(_inside(word, known, arguments))
+            filled += len(result[-1])
         else:
             result.append(word)
     return result
@@ -150,8 +165,9 @@ def _looked_up(word: str, known: Mapping[str, str], arguments: Sequence[str]) ->
             return arguments[position - 1]
         return default if sign else None
     if not name.replace("_", "a").isalnum() or "$" in default:
-        return None
-    return known.get(name) or (default if sign else None)
+        return parameter(word[2:-1], known) if word.startswith("${") and word.endswith("}") and "$" not in default else None
+    value = known.get(name)
+    return default if sign and not value else value
 
 
 def _inside(word: str, known: Mapping[str, str], arguments: Sequence[str]) -> str:
@@ -168,7 +184,7 @@ def _inside(word: str, known: Mapping[str, str], arguments: Sequence[str]) -> st
             end = 0
             while end < len(after) and (after[end].isalnum() or after[end] == "_"):
                 end += 1
-        value = _looked_up(f"${after[:end]}", known, arguments) if end else None
+        value = _looked_up(f"${after[:end]}", known, arguments) if end and len(result) < _WIDEST else None
         result += f"${after[:end]}" if value is None else value
         rest = after[end:]
     return result
