@@ -120,7 +120,6 @@ def _formatted(form: str, outcomes: list[Outcome]) -> str:
 
 
 def _print_text(outcomes: list[Outcome], *, quiet: bool) -> None:
-    from compat.matrix.gpus import driver_cuda
     from compat.show.terminal import coloured, rendered
 
     for outcome in outcomes:
@@ -128,4 +127,9 @@ def _print_text(outcomes: list[Outcome], *, quiet: bool) -> None:
         if report is None or (quiet and not report.exit and not any(each.verdict == "hit" for each in report.findings)):
             continue
         title = outcome.name if len(outcomes) > 1 or report.file else None
-        emit(coloured(rendered(report, title=title, driver_cuda=driver_cuda(report.environment))))
+        supported = None
+        if report.environment.driver:
+            from compat.matrix.gpus import driver_cuda
+
+            supported = driver_cuda(report.environment)
+        emit(coloured(rendered(report, title=title, driver_cuda=supported)))

@@ -13,7 +13,7 @@ from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from compat.environment import Environment
     from compat.markers import Comparison, Marker
@@ -80,14 +80,21 @@ class Worlds:
         listing = self.listing
         if listing.edges is None:
             return [self.all & self.where(entry.distribution.marker) for entry in listing.entries]
+        always: dict[int, list[int]] = {}
         below: dict[int, list[tuple[int, int]]] = {}
         for parent, child, marker, choice in listing.edges:
-            mask = self.all if marker is None else self.where(marker) & self.all
+            if marker is None and choice is None:
+                if parent in always:
+                    always[parent].append(child)
+                else:
+                    always[parent] = [child]
+                continue
+            mask = self.where(marker) & self.all
             if choice is not None:
                 mask &= self._by_choice[choice]
             if mask:
                 below.setdefault(parent, []).append((child, mask))
-        return _spread(below, self.all, len(listing.entries))
+        return _spread(always, below, self.all, len(listing.entries))
 
     def where(self, text: str | None) -> int:
         """The worlds in which a marker holds; one that cannot be read may hold anywhere."""
@@ -264,23 +271,21 @@ def _fits(python: tuple[int, ...], required: str) -> bool:
     return True
 
 
-def _spread(below: dict[int, list[tuple[int, int]]], everything: int, entries: int) -> list[int]:
+def _spread(always: dict[int, list[int]], below: dict[int, list[tuple[int, int]]], everything: int, entries: int) -> list[int]:
     """From the root down: a node is in the worlds of its parents, as far as the edge holds there."""
     masks = {-1: everything}
     waiting = [-1]
     while waiting:
         node = waiting.pop()
         mask = masks[node]
+        for child in always.get(node, ()):
+            known = masks.get(child, 0)
+            if known != everything and known | mask != known:
+                masks[child] = known | mask
+                waiting.append(child)
         for child, edge in below.get(node, ()):
             known = masks.get(child, 0)
-            reached = known | (mask & edge)
-            if reached != known:
-                masks[child] = reached
+            if known | (mask & edge) != known:
+                masks[child] = known | (mask & edge)
                 waiting.append(child)
     return [masks.get(number, 0) for number in range(entries)]
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    _Places = Sequence[Place]

@@ -6,10 +6,11 @@ are and understood by ``compat.judge.selections``.
 
 from __future__ import annotations
 
-from compat.environment import Distribution, Source, normalized
+from compat.environment import EMPTY, Distribution, Source, normalized
 from compat.errors import InputError
 from compat.read.files.listing import ROOT, Choice, Entry, Listing
 from compat.read.files.uv_lock_text import tables_of
+from compat.records import quick
 from compat.versions import key_of
 
 TYPE_CHECKING = False
@@ -96,7 +97,9 @@ class _Graph:
         if not isinstance(source, dict):
             raise InputError(f"expected a source for {name}", self.path, line)
         marker = markers[0] if len(markers) == 1 else " or ".join(f"({each})" for each in markers) or None
-        return Entry(Distribution(normalized(name), version, self._source(source), marker), line)
+        known = {"name": normalized(name), "version": version, "source": self._source(source), "marker": marker}
+        distribution = quick(Distribution, {**known, "specifier": None, "extra": EMPTY})
+        return quick(Entry, {"distribution": distribution, "line": line, "file": None})
 
     def _source(self, table: Table) -> Source:
         """The source a table tells; equal tables of a lock are one, so that most packages share theirs."""

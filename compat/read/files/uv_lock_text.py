@@ -10,6 +10,7 @@ from compat.read.json_text import scanner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     Table = dict[str, Any]
@@ -29,7 +30,7 @@ def tables_of(text: str) -> tuple[Table, list[int]] | None:
 
     ``None`` where the text is not in uv's own form: that says nothing about whether it is TOML.
     """
-    if "\\" in text or "\r" in text or "\t" in text or "'''" in text:
+    if "\\" in text or "\r" in text or "\t" in text:
         return None  # escapes and other line ends: never in a name, a version, a marker or an address
     try:
         return _Lines(text.split("\n")).document()
@@ -161,6 +162,22 @@ def _is_key(text: str) -> bool:
     return bool(text) and _PLAIN.issuperset(text)
 
 
+def _flat(pieces: list[str]) -> Table | None:
+    """A table of texts, as most are; ``None`` for any other, whose pieces are left as they are."""
+    if pieces[-1] != " }" or len(pieces) % 2 == 0:
+        return None
+    found: Table = {}
+    start = "{ "
+    for at in range(0, len(pieces) - 1, 2):
+        piece = pieces[at]
+        key = piece[2:-3]
+        if piece[:2] != start or piece[-3:] != " = " or not _is_key(key) or key in found:
+            return None
+        found[key] = pieces[at + 1]
+        start = ", "
+    return found
+
+
 def _keys(value: Any) -> int:
     """How many keys there are in a value, with those in the tables inside it."""
     if isinstance(value, dict):
@@ -172,29 +189,34 @@ class _Inline:
     """Values that stand on one line: between the quotes of TOML and JSON only the names differ."""
 
     def __init__(self) -> None:
-        self._scan = scanner()
         self.known: dict[str, Any] = {}
         self._between: dict[str, str] = {}
+        self._scan: Callable[[str, int], tuple[Any, int]] | None = None
 
     def value(self, text: str) -> Any:
         """The value; equal texts share one value, which nobody may change."""
         found = self.known.get(text)
         if found is None:
-            if text.startswith('{ name = "') and text.find('"', 10) == len(text) - 3 and text.endswith(" }"):
-                self.known[text] = plain = {"name": text[10:-3]}  # most dependencies are no more than that
-                return plain
             pieces = text.split('"')
-            if len(pieces) % 2 == 0:
-                raise _NotUvs
-            between = self._between
-            for at in range(0, len(pieces), 2):
-                piece = pieces[at]
-                pieces[at] = between[piece] if piece in between else self._in_json(piece)
-            written = '"'.join(pieces)
-            found, end = self._scan(written, 0)
-            if end != len(written) or ("}" in written and written.count('":') != _keys(found)):
-                raise _NotUvs  # something is left, or a key was given twice
+            found = _flat(pieces) if text[0] == "{" else None
+            if found is None:
+                found = self._nested(pieces)
             self.known[text] = found
+        return found
+
+    def _nested(self, pieces: list[str]) -> Any:
+        if len(pieces) % 2 == 0:
+            raise _NotUvs
+        if self._scan is None:
+            self._scan = scanner()
+        between = self._between
+        for at in range(0, len(pieces), 2):
+            piece = pieces[at]
+            pieces[at] = between[piece] if piece in between else self._in_json(piece)
+        written = '"'.join(pieces)
+        found, end = self._scan(written, 0)
+        if end != len(written) or ("}" in written and written.count('":') != _keys(found)):
+            raise _NotUvs  # something is left, or a key was given twice
         return found
 
     def _in_json(self, piece: str) -> str:

@@ -46,7 +46,7 @@ def test_packages_of_conda_and_of_pip_are_entries_with_their_lines() -> None:
         ("python", "3.11.9", None, 4),
         ("torch", None, ">=2.0", 5),
         ("pytorch-cuda", "12.1", "==12.1.*", 6),
-        ("pytorch-cuda", None, "==12.4.*", 7),
+        ("pytorch-cuda", "12.4", "==12.4.*", 7),
         ("numpy", None, None, 8),
         ("pip", None, None, 9),
         ("transformers", "4.51.3", None, 11),

@@ -1,0 +1,52 @@
+"""Shell scripts and notebooks: whatever stands in them, a listing comes out or one line that says why not."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compat.errors import InputError
+from compat.read.files.notebook_installs import read_notebook
+from compat.read.files.shell_script import read_shell_script
+
+PIECES = st.sampled_from([
+    "pip install ", "a==1 ", "b>=2 ", "-r r.txt ", "-c c.txt ", "if x; then\n", "else\n", "elif y; then ", "fi\n", "case $1 in\n", "a) ", ";;\n",
+    "*)", "esac\n", "{ ", "}\n", "(", ")\n", "&&", "||", ";", "|", "<<EOF\n", "EOF\n", "'", '"', "`", "$(", "${X", "$X", "X=1 ", "export X=2\n",
+    "\\\n", "\n", "#", "accelerate launch ", "python t.py ", "srun ", "bash -c ", "\x01if", "\x01at:99\n", "\x02", "\0", "é", "\ud800", "uv sync\n",
+    "!pip install ", "%%bash\n", "%%capture\n", "%pip ", "%env A=1\n", "if x:\n    ", "else:\n    ", "try:\n    ", "except:\n    ", "v = 'a==1'\n",
+    "{v} ", "{v", "import os\n", "os.system('pip install a==1')\n", "subprocess.run(['pip', 'install', v])\n", "get_ipython().system(v)\n",
+])  # fmt: skip
+TEXTS = st.one_of(st.text(max_size=200), st.lists(PIECES, max_size=25).map("".join))
+
+
+@given(TEXTS)
+def test_any_shell_script(text: str) -> None:
+    try:
+        (found,) = read_shell_script("folder/run.sh", text)
+    except InputError as problem:
+        assert "\n" not in str(problem)
+    else:
+        lines = text.count("\n") + 1
+        assert all(entry.line is not None and 1 <= entry.line <= lines for entry in found.entries)
+        assert len({entry.distribution.name for entry in found.entries}) == len(found.entries)
+
+
+@given(st.lists(TEXTS, max_size=4))
+def test_any_cells(cells: list[str]) -> None:
+    text = json.dumps({"cells": [{"cell_type": "code", "source": cell.splitlines(keepends=True)} for cell in cells]}, indent=1)
+    (found,) = read_notebook("folder/nb.ipynb", text)
+    lines = text.split("\n")
+    assert all(entry.line is not None and lines[entry.line - 1].lstrip().startswith('"') for entry in found.entries)
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda v: st.lists(v, max_size=3) | st.dictionaries(
+    st.sampled_from(["cells", "cell_type", "source", "metadata", "kernelspec", "language_info", "colab", "gpuType", "version"]), v, max_size=4,
+), max_leaves=15))  # fmt: skip
+def test_any_json(value: object) -> None:
+    for document in (value, {"cells": value}, {"cells": [value], "metadata": value}):
+        try:
+            read_notebook("nb.ipynb", json.dumps(document))
+        except InputError as problem:
+            assert "\n" not in str(problem)
