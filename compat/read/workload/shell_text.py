@@ -46,8 +46,7 @@ def commands_of(text: str, arguments: Sequence[str] = (), variables: Mapping[str
                 length = sum(map(len, words))
                 words = _expanded(words, {**known, **own}, arguments)
                 grown += sum(map(len, words)) - length
-            while words and (words[0] in _KEYWORDS):
-                words = words[1:]
+            words = words[next((at for at, word in enumerate(words) if word not in _KEYWORDS), len(words)) :]
             if not words:
                 continue
             if words[0] in ("export", "declare", "local", "readonly", "set", "typeset"):

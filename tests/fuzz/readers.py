@@ -1,0 +1,165 @@
+"""Every reader as one function of one input: it comes back, or raises what must not be raised."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compat.environment import Environment
+from compat.errors import InputError
+from compat.judge.baseline import known
+from compat.judge.selections import described, judged_listing
+from compat.matrix.compiled import Matrix
+from compat.read.described import parse_described, read_described
+from compat.read.files.kinds import DESCRIBED, kind_of, listings_of
+from compat.read.files.listing import Listing
+from compat.read.json_text import read_text
+from compat.read.pasted import read_pasted
+from compat.read.project_config import find_config, read_config
+
+
+class Wrong(Exception):
+    """A reader came back with something that breaks its contract."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """``names`` are what its files are called, ``form`` is what their text is (``toml``, ``json``, ``yaml`` or plain)."""
+
+    names: tuple[str, ...]
+    form: str
+    read: Callable[[str, bytes, Matrix], None]
+    on_disk: bool = False
+    """Whether the reader opens its file itself."""
+
+
+def examine(reader: Reader, name: str, content: bytes, matrix: Matrix) -> bool:
+    """Reads one input; whether it was taken (and not refused with a proper :class:`InputError`)."""
+    try:
+        reader.read(name, content, matrix)
+    except InputError as problem:
+        text = str(problem)
+        if "\n" in text or not text.isprintable() or not problem.message:
+            raise Wrong(f"an error that is not one printable line: {text!r:.200}") from None
+        if problem.line is not None and problem.file == name and not 1 <= problem.line <= _lines(content):
+            raise Wrong(f"line {problem.line} of {_lines(content)}: {text!r:.200}") from None
+        return False
+    return True
+
+
+def _lines(content: bytes) -> int:
+    """The most lines that anyone may count: everything that ends a line somewhere does, in UTF-8 and in UTF-16."""
+    ends = (
+        b"\n",
+        b"\r",
+        b"\x0b",
+        b"\x0c",
+        b"\x1c",
+        b"\x1d",
+        b"\x1e",
+        b"\x85",
+        b"\xe2\x80\xa8",
+        b"\xe2\x80\xa9",
+        b"(\x20",
+        b")\x20",
+    )
+    return sum(map(content.count, ends)) + 1
+
+
+def _listings(kind: str) -> Callable[[str, bytes, Matrix], None]:
+    def read(name: str, content: bytes, matrix: Matrix) -> None:
+        for listing in listings_of(name, kind, content):
+            _judged(listing, matrix)
+
+    return read
+
+
+def _any_kind(name: str, content: bytes, matrix: Matrix) -> None:
+    kind = kind_of(name, content)
+    if kind != DESCRIBED:
+        _listings(kind)(name, content, matrix)
+
+
+def _judged(listing: Listing, matrix: Matrix) -> None:
+    judged_listing(listing, Environment(), matrix)
+    if listing.context != Environment():
+        judged_listing(listing, listing.context, matrix)
+    _read_again(described(listing), listing.file)
+
+
+def _read_again(environment: Environment, name: str) -> None:
+    """What was read can be printed as JSON, and that says the same."""
+    document = environment.to_json()
+    printed = json.loads(json.dumps(document, allow_nan=False))
+    again = parse_described(printed, name)[0].to_json()
+    if again != printed:
+        wrong = [key for key in {*again, *printed} if again.get(key) != printed.get(key)]
+        raise Wrong(f"read again, {wrong} differ: {[(printed.get(key), again.get(key)) for key in wrong]!r:.400}")
+
+
+def _described(name: str, content: bytes, matrix: Matrix) -> None:
+    from compat.judge import rules
+
+    environment, _ = read_described(name)
+    environment.to_json()
+    rules.judge(environment, matrix)
+
+
+def _pasted(name: str, content: bytes, matrix: Matrix) -> None:
+    environment, _ = read_pasted(read_text(name), name)
+    _read_again(environment, name)
+
+
+def _config(name: str, content: bytes, matrix: Matrix) -> None:
+    find_config(".")
+    read_config(name)
+
+
+def _baseline(name: str, content: bytes, matrix: Matrix) -> None:
+    known(name)
+
+
+_TOML = {
+    "uv": ("uv.lock", "script.py.lock"), "poetry": ("poetry.lock",), "pdm": ("pdm.lock",), "pylock": ("pylock.toml", "pylock.a.toml"),
+    "pyproject": ("pyproject.toml",),
+}  # fmt: skip
+_YAML = {
+    "conda": ("environment.yml",), "conda-lock": ("conda-lock.yml",), "pixi": ("pixi.lock",),
+    "compose": ("compose.yml", "sub/compose.yaml"),
+}  # fmt: skip
+_JSON = {"pipfile": ("Pipfile.lock",), "notebook": ("a.ipynb", "sub/a.ipynb")}
+_PLAIN = {
+    "requirements": ("given.txt", "sub/given.txt"), "dockerfile": ("Dockerfile", "sub/Dockerfile", "a.dockerfile"),
+    "shell": ("run.sh", "sub/run.slurm"), "script": ("script.py",),
+}  # fmt: skip
+_NAMES = ("a.yml", "a.yaml", "a.json", "a.lock", "a", "requirements", "a.toml", "a.yml.txt", "\0", "", "a/../b.yml", "ſ.YML")
+
+READERS: dict[str, Reader] = {
+    **{
+        kind: Reader(names, form, _listings(kind))
+        for form, kinds in (("toml", _TOML), ("yaml", _YAML), ("json", _JSON), ("plain", _PLAIN))
+        for kind, names in kinds.items()
+    },
+    "kind_of": Reader(_NAMES, "any", _any_kind),
+    "described": Reader(("given.json",), "json", _described, on_disk=True),
+    "pasted": Reader(("given.log",), "plain", _pasted, on_disk=True),
+    "project_config": Reader(("pyproject.toml",), "toml", _config, on_disk=True),
+    "baseline": Reader(("given.json",), "json", _baseline, on_disk=True),
+}
+
+
+def put(reader: Reader, folder: Path, name: str, content: bytes) -> None:
+    """Writes the input where the reader will look for it."""
+    if reader.on_disk:
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(content)
+
+
+def default_name(reader: Reader, chance: Any, folder: Path) -> str:
+    """One of the reader's names, now and then as an absolute path."""
+    name = chance.choice(reader.names)
+    return name if chance.random() < 0.95 else os.path.join(folder, name)
