@@ -29,6 +29,7 @@ lint: $(VENV)/.dev $(COMPILED)
 
 bench: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m benchmarks.check
+	$(BIN)/python -m benchmarks.files
 
 reproductions: $(VENV)/.dev
 	COMPAT_REPRODUCE=1 $(BIN)/pytest tests/reproductions

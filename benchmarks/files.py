@@ -33,7 +33,8 @@ def main() -> int:
     small, large = BENCH / "300" / "uv.lock", BENCH / "3000" / "uv.lock"
     for path, times in ((small, 1), (large, 10)):
         path.parent.mkdir(exist_ok=True)
-        print(f"{path.parent.name}/uv.lock: {write_lock(site_packages(folder), path, times)} packages, {path.stat().st_size} bytes")
+        count = write_lock(site_packages(folder), path, times)
+        print(f"{path.parent.name}/uv.lock: {count} packages, {path.stat().st_size} bytes")
     commands = {
         "uv pip check, 300 packages": [uv, "pip", "check", "--python", str(folder)],
         "compat check, 300 packages": checking(small),

@@ -32,7 +32,7 @@ def write_environment(folder: Path, count: int) -> None:
 
 def write_lock(site_packages: Path, path: Path, times: int = 1) -> int:
     """Writes the lock of an environment, ``times`` over under other names; returns its number of packages."""
-    found = {canonicalize_name(each.name): each for each in distributions(path=[str(site_packages)])}
+    found: dict[str, Distribution] = {canonicalize_name(each.name): each for each in distributions(path=[str(site_packages)])}
     names = {name: [name, *(f"{name}-copy{at}" for at in range(1, times))] for name in found}
     blocks = [_block(installed, found, at, names) for installed in found.values() for at in range(times)]
     everything = "".join(f'    {{ name = "{each}" }},\n' for copies in names.values() for each in copies)
@@ -50,13 +50,13 @@ def _block(installed: Distribution, found: dict[str, Distribution], at: int, nam
         asked = Requirement(text)
         wanted = canonicalize_name(asked.name)
         if wanted in found and "extra" not in str(asked.marker or ""):
-            marker = f", marker = \"{str(asked.marker).replace(chr(34), chr(39))}\"" if asked.marker else ""
+            marker = f', marker = "{str(asked.marker).replace(chr(34), chr(39))}"' if asked.marker else ""
             needed.append(f'    {{ name = "{names[wanted][at]}"{marker} }},\n')
     dependencies = f"dependencies = [\n{''.join(sorted(set(needed)))}]\n" if needed else ""
     files = "".join(
-        f'    {{ url = "https://files.example/packages/{number:02}/{"0a" * 28}/{name}-{installed.version}-cp3{number}-cp3{number}'
-        f'-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", hash = "sha256:{"0123456789abcdef" * 4}", size = {number}00000, '
-        f'upload-time = "2025-01-01T00:00:00Z" }},\n'
+        f'    {{ url = "https://files.example/packages/{number:02}/{"0a" * 28}/{name}-{installed.version}-cp3{number}'
+        f'-cp3{number}-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", hash = "sha256:{"0123456789abcdef" * 4}", '
+        f'size = {number}00000, upload-time = "2025-01-01T00:00:00Z" }},\n'
         for number in range(_FILES_EACH)
     )
     return (

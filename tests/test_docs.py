@@ -29,7 +29,8 @@ def test_the_transcript_in_the_readme_is_real(compat: Run) -> None:
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_every_command_has_a_page_with_its_help(compat: Run, command: object) -> None:
     page = (ROOT / "docs" / "commands" / f"{command.name}.md").read_text(encoding="utf-8")  # type: ignore[attr-defined]
-    assert page.split("```\n")[1].rstrip() == compat(command.name, "--help").stdout.rstrip()  # type: ignore[attr-defined]
+    shown = "usage: " + page.split("```\nusage: ")[1].split("\n```")[0]
+    assert shown == compat(command.name, "--help").stdout.rstrip()  # type: ignore[attr-defined]
 
 
 def test_links_between_documents_lead_somewhere() -> None:
@@ -40,8 +41,7 @@ def test_links_between_documents_lead_somewhere() -> None:
 
 
 def test_the_readme_counts_the_rules(matrix: Matrix) -> None:
-    words = {12: "Twelve"}
-    assert f"{words.get(len(matrix), len(matrix))} rules, the founding cases." in README
+    assert f"{len(matrix)} rules" in README
 
 
 def test_nothing_names_the_host_of_an_index() -> None:

@@ -27,6 +27,7 @@ WRONG: list[dict[str, Any]] = [
     {"distributions_complete": "yes"},
     {"accelerators": [{"compute_capability": "sm_90"}]},
     {"accelerators": [{"memory_mib": -1}]},
+    {"accelerators": [{"more": "yes"}]},
     {"variables": {"A": 1}},
     {"workload": {"features": "vllm"}},
     {"workload": {"processes": 1.5}},

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 
 from compat.environment import Accelerator, Distribution, Source
-from compat.judge.facts import ABSENT, SHARDING, family_of
+from compat.judge.facts import ABSENT, SHARDING, family_of, has_more
 from compat.judge.logic import by_root
 
 TYPE_CHECKING = False
@@ -114,17 +114,33 @@ def _accelerators(atoms: list[Atom], facts: Facts) -> list[tuple[Accelerator, ..
     conditions = [atom[2] for atom in atoms]
     known = facts.accelerators()
     if known is not None:
-        options = [_devices(conditions, device) for device in known]
-        size = 1
-        for each in options:
-            size *= len(each)
-        return [tuple(choice) for choice in itertools.product(*options)] if size <= LIMIT else [known]
+        return _completed(known, conditions, _highest_count(atoms))
     kinds = _devices(conditions, Accelerator())
-    counts = [int(key[1][0]) for atom in atoms for i in atom[1] for key in (i[0], i[2]) if key]
     found: list[tuple[Accelerator, ...]] = []
-    for count in range(max(counts, default=1) + 2):
+    for count in range(_highest_count(atoms) + 2):
         found += itertools.islice(itertools.combinations_with_replacement(kinds, count), LIMIT)
     return found
+
+
+def _completed(
+    known: tuple[Accelerator, ...], conditions: list[tuple[Any, ...]], highest: int
+) -> list[tuple[Accelerator, ...]]:
+    """Known devices with what is unknown of them filled in; of a kind that may have more, any number of devices."""
+    options: list[list[tuple[Accelerator, ...]]] = []
+    size = 1
+    for device in known:
+        numbers = range(1, highest + 2) if has_more(device) else (1,)
+        size *= len(numbers)
+        if size > LIMIT:
+            return [known]
+        kinds = _devices(conditions, device)
+        options.append([(kind,) * number for kind in kinds for number in numbers])
+        size *= len(kinds)
+    return [tuple(itertools.chain(*choice)) for choice in itertools.product(*options)] if size <= LIMIT else [known]
+
+
+def _highest_count(atoms: list[Atom]) -> int:
+    return max((int(key[1][0]) for atom in atoms for i in atom[1] for key in (i[0], i[2]) if key), default=1)
 
 
 def _devices(conditions: list[tuple[Any, ...]], known: Accelerator) -> list[Accelerator]:

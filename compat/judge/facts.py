@@ -204,14 +204,25 @@ def visible(environment: Environment) -> Environment:
     return environment
 
 
-def _chosen(environment: Environment, chosen: str) -> Any:
-    """CUDA reads the list up to the first entry that names no device."""
+def has_more(device: Accelerator) -> bool:
+    """Whether a device stands for at least one of its kind: how many there are is not known."""
+    return device.extra.get("more") is True
+
+
+def _chosen(environment: Environment, chosen: str) -> tuple[Accelerator, ...] | None:
+    """CUDA reads the list up to the first entry that names no device; ``None`` where nobody can tell which one it names."""
     devices = environment.accelerators or ()
-    found = []
+    open_kind = next((at for at, device in enumerate(devices) if has_more(device)), None)
+    devices = tuple(_single(device) for device in devices)
+    found: list[Accelerator] = []
     for part in chosen.split(","):
         word = part.strip()
-        if word.isdigit() and int(word) < len(devices):
-            found.append(devices[int(word)])
+        number = int(word) if word.isascii() and word.isdigit() and len(word) < 10 else None
+        if number is not None and open_kind is not None and number > open_kind:
+            # another one of that kind, none at all, or one of what is listed after it
+            return _with_more(found) if found and open_kind == len(devices) - 1 else None
+        if number is not None and number < len(devices):
+            found.append(devices[number])
             continue
         matching = [d for d in devices if word and str(d.extra.get("uuid", "")).startswith(word)]
         if len(matching) != 1:
@@ -222,6 +233,16 @@ def _chosen(environment: Environment, chosen: str) -> Any:
             break
         found.append(matching[0])
     return tuple(found)
+
+
+def _single(device: Accelerator) -> Accelerator:
+    """The device alone, without the others there may be of its kind."""
+    return replace(device, extra={key: value for key, value in device.extra.items() if key != "more"})
+
+
+def _with_more(devices: list[Accelerator]) -> tuple[Accelerator, ...]:
+    last = devices[-1]
+    return (*devices[:-1], replace(last, extra={**last.extra, "more": True}))
 
 
 def family_of(model: str) -> str | None:

@@ -7,7 +7,7 @@ one rule; where one is, the answers it could give are tried out (``compat.judge.
 from __future__ import annotations
 
 from compat.environment import Accelerator
-from compat.judge.facts import ABSENT, IMPLIED, SHARDING, family_of, number_key
+from compat.judge.facts import ABSENT, IMPLIED, SHARDING, family_of, has_more, number_key
 from compat.versions import EVERY, contains, intersect, key_of, ranges_of
 
 TYPE_CHECKING = False
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from compat.judge.facts import Facts
     from compat.matrix.conditions import Atom
     from compat.versions import Ranges
+
+
+_MOST_DEVICES = 4096
+"""Counts that are tried one by one."""
 
 
 def conjunction(values: Iterable[bool | None]) -> bool | None:
@@ -228,11 +232,21 @@ def _accelerators(atom: Atom, facts: Facts) -> bool | None:
         return True if _covers(wanted, 0, None) else None
     matches = [_device_matches(accelerator, device) for accelerator in known]
     certain = sum(match is True for match in matches)
+    if any(match is not False and has_more(accelerator) for match, accelerator in zip(matches, known)):
+        return _count_from(wanted, certain)
     return _count_in(wanted, certain, certain + sum(match is None for match in matches))
 
 
 def _count_in(wanted: Ranges, least: int, most: int) -> bool | None:
     return _agreed(contains(wanted, number_key(count)) for count in range(least, most + 1))
+
+
+def _count_from(wanted: Ranges, least: int) -> bool | None:
+    """As :func:`_count_in`, where there may be any number above ``least``: beyond the last bound nothing changes."""
+    highest = max((int(key[1][0]) for interval in wanted for key in (interval[0], interval[2]) if key), default=0)
+    if highest - least > _MOST_DEVICES:
+        return True if _covers(wanted, least, None) else None
+    return _count_in(wanted, least, max(highest, least) + 1)
 
 
 def _covers(ranges: Ranges, least: int, most: int | None) -> bool:

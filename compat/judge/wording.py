@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.judge.facts import ABSENT
+from compat.judge.facts import ABSENT, has_more
 from compat.judge.logic import conjunction, holds
 from compat.report import Fix
 
@@ -109,7 +109,9 @@ def devices(facts: Facts) -> str:
     """The accelerators in words: "2 × NVIDIA A100-SXM4-80GB"."""
     found = facts.accelerators() or ()
     names = [device.name or device.compute_capability or device.gfx or "GPU" for device in found]
-    return ", ".join(f"{names.count(name)} × {name}" for name in dict.fromkeys(names)) or "no accelerator"
+    least = {name for device, name in zip(found, names) if has_more(device)}
+    told = (f"{'at least ' if name in least else ''}{names.count(name)} × {name}" for name in dict.fromkeys(names))
+    return ", ".join(told) or "no accelerator"
 
 
 def fixes_for(rule: Rule, facts: Facts) -> tuple[Fix, ...]:

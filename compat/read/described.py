@@ -185,6 +185,8 @@ def _accelerators(value: Any, path: Path, notes: list[str]) -> tuple[Accelerator
     for position, each in enumerate(_list(value, path)):
         at = (*path, position)
         values, extra = _fields(_table(each, at), _ACCELERATOR, at, notes)
+        if values.pop("more", False):
+            extra["more"] = True
         found.append(Accelerator(**values, extra=extra))
     return tuple(found)
 
@@ -215,6 +217,7 @@ _DISTRIBUTION: Mapping[str, _Reader] = {
 }  # fmt: skip
 _ACCELERATOR: Mapping[str, _Reader] = {
     "vendor": _string, "name": _string, "compute_capability": _capability, "memory_mib": _number, "gfx": _string,
+    "more": _flag,
 }  # fmt: skip
 _WORKLOAD: Mapping[str, _Reader] = {
     "task": _string, "trainer": _string, "model": _string, "launcher": _word(*LAUNCHERS), "processes": _number,

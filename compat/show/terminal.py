@@ -6,7 +6,7 @@ import os
 import sys
 
 from compat.errors import printable
-from compat.judge.facts import comparable
+from compat.judge.facts import comparable, has_more
 from compat.show.settle import flags_for
 
 TYPE_CHECKING = False
@@ -72,7 +72,8 @@ def _gpus(environment: Environment, driver_cuda: str | None) -> str:
         parts.append("none")
     elif environment.accelerators:
         names = [_device(device) for device in environment.accelerators]
-        parts += [f"{names.count(name)} × {name}" for name in dict.fromkeys(names)]
+        least = {name for device, name in zip(environment.accelerators, names) if has_more(device)}
+        parts += [f"{'at least ' if name in least else ''}{names.count(name)} × {name}" for name in dict.fromkeys(names)]
     if environment.driver:
         parts.append(f"driver {environment.driver}" + (f" (CUDA up to {driver_cuda})" if driver_cuda else ""))
     if environment.cuda_toolkit:

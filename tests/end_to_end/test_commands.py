@@ -259,7 +259,7 @@ def test_a_warning_and_an_open_question_fail_only_where_asked(compat: Run, descr
         (("doctor", "--"), "expected a command behind '--'"),
         (("doctor", "--", "python", "missing.py"), "missing.py: there is no such file"),
         (("doctor", "--features", "vllm", "--without", "vllm"), "both name vllm"),
-        (("check",), "expected --environment FILE"),
+        (("check",), "expected files to check"),
         (("check", "--environment", "none.json"), "none.json: cannot be read"),
         (("diagnose", "none.txt"), "none.txt: cannot be read"),
         (("rules", "shwo"), "knows list, show and lint"),

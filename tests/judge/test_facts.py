@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compat.environment import Environment
-from compat.judge.facts import ABSENT, Facts, family_of, visible
+from compat.judge.facts import ABSENT, Facts, family_of, has_more, visible
 from compat.read.described import parse_described
 
 
@@ -78,6 +78,25 @@ def test_a_device_named_by_an_id_we_were_not_told_still_counts() -> None:
     found = visible(environment(accelerators=two, variables={"CUDA_VISIBLE_DEVICES": "GPU-8a,GPU-9b"})).accelerators
     assert found is not None
     assert len(found) == 2
+
+
+OPEN = {"name": "A", "more": True}
+
+
+@pytest.mark.parametrize(
+    ("devices", "chosen", "seen"),
+    [
+        ([OPEN], "0", ["A"]), ([OPEN], "0,1", ["A+"]), ([OPEN], "0,1,-1,2", ["A+"]), ([OPEN], "1", None), ([OPEN], "", []),
+        ([OPEN], None, ["A+"]), ([{"name": "B"}, OPEN], "0,1", ["B", "A"]), ([{"name": "B"}, OPEN], "0,2", ["B+"]),
+        ([OPEN, {"name": "B"}], "0", ["A"]), ([OPEN, {"name": "B"}], "1", None),
+    ],
+)  # fmt: skip
+def test_which_devices_of_a_kind_without_a_number_are_seen(
+    devices: list[dict[str, Any]], chosen: str | None, seen: list[str] | None
+) -> None:
+    found = visible(environment(accelerators=devices, variables={"CUDA_VISIBLE_DEVICES": chosen})).accelerators
+    told = None if found is None else [f"{each.name}{'+' if has_more(each) else ''}" for each in found]
+    assert told == seen
 
 
 @pytest.mark.parametrize(

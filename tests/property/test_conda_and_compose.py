@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from packaging.markers import Marker
 
 from compat.errors import InputError
-from compat.read.files.compose import read_compose
-from compat.read.files.conda_environment import read_conda_environment
-from compat.read.files.conda_lock import read_conda_lock
+from compat.read.files.conda.conda_environment import read_conda_environment
+from compat.read.files.conda.conda_lock import read_conda_lock
+from compat.read.files.conda.pixi_lock import read_pixi_lock
+from compat.read.files.docker.compose import read_compose
 from compat.read.files.listing import Listing
-from compat.read.files.pixi_lock import read_pixi_lock
-from tests.read.files import test_compose, test_conda_environment, test_conda_lock, test_pixi_lock
+from tests.read.files.conda import test_conda_environment, test_conda_lock, test_pixi_lock
+from tests.read.files.docker import test_compose
 
 Reader = Callable[[str, str], tuple[Listing, ...]]
 

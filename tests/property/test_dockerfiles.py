@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from compat.environment import EMPTY
 from compat.errors import InputError
-from compat.read.files.dockerfile import read_dockerfile
-from compat.read.files.dockerfile_variables import substituted
-from compat.read.files.install_command import install_of
+from compat.read.files.docker.dockerfile import read_dockerfile
+from compat.read.files.docker.dockerfile_variables import substituted
+from compat.read.files.installs.install_command import install_of
 from compat.versions import key_of
 
 PIECES = [

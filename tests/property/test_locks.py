@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from compat.errors import InputError
 from compat.read.files.listing import ROOT, Listing
-from compat.read.files.pdm_lock import read_pdm_lock
-from compat.read.files.pipfile_lock import read_pipfile_lock
-from compat.read.files.poetry_lock import read_poetry_lock
-from compat.read.files.pylock import read_pylock
+from compat.read.files.locks.pdm_lock import read_pdm_lock
+from compat.read.files.locks.pipfile_lock import read_pipfile_lock
+from compat.read.files.locks.poetry_lock import read_poetry_lock
+from compat.read.files.locks.pylock import read_pylock
 
 Reader = Callable[[str, str], tuple[Listing, ...]]
 POETRY = (

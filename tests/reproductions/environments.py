@@ -100,7 +100,7 @@ def _reproduce(
     launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"] if processes else []
     command = [str(python), *launcher, str(PROGRAMS / program), *arguments]
     with tempfile.TemporaryDirectory(prefix="reproduction-") as folder:
-        output = _run_in_group(command, folder, _variables(layers, folder), seconds)
+        output = _run_in_group(command, folder, variables(layers, folder), seconds)
     result = _parse(output, command)
     for name, version in pins:
         found = str(result.detail["releases"].get(name)).partition("+")[0]
@@ -153,7 +153,8 @@ def _companions(transformers: Path, already: set[str]) -> dict[str, str]:
     return chosen
 
 
-def _variables(layers: Sequence[Path], folder: str) -> dict[str, str]:
+def variables(layers: Sequence[Path], folder: str) -> dict[str, str]:
+    """The environment variables of a program: these layers, offline, no GPU."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ACCELERATE_", "CUDA_"))}
     return inherited | {
         "PYTHONPATH": os.pathsep.join(map(str, layers)),

@@ -108,22 +108,22 @@ def read_content(path: str) -> bytes:
 def listings_of(path: str, kind: str, content: bytes) -> tuple[Listing, ...]:
     """As :func:`read_listings`, for content whose kind is known."""
     if kind == "requirements":
-        from compat.read.files.requirements import decode, read_requirements
+        from compat.read.files.requirements.requirements import decode, read_requirements
 
         return read_requirements(path, decode(content, path))
     text = _decoded(path, content)
     if kind == "uv":
-        from compat.read.files.uv_lock import read_uv_lock as reader
+        from compat.read.files.locks.uv_lock import read_uv_lock as reader
     elif kind == "poetry":
-        from compat.read.files.poetry_lock import read_poetry_lock as reader
+        from compat.read.files.locks.poetry_lock import read_poetry_lock as reader
     elif kind == "pdm":
-        from compat.read.files.pdm_lock import read_pdm_lock as reader
+        from compat.read.files.locks.pdm_lock import read_pdm_lock as reader
     elif kind == "pipfile":
-        from compat.read.files.pipfile_lock import read_pipfile_lock as reader
+        from compat.read.files.locks.pipfile_lock import read_pipfile_lock as reader
     elif kind == "pylock":
-        from compat.read.files.pylock import read_pylock as reader
+        from compat.read.files.locks.pylock import read_pylock as reader
     elif kind == "pyproject":
-        from compat.read.files.pyproject import read_pyproject as reader
+        from compat.read.files.project.pyproject import read_pyproject as reader
     else:
         return _other(path, kind, text)
     return reader(path, text)
@@ -131,21 +131,21 @@ def listings_of(path: str, kind: str, content: bytes) -> tuple[Listing, ...]:
 
 def _other(path: str, kind: str, text: str) -> tuple[Listing, ...]:
     if kind == "conda":
-        from compat.read.files.conda_environment import read_conda_environment as reader
+        from compat.read.files.conda.conda_environment import read_conda_environment as reader
     elif kind == "conda-lock":
-        from compat.read.files.conda_lock import read_conda_lock as reader
+        from compat.read.files.conda.conda_lock import read_conda_lock as reader
     elif kind == "pixi":
-        from compat.read.files.pixi_lock import read_pixi_lock as reader
+        from compat.read.files.conda.pixi_lock import read_pixi_lock as reader
     elif kind == "dockerfile":
-        from compat.read.files.dockerfile import read_dockerfile as reader
+        from compat.read.files.docker.dockerfile import read_dockerfile as reader
     elif kind == "compose":
-        from compat.read.files.compose import read_compose as reader
+        from compat.read.files.docker.compose import read_compose as reader
     elif kind == "notebook":
-        from compat.read.files.notebook_installs import read_notebook as reader
+        from compat.read.files.notebook.notebook_installs import read_notebook as reader
     elif kind == "shell":
-        from compat.read.files.shell_script import read_shell_script as reader
+        from compat.read.files.shell.shell_script import read_shell_script as reader
     else:
-        from compat.read.files.python_script import read_python_script as reader
+        from compat.read.files.project.python_script import read_python_script as reader
     return reader(path, text)
 
 

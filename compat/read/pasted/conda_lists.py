@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from compat.environment import Source
-from compat.read.files.conda_names import distribution_name
+from compat.read.files.conda.conda_names import distribution_name
 from compat.read.pasted.findings import LISTED, Findings
 from compat.read.pasted.words import is_version
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat.environment import EMPTY, Accelerator
-from compat.read.pasted.findings import BY_HAND, ONE_KIND, PHYSICAL, VISIBLE, Devices, Findings
+from compat.read.pasted.findings import PHYSICAL, VISIBLE, Devices, Findings
 from compat.records import replace
 
 TYPE_CHECKING = False
@@ -58,7 +58,7 @@ def _said(devices: tuple[Accelerator, ...]) -> tuple[bool, int]:
 
 
 def _of_one_kind(seen: Sequence[Devices], counts: Sequence[int], notes: list[str]) -> tuple[Accelerator, ...] | None:
-    """Places that name a kind of device without saying how many there are."""
+    """Places that name a kind of device without saying how many there are: at least one, as far as no count is given."""
     best = min(each.rank for each in seen)
     candidates = [each.devices for each in seen if each.rank == best]
     if not all(_same(candidates[0], each) for each in candidates):
@@ -66,11 +66,14 @@ def _of_one_kind(seen: Sequence[Devices], counts: Sequence[int], notes: list[str
         notes.append(f"two answers for the GPUs, neither is used: {told}")
         return None
     kind = candidates[0]
-    if len(kind) == 1 and len(set(counts)) == 1 and counts[0] <= _MOST:
-        return kind * counts[0]
-    if kind and best in (ONE_KIND, BY_HAND):
-        notes.append(f"how many GPUs there are is not said; taken as {len(kind)}: {_written(kind)}")
-    return kind
+    if len(set(counts)) == 1 and counts[0] <= _MOST:
+        if len(kind) == 1:
+            return kind * counts[0]
+        if len(kind) == counts[0]:
+            return kind
+    if kind:
+        notes.append(f"how many GPUs there are is not said: at least {_written(kind)}")
+    return tuple(replace(device, extra={**device.extra, "more": True}) for device in kind)
 
 
 def _same(left: tuple[Accelerator, ...], right: tuple[Accelerator, ...]) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from compat.environment import EMPTY, Distribution, Source, normalized
-from compat.read.files.conda_names import distribution_name
-from compat.read.files.requirement import Unnamed, editable, parse_requirement
+from compat.read.files.conda.conda_names import distribution_name
+from compat.read.files.requirements.requirement import Unnamed, editable, parse_requirement
 from compat.read.pasted.conda_lists import conda_row, is_conda_header
 from compat.read.pasted.findings import LISTED, WRITTEN, Findings
 from compat.read.pasted.words import is_name, is_tool, is_version

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-
 from compat.read.workload.parameters import parameter
+from compat.read.workload.shell_words import shell_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ _LONGEST = 4000
 _WIDEST = 1 << 13
 """Characters of a word from which on no more variables are filled in: ``A=$A$A`` doubles with every line."""
 _MOST = 1 << 20
-"""Characters that are filled in in one script."""
+"""Characters that are filled in in one script, and variables that are noted down for its commands."""
 
 
 class ShellCommand:
@@ -34,30 +33,58 @@ def commands_of(text: str, arguments: Sequence[str] = (), variables: Mapping[str
 
     ``arguments`` stand for ``$1`` … and ``$@``, ``variables`` for those that are set already.
     """
-    own: dict[str, str] = {}
-    exported: dict[str, str] = {}
+    state = _Variables(variables or {})
     directory: str | None = None
-    known = dict(variables or {})
     found: list[ShellCommand] = []
     grown = 0
     for line in _logical_lines(text):
         for words in _simple_commands(line):
             if grown < _MOST:
                 length = sum(map(len, words))
-                words = _expanded(words, {**known, **own}, arguments)
-                grown += sum(map(len, words)) - length
+                words = _expanded(words, state.known, arguments)
+                grown += sum(map(len, words)) + len(words) - length
             words = words[next((at for at, word in enumerate(words) if word not in _KEYWORDS), len(words)) :]
             if not words:
                 continue
             if words[0] in ("export", "declare", "local", "readonly", "set", "typeset"):
-                _assign(words[1:], own, exported if words[0] == "export" else {})
+                state.assign(words[1:], export=words[0] == "export")
             elif all(_is_assignment(word) for word in words):
-                _assign(words, own, exported if any(w.partition("=")[0] in exported for w in words) else {})
+                state.assign(words, export=any(word.partition("=")[0] in state.exported for word in words))
             elif words[0] == "cd":
                 directory = words[1] if len(words) == 2 and "$" not in words[1] else None
             else:
-                found.append(ShellCommand(words, dict(own), dict(exported), directory))
+                found.append(ShellCommand(words, *state.now(), directory))
     return found
+
+
+class _Variables:
+    """The variables of a script on its way down: ``known`` are all, ``exported`` those that commands see."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self.known = dict(given)
+        self.exported: dict[str, str] = {}
+        self._own: dict[str, str] = {}
+        self._now: tuple[dict[str, str], dict[str, str]] | None = None
+        self._left = _MOST
+
+    def assign(self, words: Sequence[str], *, export: bool) -> None:
+        """Takes in ``NAME=value`` and, behind ``export``, ``NAME``."""
+        for word in words if self._left else ():
+            name, equals, value = word.partition("=")
+            if equals and _is_assignment(word):
+                self.known[name] = self._own[name] = value
+            if export and name in self._own:
+                self.exported[name] = self._own[name]
+        self._now = None
+
+    def now(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The script's own variables and those it exports; commands with no assignment between them share theirs."""
+        if self._now is None:
+            self._left = max(0, self._left - len(self._own) - len(self.exported))
+            if not self._left:
+                self.known, self.exported, self._own = {}, {}, {}  # rather not known than what they were
+            self._now = dict(self._own), dict(self.exported)
+        return self._now
 
 
 def slurm_directives(text: str) -> list[str]:
@@ -72,22 +99,22 @@ def slurm_directives(text: str) -> list[str]:
 def _logical_lines(text: str) -> list[str]:
     """Lines with continuations joined, without comments and the bodies of here-documents."""
     lines: list[str] = []
-    waiting = ""
+    waiting: list[str] = []
     until: str | None = None
     for raw in text.splitlines()[:_LONGEST]:
         if until is not None:
             if raw.strip() == until:
                 until = None
             continue
-        line = waiting + raw
-        waiting = ""
-        if line.endswith("\\"):
-            waiting = line[:-1] + " "
+        if raw.endswith("\\"):
+            waiting.append(raw[:-1])
             continue
+        line = " ".join((*waiting, raw))
+        waiting = []
         if not line.lstrip().startswith("#"):
             lines.append(line)
             until = _here_document(line)
-    return [*lines, waiting] if waiting else lines
+    return [*lines, " ".join(waiting)] if waiting else lines
 
 
 def _here_document(line: str) -> str | None:
@@ -99,11 +126,8 @@ def _here_document(line: str) -> str | None:
 
 
 def _simple_commands(line: str) -> list[list[str]]:
-    lexer = shlex.shlex(_without_comment(line), posix=True, punctuation_chars=";&|<>")
-    lexer.whitespace_split = True
-    lexer.commenters = ""
     try:
-        words = list(lexer)
+        words = shell_words(_without_comment(line))
     except ValueError:
         return []
     commands: list[list[str]] = [[]]
@@ -143,6 +167,7 @@ def _expanded(words: Sequence[str], known: Mapping[str, str], arguments: Sequenc
             result.append(word)
         elif word in ("$@", "$*", "${@}", "${*}"):
             result.extend(arguments)
+            filled += sum(map(len, arguments)) + len(arguments)
         elif word.startswith("$") and (value := _looked_up(word, known, arguments)) is not None:
             result.extend(value.split())  # an unquoted variable may hold several words
             filled += len(value)
@@ -171,34 +196,27 @@ def _looked_up(word: str, known: Mapping[str, str], arguments: Sequence[str]) ->
 
 def _inside(word: str, known: Mapping[str, str], arguments: Sequence[str]) -> str:
     """A word with the variables in it filled in, as far as they are known."""
-    result, rest = "", word
-    while rest:
-        before, sign, after = rest.partition("$")
-        result += before
-        if not sign:
+    result: list[str] = []
+    length = at = 0
+    last = word.rfind("}")
+    while at < len(word):
+        sign = word.find("$", at)
+        if sign < 0:
+            result.append(word[at:])
             break
-        if after.startswith("{") and "}" in after:
-            end = after.index("}") + 1
+        end = sign + 1
+        if word.startswith("{", end) and last > end:
+            end = word.index("}", end) + 1
         else:
-            end = 0
-            while end < len(after) and (after[end].isalnum() or after[end] == "_"):
+            while end < len(word) and (word[end].isalnum() or word[end] == "_"):
                 end += 1
-        value = _looked_up(f"${after[:end]}", known, arguments) if end and len(result) < _WIDEST else None
-        result += f"${after[:end]}" if value is None else value
-        rest = after[end:]
-    return result
+        value = _looked_up(word[sign:end], known, arguments) if end > sign + 1 and length + sign - at < _WIDEST else None
+        result += word[at:sign], word[sign:end] if value is None else value
+        length += len(result[-2]) + len(result[-1])
+        at = end
+    return "".join(result)
 
 
 def _is_assignment(word: str) -> bool:
     name, equals, _ = word.partition("=")
     return bool(equals) and name.replace("_", "a").isalnum() and not name[0].isdigit()
-
-
-def _assign(words: Sequence[str], own: dict[str, str], exported: dict[str, str]) -> None:
-    for word in words:
-        name, equals, value = word.partition("=")
-        if equals and _is_assignment(word):
-            own[name] = value
-            exported[name] = value
-        elif not equals and name in own:
-            exported[name] = own[name]

@@ -187,7 +187,8 @@ class TestEnvCommands:
         }  # fmt: skip
         assert [device.name for device in found.accelerators or ()] == ["NVIDIA L4"]
         assert [note for note in notes if "distributed" in note] == []
-        assert any("taken as 1" in note for note in notes)
+        assert [device.extra for device in found.accelerators or ()] == [{"more": True}]
+        assert any("at least 1 × NVIDIA L4" in note for note in notes)
 
     def test_distributed_is_only_a_hint(self):
         found, notes = read_pasted("- `trl` version: 0.17.0\n- Using distributed or parallel set-up in script?: yes\n", "x")

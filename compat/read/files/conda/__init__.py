@@ -1,0 +1,1 @@
+"""conda environments, conda-lock and pixi.lock."""

@@ -1,0 +1,1 @@
+"""What install commands install, wherever they are written."""

@@ -1,0 +1,1 @@
+"""Lock files: uv, poetry, pdm, Pipenv and PEP 751."""

@@ -1,0 +1,1 @@
+"""Notebooks: install cells and code cells."""

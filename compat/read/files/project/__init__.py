@@ -1,0 +1,1 @@
+"""pyproject.toml and inline script metadata: what may be installed."""

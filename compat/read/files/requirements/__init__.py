@@ -1,0 +1,1 @@
+"""Requirements files, and requirements as they are written elsewhere."""

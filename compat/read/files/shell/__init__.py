@@ -1,0 +1,1 @@
+"""Shell scripts: the installs and the jobs they start."""
