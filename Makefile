@@ -3,12 +3,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 COMPILED := compat/matrix/compiled/rules.bin compat/matrix/compiled/hardware.bin
+# make fuzz: inputs for each reader, which readers (all), the first input, and how many readers at a time
+COUNT ?= 1000000
+READERS ?=
+START ?= 0
+JOBS ?= 1
 
-.PHONY: help doctor test lint bench reproductions build clean
+.PHONY: help doctor test fuzz lint bench reproductions build clean
 
 help:
 	@echo "make doctor         set up, and judge the Python and the hardware of this machine"
 	@echo "make test           set up, and run every test"
+	@echo "make fuzz           COUNT=1000000 inputs for each reader (READERS=\"uv conda\" JOBS=2 START=0)"
 	@echo "make lint           ruff, mypy --strict and the rule linter"
 	@echo "make bench          time and memory side by side with peers, as ratios"
 	@echo "make reproductions  show the founding bugs with the real packages (downloads releases)"
@@ -20,6 +26,9 @@ doctor: $(VENV)/.installed $(COMPILED)
 
 test: $(VENV)/.dev $(COMPILED)
 	$(BIN)/pytest -n auto
+
+fuzz: $(VENV)/.dev $(COMPILED)
+	$(BIN)/python -m tests.fuzz.fuzz_readers --count $(COUNT) --start $(START) --jobs $(JOBS) $(addprefix --reader ,$(READERS))
 
 lint: $(VENV)/.dev $(COMPILED)
 	$(BIN)/ruff check .

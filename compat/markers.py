@@ -201,9 +201,9 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
 
 def _held_by_packaging(release: tuple[int, ...], operator: str, text: str) -> bool | None:
     """Pre-releases and the like: rare enough to pay for the import."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.specifiers import SpecifierSet
 
     try:
         return SpecifierSet(f"{operator}{text}").contains(".".join(map(str, release)), prereleases=True)
-    except InvalidSpecifier:
+    except ValueError:  # no specifier, or a number of more digits than Python reads
         return None

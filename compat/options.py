@@ -109,19 +109,20 @@ PASTED = Option(
     "pasted text: collect_env, trl env, pip list,\nnvidia-smi …, also inside an issue (-: standard input)",
 )
 BASELINE = Option("baseline", "FILE", "a report of --format json: only what is new is\nreported")
+ALL = Option("all", None, "ask every open question, also the unlikely ones")
 QUIET = Option("quiet", None, "print nothing where no finding holds")
 
 DEEP = Option("deep", None, "also ask pip what it sees in the running environment\n(starts pip)")
 
 COMMANDS = (
     Command("doctor", "read this machine, judge it, say what to do",
-            (PYTHON, ENVIRONMENT, *WORKLOAD, DEEP,
+            (PYTHON, ENVIRONMENT, *WORKLOAD, DEEP, ALL,
              RULES, FORMAT, FAIL_ON), operands="[-- COMMAND…]", command_after_dashes=True),
     Command("check", "judge lock files, requirements, Dockerfiles … and descriptions",
             (Option("environment", "FILE…", "described environments (JSON, as 'compat facts'\nprints)", many=True), PASTED,
              Option("installed", None, "what is installed here, for a declared target: no\nhardware of this machine is read"),
              PYTHON,
-             *DECLARED, *SELECTION, *PLACE, *WORKLOAD, RULES, BASELINE, QUIET, REPORT, FAIL_ON),
+             *DECLARED, *SELECTION, *PLACE, *WORKLOAD, RULES, BASELINE, ALL, QUIET, REPORT, FAIL_ON),
             operands="[FILE…] [-- COMMAND…]", most=100_000, command_after_dashes=True),
     Command("facts", "print this machine, or what a file lists, as described environments",
             (PYTHON, PASTED, *PLACE, *WORKLOAD), operands="[FILE…] [-- COMMAND…]", most=100_000, command_after_dashes=True),

@@ -101,7 +101,10 @@ class Finding:
 class Report:
     """Findings about one environment. ``notes`` are what could not be read or was taken for granted, in words.
 
-    ``file`` is what the environment was read from, ``None`` for a machine.
+    ``file`` is what the environment was read from, ``None`` for a machine. Where a file holds several environments (services
+    of a compose file, stages of a Dockerfile), ``parts`` are all of them, each with what it is called, and ``environment``
+    is the one with the worst finding. ``ignored`` and ``known`` count the findings that are left out because the project
+    ignores them, or because a baseline has them.
     """
 
     environment: Environment
@@ -109,10 +112,15 @@ class Report:
     notes: tuple[str, ...] = ()
     exit: int = 0
     file: str | None = None
+    parts: tuple[tuple[str, Environment], ...] = ()
+    ignored: int = 0
+    known: int = 0
 
     def to_json(self) -> dict[str, Any]:
+        parts = [{"name": name, "environment": environment.to_json()} for name, environment in self.parts]
         return {
             "schema": SCHEMA, **({} if self.file is None else {"file": self.file}), "environment": self.environment.to_json(),
+            **({"parts": parts} if parts else {}),
             "findings": [finding.to_json() for finding in self.findings], "notes": list(self.notes),
             "plan": None, "exit": self.exit,
         }  # fmt: skip

@@ -71,7 +71,7 @@ def test_findings_of_every_rule_follow_the_schema(compat: Callable[..., Any], ma
             path.write_text(json.dumps(example.environment))
             files.append(str(path))
             rules.append((rule.id, example.verdict))
-    reports = json.loads(compat("check", "--environment", *files, "--format", "json").stdout)
+    reports = json.loads(compat("check", "--all", "--environment", *files, "--format", "json").stdout)
     assert len(reports) == len(files)
     for report, (rule_id, verdict) in zip(reports, rules, strict=True):
         REPORT.validate(report)

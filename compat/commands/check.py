@@ -91,14 +91,14 @@ def _print(outcomes: list[Outcome], words: Words) -> None:
             if outcome.error is not None:
                 print(f"compat: {outcome.error}", file=sys.stderr)
     if form == "text":
-        _print_text(outcomes, quiet=words.flag("quiet"))
+        _print_text(outcomes, words)
         return
-    text = _formatted(form, outcomes)
+    text = _formatted(form, outcomes, words)
     if text:
-        emit(text)
+        emit(text, utf_8=form == "github")
 
 
-def _formatted(form: str, outcomes: list[Outcome]) -> str:
+def _formatted(form: str, outcomes: list[Outcome], words: Words) -> str:
     if form == "github":
         from compat.show.github import annotations
 
@@ -113,23 +113,44 @@ def _formatted(form: str, outcomes: list[Outcome]) -> str:
         from compat import __version__
         from compat.show.sarif import sarif
 
-        return dumped(sarif(outcomes, __version__))
+        return dumped(sarif(outcomes, __version__, _project_file(words)))
     if len(outcomes) > 1:
         return dumped([outcome.to_json() for outcome in outcomes])
     return "".join(dumped(outcome.report.to_json()) for outcome in outcomes if outcome.report is not None)
 
 
-def _print_text(outcomes: list[Outcome], *, quiet: bool) -> None:
+def _project_file(words: Words) -> str | None:
+    """The file of the project beside which code scanning shows what is found about an installation."""
+    import os
+
+    from compat.read.project_config import FILE, find_config
+
+    given = words.one("config")
+    if given is not None and given != "none":
+        return given
+    try:
+        declared = None if given == "none" else find_config(".").file
+    except InputError as problem:
+        declared = problem.file  # what is wrong with it is said where it is used
+    return declared or (FILE if os.path.isfile(FILE) else None)
+
+
+def _print_text(outcomes: list[Outcome], words: Words) -> None:
+    from compat.show.nothing_found import nothing_found
     from compat.show.terminal import coloured, rendered
 
     for outcome in outcomes:
         report = outcome.report
-        if report is None or (quiet and not report.exit and not any(each.verdict == "hit" for each in report.findings)):
+        if report is None or (
+            words.flag("quiet") and not report.exit and not any(each.verdict == "hit" for each in report.findings)
+        ):
             continue
-        title = outcome.name if len(outcomes) > 1 or report.file else None
+        described = outcome.name in words.values.get("environment", ())
+        title = outcome.name if len(outcomes) > 1 or (report.file and not described) else None
         supported = None
         if report.environment.driver:
             from compat.matrix.gpus import driver_cuda
 
             supported = driver_cuda(report.environment)
-        emit(coloured(rendered(report, title=title, driver_cuda=supported)))
+        said = nothing_found(report, words.one("baseline"))
+        emit(coloured(rendered(report, title=title, driver_cuda=supported, nothing=said)))

@@ -9,6 +9,7 @@ from compat.environment import Distribution, Environment
 from compat.errors import InputError
 from compat.judge import named_devices
 from compat.judge.diagnose import diagnose
+from compat.judge.interface_errors import meeting
 from compat.matrix.compiled import open_matrix
 from compat.read.json_text import read_text
 from compat.read.log.traceback_text import decisive, parse_log, versions_in
@@ -38,7 +39,7 @@ def run(words: Words) -> int:
     order = decisive(errors)
     findings = diagnose(text, errors, order, environment, matrix)
     notes = (*notes, *disagreeing, *named)
-    if not findings:
+    if not any(finding.origin == "rule" for finding in findings):
         notes = (*notes, *unexplained(errors, order))
     report = Report(environment=environment, findings=findings, notes=notes, exit=threshold_code(findings, words))
     if words.one("format") == "json":
@@ -100,8 +101,8 @@ def unexplained(errors: tuple[RaisedError, ...], order: tuple[int, ...]) -> tupl
     last = error.message.strip().splitlines()[0] if error.message.strip() else ""
     name = f"{error.exception}: {last}" if error.exception else last
     lines = [f"no rule knows the decisive error (line {error.line}): {name}"]
-    meeting = packages_meeting(error)
-    where = f", in the issues of {' and '.join(meeting)}" if meeting else ""
+    both = meeting(error)
+    where = f", in the issues of {' and '.join(both)}" if both else ""
     lines.append(f"search upstream for: {search_terms(error)}{where}")
     return tuple(lines)
 
@@ -115,18 +116,3 @@ def search_terms(error: RaisedError) -> str:
     words = " ".join(message.split())[:120]
     parts = (error.exception.rpartition(".")[2] if error.exception else "", words)
     return " ".join(f'"{part}"' for part in parts if part)
-
-
-def packages_meeting(error: RaisedError) -> tuple[str, ...]:
-    """The last two packages among the frames, the one that failed last."""
-    found: list[str] = []
-    for frame in reversed(error.frames):
-        parts = frame.file.replace("\\", "/").split("/")
-        for folder in ("site-packages", "dist-packages"):
-            if folder in parts[:-1]:
-                name = parts[parts.index(folder) + 1]
-                if name not in found:
-                    found.append(name)
-        if len(found) == 2:
-            break
-    return tuple(reversed(found))

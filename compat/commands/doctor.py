@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from compat.commands.given import command_of, stated, threshold_code
+from compat.commands.ignores import not_ignored
 from compat.errors import InputError
 from compat.judge import judged
+from compat.judge.ranking import folded
 from compat.matrix.compiled import open_matrix
+from compat.read.project_config import find_config
 from compat.report import Report
 from compat.show.output import emit
 
@@ -19,28 +22,36 @@ if TYPE_CHECKING:
 
 
 def run(words: Words) -> int:
-    """Judges this machine, or the described one, with what the command behind ``--`` tells about the workload."""
+    """Judges this machine, or the described one, with what the command behind ``--`` tells about the workload.
+
+    What the project in the current directory ignores is left out and counted in a note, as ``compat check`` does.
+    """
     matrix = open_matrix(words.values.get("rules", ()))
     environment, machine, notes = _read(words, matrix)
     environment, more = command_of(environment, words)
     environment, findings, judged_notes = judged(stated(environment, words), matrix)
     if words.flag("python") and machine and machine.interpreter:
         findings = with_pip_of(machine.interpreter, findings)
+    kept, ignored = not_ignored(findings, find_config(".").ignores)
+    shown, folded_away = (kept, ()) if words.flag("all") else folded(kept, environment)
     report = Report(
-        environment=environment, findings=findings, notes=(*notes, *more, *judged_notes), exit=threshold_code(findings, words)
-    )
+        environment=environment, findings=tuple(shown), notes=(*notes, *more, *judged_notes, *ignored, *folded_away),
+        exit=threshold_code(kept, words), ignored=len(findings) - len(kept),
+    )  # fmt: skip
     if words.one("format") == "json":
         from compat.show.json import dumped
 
         emit(dumped(report.to_json()))
     else:
         from compat.matrix.gpus import driver_cuda
+        from compat.show.nothing_found import nothing_found
         from compat.show.terminal import coloured, rendered
 
         # what this machine's driver supports says nothing about another one
         measured = machine.driver_cuda if machine and not words.flag("driver") else None
         label = machine.label if machine else None
-        emit(coloured(rendered(report, label=label, driver_cuda=measured or driver_cuda(report.environment))))
+        supported = measured or driver_cuda(report.environment)
+        emit(coloured(rendered(report, label=label, driver_cuda=supported, nothing=nothing_found(report))))
     return report.exit
 
 

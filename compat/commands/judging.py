@@ -3,48 +3,74 @@
 from __future__ import annotations
 
 from compat.commands.given import command_of, stated, threshold_code
+from compat.commands.ignores import not_ignored
 from compat.environment import Environment
 from compat.errors import InputError
-from compat.judge import judged, not_assessed
+from compat.judge import judged, named_devices, not_assessed
 from compat.judge.choices import Asked
-from compat.records import replace
-from compat.report import Location, Report
+from compat.judge.ranking import folded
+from compat.records import record, replace
+from compat.report import SEVERITIES, Location, Report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from compat.commands.subjects import Subject
     from compat.matrix.compiled import Matrix
     from compat.options import Words
     from compat.read.files.listing import Listing
-    from compat.read.project_config import Ignore, ProjectConfig, Target
+    from compat.read.project_config import ProjectConfig, Target
     from compat.report import Finding
 
 
 def report_of(subject: Subject, words: Words, config: ProjectConfig, matrix: Matrix) -> Report:
     """Findings for every chosen target, worst first; ignored ones are left out and counted in a note."""
-    found: list[Finding] = []
-    notes: list[str] = list(subject.notes)
-    environment = Environment()
-    targets = chosen_targets(words, config)
-    for target in targets:
-        if subject.environment is not None:
-            environment, more, remarks = _environment(subject, subject.environment, target, words, matrix)
-            found += more
-            notes += remarks
-        for listing in subject.listings:
-            environment, more, remarks = _listing(listing, len(subject.listings) > 1, target, words, matrix)
-            found += more
-            notes += remarks
-    kept, ignored = _not_ignored(_distinct(found), config.ignores)
+    judgements = [
+        judgement for target in chosen_targets(words, config) for judgement in _judgements(subject, target, words, matrix)
+    ]
+    found = _distinct([finding for judgement in judgements for finding in judgement.findings])
+    kept, ignored = not_ignored(found, config.ignores)
     unread = tuple(dict.fromkeys(text for listing in subject.listings for text in listing.unread))
     code = threshold_code(kept, words)
-    notes += [*ignored, *unread]
+    worst = _worst(judgements)
+    shown, folded_away = (kept, ()) if words.flag("all") else folded(kept, worst)
+    notes = (*subject.notes, *(note for each in judgements for note in each.notes), *ignored, *unread, *folded_away)
+    names = dict.fromkeys(judgement.name for judgement in judgements)
     return Report(
-        environment=environment, findings=tuple(sorted(kept, key=lambda finding: finding.order())),
+        environment=worst, findings=tuple(sorted(shown, key=lambda finding: finding.order())),
         notes=tuple(dict.fromkeys(notes)), exit=3 if unread and not code else code, file=subject.file,
+        parts=tuple((name, _worst([each for each in judgements if each.name == name])) for name in names if name),
+        ignored=len(found) - len(kept),
     )  # fmt: skip
+
+
+@record(frozen=True)
+class _Judgement:
+    """What was found in one environment: a whole subject for one target, or a part of it called ``name``."""
+
+    environment: Environment
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    name: str = ""
+
+
+def _judgements(subject: Subject, target: Target | None, words: Words, matrix: Matrix) -> Iterator[_Judgement]:
+    if subject.environment is not None:
+        yield _environment(subject, subject.environment, target, words, matrix)
+    for listing in subject.listings:
+        yield _listing(listing, target, words, matrix)
+
+
+def _worst(judgements: list[_Judgement]) -> Environment:
+    """The first environment with the worst finding."""
+    if not judgements:
+        return Environment()
+    worst = min(judgements, key=lambda each: min((finding.order()[:2] for finding in each.findings), default=_NO_FINDING))
+    return worst.environment
+
+
+_NO_FINDING = (len(SEVERITIES), True)
 
 
 def chosen_targets(words: Words, config: ProjectConfig) -> Sequence[Target | None]:
@@ -60,29 +86,38 @@ def chosen_targets(words: Words, config: ProjectConfig) -> Sequence[Target | Non
     return [known[name] for name in names]
 
 
-def _environment(
-    subject: Subject, environment: Environment, target: Target | None, words: Words, matrix: Matrix
-) -> tuple[Environment, list[Finding], tuple[str, ...]]:
+def _environment(subject: Subject, environment: Environment, target: Target | None, words: Words, matrix: Matrix) -> _Judgement:
     known, notes = targeted(environment, target, words)
     known, findings, remarks = judged(known, matrix)
     location = None if subject.file is None else Location(subject.file)
-    return known, [replace(each, location=location, target=_name(target)) for each in findings], (*notes, *remarks)
+    found = tuple(replace(each, location=location, target=_name(target)) for each in findings)
+    return _Judgement(known, found, (*notes, *remarks))
 
 
-def _listing(
-    listing: Listing, labelled: bool, target: Target | None, words: Words, matrix: Matrix
-) -> tuple[Environment, list[Finding], tuple[str, ...]]:
+def _listing(listing: Listing, target: Target | None, words: Words, matrix: Matrix) -> _Judgement:
+    from compat.judge.conflicting_pins import judge_pins
     from compat.judge.selections import described, judged_listing
 
     known, notes = targeted(listing.context, target, words)
-    findings, remarks = judged_listing(listing, known, matrix, _asked(target, words))
-    if labelled and listing.label:
-        findings = tuple(replace(each, selections=(listing.label, *each.selections)) for each in findings)
+    known, more = named_devices(known)
+    asked = _asked(target, words)
+    findings, remarks = judged_listing(listing, known, matrix, asked)
+    part = part_name(listing)
+    shown = tuple(
+        replace(each, target=_name(target), selections=(*((part,) if part else ()), *each.selections))
+        for each in (*findings, *judge_pins(listing, known, asked))
+    )
     whole = described(listing)
     whole = replace(known, distributions=whole.distributions, distributions_complete=whole.distributions_complete)
     assessed = not_assessed(whole, matrix) if listing.entries else ()
-    shown = [replace(each, target=_name(target)) for each in findings]
-    return whole, shown, (*listing.notes, *notes, *remarks, *assessed)
+    return _Judgement(whole, shown, (*listing.notes, *notes, *more, *remarks, *assessed), part)
+
+
+def part_name(listing: Listing) -> str:
+    """What a part of a file is called: ``service trainer``, ``stage build``; "" for a whole file."""
+    label = listing.label or ""
+    kind = {"compose": "service", "dockerfile": "stage"}.get(listing.kind)
+    return label if kind is None or not label or label.startswith(f"{kind} ") else f"{kind} {label}"
 
 
 def _name(target: Target | None) -> str | None:
@@ -132,28 +167,12 @@ def _asked(target: Target | None, words: Words) -> Asked:
 
 
 def _distinct(findings: Iterable[Finding]) -> list[Finding]:
-    """Each finding once, where several listings of a file show the same."""
-    return list({repr(finding): finding for finding in findings}.values())
-
-
-def _not_ignored(findings: list[Finding], ignores: Sequence[Ignore]) -> tuple[tuple[Finding, ...], list[str]]:
-    """What no ignore covers, and a note for every ignore that covers something, or would if it had not expired."""
-    if not ignores:
-        return tuple(findings), []
-    import time
-
-    today = time.strftime("%Y-%m-%d")
-    notes: list[str] = []
-    kept = findings
-    for ignore in ignores:
-        covered = [each for each in kept if each.rule == ignore.rule and ignore.target in (None, each.target)]
-        if not covered:
-            continue
-        if ignore.until is not None and ignore.until < today:
-            where = f"{ignore.file}:{ignore.line}" if ignore.line else ignore.file
-            notes.append(f"the ignore of {ignore.rule} expired on {ignore.until} ({where}): it is reported again")
-            continue
-        kept = [each for each in kept if each not in covered]
-        until = f" until {ignore.until}" if ignore.until else ""
-        notes.append(f"{ignore.rule} is ignored{until}: {ignore.reason}")
-    return tuple(kept), notes
+    """Each finding once; of what several parts of a file show in the same way, with the names of all of them."""
+    found: dict[str, Finding] = {}
+    for finding in findings:
+        alone = len(finding.selections) == 1
+        key = repr(replace(finding, selections=()) if alone else finding)
+        before = found.setdefault(key, finding)
+        if before.selections and alone and finding.selections[0] not in before.selections:
+            found[key] = replace(before, selections=(*before.selections, *finding.selections))
+    return list(found.values())

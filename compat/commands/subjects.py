@@ -44,7 +44,7 @@ def read_subject(kind: str, name: str, matrix: Matrix) -> Subject:
     from compat.read.described import read_described
 
     environment, notes = read_described(name)
-    return Subject(name, environment=environment, notes=notes, file=None if kind == "described" else name)
+    return Subject(name, environment=environment, notes=notes, file=None if name == "-" else name)
 
 
 def _pasted(name: str) -> Subject:

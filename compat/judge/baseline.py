@@ -71,7 +71,7 @@ def new_only(outcome: Outcome, baseline: Baseline) -> Outcome:
     if not dropped:
         return outcome
     note = f"{dropped} finding{'s' if dropped > 1 else ''} of the baseline {'are' if dropped > 1 else 'is'} not shown"
-    return replace(outcome, report=replace(report, findings=new, notes=(*report.notes, note)))
+    return replace(outcome, report=replace(report, findings=new, notes=(*report.notes, note), known=dropped))
 
 
 def fingerprint(finding: Finding, file: str | None) -> str:

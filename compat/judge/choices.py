@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _MOST = 200
 """Largest sets that are tried; beyond that every choice is still tried alone."""
 
+_MOST_BY_TWO = 60
+"""Choices of which every two are tried for a conflict that the file does not declare."""
+
 
 @record(frozen=True)
 class Asked:
@@ -41,8 +44,11 @@ class Chosen:
     label: str = ""
 
 
-def choice_sets(listing: Listing, asked: Asked) -> list[Chosen]:
-    """The sets to try, plain ones first; :class:`InputError` where something is asked for that the file does not have."""
+def choice_sets(listing: Listing, asked: Asked, pairs: Sequence[tuple[int, int]] = ()) -> list[Chosen]:
+    """The sets to try, plain ones first; :class:`InputError` where something is asked for that the file does not have.
+
+    ``pairs`` are choices that conflict although the file does not declare it.
+    """
     if listing.exclusive:
         return _environments(listing, asked)
     if not listing.choices and (asked.declared or (not asked.extras and not asked.groups)):
@@ -50,13 +56,14 @@ def choice_sets(listing: Listing, asked: Asked) -> list[Chosen]:
     defaults = frozenset(number for number, choice in enumerate(listing.choices) if choice.default)
     if asked.extras is not None or asked.groups is not None:
         return [Chosen(_wanted(listing, asked, defaults))]
+    conflicts = (*listing.conflicts, *pairs)
     sets = [Chosen(defaults)]
     bare = frozenset(number for number in defaults if listing.choices[number].kind == "package")
     sets.append(Chosen(bare, "without default groups"))
     for number, choice in enumerate(listing.choices):
         if number not in defaults:
-            sets.append(Chosen(_made_possible({number, *_owner(listing, number)}, defaults, listing), choice.label))
-    sets += _largest(listing)
+            sets.append(Chosen(_made_possible({number, *_owner(listing, number)}, defaults, conflicts), choice.label))
+    sets += _largest(listing, conflicts)
     seen: dict[frozenset[int], Chosen] = {}
     for each in sets:
         seen.setdefault(each.numbers, each)
@@ -112,24 +119,40 @@ def _owner(listing: Listing, number: int) -> Iterable[int]:
     return [at for at, choice in enumerate(listing.choices) if choice.kind == "package" and choice.name == owner]
 
 
-def _made_possible(wanted: set[int], defaults: frozenset[int], listing: Listing) -> frozenset[int]:
+def twos(listing: Listing, asked: Asked) -> list[tuple[int, int]]:
+    """Every two choices that no declared conflict keeps apart; none where what is installed is said, or there are too many."""
+    if asked.extras is not None or asked.groups is not None or len(listing.choices) > _MOST_BY_TWO:
+        return []
+    hostile = _hostile(listing.conflicts)
+    numbers = range(len(listing.choices))
+    return [(one, other) for one in numbers for other in numbers[one + 1 :] if other not in hostile.get(one, ())]
+
+
+def set_of_two(pair: tuple[int, int], listing: Listing) -> Chosen:
+    """Two choices and the packages they belong to."""
+    return Chosen(frozenset((*pair, *(owner for number in pair for owner in _owner(listing, number)))))
+
+
+def _made_possible(wanted: set[int], defaults: frozenset[int], conflicts: Sequence[Sequence[int]]) -> frozenset[int]:
     """What is wanted, with those defaults that do not conflict with it."""
     for number in sorted(defaults):
-        if not any(number in conflict and not wanted.isdisjoint(set(conflict) - {number}) for conflict in listing.conflicts):
+        if not any(number in conflict and not wanted.isdisjoint(set(conflict) - {number}) for conflict in conflicts):
             wanted.add(number)
     return frozenset(wanted)
 
 
-def _largest(listing: Listing) -> list[Chosen]:
+def _largest(listing: Listing, conflicts: Sequence[Sequence[int]]) -> list[Chosen]:
     """Every largest set without a conflict."""
-    hostile = _hostile(listing.conflicts)
+    hostile = _hostile(conflicts)
     free = {number for number in range(len(listing.choices)) if number not in hostile}
     if not hostile:
         return [Chosen(frozenset(free), "every extra and group")]
     found = []
     for chosen in _independent(hostile):
         numbers = {number for number in free | chosen if set(_owner(listing, number)) <= free | chosen}
-        left_out = ", ".join(listing.choices[number].label for number in sorted(set(hostile) - chosen))
+        others = set(hostile) - chosen
+        named = (number for number in sorted(others) if others.isdisjoint({*_owner(listing, number)} - {number}))
+        left_out = ", ".join(listing.choices[number].label for number in named)
         found.append(Chosen(frozenset(numbers), f"everything but {left_out}"))
     return found
 

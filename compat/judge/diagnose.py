@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 
+from compat.judge import derived
 from compat.judge.facts import Facts, visible
 from compat.judge.logic import holds
 from compat.judge.rules import contract_names, finding_of, verdict_of
+from compat.judge.symptoms import explained
 from compat.judge.wording import here, said
 from compat.matrix.rule import RELATIONS
 from compat.records import record, replace
@@ -45,11 +47,22 @@ class Sighting:
 def diagnose(
     text: str, errors: Sequence[RaisedError], order: Sequence[int], environment: Environment, matrix: Matrix
 ) -> tuple[Finding, ...]:
-    """Findings for every rule whose error the text shows, the likeliest first.
+    """Findings for every rule whose error the text shows, the likeliest first; what the error means where no rule knows it.
 
     ``order`` lists the errors from the most to the least decisive one.
     """
-    facts = Facts(visible(environment))
+    seen = visible(environment)
+    facts = Facts(seen)
+    found, fits = _by_rules(text, errors, order, facts, matrix)
+    if fits:
+        return found
+    return (*explained(text, errors, order, facts, derived.judge(seen)), *found)
+
+
+def _by_rules(
+    text: str, errors: Sequence[RaisedError], order: Sequence[int], facts: Facts, matrix: Matrix
+) -> tuple[tuple[Finding, ...], bool]:
+    """What the rules know, and whether one of them fits the environment."""
     ranked = []
     for rule in matrix.rules():
         sighting = _sighting(rule, text, errors, order)
@@ -64,7 +77,7 @@ def diagnose(
     ranked.sort(key=lambda entry: entry[0])
     # a bug that fits the environment explains the error; one that cannot have happened here no longer matters
     fitting = [finding for rank, finding in ranked if not rank[0]]
-    return tuple(fitting or [finding for _, finding in ranked])
+    return tuple(fitting or [finding for _, finding in ranked]), bool(fitting)
 
 
 def _sighting(rule: Rule, text: str, errors: Sequence[RaisedError], order: Sequence[int]) -> Sighting | None:

@@ -42,14 +42,14 @@ def judged_listing(
 
     ``known`` are the facts of the target (its distributions are not used): what the file itself tells and what was stated.
     """
-    from compat.judge import named_devices
+    from compat.judge import derived, named_devices
     from compat.judge.facts import visible
 
     known, notes = named_devices(known)
     worlds = Worlds(listing, known, asked or Asked())
     known = visible(known)
     installed = worlds.installed()
-    asked_about = {*matrix.names, "python"}
+    asked_about = {*matrix.names, *derived.asked_about(), "python"}
     relevant = [
         (entry, mask) for entry, mask in zip(listing.entries, installed)
         if mask and entry.distribution.name in asked_about
@@ -76,7 +76,7 @@ def _classes(everything: int, relevant: list[tuple[Entry, int]]) -> list[int]:
 
 
 def _judged(mask: int, relevant: list[tuple[Entry, int]], worlds: Worlds, known: Environment, matrix: Matrix) -> _Selection:
-    from compat.judge import rules
+    from compat.judge import derived, rules
 
     entries = [entry for entry, installed in relevant if installed & mask]
     places = worlds.places_of(mask)
@@ -86,7 +86,7 @@ def _judged(mask: int, relevant: list[tuple[Entry, int]], worlds: Worlds, known:
         machine=_common([place.machine for place in places], known.machine),
         distributions=tuple(_alone(entry.distribution) for entry in entries), distributions_complete=listing.complete,
     )  # fmt: skip
-    found = rules.judge(environment, matrix)
+    found = (*rules.judge(environment, matrix), *derived.judge(environment))
     return _Selection(mask, tuple(places), tuple(_located(finding, entries, listing) for finding in found))
 
 
@@ -195,12 +195,17 @@ def described(listing: Listing) -> Environment:
 
     Releases of one name that the file tells apart by its graph only carry the markers that lead to them.
     """
-    names = [entry.distribution.name for entry in listing.entries]
-    several = {name for name in set(names) if names.count(name) > 1} if len(set(names)) < len(names) else set()
+    seen: set[str] = set()
+    several: set[str] = set()
+    for entry in listing.entries:
+        (several if entry.distribution.name in seen else seen).add(entry.distribution.name)
+    leading: dict[int, dict[str | None, None]] = {}
+    for _, child, marker, _ in listing.edges or () if several else ():
+        leading.setdefault(child, {})[marker] = None
     return replace(
         listing.context,
         distributions=tuple(
-            replace(entry.distribution, marker=_leading(listing, number))
+            replace(entry.distribution, marker=_leading(leading.get(number, {})))
             if entry.distribution.name in several and entry.distribution.marker is None else entry.distribution
             for number, entry in enumerate(listing.entries)
         ),
@@ -208,9 +213,8 @@ def described(listing: Listing) -> Environment:
     )  # fmt: skip
 
 
-def _leading(listing: Listing, number: int) -> str | None:
-    """The markers on the edges that lead to an entry, ``None`` where one of them has none."""
-    markers = {marker: None for _, child, marker, _ in listing.edges or () if child == number}
+def _leading(markers: dict[str | None, None]) -> str | None:
+    """One marker for those on the edges that lead to an entry, ``None`` where one of them has none."""
     if not markers or None in markers:
         return None
     texts = [marker for marker in markers if marker is not None]

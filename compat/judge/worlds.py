@@ -7,7 +7,7 @@ of them: one walk over the lock's graph, with sets of worlds instead of yes and 
 from __future__ import annotations
 
 from compat.environment import normalized
-from compat.judge.choices import Asked, choice_sets
+from compat.judge.choices import Asked, choice_sets, set_of_two, twos
 from compat.markers import combined, parse, version_holds
 from compat.records import record
 
@@ -16,12 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from compat.environment import Environment
+    from compat.judge.choices import Chosen
     from compat.markers import Comparison, Marker
-    from compat.read.files.listing import Listing
+    from compat.read.files.listing import Edge, Listing
+
+    Below = dict[int, list[tuple[int, int]]]
+    """For every node the nodes below it, and the worlds in which they are."""
 
 _MINORS = tuple((3, minor) for minor in range(8, 16))
 """Interpreters that are tried where nothing says which one it is."""
 _LATE_PATCH = 99
+_WALKS = 9
+"""Walks over a lock's graph until no more extras become active; real locks need three at most."""
 _PLATFORMS = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"), ("darwin", "x86_64"), ("windows", "AMD64"))
 _SYSTEMS = {
     "linux": ("linux", "Linux", "posix"),
@@ -46,14 +52,57 @@ class Worlds:
     def __init__(self, listing: Listing, known: Environment, asked: Asked) -> None:
         self.listing = listing
         self.notes: list[str] = []
-        self.sets = choice_sets(listing, asked)
         self.places = self._fitting(_places(listing, known))
-        self._row = (1 << len(self.sets)) - 1
-        self.all = (1 << (len(self.sets) * len(self.places))) - 1
+        self._unreadable: set[str] = set()
+        self._extras: dict[int, int] = {}
+        self._masks: dict[int, int] | None = None
+        if listing.conflicts and listing.edges is not None:
+            self._use_possible(asked)
+        else:
+            self._use(choice_sets(listing, asked))
+
+    def _use(self, sets: list[Chosen]) -> None:
+        self.sets = sets
+        self._row = (1 << len(sets)) - 1
+        self.all = (1 << (len(sets) * len(self.places))) - 1
         self._by_text: dict[str, int] = {}
         self._by_comparison: dict[Comparison, int] = {}
-        self._by_choice = [self._with_choice(number) for number in range(len(listing.choices))]
+        self._by_choice = [self._with_choice(number) for number in range(len(self.listing.choices))]
+        self._active = list(self._by_choice)
         self.all = self._made_for()
+
+    def _use_possible(self, asked: Asked) -> None:
+        """Only sets that uv installs: in none of them two choices of a declared conflict count."""
+        from compat.judge.conflicting_choices import extras_asked_for, has_namesakes
+
+        listing = self.listing
+        self._extras = extras_asked_for(listing)
+        pairs = twos(listing, asked) if self._extras or has_namesakes(listing) else []
+        if pairs:
+            self._use([set_of_two(pair, listing) for pair in pairs])
+            possible = self._sets_of(self.all & ~self._refused())
+            pairs = [pair for at, pair in enumerate(pairs) if not possible >> at & 1]
+        self._use(choice_sets(listing, asked, pairs))
+        possible = self.all & ~self._refused(note=len(self.sets) == 1)
+        left = [each for at, each in enumerate(self.sets) if self._sets_of(possible) >> at & 1]
+        if 0 < len(left) < len(self.sets):
+            self._use(left)
+            possible = self.all & ~self._refused()
+        self.all = possible or self.all
+
+    def _refused(self, *, note: bool = False) -> int:
+        """The worlds that uv refuses to install."""
+        from compat.judge.conflicting_choices import refusals
+
+        self._masks = self._reached()
+        refused = 0
+        for mask, conflict in refusals(self.listing, self._by_choice, self._active, self._masks):
+            refused |= mask
+            if note and not self.all & ~mask:
+                labels = ", ".join(self.listing.choices[number].label for number in conflict)
+                self.notes.append(f"{self.listing.file}: uv does not install together what is declared to conflict: {labels}")
+                note = False
+        return refused
 
     def _fitting(self, places: list[Place]) -> list[Place]:
         """Only interpreters that the file is made for, unless that leaves none."""
@@ -70,31 +119,82 @@ class Worlds:
             return self.all
         alive = 0
         for text in self.listing.environments:
-            alive |= self.where(text)
-        if not alive:
-            self.notes.append(f"{self.listing.file} is not made for the target's platform")
+            alive |= self._holding(text, self._platform_only)
+        note = f"{self.listing.file} is not made for the target's platform"
+        if not alive and note not in self.notes:
+            self.notes.append(note)
         return alive or self.all
+
+    def _platform_only(self, comparison: Comparison) -> int:
+        """uv writes the extras of a fork as well, but does not look at them when it installs."""
+        return self.all if _is_choice(comparison) else self._meaning(comparison)
 
     def installed(self) -> list[int]:
         """For every entry the worlds in which it is installed."""
-        listing = self.listing
-        if listing.edges is None:
-            return [self.all & self.where(entry.distribution.marker) for entry in listing.entries]
+        entries = self.listing.entries
+        if self.listing.edges is None:
+            return [self.all & self.where(entry.distribution.marker) for entry in entries]
+        masks = self._reached() if self._masks is None else self._masks
+        return [masks.get(number, 0) & self.all for number in range(len(entries))]
+
+    def _reached(self) -> dict[int, int]:
+        """For every node the worlds in which it is installed.
+
+        Markers that ask for extras are looked at again while the walk finds more that dependencies have asked for.
+        """
         always: dict[int, list[int]] = {}
-        below: dict[int, list[tuple[int, int]]] = {}
-        for parent, child, marker, choice in listing.edges:
+        below: Below = {}
+        changing: list[Edge] = []
+        for edge in self.listing.edges or ():
+            parent, child, marker, choice = edge
             if marker is None and choice is None:
                 if parent in always:
                     always[parent].append(child)
                 else:
                     always[parent] = [child]
-                continue
-            mask = self.where(marker) & self.all
-            if choice is not None:
-                mask &= self._by_choice[choice]
-            if mask:
+            elif self._extras and marker is not None and "extra" in marker:
+                changing.append(edge)
+            elif mask := self._of_edge(edge):
                 below.setdefault(parent, []).append((child, mask))
-        return _spread(always, below, self.all, len(listing.entries))
+        masks = _spread(always, self._with(below, changing), self.all)
+        for _ in range(_WALKS):
+            if not self._activate(masks) or not changing:
+                break
+            masks = _spread(always, self._with(below, changing), self.all)
+        return masks
+
+    def _of_edge(self, edge: Edge) -> int:
+        """The worlds in which an edge holds; the extra it leads to is active then."""
+        _, child, marker, choice = edge
+        extra = self._extras.get(child)
+        if extra is None or marker is None:
+            mask = self.where(marker) & self.all
+        else:
+            before, self._active[extra] = self._active[extra], self.all
+            mask = self._holding(marker, self._compared) & self.all
+            self._active[extra] = before
+        return mask if choice is None else mask & self._by_choice[choice]
+
+    def _with(self, below: Below, changing: list[Edge]) -> Below:
+        if not changing:
+            return below
+        more: Below = {}
+        for edge in changing:
+            if mask := self._of_edge(edge):
+                more.setdefault(edge[0], []).append((edge[1], mask))
+        return {**below, **{parent: [*below.get(parent, ()), *children] for parent, children in more.items()}}
+
+    def _activate(self, masks: dict[int, int]) -> bool:
+        """Takes extras to be active where their nodes are installed; whether that is news."""
+        news = False
+        for node, extra in self._extras.items():
+            more = self._active[extra] | masks.get(node, 0)
+            news = news or more != self._active[extra]
+            self._active[extra] = more
+        if news:
+            self._by_text = {text: mask for text, mask in self._by_text.items() if "extra" not in text}
+            self._by_comparison = {each: mask for each, mask in self._by_comparison.items() if not _is_choice(each)}
+        return news
 
     def where(self, text: str | None) -> int:
         """The worlds in which a marker holds; one that cannot be read may hold anywhere."""
@@ -102,13 +202,17 @@ class Worlds:
             return self.all
         found = self._by_text.get(text)
         if found is None:
-            try:
-                found = combined(_parsed(text), self._meaning)
-            except ValueError as problem:
-                self.notes.append(f"{self.listing.file}: the marker {text!r} {problem}; it is taken to hold")
-                found = self.all
-            self._by_text[text] = found
+            found = self._by_text[text] = self._holding(text, self._meaning)
         return found
+
+    def _holding(self, text: str, meaning: Callable[[Comparison], int]) -> int:
+        try:
+            return combined(_parsed(text), meaning)
+        except ValueError as problem:
+            if text not in self._unreadable:
+                self._unreadable.add(text)
+                self.notes.append(f"{self.listing.file}: the marker {text!r} {problem}; it is taken to hold")
+            return self.all
 
     def of_set(self, number: int) -> int:
         """The worlds with one set of choices."""
@@ -124,6 +228,13 @@ class Worlds:
     def places_of(self, mask: int) -> list[Place]:
         """The places that occur among some worlds."""
         return [place for at, place in enumerate(self.places) if mask >> (at * len(self.sets)) & self._row]
+
+    def _sets_of(self, mask: int) -> int:
+        """The sets of choices that occur among some worlds, as bits."""
+        result = 0
+        for at in range(len(self.places)):
+            result |= mask >> (at * len(self.sets)) & self._row
+        return result
 
     def _with_choice(self, number: int) -> int:
         row = sum(1 << at for at, chosen in enumerate(self.sets) if number in chosen.numbers)
@@ -144,11 +255,10 @@ class Worlds:
 
     def _compared(self, comparison: Comparison) -> int:
         (left_is_variable, left), operator, (right_is_variable, right) = comparison
-        variable = left if left_is_variable else right
-        text = right if left_is_variable else left
+        variable, text = (left, right) if left_is_variable else (right, left)
         if left_is_variable and right_is_variable:
             return self.all
-        if variable in ("extra", "extras", "dependency_groups"):
+        if variable in _OF_CHOICES:
             chosen = self._chosen(variable, text)
             return chosen if operator in ("==", "in") else self.all & ~chosen
         if variable in ("platform_release", "platform_version"):
@@ -169,12 +279,13 @@ class Worlds:
                 same = choice.kind == ("group" if variable == "dependency_groups" else "extra")
                 same = same and normalized(choice.name) == wanted
             if same:
-                result |= self._by_choice[number]
+                result |= self._active[number]
         if kind and not result and not any(choice.kind == kind for choice in self.listing.choices):
             return self.all if kind == "package" else 0
         return result
 
 
+_OF_CHOICES = ("extra", "extras", "dependency_groups")
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PARSED: dict[str, Marker] = {}
 
@@ -184,6 +295,11 @@ def _parsed(text: str) -> Marker:
     if found is None:
         found = _PARSED[text] = parse(text)
     return found
+
+
+def _is_choice(comparison: Comparison) -> bool:
+    left, _, right = comparison
+    return (left[1] if left[0] else right[1]) in _OF_CHOICES
 
 
 def _decoded(text: str) -> tuple[str, str, str]:
@@ -271,7 +387,7 @@ def _fits(python: tuple[int, ...], required: str) -> bool:
     return True
 
 
-def _spread(always: dict[int, list[int]], below: dict[int, list[tuple[int, int]]], everything: int, entries: int) -> list[int]:
+def _spread(always: dict[int, list[int]], below: Below, everything: int) -> dict[int, int]:
     """From the root down: a node is in the worlds of its parents, as far as the edge holds there."""
     masks = {-1: everything}
     waiting = [-1]
@@ -288,4 +404,4 @@ def _spread(always: dict[int, list[int]], below: dict[int, list[tuple[int, int]]
             if known | (mask & edge) != known:
                 masks[child] = known | (mask & edge)
                 waiting.append(child)
-    return [masks.get(number, 0) for number in range(entries)]
+    return masks

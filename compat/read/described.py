@@ -43,6 +43,8 @@ def read_described(path: str) -> tuple[Environment, tuple[str, ...]]:
     """
     text = read_standard_input() if path == "-" else read_text(path)
     document = parse_json(text, path)
+    if isinstance(document, dict) and document and "schema" not in document and _ENVIRONMENT.keys().isdisjoint(document):
+        raise InputError(f"expected a described environment, as 'compat facts' prints: it has none of {_KEYS}", path)
     try:
         return environment_of(document)
     except _Wrong as problem:
@@ -230,3 +232,4 @@ _ENVIRONMENT: Mapping[str, _Reader] = {
     "driver_state": _word(*DRIVER_STATES), "cuda_toolkit": _version, "variables": _variables,
     "workload": _workload,
 }  # fmt: skip
+_KEYS = f"{', '.join(list(_ENVIRONMENT)[:-1])} and {list(_ENVIRONMENT)[-1]}"

@@ -163,7 +163,9 @@ def _composed(text: str, file: str) -> Value | None:
             raise InputError("a merge conflict that is not resolved", file, text.count("\n", 0, conflict) + 1) from None
         mark = problem.problem_mark or problem.context_mark
         message = problem.problem or problem.context or "not understood"
-        raise InputError(f"is not YAML: {message}", file, mark.line + 1 if mark else None) from None
+        # at the end of a text without a line end libyaml counts one line more than there are
+        line = min(mark.line + 1, len(f"{text}.".splitlines())) if mark else None
+        raise InputError(f"is not YAML: {message}", file, line) from None
     except yaml.reader.ReaderError as problem:
         line = text[: problem.position].count("\n") + 1
         raise InputError(f"is not YAML: {problem.reason}", file, line) from None

@@ -24,6 +24,7 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 _PRECISIONS = {"reproduced": "very-high", "confirmed": "high", "reported": "medium"}
+_STANDARD_INPUT = "-"
 _UNRESERVED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/")
 _NOTIFICATIONS = (
     ("unreadable-input", "UnreadableInput", "Something that was to be judged could not be read.",
@@ -33,10 +34,11 @@ _NOTIFICATIONS = (
 )  # fmt: skip
 
 
-def sarif(outcomes: Sequence[Outcome], version: str) -> dict[str, Any]:
+def sarif(outcomes: Sequence[Outcome], version: str, beside: str | None = None) -> dict[str, Any]:
     """The log as plain JSON values: one run, with the rules that found something and a result for every finding.
 
-    Paths are relative to the root of the source tree; what lies outside is told by its ``file:`` URI.
+    Paths are relative to the root of the source tree; what lies outside is told by its ``file:`` URI. ``beside`` is the
+    file at which results about an installation are shown: code scanning takes none without a file and a line.
     """
     root = source_root()
     judged = [(outcome.name, outcome.report) for outcome in outcomes if outcome.report is not None]
@@ -64,7 +66,7 @@ def sarif(outcomes: Sequence[Outcome], version: str) -> dict[str, Any]:
         }},
         "columnKind": "unicodeCodePoints",
         "results": [
-            _result(finding, name, report, positions[finding.rule], root)
+            _result(finding, name, report, positions[finding.rule], root, beside)
             for name, report in judged for finding in report.findings
         ],
     }  # fmt: skip
@@ -120,7 +122,7 @@ def _markdown_help(finding: Finding) -> str:
     return doubled_braces("\n\n".join(parts))
 
 
-def _result(finding: Finding, name: str, report: Report, position: int, root: str) -> dict[str, Any]:
+def _result(finding: Finding, name: str, report: Report, position: int, root: str, beside: str | None) -> dict[str, Any]:
     holds = finding.verdict == "hit"
     properties = {
         "packages": dict(finding.packages), "target": finding.target, "selections": list(finding.selections),
@@ -128,11 +130,13 @@ def _result(finding: Finding, name: str, report: Report, position: int, root: st
     }  # fmt: skip
     where = finding.location
     file, line = (where.file, where.line) if where else (report.file, None)
+    if file is None and name != _STANDARD_INPUT:
+        file = beside
     result = {
         "ruleId": finding.rule, "ruleIndex": position, "kind": "fail" if holds else "open",
         "level": _LEVELS[finding.severity] if holds else "none",
         "message": {"text": plain(one_line(finding.title) + ".", *lines_of(finding, every_fix=True))},
-        "locations": [_location(file, line, name, root)],
+        "locations": [_location(file, line or 1, name, root)],
         "partialFingerprints": {"compatFinding/v1": fingerprint(finding, report.file or name)},
         "properties": {key: value for key, value in properties.items() if value is not None},
     }  # fmt: skip

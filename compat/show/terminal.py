@@ -7,6 +7,7 @@ import sys
 
 from compat.errors import printable
 from compat.judge.facts import comparable, has_more
+from compat.show.output import encoding, is_utf_8
 from compat.show.settle import flags_for
 
 TYPE_CHECKING = False
@@ -19,6 +20,8 @@ _STACK = (
     "torch", "vllm", "transformers", "trl", "unsloth", "accelerate", "peft", "deepspeed", "flash-attn", "xformers",
     "bitsandbytes", "triton", "datasets",
 )  # fmt: skip
+_PARTS = ("service ", "stage ")
+"""How the name of one of several parts of a file begins; the other selections are extras, groups and the like."""
 _SIGNS = {"error": ("✗", "x"), "warning": ("!", "!"), "info": ("·", "-"), "possible": ("?", "?")}
 
 
@@ -36,13 +39,15 @@ def rendered(
     where there are no findings; ``at_length`` tells open questions as fully as findings.
     """
     lines = [f"{title}:"] if title else []
-    lines += _seen(report.environment, label, driver_cuda)
+    for number, (name, environment) in enumerate(report.parts or (("", report.environment),)):
+        supported = driver_cuda if environment.driver == report.environment.driver else None
+        lines += [*([""] if number else []), *([f"  {name}"] if name else []), *_seen(environment, label, supported)]
     certain = [finding for finding in report.findings if finding.verdict == "hit"]
     open_questions = [finding for finding in report.findings if finding.verdict != "hit"]
     for finding in certain:
-        lines += ["", *_finding(finding)]
+        lines += ["", *_finding(finding, report.file)]
     for finding in open_questions:
-        lines += ["", *(_finding(finding) if at_length else _question(finding))]
+        lines += ["", *(_finding if at_length else _question)(finding, report.file)]
     if report.notes:
         lines.append("")
         for note in report.notes:
@@ -120,20 +125,21 @@ def _workload(environment: Environment) -> str:
     return said + (f" (from {', '.join(places)})" if said and places else "")
 
 
-def _question(finding: Finding) -> list[str]:
+def _question(finding: Finding, read_from: str | None) -> list[str]:
     """An open question in short: what could happen, and what would settle it."""
-    lines = [*wrapped(finding.title, f"  {_SIGNS['possible'][0]} ", "    "), *_where(finding)]
+    lines = [*wrapped(finding.title, f"  {_SIGNS['possible'][0]} ", "    "), *_where(finding, read_from)]
     if finding.here:
         lines += wrapped(finding.here, "    here      ", " " * 14)
     lines += wrapped(flags_for(finding.unknown) or "cannot be settled", "    settle    ", " " * 14)
-    return [*lines, f"    rule      {finding.rule} (compat rules show tells more)"]
+    more = " (compat rules show tells more)" if finding.origin == "rule" else ""
+    return [*lines, *wrapped(finding.rule + more, "    rule      ", " " * 14)]
 
 
-def _finding(finding: Finding) -> list[str]:
+def _finding(finding: Finding, read_from: str | None) -> list[str]:
     sign = _SIGNS["possible" if finding.verdict != "hit" else finding.severity][0]
     lines = wrapped(finding.title, f"  {sign} ", "    ")
     lines += wrapped(finding.why, "    ", "    ")
-    lines += _where(finding)
+    lines += _where(finding, read_from)
     if finding.here:
         lines += wrapped(finding.here, "    here      ", " " * 14)
     if finding.verdict != "hit" and finding.unknown:
@@ -146,16 +152,20 @@ def _finding(finding: Finding) -> list[str]:
     return lines
 
 
-def _where(finding: Finding) -> list[str]:
+def _where(finding: Finding, read_from: str | None) -> list[str]:
     """The line of the file, the declared target and the selections that a finding is about."""
     lines = []
-    if finding.location:
+    if finding.location and (finding.location.line or finding.location.file != read_from):
         where = finding.location.file + (f":{finding.location.line}" if finding.location.line else "")
         lines += wrapped(where, "    at        ", " " * 14)
     if finding.target:
         lines += wrapped(finding.target, "    target    ", " " * 14)
-    if finding.selections:
-        lines += wrapped(", ".join(finding.selections), "    with      ", " " * 14)
+    parts = [name for name in finding.selections if name.startswith(_PARTS)]
+    if parts:
+        lines += wrapped(", ".join(parts), "    in        ", " " * 14)
+    chosen = [name for name in finding.selections if name not in parts]
+    if chosen:
+        lines += wrapped(", ".join(chosen), "    with      ", " " * 14)
     return lines
 
 
@@ -194,12 +204,12 @@ def wrapped(text: str, first: str, following: str) -> list[str]:
 
 def _encodable(text: str) -> str:
     """The same text where the output's encoding has no such signs."""
-    encoding = (sys.stdout.encoding or "ascii").lower()
-    if encoding.replace("-", "") == "utf8":
+    if is_utf_8():
         return text
+    name = encoding()
     for sign, plain in _SIGNS.values():
         text = text.replace(f"  {sign} ", f"  {plain} ")
-    return text.replace("×", "x").replace("…", "...").encode(encoding, "replace").decode(encoding)
+    return text.replace("×", "x").replace("…", "...").encode(name, "replace").decode(name)
 
 
 def coloured(text: str, variables: dict[str, str] | None = None) -> str:

@@ -98,11 +98,12 @@ def _fan(number: int) -> str:
 
 
 def _project(size: int) -> str:
-    """Extras that each hold the next one, and groups that include each other."""
+    """Extras that each hold the next one, in a circle, and groups that each include the next one."""
     count = max(2, size // 70)
     extras = "".join(f'e{number} = ["a{number}==1", "app[e{(number + 1) % count}]"]\n' for number in range(count))
-    groups = "".join(f'g{number} = [{{include-group = "g{(number * 7 + 1) % count}"}}]\n' for number in range(count // 2))
-    return f'[project]\nname = "app"\nversion = "1"\n[project.optional-dependencies]\n{extras}[dependency-groups]\n{groups}'
+    groups = "".join(f'g{number} = [{{include-group = "g{number + 1}"}}]\n' for number in range(count // 2))
+    head = '[project]\nname = "app"\nversion = "1"\n[project.optional-dependencies]\n'
+    return f"{head}{extras}[dependency-groups]\n{groups}g{count // 2} = []\n"
 
 
 def _constraints(size: int) -> str:
@@ -144,6 +145,11 @@ def _conda_platforms(size: int) -> str:
     )
 
 
+def _quoted_headers(size: int) -> str:
+    head = 'version = 1\nlock-version = "1.0"\nrequires-python = ">=3.8"\n'
+    return f'{head}x = "{"[[packages]][[package]]" * (size // 23)}"\n[[packages]]\nname = "a"\n[[package]]\nname = "a"\n'
+
+
 def _pixi_environments(size: int) -> str:
     count = max(1, size // 150)
     url = "https://files.example/torch-2.6.0-cp312-cp312-manylinux1_x86_64.whl"
@@ -155,7 +161,7 @@ _MADE: tuple[Callable[[int], str], ...] = (
     _alias_tree, _merge_tree, _doubling, _doubling_shell, _doubling_python, _marker, _long_marker, _toml_marker,
     _packages("[[package]]", _chain), _packages("[[package]]", _same), _packages("[[package]]", _fan), _packages("[[packages]]", _same),
     _packages("[[packages]]", _chain), _project, _constraints, _conflicts, _distinct_lines, _many_services, _many_stages,
-    _conda_platforms, _pixi_environments,
+    _conda_platforms, _pixi_environments, _quoted_headers,
     lambda size: f"a=={'1.' * (size // 2)}1\n", lambda size: f"a=={'9' * size}\n", lambda size: f"{'a' * size}==1\n",
     lambda size: f"a>={','.join(['1'] * (size // 2))}\n", lambda size: "a==1 # " + "x" * size, lambda size: "[" * size + "]" * size,
     lambda size: '{"a":' * (size // 6) + "1" + "}" * (size // 6), lambda size: f"a = {'[' * size}{']' * size}\n",

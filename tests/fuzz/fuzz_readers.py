@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import queue
 import sys
 import tempfile
 import time
+import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,8 +27,8 @@ if __package__ in (None, ""):  # started by path
 from tests.fuzz.readers import READERS  # noqa: E402
 from tests.fuzz.trials import Failure, Trials, saved, worked  # noqa: E402
 
-STUCK = 60.0
-"""Seconds without progress after which a process is ended: not even a signal reached it."""
+STUCK, WAITED = 60.0, 1800.0
+"""Seconds of processor time, or else of waiting, without progress after which a process is ended: no signal reached it."""
 LOST = 20
 """Processes of one reader that may be lost before it is given up."""
 
@@ -70,11 +72,12 @@ class Running:
         left = max(0.0, self._words.seconds - (time.monotonic() - self._began))
         self._folder = tempfile.TemporaryDirectory(prefix="compat-fuzz-")
         self._queue: Any = self._context.Queue()
-        self._position.value = number
+        self._position.value = self._first = number
         self._seen = (number, time.monotonic())
         given = (self.reader, Path(self._folder.name), self._words.seed, number, self._words.start + self._words.count, left)
         self._process = self._context.Process(target=_process, args=(*given, self._position, self._queue), daemon=True)
         self._process.start()
+        self._spent = 0.0
 
     def finished(self) -> bool:
         """Takes in what was reported; whether this reader is done."""
@@ -85,9 +88,10 @@ class Running:
             self._folder.cleanup()
             return True
         number = int(self._position.value)
+        spent = _processor_time(self._process.pid)
         if number != self._seen[0]:
-            self._seen = (number, time.monotonic())
-        if alive and time.monotonic() - self._seen[1] < STUCK:
+            self._seen, self._spent = (number, time.monotonic()), spent
+        if alive and spent - self._spent < STUCK and time.monotonic() - self._seen[1] < WAITED:
             return False
         how = "hangs, and no signal reaches it" if alive else f"ends the process (exit code {self._process.exitcode})"
         self._process.kill()
@@ -104,6 +108,8 @@ class Running:
                 kind, what = self._queue.get(timeout=0.05)
             except queue.Empty:
                 return False
+            if kind == "broken":
+                raise SystemExit(f"{self.reader}: the harness does not work:\n{what}")
             if kind == "failure":
                 self._failed(what)
                 continue
@@ -122,7 +128,7 @@ class Running:
         content = maker(READERS[self.reader], self.reader, self._words.seed).made(number)
         self._failed(Failure(self.reader, how, READERS[self.reader].names[0], content, "", number))
         self.tally.counts[how] = self.tally.counts.get(how, 0) + 1
-        self.tally.inputs += max(0, number - self._words.start)
+        self.tally.inputs += number + 1 - self._first
 
     def _failed(self, failure: Failure) -> None:
         path = saved(failure, self._words.output)
@@ -135,8 +141,20 @@ class Running:
             )
 
 
+def _processor_time(process: int | None) -> float:
+    """Seconds a process has used so far; 0 where nothing tells."""
+    try:
+        used = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11:13]
+        return sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
+    except OSError:
+        return 0.0
+
+
 def _process(reader: str, folder: Path, seed: int, start: int, count: int, seconds: float, position: Any, reports: Any) -> None:
-    worked(reader, folder, seed, start, count, seconds, position, reports.put)
+    try:
+        worked(reader, folder, seed, start, count, seconds, position, reports.put)
+    except Exception:  # the harness is broken, or what it needs (the rules, say): no reader's fault
+        reports.put(("broken", traceback.format_exc()))
     reports.close()
     reports.join_thread()
 

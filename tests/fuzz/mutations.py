@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.fuzz import bombs, trees
 
-SIZES = (1_000, 100_000, 1_000_000)
+SIZES = (1_000, 100_000, 2_000_000)
 _WORD = re.compile(rb"[A-Za-z_][\w-]*|\d+(?:\.\d+)*|\s+|[^\w\s]")
 _VALUE = re.compile(rb"(?m)^([^\n=:]{1,40}[=:])([^\n]*)$")
 _EVIL = [each.encode("utf-8", "surrogatepass") for each in (
@@ -44,6 +44,10 @@ class Maker:
     def fixed(self) -> int:
         """How many inputs are the same for every seed: the seeds themselves, and every bomb in three sizes."""
         return len(self.seeds) + bombs.COUNT * (2 * len(SIZES))
+
+    def small(self) -> int:
+        """How many inputs come before the larger bombs: the seeds, and every bomb in its smallest size."""
+        return len(self.seeds) + bombs.COUNT
 
     def made(self, number: int) -> bytes:
         """Input ``number``."""

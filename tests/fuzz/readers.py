@@ -131,10 +131,10 @@ _YAML = {
     "conda": ("environment.yml",), "conda-lock": ("conda-lock.yml",), "pixi": ("pixi.lock",),
     "compose": ("compose.yml", "sub/compose.yaml"),
 }  # fmt: skip
-_JSON = {"pipfile": ("Pipfile.lock",), "notebook": ("a.ipynb", "sub/a.ipynb")}
+_JSON = {"pipfile": ("Pipfile.lock",)}
 _PLAIN = {
     "requirements": ("given.txt", "sub/given.txt"), "dockerfile": ("Dockerfile", "sub/Dockerfile", "a.dockerfile"),
-    "shell": ("run.sh", "sub/run.slurm"), "script": ("script.py",),
+    "shell": ("run.sh", "sub/run.slurm"),
 }  # fmt: skip
 _NAMES = ("a.yml", "a.yaml", "a.json", "a.lock", "a", "requirements", "a.toml", "a.yml.txt", "\0", "", "a/../b.yml", "ſ.YML")
 
@@ -144,6 +144,8 @@ READERS: dict[str, Reader] = {
         for form, kinds in (("toml", _TOML), ("yaml", _YAML), ("json", _JSON), ("plain", _PLAIN))
         for kind, names in kinds.items()
     },
+    "script": Reader(("script.py",), "plain", _listings("script"), on_disk=True),
+    "notebook": Reader(("a.ipynb", "sub/a.ipynb"), "json", _listings("notebook"), on_disk=True),
     "kind_of": Reader(_NAMES, "any", _any_kind),
     "described": Reader(("given.json",), "json", _described, on_disk=True),
     "pasted": Reader(("given.log",), "plain", _pasted, on_disk=True),

@@ -40,9 +40,14 @@ def changed(tree: Any, chance: random.Random) -> Any:
     for _ in range(chance.choice((1, 1, 2, 3))):
         places = list(_places(tree))
         if not places:
-            return chance.choice(_ODD)
+            return _odd(chance)
         _change(places, chance)
     return tree
+
+
+def _odd(chance: random.Random) -> Any:
+    """A copy: one value that stands in two places could be put into itself, and every later input would have it."""
+    return marshal.loads(marshal.dumps(chance.choice(_ODD)))
 
 
 def _places(tree: Any) -> Any:
@@ -61,7 +66,7 @@ def _change(places: list[Any], chance: random.Random) -> None:
     other, at = chance.choice(places)
     how = chance.randrange(8)
     if how <= 2:
-        holder[key] = chance.choice(_ODD)
+        holder[key] = _odd(chance)
     elif how == 3:
         del holder[key]
     elif how == 4:

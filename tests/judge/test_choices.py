@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compat.errors import InputError
@@ -89,6 +89,7 @@ def test_members_of_a_workspace_come_with_their_extras() -> None:
     assert [each.numbers for each in choice_sets(listing, Asked(("other[x]",)))] == [{0, 1, 3}]
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 9).flatmap(
         lambda n: st.tuples(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from packaging.markers import Marker
 
 from compat.environment import Accelerator, Distribution, Environment, Workload
 from compat.judge.choices import Asked
@@ -157,22 +158,26 @@ def test_described_keeps_everything_and_tells_releases_apart() -> None:
 
 MARKERS = (None, "sys_platform == 'linux'", "sys_platform != 'linux'", "python_version < '3.11'", "python_version >= '3.11'",
            "platform_machine == 'x86_64' and sys_platform == 'linux'", "extra == 'extra-4-mine-a'", "extra != 'extra-4-mine-a'")  # fmt: skip
+PARSED = {text: Marker(text) for text in MARKERS if text is not None}
 
 
 @st.composite
 def listings(draw: st.DrawFn) -> Listing:
-    """A graph of four releases of two distributions, with an extra node and two choices."""
-    nodes = st.integers(0, 4)
-    edges = tuple(
+    """A graph of four releases of two distributions, a node between, and two extras; the first one has a node (5)."""
+    nodes = st.integers(0, 5)
+    edges = ((ROOT, 5, None, 0), *(
         draw(
             st.lists(
-                st.tuples(
-                    st.one_of(st.just(ROOT), nodes), nodes, st.sampled_from(MARKERS), st.sampled_from((None, None, 0, 1))
+                st.one_of(
+                    st.tuples(
+                        st.one_of(st.just(ROOT), nodes), st.integers(0, 4), st.sampled_from(MARKERS), st.sampled_from((None, 0, 1))
+                    ),
+                    st.tuples(st.one_of(st.just(ROOT), nodes), st.just(5), st.sampled_from(MARKERS), st.none()),
                 ),
                 max_size=9,
             )
         )
-    )
+    ))  # fmt: skip
     releases = (NEW, OLD, Distribution("torch", "2.5.0"), Distribution("torch", "2.6.0"))
     choices = (Choice("extra", "a"), Choice("extra", "b", default=draw(st.booleans())))
     conflicts = ((0, 1),) if draw(st.booleans()) else ()
@@ -180,31 +185,48 @@ def listings(draw: st.DrawFn) -> Listing:
     return Listing("uv.lock", "uv.lock", entries, edges, choices, conflicts, requires_python=">=3.10,<3.13", complete=True)
 
 
-def alone(listing: Listing, chosen: frozenset[int], os: str, machine: str, python: str) -> set[int]:
-    """What is installed in one world, found the plain way."""
-    from packaging.markers import Marker
+def alone(listing: Listing, chosen: frozenset[int], os: str, machine: str, python: str) -> tuple[set[int], bool]:
+    """What is installed in one world, found the plain way, and whether uv refuses it."""
+    active = set(chosen)
+    while True:
+        there = walked(listing, chosen, active, os, machine, python)
+        if not listing.conflicts or 5 not in there or 0 in active:
+            refused = any(active.issuperset(conflict) for conflict in listing.conflicts)
+            return {node for node in there if 0 <= node < len(listing.entries)}, refused
+        active.add(0)
 
+
+def walked(listing: Listing, chosen: frozenset[int], active: set[int], os: str, machine: str, python: str) -> set[int]:
     platform = {"linux": "linux", "darwin": "darwin", "windows": "win32"}[os]
 
-    def holds(marker: str | None) -> bool:
+    def holds(marker: str | None, child: int) -> bool:
         if marker is None:
             return True
-        extra = "extra-4-mine-a" if 0 in chosen else ""
+        extra = "extra-4-mine-a" if 0 in active or (child == 5 and listing.conflicts) else ""
         values = {"sys_platform": platform, "platform_machine": machine, "python_version": python, "extra": extra}
-        return Marker(marker).evaluate(values)
+        return PARSED[marker].evaluate(values)
 
     there = {ROOT}
     while True:
         more = {
             child
             for parent, child, marker, choice in listing.edges or ()
-            if parent in there and holds(marker) and choice in (None, *chosen)
+            if parent in there and holds(marker, child) and choice in (None, *chosen)
         }
         if more <= there:
-            return {node for node in there if 0 <= node < len(listing.entries)}
+            return there
         there |= more
 
 
+def every_is_refused(listing: Listing, worlds: Worlds) -> bool:
+    return all(
+        alone(listing, chosen.numbers, place.os, place.machine, ".".join(map(str, place.python[:2])))[1]
+        for place in worlds.places
+        for chosen in worlds.sets
+    )
+
+
+@settings(deadline=None)
 @given(listings())
 def test_masks_agree_with_one_world_at_a_time(listing: Listing) -> None:
     worlds = Worlds(listing, Environment(), Asked())
@@ -214,9 +236,16 @@ def test_masks_agree_with_one_world_at_a_time(listing: Listing) -> None:
             bit = at * len(worlds.sets) + number
             mine = {entry for entry, mask in enumerate(masks) if mask >> bit & 1}
             python = ".".join(map(str, place.python[:2]))
-            assert mine == alone(listing, chosen.numbers, place.os, place.machine, python)
+            theirs, refused = alone(listing, chosen.numbers, place.os, place.machine, python)
+            if worlds.all >> bit & 1:
+                assert mine == theirs
+                assert not refused or every_is_refused(listing, worlds)
+            else:
+                assert refused
+                assert not mine
 
 
+@settings(deadline=None)
 @given(listings())
 def test_a_hit_is_one_in_some_set_of_choices_wherever_it_is_installed(listing: Listing) -> None:
     worlds = Worlds(listing, Environment(), Asked())
@@ -229,7 +258,9 @@ def test_a_hit_is_one_in_some_set_of_choices_wherever_it_is_installed(listing: L
         seen: dict[str, set[bool]] = {"old-transformers": set(), "old-python": set()}
         for place in worlds.places:
             python = ".".join(map(str, place.python[:2]))
-            there = alone(listing, chosen.numbers, place.os, place.machine, python)
+            there, refused = alone(listing, chosen.numbers, place.os, place.machine, python)
+            if refused and not every_is_refused(listing, worlds):
+                continue
             old, new = 1 in there, 0 in there
             torch = there & {2, 3}
             seen["old-python"].add(bool(torch) and python == "3.10")
@@ -245,6 +276,6 @@ def test_a_hit_is_one_in_some_set_of_choices_wherever_it_is_installed(listing: L
 
 
 def test_findings_have_the_order_of_every_report() -> None:
-    listing = lock((OLD, None, None), (Distribution("torch", "2.6.0"), None, None))
+    listing = lock((OLD, None, None), (Distribution("torch", "2.6.0"), None, None), requires_python=">=3.10,<3.13")
     findings: tuple[Finding, ...] = judged_listing(listing, Environment(), MATRIX)[0]
     assert [each.rule for each in findings] == ["old-transformers", "old-python"]

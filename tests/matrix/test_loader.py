@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compat.errors import InputError
-from compat.matrix.compiled import Matrix, in_memory
+from compat.matrix.compiled import named_distributions, Matrix, in_memory
 from compat.matrix.loader import load_file, load_folder
 from tests.conftest import RULES
 
@@ -131,8 +131,11 @@ def test_compiling_loses_nothing() -> None:
 def test_only_rules_about_what_is_installed_are_opened(matrix: Matrix, monkeypatch: pytest.MonkeyPatch) -> None:
     from compat.versions import key_of
 
-    opened = {matrix.rule(number).id for number in matrix.concerned({"unsloth": key_of("2025.2.15"), "numpy": key_of("1.26")})}
-    assert opened == {"unsloth-grpo-mistral-logits"}
-    assert matrix.concerned({"numpy": key_of("1.26")}) == []
+    asked = {"unsloth": key_of("2025.2.15"), "left-pad": key_of("1.3")}
+    opened = {rule.id: named_distributions(rule) for rule in map(matrix.rule, matrix.concerned(asked))}
+    assert "unsloth-grpo-mistral-logits" in opened
+    assert "unsloth-imported-late" not in opened  # another range
+    assert all("unsloth" in names for names in opened.values())
+    assert matrix.concerned({"left-pad": key_of("1.3")}) == []
     both = {matrix.rule(number).id for number in matrix.concerned({"trl": None})}
     assert {"trl-grpo-vllm-second-device", "trl-sft-gather-for-metrics-int"} <= both

@@ -196,26 +196,26 @@ def test_verdicts_are_those_of_brute_force(seed: int) -> None:
     assert min(verdicts.values()) > 5, verdicts
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_kind_of_device_without_a_number_is_any_number_of_them(seed: int) -> None:
-    """5 × 400 rules that count devices, for environments that know of at least one of a kind."""
+    """3 × 200 rules that count devices, for environments that know of at least one of a kind."""
     rng = random.Random(200 + seed)
     verdicts = {"hit": 0, "clear": 0, "possible": 0}
-    while sum(verdicts.values()) < 400:
+    while sum(verdicts.values()) < 200:
         table, known, unknown = pair(rng)
         rule = loaded(table)
-        if rule is None or "accelerators" not in used(table) or "accelerators" in unknown or not known["accelerators"]:
+        if rule is None or "accelerators" not in used(table) or unknown or not known["accelerators"]:
             continue
-        devices = known["accelerators"]
-        number = rng.randrange(len(devices))
-        open_ended = [*devices[:number], {**devices[number], "more": True}, *devices[number + 1 :]]
-        environment, notes = parse_described(described({**known, "accelerators": open_ended}), "generated")
-        assert notes == ()
+        kind, *others = known["accelerators"]
+        told = rng.choice((kind, {"vendor": "nvidia"}))  # without a capability it may be either
+        environment, _ = parse_described(described({**known, "accelerators": [*others, {**told, "more": True}]}), "generated")
         found = {
-            brute_force(table, {**known, "accelerators": [*devices, *[devices[number]] * more]}, unknown) for more in range(4)
+            brute_force(table, {**known, "accelerators": [*others, *[each] * number]}, unknown)
+            for each in ([kind] if told is kind else DEVICES[:2])
+            for number in range(1, 5)
         }
         expected = found.pop() if len(found) == 1 else "possible"
-        assert verdict_of(rule, Facts(environment)).word == expected, (table, known, unknown, number)
+        assert verdict_of(rule, Facts(environment)).word == expected, (table, known, unknown, told)
         verdicts[expected] += 1
     assert min(verdicts.values()) > 5, verdicts
 

@@ -64,6 +64,8 @@ def test_an_empty_text_has_no_root_and_its_table_is_empty() -> None:
         ("a: 1\nb: \x00\n", 2, "is not YAML"),
         ("a: 1\nb: \udc80\n", 2, "half a character"),
         ("[" * 1_000_000, 1, "nested too deeply"),
+        ("{a", 1, "is not YAML"),
+        ("a:\r\n  {b", 2, "is not YAML"),
         ("- " * 1_000_000, 1, "nested too deeply"),
         ("a: [" + "b," * 100_000 + "]", 1, "more than 50000 values in one list"),
     ],

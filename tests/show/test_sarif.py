@@ -173,7 +173,7 @@ def test_a_place_is_a_file_and_a_line() -> None:
     place = checked(outcome(finding(location=Location("uv.lock", 12))))["results"][0]["locations"][0]["physicalLocation"]
     assert place == {"artifactLocation": {"uri": "uv.lock", "uriBaseId": "%SRCROOT%"}, "region": {"startLine": 12}}
     place = checked(outcome(finding()))["results"][0]["locations"][0]["physicalLocation"]
-    assert place == {"artifactLocation": {"uri": "uv.lock", "uriBaseId": "%SRCROOT%"}}
+    assert place == {"artifactLocation": {"uri": "uv.lock", "uriBaseId": "%SRCROOT%"}, "region": {"startLine": 1}}
 
 
 def test_a_place_in_an_included_file_names_the_file_that_was_judged() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from compat.errors import InputError
+from compat.read.files.launch_files import refuse_launch_json, refuse_launch_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,20 +43,23 @@ def kind_of(path: str, content: bytes) -> str:
         return "dockerfile"
     if name.endswith(_COMPOSE) or (name.endswith((".yml", ".yaml")) and "compose" in name):
         return "compose"
-    found = _by_content(name, content)
+    found = _by_content(path, name, content)
     if found is None:
         raise InputError(f"is no kind of file that is read here; expected {EXPECTED}", path)
     return found
 
 
-def _by_content(name: str, content: bytes) -> str | None:
+def _by_content(path: str, name: str, content: bytes) -> str | None:
     if name.endswith((".yml", ".yaml")):
-        return _yaml(content)
+        return _yaml(path, content)
     start = content.lstrip()[:1]
     if name.endswith(".json") or start == b"{":
         if b'"cells"' in content and b'"nbformat"' in content:
             return "notebook"
-        return "pipfile" if b'"_meta"' in content and b'"pipfile-spec"' in content else DESCRIBED
+        if b'"_meta"' in content and b'"pipfile-spec"' in content:
+            return "pipfile"
+        refuse_launch_json(path, content)
+        return DESCRIBED
     if b"\n[[package]]" in content:
         return "poetry" if b"content-hash" in content else "pdm" if b"content_hash" in content else "uv"
     if name.endswith(".lock") and b"\npackages:" in content:
@@ -68,7 +72,7 @@ def _by_content(name: str, content: bytes) -> str | None:
     return None
 
 
-def _yaml(content: bytes) -> str | None:
+def _yaml(path: str, content: bytes) -> str | None:
     """The kind that the outermost keys of a YAML file tell."""
     keys = {line.partition(b":")[0].strip(b"'\"") for line in content.splitlines() if line[:1].strip() and b":" in line}
     if b"services" in keys:
@@ -77,7 +81,10 @@ def _yaml(content: bytes) -> str | None:
         return "conda-lock"
     if b"environments" in keys and b"packages" in keys:
         return "pixi"
-    return "conda" if b"dependencies" in keys else None
+    if b"dependencies" in keys:
+        return "conda"
+    refuse_launch_keys(path, {key.decode("utf-8", "replace") for key in keys})
+    return None
 
 
 def read_listings(path: str) -> tuple[Listing, ...]:
@@ -107,6 +114,12 @@ def read_content(path: str) -> bytes:
 
 def listings_of(path: str, kind: str, content: bytes) -> tuple[Listing, ...]:
     """As :func:`read_listings`, for content whose kind is known."""
+    from compat.read.files.limits import within_limits
+
+    return tuple(map(within_limits, _read(path, kind, content)))
+
+
+def _read(path: str, kind: str, content: bytes) -> tuple[Listing, ...]:
     if kind == "requirements":
         from compat.read.files.requirements.requirements import decode, read_requirements
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import bisect
+import itertools
 import warnings
 
 from compat.errors import InputError
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 LIMIT = 64 * 1024 * 1024
 """Bytes; notebooks carry the pictures they have drawn."""
+LONGEST = 1 << 20
+"""Characters of Python; nobody writes as much in one file."""
+NODES = 100_000
+"""Nodes of a syntax tree: some ten thousand lines."""
 _PYTHON_CELLS = ("capture", "time", "timeit", "prun", "memit", "mprun", "lprun", "python", "python3")
 _FLAGS = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
@@ -63,6 +68,8 @@ def parsed(source: str | bytes, path: str) -> ast.Module:
     """Source text as a syntax tree; :class:`InputError` with line and reason where it is no Python that can be read."""
     import sys
 
+    if len(source) > LONGEST:
+        raise InputError(f"has more than {LONGEST // 1024} KiB of code", path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -76,6 +83,8 @@ def parsed(source: str | bytes, path: str) -> ast.Module:
         raise InputError(f"is not Python: {problem}", path) from None
     if not isinstance(tree, ast.Module):
         raise InputError("is not a Python module", path)
+    if next(itertools.islice(ast.walk(tree), NODES, None), None) is not None:
+        raise InputError(f"has more code than is read: over {NODES} parts", path)
     return tree
 
 

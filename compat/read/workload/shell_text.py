@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat.read.workload.parameters import parameter
-from compat.read.workload.shell_words import shell_words
+from compat.read.workload.shell_words import OPERATORS, shell_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 _KEYWORDS = frozenset(("if", "then", "else", "elif", "do", "while", "until", "{", "}", "!", "(", ")", "fi", "done", "esac"))
 _LONGEST = 4000
 """Lines of a script that are looked at."""
+_COMMANDS = 50_000
+"""Commands and assignments of a script that are looked at."""
 _WIDEST = 1 << 13
 """Characters of a word from which on no more variables are filled in: ``A=$A$A`` doubles with every line."""
 _MOST = 1 << 20
@@ -36,11 +38,14 @@ def commands_of(text: str, arguments: Sequence[str] = (), variables: Mapping[str
     state = _Variables(variables or {})
     directory: str | None = None
     found: list[ShellCommand] = []
-    grown = 0
+    grown = looked_at = 0
     for line in _logical_lines(text):
         for words in _simple_commands(line):
+            looked_at += 1
+            if looked_at > _COMMANDS:
+                return found
             if grown < _MOST:
-                length = sum(map(len, words))
+                length = sum(map(len, words)) + len(words)
                 words = _expanded(words, state.known, arguments)
                 grown += sum(map(len, words)) + len(words) - length
             words = words[next((at for at, word in enumerate(words) if word not in _KEYWORDS), len(words)) :]
@@ -127,7 +132,7 @@ def _here_document(line: str) -> str | None:
 
 def _simple_commands(line: str) -> list[list[str]]:
     try:
-        words = shell_words(_without_comment(line))
+        words = shell_words(_without_comment(line), OPERATORS)
     except ValueError:
         return []
     commands: list[list[str]] = [[]]

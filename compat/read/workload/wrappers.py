@@ -175,9 +175,9 @@ def _behind_env(words: list[str], assignments: dict[str, str]) -> list[str]:
 
 def split_words(text: str) -> list[str]:
     """Text as a shell splits it into words; :class:`InputError` where its quotes do not pair."""
-    import shlex
+    from compat.read.workload.shell_words import shell_words
 
     try:
-        return shlex.split(text)
+        return shell_words(text)
     except ValueError as problem:
-        raise InputError(f"{text[:60]!r} is no shell command: {str(problem).lower()}") from None
+        raise InputError(f"{text[:60]!r} is no shell command: {problem}") from None

@@ -20,7 +20,8 @@ CORPUS = ROOT / ".." / "shared" / "corpus"
 class Package(NamedTuple):
     """One listed release. ``source`` has a key for everything the oracle tells about it, ``None`` where it tells there is none.
 
-    ``where``: the section the oracle found it in, ``listed`` where it does not say; it is not compared.
+    ``where``: the section the oracle found it in, ``listed`` where it does not say; it is not compared. ``extras``: ``None``
+    where the oracle does not look for them.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Package(NamedTuple):
     marker: str | None
     source: dict[str, Any]
     where: str = "listed"
+    extras: list[str] | None = None
 
 
 class Difference(NamedTuple):
@@ -51,7 +53,11 @@ def packages_of(oracle: dict[str, Any]) -> list[Package]:
     file: str = oracle["file"]
     (reader,) = [reader for pattern, reader in READERS.items() if fnmatchcase(file, pattern)]
     indexes = {each["name"]: each["url"] for each in oracle["meta"].get("sources") or () if isinstance(each, dict)}
-    return [reader(row, indexes) for row in oracle["packages"]]
+    return [reader(row, indexes)._replace(extras=_extras(row)) for row in oracle["packages"]]
+
+
+def _extras(row: dict[str, Any]) -> list[str] | None:
+    return sorted(row["extras"] or []) if "extras" in row else None
 
 
 def printed_packages(facts: dict[str, Any]) -> list[Package]:
@@ -60,7 +66,7 @@ def printed_packages(facts: dict[str, Any]) -> list[Package]:
     for each in facts["distributions"]:
         source = each["source"] if isinstance(each["source"], dict) else {"kind": each["source"]}
         asked = SpecifierSet(each["specifier"]) if "specifier" in each else None
-        found.append(Package(each["name"], each.get("version"), asked, each.get("marker"), source))
+        found.append(Package(each["name"], each.get("version"), asked, each.get("marker"), source, "", each.get("extras", [])))
     return found
 
 
@@ -69,7 +75,7 @@ def differences(wanted: list[Package], found: list[Package]) -> list[Difference]
     result, at = [], 0
     for package in wanted:
         if at == len(found) or not _same(package, found[at]):
-            result.append(Difference(package.name, "listed", package.where, ""))
+            result.append(Difference(_text(package.name), "listed", package.where, ""))
             continue
         result += _told_apart(package, found[at])
         at += 1
@@ -82,15 +88,11 @@ def _same(wanted: Package, found: Package) -> bool:
 
 
 def _told_apart(wanted: Package, found: Package) -> list[Difference]:
-    source = {key: found.source.get(key) for key in wanted.source}
-    pairs = zip(wanted._replace(source=source, where=""), found._replace(source=source, where=""), Package._fields)
-    result = [Difference(wanted.name, field, _text(ours), _text(theirs)) for ours, theirs, field in pairs if ours != theirs]
-    result += [
-        Difference(wanted.name, f"source.{key}", _text(value), _text(source[key]))
-        for key, value in wanted.source.items()
-        if value != source[key]
-    ]
-    return [each for each in result if each.field != "source"]
+    pairs = {field: (getattr(wanted, field), getattr(found, field)) for field in ("name", "version", "range", "marker")}
+    pairs |= {f"source.{key}": (value, found.source.get(key)) for key, value in wanted.source.items()}
+    if wanted.extras is not None:
+        pairs["extras"] = (wanted.extras, found.extras)
+    return [Difference(wanted.name, field, _text(one), _text(other)) for field, (one, other) in pairs.items() if one != other]
 
 
 def _text(value: object) -> str:
@@ -174,11 +176,11 @@ def _link(link: str) -> dict[str, Any]:
 def _conda(row: dict[str, Any], _: dict[str, str]) -> Package:
     given, link = row["source"], row["source"].get("url") or ""
     if given["manager"] == "conda":
-        channel, double, _ = str(row.get("raw", "")).partition("::")
+        named = str(row.get("raw", "")).partition("::")
         told = {"url": link or None, "platform": given.get("platform"), "build": row.get("build")}
         source = {"kind": "conda", "name": row["raw_name"], **{key: value for key, value in told.items() if value}}
         if "raw" in row:
-            source["channel"] = channel if double else None
+            source["channel"] = named[0] if named[1] else None
     elif link.startswith("git+"):
         source = _link(link)
     elif link == ".":
@@ -202,7 +204,9 @@ def _project(row: dict[str, Any]) -> list[Package]:
         given = json.loads(text) if text[:1] in "[{" else {"version": text}
         return [_poetry_dependency(name, each, where) for each in (given if isinstance(given, list) else [given])]
     if name is None:
-        return [Package("", None, None, None, {}, f"{where} {text}")]
+        name, direct, link = text.partition(" @ ")  # what packaging refuses
+        source = _link(link.partition(";")[0]) if direct else {}
+        return [Package(name, None, None, None, source, where)]
     asked = SpecifierSet("" if text == "*" or text.startswith("@") else text)
     pins = [each.version for each in asked if each.operator == "==" and not each.version.endswith(".*")]
     version = pins[0] if len(asked) == 1 and pins else None

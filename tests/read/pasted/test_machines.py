@@ -23,6 +23,23 @@ SMI = """\
 """
 
 
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("GPU type: NVIDIA L4\n", ["NVIDIA L4+"]),
+        ("GPU: RTX 3090\n", ["RTX 3090+"]),
+        ("GPU: 2x RTX 3090\n", ["RTX 3090", "RTX 3090"]),
+        (SMI, ["NVIDIA GeForce RTX 309..."]),
+        (SMI + "GPU type: NVIDIA GeForce RTX 3090\n", ["NVIDIA GeForce RTX 309..."]),
+    ],
+)
+def test_a_kind_without_a_number_is_at_least_one(text: str, seen: list[str]) -> None:
+    found, notes = read_pasted(f"transformers 4.53.3\n{text}", "x")
+    told = [f"{each.name}{'+' if each.extra.get('more') else ''}" for each in found.accelerators or ()]
+    assert told == seen
+    assert any("how many GPUs there are is not said: at least 1" in note for note in notes) == seen[0].endswith("+")
+
+
 class TestNvidia:
     def test_table(self):
         found = read(f"> here\n```\n{SMI}```\n")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from compat.read.workload import shell_text
 from compat.read.workload.shell_text import commands_of, slurm_directives
 
 
@@ -45,3 +48,39 @@ def test_directives() -> None:
         "--ntasks=4",
         "--mem=0",
     ]
+
+
+@pytest.mark.parametrize("text", [
+    "$A" * 1_000_000, "a " + "${A" * 700_000, "A=1\na " + "$A" * 1_000_000, "a " + "${A}" * 500_000, "A=$A$A;" * 250_000, "a;" * 1_000_000, "\\\n" * 1_000_000,
+    "a " * 1_000_000, "".join(f"A{number}=1;a;" for number in range(150_000)), "'" + "a" * 2_000_000,
+])  # fmt: skip
+def test_a_long_line_takes_no_long_time(text: str) -> None:
+    began = time.process_time()
+    commands_of(text, ("x" * 1000,) * 1000)
+    assert time.process_time() - began < 4
+
+
+def test_no_script_has_more_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shell_text, "_COMMANDS", 3)
+    assert words("a\nB=1; b\nc\nd") == [["a"], ["b"]]
+
+
+def test_arguments_do_not_multiply() -> None:
+    (command,) = commands_of("a " + "$@ " * 100_000, ("x",) * 10_000)
+    assert 10_000 < len(command.words) < 700_000
+
+
+def test_commands_share_their_variables_until_one_is_set() -> None:
+    first, second, third = commands_of("export A=1\na; b\nA=2\nc\n")
+    assert first.variables is second.variables
+    assert first.exported is second.exported
+    assert (second.exported, third.exported) == ({"A": "1"}, {"A": "2"})
+
+
+def test_too_many_variables_are_not_known_rather_than_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "A=1\na $A\nA=2\nb $A\nA=3\nc $A\nA=4\nd $A $H\n"
+    assert words(text, H="/h")[-1] == ["d", "4", "/h"]
+    monkeypatch.setattr(shell_text, "_MOST", 3)
+    found = commands_of(text, (), {"H": "/h"})
+    assert [each.variables for each in found] == [{"A": "1"}, {"A": "2"}, {}, {}]
+    assert found[-1].words[2] == "$H"

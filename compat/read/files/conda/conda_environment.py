@@ -119,11 +119,11 @@ class _Reading:
         from compat.read.files.requirements.requirements import read_requirements
 
         lines: list[str] = []
+        numbers: list[int] = []
         for item in self.requirements:
-            text = self.document.needed_text(item, "a requirement of pip", item)
-            lines += [""] * (item.line - 1 - len(lines))  # so that pip's errors and entries have the lines of this file
-            lines += text.splitlines()
-        found = read_requirements(self.path, "\n".join(lines))[0]
+            lines += self.document.needed_text(item, "a requirement of pip", item).splitlines()
+            numbers += [item.line] * (len(lines) - len(numbers))
+        found = read_requirements(self.path, "\n".join(lines), numbers)[0]
         self.entries += found.entries
         self.notes += found.notes
         self.unread += found.unread

@@ -72,10 +72,10 @@ def words_of(document: Document, value: Value | None, name: str) -> tuple[str, .
     text = document.text(value, name) or ""
     if len(text) >= _LONGEST:
         return None
-    import shlex
+    from compat.read.workload.shell_words import shell_words
 
     try:
-        return tuple(shlex.split(interpolated(text)))
+        return tuple(shell_words(interpolated(text)))
     except ValueError:
         return None
 

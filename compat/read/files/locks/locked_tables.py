@@ -162,7 +162,8 @@ def _header_lines(text: str, header: str) -> list[int]:
             line += text.count("\n", counted, at)
             counted = at
             found.append(line)
-        at = text.find(header, at + len(header))
+        end = text.find("\n", at)  # no line has two of them, and one in a text may have thousands
+        at = text.find(header, end) if end >= 0 else -1
     return found
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     Place: TypeAlias = tuple[Any, int, int]
     """(key or position, where the value begins, behind it)."""
 
+CELLS = 5000
+"""Code cells; no notebook that anybody ran has more."""
 _SPACE = " \t\n\r"
 
 
@@ -44,6 +46,8 @@ def code_cells(path: str, text: str) -> tuple[list[Cell], Mapping[str, Any]]:
     found: list[Cell] = []
     for index, cell in enumerate(cells):
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
+            if len(found) == CELLS:
+                raise InputError(f"has more than {CELLS} code cells", path)
             key = "source" if "source" in cell else "input"
             found.append(_cell(len(found) + 1, cell.get(key, ""), places.of(index, key), path))
     metadata = document.get("metadata")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from compat.read.files.notebook.notebook_cells import Cell
     from compat.read.files.notebook.notebook_code import Code
 
-LONGEST = 1 << 20
+LONGEST = 1 << 18
 """Characters of code; no notebook that anybody wrote has more."""
 _MOST = 5000
 """Shell commands that are looked at."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compat.environment import Distribution, Source, normalized
 from compat.errors import InputError
+from compat.read.files.limits import check_entries
 from compat.read.files.listing import ROOT, Choice, Entry
 from compat.read.files.project.toml_places import Places
 from compat.read.files.requirements.requirement import parse_requirement
@@ -33,6 +34,7 @@ class Draft:
         self._edges: list[Edge] = []
         self._nodes: dict[tuple[str, str], int] = {}
         self._own_extras: list[tuple[int, Distribution]] = []
+        self._requirements = 0
 
     def choice(self, kind: str, name: str, *, default: bool = False) -> int:
         """The node of an extra or a group; the same one for names that are equal when normalised."""
@@ -57,6 +59,7 @@ class Draft:
             if parent is not None and found.extra.get("extras"):
                 self._own_extras.append((parent, found))
         number = len(self.entries)
+        check_entries(number + 1, self.path, line)
         self.entries.append(Entry(found, line))
         if parent is not None:
             self.link(parent, number, found.marker)
@@ -73,6 +76,8 @@ class Draft:
         """One requirement; :class:`InputError` for what is none."""
         if not isinstance(text, str):
             raise self.wrong(place, "expected a requirement (PEP 508) in quotes", line)
+        self._requirements += 1
+        check_entries(self._requirements, self.path, line)
         try:
             return parse_requirement(text)
         except ValueError as problem:

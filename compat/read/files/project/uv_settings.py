@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compat.environment import Distribution, Source, normalized
 from compat.read.files.listing import Entry
-from compat.read.files.locks.locked_tables import Table, both, index_source, path_source, vcs_source
+from compat.read.files.locks.locked_tables import Table, index_source, path_source, vcs_source
 from compat.read.files.requirements.constraints import constrained
 from compat.read.files.requirements.direct_url import direct_url
 from compat.records import replace
@@ -124,7 +124,7 @@ class UvSettings:
         direct = forced.source is not None and forced.source.kind not in ("index", "nightly")
         changed = replace(
             asked, version=forced.version, specifier=forced.specifier, extra={**asked.extra, "override": place},
-            marker=asked.marker if forced.marker == asked.marker else both(asked.marker, forced.marker),
+            marker=forced.marker,  # uv puts the override in the place of what is asked, its marker too
             source=forced.source if direct else asked.source,
         )  # fmt: skip
         return replace(entry, distribution=changed)

@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from compat.environment import Distribution
+
 _MOST = 8
 """Different constraints on one distribution that are looked at; real files have one."""
 
@@ -29,28 +31,27 @@ def constrained(entries: Iterable[Entry], constraints: Iterable[Entry], notes: l
 
 
 def _narrowed(entry: Entry, constraints: list[Entry], notes: list[str]) -> Entry:
+    asked = entry.distribution
     for constraint in constraints:
-        entry = _narrowed_by(entry, constraint, notes)
-    return entry
+        asked = _narrowed_by(asked, entry.line, constraint, notes)
+    return entry if asked is entry.distribution else replace(entry, distribution=asked)
 
 
-def _narrowed_by(entry: Entry, constraint: Entry, notes: list[str]) -> Entry:
-    asked, limit = entry.distribution, constraint.distribution
+def _narrowed_by(asked: Distribution, line: int | None, constraint: Entry, notes: list[str]) -> Distribution:
+    limit = constraint.distribution
     place = f"{constraint.file}:{constraint.line}"
     if limit.marker is not None and limit.marker != asked.marker:
         notes.append(f"{place}: the constraint on {limit.name} holds only where {limit.marker}; it is not applied")
-        return entry
+        return asked
     extra = {**asked.extra, "constraint": place}
     direct = limit.source is not None and "url" in limit.source.details
     if asked.version is not None or (asked.source is not None and asked.source.kind not in ("index", "nightly")):
         if limit.version is not None and asked.version is not None and limit.version != asked.version:
-            notes.append(f"{place}: {limit.name} {limit.version} contradicts {asked.version} (line {entry.line})")
-        return entry
+            notes.append(f"{place}: {limit.name} {limit.version} contradicts {asked.version} (line {line})")
+        return asked
     if limit.version is not None or direct:
-        found = replace(asked, version=limit.version, specifier=None, source=limit.source, extra=extra)
-    elif limit.specifier is not None:
-        both = ",".join(dict.fromkeys(each for each in (asked.specifier, limit.specifier) if each))
-        found = replace(asked, specifier=both, extra=extra)
-    else:
-        return entry
-    return replace(entry, distribution=found)
+        return replace(asked, version=limit.version, specifier=None, source=limit.source, extra=extra)
+    if limit.specifier is None:
+        return asked
+    both = ",".join(dict.fromkeys(each for each in (asked.specifier, limit.specifier) if each))
+    return replace(asked, specifier=both, extra=extra)

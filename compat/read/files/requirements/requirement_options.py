@@ -56,9 +56,9 @@ def _words(line: str, path: str, number: int) -> list[str]:
     """Words as a shell splits them: quotes hold one together. A marker keeps its own quotes."""
     if ";" in line or ("'" not in line and '"' not in line and "\\" not in line):
         return line.split()
-    import shlex
+    from compat.read.workload.shell_words import shell_words
 
     try:
-        return shlex.split(line)
+        return shell_words(line)
     except ValueError:
         raise InputError(f"expected a closing quote in '{line[:60]}'", path, number) from None

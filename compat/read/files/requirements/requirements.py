@@ -5,6 +5,7 @@ from __future__ import annotations
 from compat.environment import Distribution, Environment, Source
 from compat.errors import InputError, printable
 from compat.read.files.include import Includes, NotRead
+from compat.read.files.limits import check_entries
 from compat.read.files.listing import Entry, Listing
 from compat.read.files.requirements.constraints import constrained
 from compat.read.files.requirements.direct_url import is_url
@@ -15,6 +16,10 @@ from compat.read.machine.metadata import without_credentials
 from compat.records import replace
 from compat.versions import key_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
 __all__ = ["decode", "read_requirements"]
 
 _INDEXED = (INDEX.kind, "nightly")
@@ -23,13 +28,14 @@ _PARTIAL = ("--no-deps", "--no-emit-package", "--no-emit-workspace", "--no-emit-
             "--prune", "--only-emit-")  # fmt: skip
 
 
-def read_requirements(path: str, text: str) -> tuple[Listing, ...]:
+def read_requirements(path: str, text: str, numbers: Sequence[int] = ()) -> tuple[Listing, ...]:
     """The one listing of a requirements file and of the files it includes (``-r``), narrowed by constraints (``-c``).
 
+    ``numbers`` are those of the lines, where the text is taken out of another file.
     Raises :class:`InputError` for a line that is neither a requirement nor an option. An include that was not opened is
     in ``unread``. ``complete`` is set for a whole freeze and for what a resolver wrote, where every line is a pin.
     """
-    file, reading = _File(path, text), _Reading(path)
+    file, reading = _File(path, text, numbers=numbers), _Reading(path)
     python = _freeze(file.lines)
     if python is not None:
         file.lines[0] = ""
@@ -49,11 +55,23 @@ def read_requirements(path: str, text: str) -> tuple[Listing, ...]:
 class _File:
     """One file that is read: its lines, how deep it was included, and whether it holds constraints."""
 
-    def __init__(self, path: str, text: str, depth: int = 0, purpose: str = "requirements") -> None:
+    def __init__(
+        self, path: str, text: str, depth: int = 0, purpose: str = "requirements", numbers: Sequence[int] = ()
+    ) -> None:
         self.path = path
         self.lines = text.removeprefix("\ufeff").splitlines()
         self.depth = depth
         self.purpose = purpose
+        self._numbers = numbers
+
+    def logical_lines(self) -> Iterator[tuple[int, str]]:
+        """Number and text of each logical line."""
+        found = logical_lines(self.lines)
+        return ((self._numbers[at - 1], line) for at, line in found) if self._numbers else found
+
+    def before(self, number: int) -> str:
+        """The line before a line; "" where there is none."""
+        return "" if self._numbers or number < 2 else self.lines[number - 2]
 
 
 class _Reading:
@@ -71,7 +89,7 @@ class _Reading:
         self.whole = True
 
     def read(self, file: _File) -> None:
-        for number, line in logical_lines(file.lines):
+        for number, line in file.logical_lines():
             if line[0] == "-":
                 self._options(file, number, line)
                 continue
@@ -106,6 +124,7 @@ class _Reading:
         self._add(file, number, Distribution(name, source=INDEX))
 
     def _add(self, file: _File, number: int, found: Distribution) -> None:
+        check_entries(len(self.entries) + len(self.constraints) + 1, file.path, number)
         if file.purpose == "constraints":
             self.constraints.append(Entry(found, number, file.path))
         else:
@@ -129,7 +148,7 @@ class _Reading:
         try:
             found = editable(operand)
         except Unnamed:
-            named = _frozen_editable(file.lines[number - 2] if number > 1 else "")
+            named = _frozen_editable(file.before(number))
             if named is None:
                 reason = "it is left out, its name is not known"
                 self.notes.append(f"{file.path}:{number}: -e {operand} is a project of its own; {reason}")

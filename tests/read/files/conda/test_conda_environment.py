@@ -128,6 +128,16 @@ def test_what_pip_includes_is_read_beside_the_file(tmp_path: Path) -> None:
     assert "environment.yml:5: -r missing.txt was not read" in listing.unread[0]
 
 
+def test_several_requirements_of_pip_on_one_line_have_that_line() -> None:
+    listing = read('dependencies:\n- {pip: [a==1, b==2, "c==3\\nd==4"]}\n- e=5\n')
+    assert [(entry.distribution.name, entry.line) for entry in listing.entries] == [
+        ("e", 3), ("a", 2), ("b", 2), ("c", 2), ("d", 2),
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="expected a requirement") as caught:
+        read('{dependencies: [{pip: [a==1, b==2, "="]}]}')
+    assert caught.value.line == 1
+
+
 def test_an_alternative_is_kept_as_written() -> None:
     source = read("dependencies: ['numpy 2.1|2.2']\n").entries[0].distribution.source
     assert source is not None

@@ -10,7 +10,9 @@ import pytest
 
 from compat.errors import InputError
 from compat.read.files.listing import Listing
+from compat.read.files.notebook import notebook_cells
 from compat.read.files.notebook.notebook_installs import read_notebook
+from compat.read.files.notebook.notebook_steps import LONGEST
 
 
 def text_of(*cells: str, **metadata: Any) -> str:
@@ -271,4 +273,12 @@ def test_a_notebook_of_another_name(tmp_path: Path) -> None:
 
 def test_what_is_too_much_is_unread(tmp_path: Path) -> None:
     assert "only 5000 shell commands" in read(tmp_path, "!pip install a\n" * 5001).unread[0]
-    assert "of code: the rest was not read" in read(tmp_path, "#" * (1 << 20)).unread[0]
+    assert "of code: the rest was not read" in read(tmp_path, "#" * LONGEST).unread[0]
+    assert read(tmp_path, "#" * (LONGEST - 1)).unread == ()
+
+
+def test_no_notebook_has_so_many_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notebook_cells, "CELLS", 3)
+    assert asked(read(tmp_path, *["!pip install a==1"] * 3)) == {"a": "1"}
+    with pytest.raises(InputError, match=r"nb\.ipynb: has more than 3 code cells"):
+        read(tmp_path, *["!pip install a==1"] * 4)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
-from packaging.specifiers import SpecifierSet
 
 from compat.environment import Source
 from compat.errors import InputError
 from compat.read.files.listing import ROOT as TOP
 from compat.read.files.listing import Listing
-from compat.read.files.locks.version_constraints import alternatives
 from compat.read.files.project.pyproject import read_pyproject
 from tests.conftest import ROOT
 
@@ -138,49 +132,3 @@ def test_what_is_wrong_is_said_with_its_line(text: str, line: int | None) -> Non
     assert caught.value.file == "pyproject.toml"
     if line is not None:
         assert caught.value.line == line
-
-
-def oracles() -> list[Any]:
-    found = sorted((CORPUS / "oracle").glob("pyproject__*"))
-    return [pytest.param(path, id=path.name) for path in found] or [
-        pytest.param(None, marks=pytest.mark.skip("no corpus here"))
-    ]
-
-
-@pytest.mark.parametrize("oracle", oracles())
-def test_real_projects_are_read_as_the_oracle_reads_them(oracle: Path) -> None:
-    expected = json.loads(oracle.read_text())
-    path = CORPUS / "files" / expected["file"]
-    text = path.read_text()
-    (listing,) = read_pyproject(str(path), text)
-    wanted = list(_flat(expected["requirements"]))
-    assert [entry.distribution.name for entry in listing.entries] == [name for name, _, _ in wanted]
-    lines = text.split("\n")
-    for entry, (_, spec, marker) in zip(listing.entries, wanted):
-        found = entry.distribution
-        assert entry.line is not None
-        assert found.name.replace("-", "") in lines[entry.line - 1].lower().translate(
-            {ord("_"): "", ord("-"): "", ord("."): ""}
-        )
-        if "override" in found.extra or "constraint" in found.extra:
-            continue
-        assert marker is None or found.marker == marker
-        if found.source is not None and found.source.kind != "index" and found.version is not None:
-            continue  # a wheel tells more than what was asked for
-        asked = f"=={found.version}" if found.version else found.specifier or ""
-        assert spec.startswith("@") or SpecifierSet(asked) == SpecifierSet(spec)
-
-
-def _flat(rows: list[dict[str, Any]]) -> Any:
-    """(name, range, marker) of every row that is a requirement; Poetry's are written in the oracle as they stand."""
-    for row in rows:
-        spec, where = row["spec"], row["where"]
-        if where.startswith("uv-") or "include-group" in spec or (where, row["name"]) == ("poetry", "python"):
-            continue
-        if not where.startswith("poetry"):
-            name = row["name"] or spec.partition(" ")[0]
-            yield name, spec.replace("*", "") if spec == "*" else spec if row["name"] else "@", row["marker"]
-            continue
-        value = json.loads(spec) if spec.startswith(("{", "[")) else {"version": spec}
-        for each in value if isinstance(value, list) else [value]:
-            yield row["name"], alternatives(each["version"])[0] if "version" in each else "@", None

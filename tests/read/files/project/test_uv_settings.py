@@ -92,8 +92,9 @@ def test_the_marker_of_an_override_holds_for_the_edge_too() -> None:
     nt = 'os_name == "nt"'
     listing = read("'torch'", f"[tool.uv]\noverride-dependencies = ['torch>=2.5 ; {nt}']\n")
     assert listing.edges == ((-1, 0, nt, None),)
-    posix = 'torch ; os_name == "nt"'
-    assert read(f"'{posix}'", f"[tool.uv]\noverride-dependencies = ['torch>=2.5 ; {nt}']\n").edges == ((-1, 0, nt, None),)
+    asked = "'torch ; python_version < \"3.12\"'"
+    assert read(asked, f"[tool.uv]\noverride-dependencies = ['torch>=2.5 ; {nt}']\n").edges == ((-1, 0, nt, None),)
+    assert read(asked, "[tool.uv]\noverride-dependencies = ['torch>=2.5']\n").edges == ((-1, 0, None, None),)
 
 
 def test_a_constraint_narrows_and_says_where_it_stands() -> None:

@@ -1,0 +1,44 @@
+"""Findings that nobody has to write: wheels against hardware, driver, system and each other, by the tables of compiled code."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from compat.judge.facts import Facts
+    from compat.report import Finding
+
+NAMES = frozenset(
+    (
+        "torch",
+        "torchvision",
+        "torchaudio",
+        "triton",
+        "vllm",
+        "xformers",
+        "bitsandbytes",
+        "flash-attn",
+        "sgl-kernel",
+        "sglang-kernel",
+        "flashinfer-python",
+        "auto-gptq",
+        "autoawq",
+    )
+)
+"""Distributions whose wheels are judged here."""
+
+
+def judge(facts: Facts) -> Iterator[Finding]:
+    """Every finding about builds; the tables are opened only where there is something to hold against them."""
+    environment = facts.environment
+    there = any(each.name in NAMES for each in environment.distributions or ())
+    if not there and not (environment.driver and environment.cuda_toolkit) and not environment.accelerators:
+        return
+    from compat.judge.builds import drivers, gpu_code, pairs, precision, shadowing
+    from compat.judge.builds.stack import stack_of
+    from compat.matrix.code_tables import open_code_tables
+
+    stack = stack_of(facts, open_code_tables())
+    for module in (gpu_code, drivers, pairs, precision, shadowing):
+        yield from module.judge(stack)

@@ -1,0 +1,1 @@
+"""Brings matrix/facts up to the newest releases of an index: ``python -m scripts.refresh``."""

@@ -1,0 +1,160 @@
+"""A package index: which releases there are, and members of their wheels without downloading the wheels.
+
+The index is the one that uv's or pip's configuration names, else the default of the client library. What it offers is used
+(PEP 691 JSON, PEP 658 metadata files), and nothing of it is needed: HTML pages and ranged reads do.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from packaging.version import InvalidVersion, Version
+from pypi_simple import PYPI_SIMPLE_ENDPOINT, DistributionPackage, PyPISimple
+from pypi_simple.errors import NoMetadataError
+from remotezip import RemoteIOError, RemoteZip
+from requests import ConnectionError as NoConnection
+from requests import HTTPError, Timeout
+
+T = TypeVar("T")
+TAIL = 65536
+"""Bytes at the end of a wheel that hold the directory of most."""
+LARGEST_SDIST = 32 * 1024 * 1024
+TRIES = 4
+
+
+class UnreadableError(Exception):
+    """A file of the index could not be read; the text says which and why."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """Every file of one version; ``version`` as the index writes it."""
+
+    version: str
+    wheels: tuple[DistributionPackage, ...]
+    sdist: DistributionPackage | None
+
+    @property
+    def key(self) -> Version:
+        return Version(self.version)
+
+    @property
+    def files(self) -> tuple[DistributionPackage, ...]:
+        return (*self.wheels, self.sdist) if self.sdist is not None else self.wheels
+
+    @property
+    def yanked(self) -> bool:
+        """Whether every file of it was withdrawn."""
+        return all(file.is_yanked for file in self.files)
+
+    @property
+    def reason(self) -> str:
+        return next((" ".join(file.yanked_reason.split()) for file in self.files if file.yanked_reason), "")
+
+
+class Index:
+    """A client that counts what it read; not safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._client = PyPISimple(endpoint=configured() or PYPI_SIMPLE_ENDPOINT)
+        self.requests = 0
+
+    def releases(self, name: str) -> list[Release]:
+        """Final and post releases, oldest first; :class:`UnreadableError` where the index cannot be reached."""
+        page = self._tried(lambda: self._client.get_project_page(name, timeout=60), name)
+        found: dict[str, list[DistributionPackage]] = {}
+        for file in page.packages:
+            try:
+                if file.version is None or Version(file.version).is_prerelease:
+                    continue
+            except InvalidVersion:
+                continue
+            found.setdefault(file.version, []).append(file)
+        made = [_release(version, files) for version, files in found.items()]
+        return sorted((release for release in made if release.files), key=lambda release: release.key)
+
+    def metadata(self, release: Release, wheel: DistributionPackage | None = None) -> str:
+        """METADATA of a wheel (the first by default), PKG-INFO where there is only an sdist."""
+        if wheel is None:
+            wheel = release.wheels[0] if release.wheels else None
+        if wheel is None:
+            assert release.sdist is not None
+            return self._pkg_info(release.sdist)
+        if wheel.has_metadata:
+            try:
+                return self._tried(lambda: str(self._client.get_package_metadata(wheel, verify=False)), wheel.filename)
+            except NoMetadataError:
+                pass  # it says it has one, and has none
+
+        def ranged() -> str:
+            with self.open(wheel) as archive:
+                name = next(each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+                return str(archive.read(name), "utf-8", "replace")
+
+        return self._tried(ranged, wheel.filename)
+
+    def open(self, wheel: DistributionPackage) -> RemoteZip:
+        """A wheel whose members are read by HTTP ranges."""
+        self.requests += 1
+        return RemoteZip(wheel.url, initial_buffer_size=TAIL, session=self._client.s, timeout=120)
+
+    def _pkg_info(self, sdist: DistributionPackage) -> str:
+        def read() -> str:
+            answer = self._client.s.get(sdist.url, timeout=120)
+            answer.raise_for_status()
+            if len(answer.content) > LARGEST_SDIST:
+                raise UnreadableError(f"{sdist.filename}: larger than {LARGEST_SDIST} bytes")
+            with tarfile.open(fileobj=io.BytesIO(answer.content)) as archive:
+                member = min((each for each in archive if each.name.endswith("/PKG-INFO")), key=lambda each: len(each.name))
+                file = archive.extractfile(member)
+                assert file is not None
+                return file.read().decode("utf-8", "replace")
+
+        return self._tried(read, sdist.filename)
+
+    def _tried(self, what: Callable[[], T], name: str) -> T:
+        for attempt in range(TRIES):
+            self.requests += 1
+            try:
+                return what()
+            except NoMetadataError:
+                raise
+            except (NoConnection, Timeout, RemoteIOError, HTTPError, OSError, EOFError) as problem:
+                if attempt == TRIES - 1:
+                    raise UnreadableError(f"{name}: {type(problem).__name__}") from None
+                time.sleep(2**attempt)
+        raise AssertionError
+
+
+def configured() -> str | None:
+    """The index that uv's or pip's variables or pip's configuration files name."""
+    for variable in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"):
+        value = os.environ.get(variable)
+        if value:
+            return value.rpartition("=")[2] if "://" in value.rpartition("=")[2] else value
+    for section in ("install", "global"):
+        asked = [sys.executable, "-m", "pip", "config", "get", f"{section}.index-url"]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+        if done.returncode == 0 and done.stdout.strip():
+            return done.stdout.strip()
+    return None
+
+
+def _release(version: str, files: list[DistributionPackage]) -> Release:
+    wheels = sorted((file for file in files if file.package_type == "wheel"), key=_preference)
+    sdists = [file for file in files if file.package_type == "sdist" and file.filename.endswith((".tar.gz", ".tgz"))]
+    return Release(version, tuple(wheels), sdists[0] if sdists else None)
+
+
+def _preference(wheel: DistributionPackage) -> tuple[bool, bool, str]:
+    """Linux on x86_64 first: that is where people train, and its metadata is the fullest."""
+    name = wheel.filename
+    return "x86_64" not in name and "none-any" not in name, "linux" not in name and "none-any" not in name, name

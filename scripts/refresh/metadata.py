@@ -1,0 +1,119 @@
+"""What releases declare: ``releases.csv`` (Python, glibc, yanks), ``requirements.csv`` (with markers and extras)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from email.parser import HeaderParser
+
+from packaging.markers import InvalidMarker
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import Version
+
+from scripts.refresh.index import Index, Release
+from scripts.refresh.tables import Row
+
+RELEASES = ("package", "version", "requires_python", "glibc", "yanked", "reason", "known", "source", "date")
+REQUIREMENTS = ("package", "requirement", "releases", "known", "source", "date")
+_MANYLINUX = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What one release says about itself; requirements in normal form, sorted."""
+
+    release: Row
+    requirements: tuple[str, ...]
+
+
+def declared(index: Index, package: str, release: Release, date: str) -> Declared:
+    """Reads one release; raises ``UnreadableError``."""
+    text = index.metadata(release)
+    header = HeaderParser().parsestr(text)
+    source = (release.wheels[0] if release.wheels else release.files[0]).filename
+    row = {
+        "package": package,
+        "version": release.version,
+        "requires_python": normal_specifier(header.get("Requires-Python") or ""),
+        "glibc": lowest_glibc(release),
+        "known": "declared",
+        "source": source,
+        "date": date,
+        **yank(release),
+    }
+    return Declared(row, tuple(sorted(set(normal(header.get_all("Requires-Dist") or ())))))
+
+
+def yank(release: Release) -> dict[str, str]:
+    return {"yanked": "yes" if release.yanked else "", "reason": release.reason if release.yanked else ""}
+
+
+def normal(requirements: Iterable[str]) -> Iterable[str]:
+    """Requirements in one spelling; what is none is left out, as installers refuse it too."""
+    for text in requirements:
+        try:
+            found = Requirement(" ".join(text.split()))
+        except (InvalidRequirement, InvalidMarker):
+            continue
+        found.name = canonicalize_name(found.name)
+        yield str(found)
+
+
+def normal_specifier(text: str) -> str:
+    return ",".join(sorted(part.strip() for part in text.split(",") if part.strip()))
+
+
+def lowest_glibc(release: Release) -> str:
+    """The lowest glibc that some Linux wheel for x86_64 is tagged for; empty where a wheel asks for none, or there is none."""
+    floors: list[tuple[int, ...]] = []
+    for wheel in release.wheels:
+        try:
+            tags = parse_wheel_filename(wheel.filename)[3]
+        except (InvalidWheelFilename, ValueError):
+            continue
+        platforms = {tag.platform for tag in tags}
+        if "any" in platforms:
+            return ""
+        for platform in platforms:
+            found = re.fullmatch(r"manylinux_(\d+)_(\d+)_x86_64", platform)
+            old = _MANYLINUX.get(platform.removesuffix("_x86_64"))
+            if found:
+                floors.append((int(found[1]), int(found[2])))
+            elif old:
+                floors.append(tuple(map(int, old.split("."))))
+    return ".".join(map(str, min(floors))) if floors else ""
+
+
+def folded(found: dict[str, tuple[str, ...]], versions: list[str]) -> dict[str, str]:
+    """Requirement → the releases that declare it, as runs of neighbours in ``versions`` (``4.46.0..4.57.6 5.0.0``)."""
+    place = {version: number for number, version in enumerate(versions)}
+    by_requirement: dict[str, list[int]] = {}
+    for version, requirements in found.items():
+        for requirement in requirements:
+            by_requirement.setdefault(requirement, []).append(place[version])
+    return {requirement: _runs(sorted(numbers), versions) for requirement, numbers in sorted(by_requirement.items())}
+
+
+def unfolded(runs: str, versions: list[str]) -> list[str]:
+    """The releases of :func:`folded`; ``ValueError`` for one that is not among ``versions``."""
+    found: list[str] = []
+    for run in runs.split():
+        first, _, last = run.partition("..")
+        found += versions[versions.index(first) : versions.index(last or first) + 1]
+    return found
+
+
+def _runs(numbers: list[int], versions: list[str]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return " ".join(versions[a] if a == b else f"{versions[a]}..{versions[b]}" for a, b in runs)
+
+
+def ordered(versions: Iterable[str]) -> list[str]:
+    return sorted(set(versions), key=Version)
