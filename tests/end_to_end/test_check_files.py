@@ -228,7 +228,9 @@ def test_the_largest_lock_of_the_corpus(compat: Run) -> None:
     path = ROOT / ".." / "shared" / "corpus" / "files" / "uv.lock" / "NVIDIA-NeMo__RL__7571a7d5__uv.lock"
     if not path.exists():
         pytest.skip("needs the corpus")
-    report = json.loads(compat("check", str(path), "--all", "--format", "json", "--task", "grpo", "--features", "no-cache").stdout)
+    report = json.loads(
+        compat("check", str(path), "--all", "--format", "json", "--task", "grpo", "--features", "no-cache").stdout
+    )
     seen = {(each["packages"].get("transformers"), *each.get("selections", ())) for each in report["findings"]}
     assert ("5.5.4",) in seen
     assert ("5.5.0", "extra nemo-rl[automodel]") in seen

@@ -69,6 +69,8 @@ def image(folder: Path, wheel: Path, *replaced: tuple[str, str]) -> subprocess.C
     app = context(folder / "app", wheel, *replaced)
     subprocess.run([sys.executable, "-m", "venv", str(folder / "python")], check=True)
     (site,) = (folder / "python").glob("lib/python3.*/site-packages")
+    for old in site.glob("setuptools-*.dist-info"):
+        shutil.rmtree(old)  # pip would have put the one there that torch asks for
     for line in (app / "requirements.txt").read_text(encoding="utf-8").split():
         name, version = line.split("==")
         (site / f"{name}-{version}.dist-info").mkdir()
@@ -87,7 +89,7 @@ def test_the_build_goes_on_where_nothing_is_known_to_be_bad(tmp_path: Path, whee
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert f"transformers {GOOD}" in done.stdout
     assert "4 × A100" in done.stdout
-    assert "Nothing known to be bad." in done.stdout
+    assert "Nothing known to be bad." in done.stdout, done.stdout
 
 
 def test_the_build_ends_at_a_combination_that_is_bad_for_the_target(tmp_path: Path, wheel: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compat.errors import InputError
-from compat.matrix.compiled import named_distributions, Matrix, in_memory
+from compat.matrix.compiled import Matrix, in_memory, named_distributions
 from compat.matrix.loader import load_file, load_folder
 from tests.conftest import RULES
 
