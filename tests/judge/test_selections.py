@@ -163,16 +163,19 @@ PARSED = {text: Marker(text) for text in MARKERS if text is not None}
 
 @st.composite
 def listings(draw: st.DrawFn) -> Listing:
-    """A graph of four releases of two distributions, a node between, and two extras; the first one has a node (5)."""
+    """A graph of four releases of two distributions, a node between (4), and two extras; the first one has a node (5).
+
+    A choice leads to a node that is no release only where the node stands for it, as in real locks.
+    """
     nodes = st.integers(0, 5)
     edges = ((ROOT, 5, None, 0), *(
         draw(
             st.lists(
                 st.one_of(
                     st.tuples(
-                        st.one_of(st.just(ROOT), nodes), st.integers(0, 4), st.sampled_from(MARKERS), st.sampled_from((None, 0, 1))
+                        st.one_of(st.just(ROOT), nodes), st.integers(0, 3), st.sampled_from(MARKERS), st.sampled_from((None, 0, 1))
                     ),
-                    st.tuples(st.one_of(st.just(ROOT), nodes), st.just(5), st.sampled_from(MARKERS), st.none()),
+                    st.tuples(st.one_of(st.just(ROOT), nodes), st.sampled_from((4, 5)), st.sampled_from(MARKERS), st.none()),
                 ),
                 max_size=9,
             )
