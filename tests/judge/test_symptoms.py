@@ -1,0 +1,63 @@
+"""What a message means where no rule knows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.environment import Accelerator, Distribution, Environment
+from compat.judge import derived
+from compat.judge.facts import Facts
+from compat.judge.symptoms import explained
+from compat.read.log.traceback_text import decisive, parse_log
+from compat.report import Finding
+
+
+def said(text: str, environment: Environment | None = None) -> list[Finding]:
+    environment = environment or Environment()
+    errors = parse_log(text)
+    return list(explained(text, errors, decisive(errors), Facts(environment), derived.judge(environment)))
+
+
+def trace(error: str, *frames: str) -> str:
+    lines = "".join(f'  File "/v/lib/python3.11/site-packages/{frame}", line 1, in f\n    x()\n' for frame in frames)
+    return f"Traceback (most recent call last):\n{lines}{error}\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "rule", "packages"),
+    [
+        ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "symptom-no-kernel-image", ["vllm"]),
+        ("RuntimeError: The NVIDIA driver on your system is too old (found version 12080).", "symptom-driver-too-old", ["vllm"]),
+        ("RuntimeError: Error 804: forward compatibility was attempted on non supported HW", "symptom-forward-compatibility", ["vllm"]),
+        ("ImportError: libcudart.so.12: cannot open shared object file: No such file or directory", "symptom-cuda-library-missing", ["vllm"]),
+        ("ImportError: /v/flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so: undefined symbol: _ZN3c105ErrorC2E", "symptom-undefined-symbol", ["flash-attn", "torch"]),
+        ("ImportError: cannot import name 'Gone' from 'transformers' (/v/transformers/__init__.py)", "symptom-interface", ["vllm", "transformers"]),
+    ],
+)  # fmt: skip
+def test_messages(error: str, rule: str, packages: list[str]) -> None:
+    (finding,) = said(trace(error, "vllm/engine.py"))
+    assert (finding.rule, finding.verdict, list(finding.packages)) == (rule, "possible", packages)
+
+
+def test_what_the_environment_shows_goes_before_what_the_message_says() -> None:
+    environment = Environment(
+        distributions=(Distribution("torch", "2.6.0+cu124"),), accelerators=(Accelerator("nvidia", "RTX 5090", "12.0"),)
+    )
+    (finding,) = said(
+        trace("RuntimeError: CUDA error: no kernel image is available for execution on the device", "torch/x.py"), environment
+    )
+    assert (finding.rule, finding.verdict) == ("build-torch-gpu", "hit")
+    assert finding.here.startswith("the error on line 4 of the text")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "ValueError: the learning rate must be positive",
+        "ImportError: cannot import name 'x' from partially initialized module 'vllm' (most likely due to a circular import)",
+        "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB",
+        "TypeError: f() got an unexpected keyword argument 'x'",
+    ],
+)
+def test_other_errors_get_no_guess(error: str) -> None:
+    assert said(trace(error, "vllm/engine.py")) == []
