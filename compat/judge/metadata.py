@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from compat.environment import Distribution, Environment
     from compat.judge.facts import Facts
     from compat.markers import Comparison, Marker
-    from compat.matrix.declared import Declared, Requirement
+    from compat.matrix.declared import Declared, Package, Requirement
 
 REFUSED_AT_IMPORT = {
     "transformers": frozenset(
@@ -49,12 +49,21 @@ def judge(facts: Facts, declared: Declared) -> Iterator[Finding]:
         package = declared.package(copy.name)
         if package is None or (copy.source is not None and copy.source.kind in _PURPOSE):
             continue
-        asked: dict[str, list[Requirement]] = {}
-        for requirement in package.requirements(copy.version):
-            if requirement.ranges is not None and _applies(requirement, facts.environment):
-                asked.setdefault(requirement.name, []).append(requirement)
+        asked = _asked(package, copy.version, facts.environment)
         for name, requirements in asked.items():
             yield from _violated(copy, name, requirements, facts, declared)
+
+
+def _asked(package: Package, version: str, environment: Environment) -> dict[str, list[Requirement]]:
+    """What a release asks for here, by distribution; the same release is met in many selections of a lock."""
+    place = version, environment.python, environment.os, environment.machine
+    if place not in package.asked:
+        found: dict[str, list[Requirement]] = {}
+        for requirement in package.requirements(version):
+            if requirement.ranges is not None and _applies(requirement, environment):
+                found.setdefault(requirement.name, []).append(requirement)
+        package.asked[place] = found
+    return package.asked[place]
 
 
 def _violated(
@@ -183,12 +192,7 @@ def _accepting(copy: Distribution, other: Distribution, requirement: Requirement
     if package is None:
         return None
     here, key = key_of(copy.version or "0"), key_of(other.version or "0")
-
-    def accepts(version: str) -> bool:
-        asked = [each for each in package.requirements(version) if each.name == other.name and each.extra == requirement.extra]
-        return all(each.ranges is None or contains(each.ranges, key) for each in asked)
-
-    good = [each.version for each in package.releases if each.yanked is None and accepts(each.version)]
+    good = package.accepting(other.name, requirement.extra, lambda ranges: contains(ranges, key))
     later = next((each for each in good if key_of(each) > here), None)
     earlier = next((each for each in reversed(good) if key_of(each) < here), None)
     return later or earlier

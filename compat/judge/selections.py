@@ -75,7 +75,11 @@ def _classes(everything: int, relevant: list[tuple[Entry, int]]) -> list[int]:
     return classes
 
 
-def _judged(mask: int, relevant: list[tuple[Entry, int]], worlds: Worlds, known: Environment, matrix: Matrix) -> _Selection:
+def _judged(
+    mask: int, relevant: list[tuple[Entry, int]], worlds: Worlds, known: Environment, matrix: Matrix,
+    from_tables: tuple[Finding, ...] | None = None,
+) -> _Selection:  # fmt: skip
+    """One selection judged; ``from_tables`` are its derived findings, where they are known already."""
     from compat.judge import derived, rules
 
     entries = [entry for entry, installed in relevant if installed & mask]
@@ -86,8 +90,9 @@ def _judged(mask: int, relevant: list[tuple[Entry, int]], worlds: Worlds, known:
         machine=_common([place.machine for place in places], known.machine),
         distributions=tuple(_alone(entry.distribution) for entry in entries), distributions_complete=listing.complete,
     )  # fmt: skip
-    found = (*rules.judge(environment, matrix), *derived.judge(environment))
-    return _Selection(mask, tuple(places), tuple(_located(finding, entries, listing) for finding in found))
+    found = (*rules.judge(environment, matrix), *(derived.judge(environment) if from_tables is None else ()))
+    located = tuple(_located(finding, entries, listing) for finding in found)
+    return _Selection(mask, tuple(places), (*located, *(from_tables or ())))
 
 
 def _settled(
@@ -97,7 +102,9 @@ def _settled(
     if len(selection.places) < 2 or not any(_PLACE & set(finding.unknown) for finding in selection.findings):
         return [selection]
     parts = (selection.mask & worlds.of_place(at) for at in range(len(worlds.places)))
-    return [_judged(part, relevant, worlds, known, matrix) for part in parts if part]
+    # tables are not asked again for every interpreter and platform: what they say of all of them holds for each
+    from_tables = tuple(finding for finding in selection.findings if finding.origin != "rule")
+    return [_judged(part, relevant, worlds, known, matrix, from_tables) for part in parts if part]
 
 
 _PLACE = {"python", "os", "machine"}

@@ -10,7 +10,7 @@ from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, TypeAlias
 
     from compat.versions import Ranges
@@ -52,20 +52,38 @@ class Package:
             Published(version, python, pythons[python], glibc, reason if yanked else None)
             for version, python, glibc, yanked, reason in releases
         )
+        self._required: dict[int, tuple[Requirement, ...]] = {}
+        self.asked: dict[tuple[str | None, ...], dict[str, list[Requirement]]] = {}
+        """Kept by those who ask: what applies in a place."""
         self._places = {each.version: number for number, each in enumerate(self.releases)}
 
     def published(self, version: str) -> Published | None:
         place = self._places.get(_public(version))
         return None if place is None else self.releases[place]
 
-    def requirements(self, version: str) -> Iterator[Requirement]:
+    def requirements(self, version: str) -> tuple[Requirement, ...]:
         """What a release requires; nothing where the release is not known."""
         place = self._places.get(_public(version))
         if place is None:
-            return
-        for name, specifier, ranges, marker, extra, runs in self._requirements:
-            if any(first <= place <= last for first, last in runs):
-                yield Requirement(name, specifier, ranges, marker, extra)
+            return ()
+        if place not in self._required:
+            self._required[place] = tuple(Requirement(*values) for *values, runs in self._requirements if _within(runs, place))
+        return self._required[place]
+
+    def accepting(self, name: str, extra: str | None, accepts: Callable[[Ranges], bool]) -> list[str]:
+        """The releases that are not withdrawn and whose requirements of a distribution under an extra are all accepted."""
+        asked = [
+            runs for other, _, ranges, _, under, runs in self._requirements
+            if other == name and under == extra and ranges is not None and not accepts(ranges)
+        ]  # fmt: skip
+        return [
+            each.version for place, each in enumerate(self.releases)
+            if each.yanked is None and not any(_within(runs, place) for runs in asked)
+        ]  # fmt: skip
+
+
+def _within(runs: tuple[tuple[int, int], ...], place: int) -> bool:
+    return any(first <= place <= last for first, last in runs)
 
 
 class Declared:
