@@ -31,8 +31,19 @@ _NO_POST, _NO_DEV = -1, 1 << 62
 EVERY: Ranges = ((None, False, None, False),)
 
 
+_known: dict[str, Key] = {}
+"""Keys that were asked for: the same few hundred texts are compared thousands of times in one run."""
+
+
 def key_of(text: str) -> Key:
     """The comparison key of a version; ``ValueError`` where ``text`` is no version (PEP 440)."""
+    found = _known.get(text)
+    if found is None:
+        found = _known[text] = _read(text)
+    return found
+
+
+def _read(text: str) -> Key:
     parts = text.split(".")
     if len(parts) < 9 and all(map(_plain_number, parts)):
         return _key(0, tuple(map(int, parts)))

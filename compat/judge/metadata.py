@@ -36,38 +36,27 @@ REFUSED_AT_IMPORT = {
     ),
 }
 """What transformers' dependency_versions_check compares when it is imported."""
-_NOT_FOR_USERS = ("dev", "test", "doc", "quality", "lint", "ci", "bench", "example", "notebook", "release", "style", "all")
 _PURPOSE = ("vcs", "directory", "image", "nightly", "url")
 _SPEC = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
 
 
 def judge(facts: Facts, declared: Declared) -> Iterator[Finding]:
     """Findings about what the followed releases declare of each other."""
+    copies = {copy.name for copy in facts.environment.distributions or ()}
     for copy in facts.environment.distributions or ():
-        if copy.name not in declared or copy.version is None or not is_version(copy.version):
+        if copy.name not in declared or copy.version is None or (copy.source is not None and copy.source.kind in _PURPOSE):
             continue
         package = declared.package(copy.name)
-        if package is None or (copy.source is not None and copy.source.kind in _PURPOSE):
+        place = None if package is None else package.place(copy.version)
+        if package is None or place is None:
             continue
-        asked = _asked(package, copy.version, facts.environment)
-        for name, requirements in asked.items():
-            yield from _violated(copy, name, requirements, facts, declared)
-
-
-def _asked(package: Package, version: str, environment: Environment) -> dict[str, list[Requirement]]:
-    """What a release asks for here, by distribution; the same release is met in many selections of a lock."""
-    place = version, environment.python, environment.os, environment.machine
-    if place not in package.asked:
-        found: dict[str, list[Requirement]] = {}
-        for requirement in package.requirements(version):
-            if requirement.ranges is not None and _applies(requirement, environment):
-                found.setdefault(requirement.name, []).append(requirement)
-        package.asked[place] = found
-    return package.asked[place]
+        for name in package.asks:
+            if name in copies and (requirements := package.requirements(place, name)):
+                yield from _violated(copy, name, requirements, facts, package)
 
 
 def _violated(
-    copy: Distribution, name: str, requirements: list[Requirement], facts: Facts, declared: Declared
+    copy: Distribution, name: str, requirements: tuple[Requirement, ...], facts: Facts, package: Package
 ) -> Iterator[Finding]:
     found = facts.package(name)
     if not found or found == ABSENT or len(found) != 1:
@@ -78,40 +67,38 @@ def _violated(
     key = key_of(other.version)
     if key[5] != _FINAL_DEV:  # a build from the main branch stands between releases
         return
-    core = [each for each in requirements if each.extra is None]
-    wrong = [each for each in core if not contains(each.ranges or (), key)]
-    if wrong:
-        yield _finding(copy, other, wrong[0], declared)
-    elif not core and not any(contains(each.ranges or (), key) for each in requirements):
-        yield _finding(copy, other, requirements[0], declared)
+    core = [each for each in requirements if each[3] is None and _applies(each, facts.environment)]
+    wrong = next((each for each in core if not contains(each[1], key)), None)
+    if wrong is not None:
+        yield _finding(copy, other, wrong, package)
+    elif not core:
+        extras = [each for each in requirements if each[3] is not None and _applies(each, facts.environment)]
+        refusing = () if any(contains(each[1], key) for each in extras) else extras
+        used = next((each for each in refusing if _may_be_used(each[3] or "", copy, facts, package)), None)
+        if used is not None:
+            yield _finding(copy, other, used, package)
+
+
+def _may_be_used(extra: str, copy: Distribution, facts: Facts, package: Package) -> bool:
+    """Whether an extra can have been asked for: everything that it adds may be there."""
+    place = package.place(copy.version or "")
+    return place is not None and all(facts.package(name) != ABSENT for name in package.extra(place, extra))
 
 
 _FINAL_DEV = key_of("1")[5]
 
 
 def _applies(requirement: Requirement, environment: Environment) -> bool:
-    if requirement.extra is not None and any(word in requirement.extra.lower() for word in _NOT_FOR_USERS):
-        return False
-    return requirement.marker is None or _holds(requirement.marker, environment) is True
+    marker = requirement[2]
+    return marker is None or _holds(marker, environment) is True
 
 
-def _holds(text: str, environment: Environment) -> bool | None:
+def _holds(marker: Marker, environment: Environment) -> bool | None:
     """Whether a marker holds; ``None`` where what it asks is not known."""
-    from compat.markers import comparisons, parse
-
-    try:
-        marker = parse(text)
-    except ValueError:
-        return None
-    answers = {comparison: _compared(comparison, environment) for comparison in comparisons(marker)}
-    return _kleene(marker, answers)
-
-
-def _kleene(marker: Marker, answers: dict[Comparison, bool | None]) -> bool | None:
     form = marker[0]
     if form == "is":
-        return answers[marker[1]]
-    parts = [_kleene(each, answers) for each in marker[1:]]
+        return _compared(marker[1], environment)
+    parts = [_holds(each, environment) for each in marker[1:]]
     if form == "and":
         return False if False in parts else None if None in parts else True
     return True if True in parts else None if None in parts else False
@@ -145,10 +132,11 @@ def _compared(comparison: Comparison, environment: Environment) -> bool | None:
     return answers.get(operator)
 
 
-def _finding(copy: Distribution, other: Distribution, requirement: Requirement, declared: Declared) -> Finding:
-    refused = requirement.extra is None and other.name in REFUSED_AT_IMPORT.get(copy.name, ())
-    extra = f"[{requirement.extra}]" if requirement.extra else ""
-    wanted = f"{other.name}{requirement.specifier}"
+def _finding(copy: Distribution, other: Distribution, requirement: Requirement, package: Package) -> Finding:
+    specifier, _, _, of_extra = requirement
+    refused = of_extra is None and other.name in REFUSED_AT_IMPORT.get(copy.name, ())
+    extra = f"[{of_extra}]" if of_extra else ""
+    wanted = f"{other.name}{specifier}"
     return Finding(
         rule=f"requires-{copy.name}-{other.name}",
         origin="metadata",
@@ -162,37 +150,29 @@ def _finding(copy: Distribution, other: Distribution, requirement: Requirement, 
             "It compares the versions when it is imported, and raises ImportError."
             if refused
             else "Installers do not look at extras again once they are done."
-            if requirement.extra
+            if of_extra
             else "Another requirement or an upgrade by hand has overruled it."
         ),
         packages={copy.name: copy.version, other.name: other.version},
-        fixes=tuple(_fixes(copy, other, requirement, declared)),
+        fixes=tuple(_fixes(copy, other, requirement, package)),
         evidence=(_SPEC,),
         here=f"{copy.name} {copy.version}, {other.name} {other.version}",
     )
 
 
-def _fixes(copy: Distribution, other: Distribution, requirement: Requirement, declared: Declared) -> Iterator[Fix]:
+def _fixes(copy: Distribution, other: Distribution, requirement: Requirement, package: Package) -> Iterator[Fix]:
     key = key_of(other.version or "0")
-    lower = [each[0] for each in requirement.ranges or () if each[0] is not None]
+    specifier, ranges, _, extra = requirement
+    lower = [each[0] for each in ranges if each[0] is not None]
     kind = "upgrade" if lower and all(bound > key for bound in lower) else "downgrade"
-    wanted = f"{other.name}{requirement.specifier}"
-    yield Fix(kind, other.name, requirement.specifier, f"what {copy.name} asks for", f'pip install "{wanted}"')
-    accepting = _accepting(copy, other, requirement, declared)
+    wanted = f"{other.name}{specifier}"
+    yield Fix(kind, other.name, specifier, f"what {copy.name} asks for", f'pip install "{wanted}"')
+    place = package.place(copy.version or "")
+    accepting = None if place is None else package.accepting(
+        place, other.name, extra, lambda accepted: contains(accepted, key)
+    )  # fmt: skip
     if accepting is not None:
         newer = key_of(accepting) > key_of(copy.version or "0")
         spec = f">={accepting}" if newer else f"<={accepting}"
         text = f"the nearest release that takes {other.name} {other.version}"
         yield Fix("upgrade" if newer else "downgrade", copy.name, spec, text, f'pip install "{copy.name}=={accepting}"')
-
-
-def _accepting(copy: Distribution, other: Distribution, requirement: Requirement, declared: Declared) -> str | None:
-    """The nearest release of the asking package that accepts what is there; later ones first."""
-    package = declared.package(copy.name)
-    if package is None:
-        return None
-    here, key = key_of(copy.version or "0"), key_of(other.version or "0")
-    good = package.accepting(other.name, requirement.extra, lambda ranges: contains(ranges, key))
-    later = next((each for each in good if key_of(each) > here), None)
-    earlier = next((each for each in reversed(good) if key_of(each) < here), None)
-    return later or earlier

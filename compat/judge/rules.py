@@ -27,12 +27,14 @@ class Verdict:
 HIT, CLEAR = Verdict("hit"), Verdict("clear")
 
 
-def judge(environment: Environment, matrix: Matrix) -> tuple[Finding, ...]:
-    """Findings of every rule that holds, or that could hold for a distribution known to be in range."""
+def judge(environment: Environment, matrix: Matrix, only: frozenset[str] | None = None) -> tuple[Finding, ...]:
+    """Findings of every rule (of these, by their names) that holds, or that could for a distribution known to be in range."""
     facts = Facts(environment)
     found = []
     for number in matrix.concerned(facts.keys()):
         rule = matrix.rule(number)
+        if only is not None and rule.id not in only:
+            continue
         verdict = verdict_of(rule, facts)
         if verdict.word != "clear":
             found.append(finding_of(rule, verdict, facts))

@@ -77,9 +77,9 @@ def _classes(everything: int, relevant: list[tuple[Entry, int]]) -> list[int]:
 
 def _judged(
     mask: int, relevant: list[tuple[Entry, int]], worlds: Worlds, known: Environment, matrix: Matrix,
-    from_tables: tuple[Finding, ...] | None = None,
+    settled: tuple[Finding, ...] | None = None, asking: frozenset[str] | None = None,
 ) -> _Selection:  # fmt: skip
-    """One selection judged; ``from_tables`` are its derived findings, where they are known already."""
+    """One selection judged; where ``settled`` is given it is known already, and only the rules ``asking`` are open."""
     from compat.judge import derived, rules
 
     entries = [entry for entry, installed in relevant if installed & mask]
@@ -90,21 +90,29 @@ def _judged(
         machine=_common([place.machine for place in places], known.machine),
         distributions=tuple(_alone(entry.distribution) for entry in entries), distributions_complete=listing.complete,
     )  # fmt: skip
-    found = (*rules.judge(environment, matrix), *(derived.judge(environment) if from_tables is None else ()))
+    found = (*rules.judge(environment, matrix, asking), *(derived.judge(environment) if settled is None else ()))
     located = tuple(_located(finding, entries, listing) for finding in found)
-    return _Selection(mask, tuple(places), (*located, *(from_tables or ())))
+    return _Selection(mask, tuple(places), (*located, *(settled or ())))
 
 
 def _settled(
     selection: _Selection, relevant: list[tuple[Entry, int]], worlds: Worlds, known: Environment, matrix: Matrix
 ) -> list[_Selection]:
-    """The selection, place by place where a rule asks for the interpreter or the platform."""
-    if len(selection.places) < 2 or not any(_PLACE & set(finding.unknown) for finding in selection.findings):
+    """The selection, place by place where a rule asks for the interpreter or the platform.
+
+    Nothing else is judged again: an answer that did not need them is the same in every place.
+    """
+    asking = {finding.rule: _PLACE.intersection(finding.unknown) for finding in selection.findings if finding.origin == "rule"}
+    facts = frozenset(name for names in asking.values() for name in names)
+    if len(selection.places) < 2 or not facts:
         return [selection]
-    parts = (selection.mask & worlds.of_place(at) for at in range(len(worlds.places)))
-    # tables are not asked again for every interpreter and platform: what they say of all of them holds for each
-    from_tables = tuple(finding for finding in selection.findings if finding.origin != "rule")
-    return [_judged(part, relevant, worlds, known, matrix, from_tables) for part in parts if part]
+    again = frozenset(rule for rule, names in asking.items() if names)
+    settled = tuple(finding for finding in selection.findings if finding.rule not in again)
+    parts: dict[tuple[object, ...], int] = {}
+    for number, place in enumerate(worlds.places):
+        alike = tuple(getattr(place, name) for name in sorted(facts))
+        parts[alike] = parts.get(alike, 0) | selection.mask & worlds.of_place(number)
+    return [_judged(part, relevant, worlds, known, matrix, settled, again) for part in parts.values() if part]
 
 
 _PLACE = {"python", "os", "machine"}

@@ -14,7 +14,7 @@ import os
 from compat.environment import EMPTY
 from compat.errors import InputError
 from compat.matrix.rule import Example, FixTemplate, Rule, Signature
-from compat.records import replace, values_of
+from compat.records import quick, replace, values_of
 from compat.versions import contains
 
 TYPE_CHECKING = False
@@ -170,10 +170,10 @@ def _plain(rule: Rule) -> tuple[Any, ...]:
 
 def _unpacked(values: tuple[Any, ...]) -> Rule:
     fields = dict(zip(_FIELDS, values))
-    fields["errors"] = tuple(Signature(*each) for each in fields["errors"])
-    fields["fixes"] = tuple(FixTemplate(*each) for each in fields["fixes"])
-    fields["examples"] = tuple(Example(*each) for each in fields["examples"])
-    return Rule(**fields)
+    for name, kind in _PARTS:
+        fields[name] = tuple(quick(kind, dict(zip(kind.__annotations__, each))) for each in fields[name])
+    return quick(Rule, fields)
 
 
 _FIELDS = tuple(Rule.__annotations__)
+_PARTS: tuple[tuple[str, Any], ...] = (("errors", Signature), ("fixes", FixTemplate), ("examples", Example))

@@ -10,26 +10,23 @@ from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from typing import Any, TypeAlias
 
+    from compat.markers import Marker
     from compat.versions import Ranges
 
-    Block: TypeAlias = tuple[tuple[tuple[str, ...], ...], tuple[tuple[Any, ...], ...], dict[str, Ranges | None]]
+    Block: TypeAlias = tuple[str, dict[int, str], tuple[Any, ...], tuple[Any, ...], dict[str, bytes], dict[str, bytes]]
+    """(versions with a space between, reasons of the withdrawn, Requires-Python by runs, glibc by runs, what is asked of
+    each distribution, what each extra asks for); the last two are opened when they are looked at."""
+    Requirement: TypeAlias = tuple[str, Ranges, Marker | None, str | None]
+    """(specifier, its ranges, marker without the comparison that asks for the extra, the extra); a plain tuple, as hundreds
+    are looked at to find one that is violated."""
+    Runs: TypeAlias = tuple[tuple[int, int], ...]
+    """Places of releases, first and last of each run."""
 
 FILE = os.path.join(os.path.dirname(__file__), "compiled", "declared.bin")
-_MAGIC = b"compat-declared-1\n"
-
-
-@record(frozen=True)
-class Requirement:
-    """One requirement of a release; ``ranges`` is ``None`` for any version, or a specifier that no range can hold."""
-
-    name: str
-    specifier: str
-    ranges: Ranges | None
-    marker: str | None
-    extra: str | None
+MAGIC = b"compat-declared-3\n"
 
 
 @record(frozen=True)
@@ -47,43 +44,68 @@ class Package:
     """The followed releases of one distribution, oldest first."""
 
     def __init__(self, block: Block) -> None:
-        releases, self._requirements, pythons = block
-        self.releases = tuple(
-            Published(version, python, pythons[python], glibc, reason if yanked else None)
-            for version, python, glibc, yanked, reason in releases
-        )
-        self._required: dict[int, tuple[Requirement, ...]] = {}
-        self.asked: dict[tuple[str | None, ...], dict[str, list[Requirement]]] = {}
-        """Kept by those who ask: what applies in a place."""
-        self._places = {each.version: number for number, each in enumerate(self.releases)}
+        versions, self._yanked, self._pythons, self._glibcs, self._packed, self._extras = block
+        self.versions: list[str] = versions.split(" ")
+        self._places = {version: place for place, version in enumerate(self.versions)}
+        self._opened: dict[str, tuple[Any, ...]] = {}
+        self._asked: dict[tuple[str, int], tuple[Requirement, ...]] = {}
+
+    @property
+    def releases(self) -> tuple[Published, ...]:
+        """All of them."""
+        return tuple(map(self._published, range(len(self.versions))))
+
+    @property
+    def asks(self) -> Collection[str]:
+        """The distributions of which some release asks for a range."""
+        return self._packed.keys()
+
+    def place(self, version: str) -> int | None:
+        """Where a release stands among the followed ones."""
+        return self._places.get(version.partition("+")[0])
 
     def published(self, version: str) -> Published | None:
-        place = self._places.get(_public(version))
-        return None if place is None else self.releases[place]
+        place = self.place(version)
+        return None if place is None else self._published(place)
 
-    def requirements(self, version: str) -> tuple[Requirement, ...]:
-        """What a release requires; nothing where the release is not known."""
-        place = self._places.get(_public(version))
-        if place is None:
-            return ()
-        if place not in self._required:
-            self._required[place] = tuple(Requirement(*values) for *values, runs in self._requirements if _within(runs, place))
-        return self._required[place]
+    def _published(self, place: int) -> Published:
+        python, ranges = next((tuple(told) for *told, runs in self._pythons if _within(runs, place)), ("", None))
+        glibc = next((told for told, runs in self._glibcs if _within(runs, place)), "")
+        return Published(self.versions[place], python, ranges, glibc, self._yanked.get(place))
 
-    def accepting(self, name: str, extra: str | None, accepts: Callable[[Ranges], bool]) -> list[str]:
-        """The releases that are not withdrawn and whose requirements of a distribution under an extra are all accepted."""
-        asked = [
-            runs for other, _, ranges, _, under, runs in self._requirements
-            if other == name and under == extra and ranges is not None and not accepts(ranges)
-        ]  # fmt: skip
-        return [
-            each.version for place, each in enumerate(self.releases)
-            if each.yanked is None and not any(_within(runs, place) for runs in asked)
-        ]  # fmt: skip
+    def extra(self, place: int, name: str) -> tuple[str, ...]:
+        """The distributions that an extra of a release adds."""
+        rows = marshal.loads(self._extras[name]) if name in self._extras else ()
+        return tuple(asked for asked, runs in rows if _within(runs, place))
+
+    def requirements(self, place: int, name: str) -> tuple[Requirement, ...]:
+        """What the release at a place requires of one distribution."""
+        found = self._asked.get((name, place))
+        if found is None:
+            found = tuple(row[:4] for row in self._of(name) if _within(row[4], place))
+            self._asked[name, place] = found
+        return found
+
+    def _of(self, name: str) -> tuple[Any, ...]:
+        if name not in self._opened:
+            self._opened[name] = marshal.loads(self._packed[name]) if name in self._packed else ()
+        return self._opened[name]
+
+    def accepting(self, place: int, name: str, extra: str | None, accepts: Callable[[Ranges], bool]) -> str | None:
+        """The nearest release that is not withdrawn and accepts a distribution under an extra; a later one, if there is one."""
+        refusing = [runs for _, ranges, _, under, runs in self._of(name) if under == extra and not accepts(ranges)]
+        for other in (*range(place + 1, len(self.versions)), *range(place - 1, -1, -1)):
+            if other not in self._yanked and not any(_within(runs, other) for runs in refusing):
+                version: str = self.versions[other]
+                return version
+        return None
 
 
-def _within(runs: tuple[tuple[int, int], ...], place: int) -> bool:
-    return any(first <= place <= last for first, last in runs)
+def _within(runs: Runs, place: int) -> bool:
+    for first, last in runs:  # noqa: SIM110 (asked thousands of times, and any() with a generator takes three times as long)
+        if first <= place <= last:
+            return True
+    return False
 
 
 class Declared:
@@ -91,22 +113,19 @@ class Declared:
 
     def __init__(self) -> None:
         self._index: Mapping[str, tuple[int, int]] = EMPTY
+        self.names: frozenset[str] = frozenset()
+        """Every distribution that is followed, or that a followed one asks for."""
         self._packages: dict[str, Package] = {}
         try:
             self._file = open(FILE, "rb")  # noqa: SIM115 (kept open: blocks are read when they are needed)
         except FileNotFoundError:
             return
-        if self._file.read(len(_MAGIC)) == _MAGIC:
-            self._index = marshal.loads(self._file.read(int.from_bytes(self._file.read(8), "big")))
+        if self._file.read(len(MAGIC)) == MAGIC:
+            self._index, self.names = marshal.loads(self._file.read(int.from_bytes(self._file.read(8), "big")))
             self._start = self._file.tell()
 
     def __contains__(self, name: str) -> bool:
         return name in self._index
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Every distribution whose releases are known."""
-        return frozenset(self._index)
 
     def package(self, name: str) -> Package | None:
         if name not in self._packages and name in self._index:
@@ -114,64 +133,3 @@ class Declared:
             self._file.seek(self._start + start)
             self._packages[name] = Package(marshal.loads(self._file.read(end - start)))
         return self._packages.get(name)
-
-
-def _public(version: str) -> str:
-    """Without the local label; as the index writes it."""
-    return version.partition("+")[0]
-
-
-def packed(folder: str) -> bytes:
-    """The compiled form of the fact files in a folder, for the build."""
-    import csv
-
-    from packaging.requirements import Requirement as Written
-
-    releases: dict[str, list[tuple[str, ...]]] = {}
-    with open(os.path.join(folder, "releases.csv"), encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            releases.setdefault(row["package"], []).append(
-                (row["version"], row["requires_python"], row["glibc"], row["yanked"], row["reason"])
-            )
-    asked: dict[str, list[tuple[Any, ...]]] = {name: [] for name in releases}
-    with open(os.path.join(folder, "requirements.csv"), encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            written = Written(row["requirement"])
-            specifier = str(written.specifier)
-            ranges = _ranges(specifier)
-            marker, extra = _without_extra(str(written.marker) if written.marker else "")
-            places = {version: number for number, (version, *_) in enumerate(releases[row["package"]])}
-            runs = tuple((places[run.partition("..")[0]], places[run.rpartition("..")[2]]) for run in row["releases"].split())
-            asked[row["package"]].append((written.name, specifier, ranges, marker, extra, runs))
-    index, blocks, end = {}, [], 0
-    for name, rows in releases.items():
-        pythons = {row[1]: _ranges(row[1]) for row in rows}
-        block = marshal.dumps((tuple(rows), tuple(asked[name]), pythons), 4)
-        index[name] = (end, end + len(block))
-        end += len(block)
-        blocks.append(block)
-    header = marshal.dumps(index, 4)
-    return b"".join((_MAGIC, len(header).to_bytes(8, "big"), header, *blocks))
-
-
-def _ranges(specifier: str) -> Ranges | None:
-    """The ranges of a specifier set; ``None`` where it is empty or no range can hold it."""
-    from compat.versions import ranges_of
-
-    try:
-        return ranges_of(specifier) if specifier else None
-    except ValueError:
-        return None
-
-
-def _without_extra(text: str) -> tuple[str | None, str | None]:
-    """(the rest of a marker, the extra it asks for); a marker that asks in another way keeps its text and has no extra."""
-    import re
-
-    found = re.fullmatch(r'(?:\(?(?P<before>.*?)\)? and )?extra == "(?P<extra>[^"]+)"(?: and (?P<after>.*))?', text)
-    if not found or (found["before"] and " or " in found["before"] and not text.startswith("(")):
-        return text or None, None
-    rest = " and ".join(f"({part})" for part in (found["before"], found["after"]) if part)
-    if "extra" in rest:
-        return text, None
-    return rest or None, found["extra"]

@@ -47,7 +47,7 @@ def load_assessed(folder: str) -> dict[str, str]:
     for name, version in newest.items():
         try:
             key_of(version)
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, TypeError):
             raise InputError(f"newest.{name}: {version!r} is not a version (PEP 440)", path) from None
     return dict(newest)
 

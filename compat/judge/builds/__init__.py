@@ -35,10 +35,15 @@ def judge(facts: Facts) -> Iterator[Finding]:
     there = any(each.name in NAMES for each in environment.distributions or ())
     if not there and not (environment.driver and environment.cuda_toolkit) and not environment.accelerators:
         return
-    from compat.judge.builds import drivers, gpu_code, pairs, precision, shadowing
+    from compat.judge.builds import gpu_code, pairs
     from compat.judge.builds.stack import stack_of
     from compat.matrix.code_tables import open_code_tables
 
     stack = stack_of(facts, open_code_tables())
-    for module in (gpu_code, drivers, pairs, precision, shadowing):
-        yield from module.judge(stack)
+    yield from gpu_code.judge(stack)
+    if environment.accelerators or environment.driver or environment.variables:
+        from compat.judge.builds import drivers, precision, shadowing
+
+        for module in (drivers, precision, shadowing):
+            yield from module.judge(stack)
+    yield from pairs.judge(stack)

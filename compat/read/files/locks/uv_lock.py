@@ -271,7 +271,7 @@ def _check_version(version: Any, name: str, path: str, line: int | None) -> None
         return  # numbers and dots: most of them
     try:
         key_of(version)
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, TypeError):
         raise InputError(f"{version!r} is no version of {name} (PEP 440)", path, line) from None
 
 
