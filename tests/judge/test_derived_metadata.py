@@ -42,6 +42,19 @@ def test_extras_for_developers_do_not() -> None:
     assert not [rule for rule in found("trl==1.16.0", "pytest==3.0", "parameterized==0.1") if "pytest" in rule]
 
 
+@pytest.mark.parametrize(
+    ("others", "complete", "holds"),
+    [
+        ((), True, False),  # flax asks for more than scipy: nobody can have asked for it here
+        ((), False, True),
+        (("jax==0.4.13", "jaxlib==0.4.13", "flax==0.7.0", "optax==0.1.4"), True, True),
+    ],
+)
+def test_an_extra_counts_where_everything_it_adds_may_be_there(others: tuple[str, ...], complete: bool, holds: bool) -> None:
+    findings = found("transformers==4.49.0", "scipy==1.15.2", *others, distributions_complete=complete)
+    assert ("requires-transformers-scipy" in findings) is holds
+
+
 @pytest.mark.parametrize("source", ["vcs", "directory", "image", "url"])
 def test_what_was_built_otherwise_may_violate_a_pin(source: str) -> None:
     assert found("vllm==0.8.5", "torch==2.7.0", source=source) == {}
