@@ -137,7 +137,7 @@ def _key(
 
 def _is_container_build(local: str) -> bool:
     """NVIDIA's NGC images install torch as ``2.4.0a0+<commit>.nv24.05``."""
-    return any(part.startswith("nv") and part[2:].isdigit() for part in local.lower().split("."))
+    return any(part.startswith("nv") and part[2:].isdecimal() for part in local.lower().split("."))
 
 
 def contains(ranges: Ranges, key: Key) -> bool:

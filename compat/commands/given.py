@@ -98,7 +98,7 @@ def _accelerators(values: list[str]) -> tuple[Accelerator, ...]:
         name, _, count = part.rpartition(":") if ":" in part else (part, "", "1")
         if name == "none":
             raise InputError("--gpu: 'none' has no number")
-        if not name.strip() or not count.isdigit() or not 0 < int(count) <= 4096:
+        if not name.strip() or not count.isdecimal() or not 0 < int(count) <= 4096:
             raise InputError(f"--gpu: expected NAME or NAME:COUNT, not {part!r}")
         found += [_accelerator(name.strip())] * int(count)
     return tuple(found)
@@ -107,9 +107,9 @@ def _accelerators(values: list[str]) -> tuple[Accelerator, ...]:
 def _accelerator(name: str) -> Accelerator:
     """A device as a person names it; a name nobody knows is refused here, with the nearest ones."""
     lower = name.lower()
-    if lower.startswith("sm_") and lower[3:].isdigit() and len(lower) > 4:
+    if lower.startswith("sm_") and lower[3:].isdecimal() and len(lower) > 4:
         return Accelerator(vendor="nvidia", compute_capability=f"{lower[3:-1]}.{lower[-1]}")
-    if lower.replace(".", "", 1).isdigit() and "." in lower:
+    if lower.replace(".", "", 1).isdecimal() and "." in lower:
         return Accelerator(vendor="nvidia", compute_capability=lower)
     if lower.startswith("gfx") and lower[3:].isalnum():
         return Accelerator(vendor="amd", gfx=lower)

@@ -52,11 +52,11 @@ def judge(facts: Facts, declared: Declared) -> Iterator[Finding]:
             continue
         for name in package.asks:
             if name in copies and (requirements := package.requirements(place, name)):
-                yield from _violated(copy, name, requirements, facts, package)
+                yield from _violated(copy, name, requirements, facts, package, declared)
 
 
 def _violated(
-    copy: Distribution, name: str, requirements: tuple[Requirement, ...], facts: Facts, package: Package
+    copy: Distribution, name: str, requirements: tuple[Requirement, ...], facts: Facts, package: Package, declared: Declared
 ) -> Iterator[Finding]:
     found = facts.package(name)
     if not found or found == ABSENT or len(found) != 1:
@@ -74,15 +74,19 @@ def _violated(
     elif not core:
         extras = [each for each in requirements if each[3] is not None and _applies(each, facts.environment)]
         refusing = () if any(contains(each[1], key) for each in extras) else extras
-        used = next((each for each in refusing if _may_be_used(each[3] or "", copy, facts, package)), None)
+        used = next((each for each in refusing if _may_be_used(each[3] or "", copy, facts, package, declared)), None)
         if used is not None:
             yield _finding(copy, other, used, package)
 
 
-def _may_be_used(extra: str, copy: Distribution, facts: Facts, package: Package) -> bool:
-    """Whether an extra can have been asked for: everything that it adds may be there."""
+def _may_be_used(extra: str, copy: Distribution, facts: Facts, package: Package, declared: Declared) -> bool:
+    """Whether an extra can have been asked for: all that it adds may be there, and not all of it for other reasons."""
     place = package.place(copy.version or "")
-    return place is not None and all(facts.package(name) != ABSENT for name in package.extra(place, extra))
+    added = () if place is None else package.extra(place, extra)
+    if any(facts.package(name) == ABSENT for name in added):
+        return False
+    always = {name for each in facts.environment.distributions or () for name in declared.always(each)}
+    return not always.issuperset(added)
 
 
 _FINAL_DEV = key_of("1")[5]
@@ -114,7 +118,7 @@ def _compared(comparison: Comparison, environment: Environment) -> bool | None:
     if name in ("python_version", "python_full_version"):
         if environment.python is None or not is_left:
             return None
-        numbers = tuple(int(part) for part in environment.python.split(".") if part.isdigit())
+        numbers = tuple(int(part) for part in environment.python.split(".") if part.isdecimal())
         return version_holds(numbers[:2] if name == "python_version" else numbers, operator, text)
     known = {
         "sys_platform": {"linux": "linux", "windows": "win32", "darwin": "darwin"}.get(environment.os or ""),

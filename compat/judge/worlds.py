@@ -306,7 +306,7 @@ def _decoded(text: str) -> tuple[str, str, str]:
     """uv's name of a choice in a marker: ``extra-5-mypkg-gpu`` is the extra gpu of mypkg, whose name has five letters."""
     kind, _, rest = text.partition("-")
     size, _, rest = rest.partition("-")
-    if kind not in ("extra", "group", "project") or not size.isdigit() or len(size) > 4 or len(rest) < int(size):
+    if kind not in ("extra", "group", "project") or not size.isdecimal() or len(size) > 4 or len(rest) < int(size):
         return "", "", ""
     owner, name = rest[: int(size)], rest[int(size) + 1 :]
     return "package" if kind == "project" else kind, owner, name

@@ -46,7 +46,7 @@ class CodeTables:
             fitting = fitting | self._runs["13.2"].get(capability, frozenset())
         number = capability.replace(".", "")
         return any(_fits(code, number, fitting) for code in codes) or any(
-            int(code) <= int(number) for code in ptx if code.isdigit()
+            int(code) <= int(number) for code in ptx if code.isdecimal()
         )
 
     def floor(self, cuda: str) -> int | None:
@@ -96,7 +96,7 @@ def tables_from(folder: str) -> dict[str, Any]:
     floors = {
         int(row["cuda_toolkit"].partition(".")[0]): int(row["floor_branch"])
         for row in _rows(folder, "cuda_driver.csv")
-        if row["floor_branch"].isdigit()
+        if row["floor_branch"].isdecimal()
     }
     return {
         "torch": {name: tuple(builds) for name, builds in torch.items()},

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from typing import Any, TypeAlias
 
+    from compat.environment import Distribution
     from compat.markers import Marker
     from compat.versions import Ranges
 
     Block: TypeAlias = tuple[str, dict[int, str], tuple[Any, ...], tuple[Any, ...], dict[str, bytes], dict[str, bytes]]
     """(versions with a space between, reasons of the withdrawn, Requires-Python by runs, glibc by runs, what is asked of
-    each distribution, what each extra asks for); the last two are opened when they are looked at."""
+    each distribution, names that each extra and "" ask for); the last two are opened when they are looked at."""
     Requirement: TypeAlias = tuple[str, Ranges, Marker | None, str | None]
     """(specifier, its ranges, marker without the comparison that asks for the extra, the extra); a plain tuple, as hundreds
     are looked at to find one that is violated."""
@@ -74,7 +75,7 @@ class Package:
         return Published(self.versions[place], python, ranges, glibc, self._yanked.get(place))
 
     def extra(self, place: int, name: str) -> tuple[str, ...]:
-        """The distributions that an extra of a release adds."""
+        """The distributions that an extra of a release adds; with ``""`` those it always asks for."""
         rows = marshal.loads(self._extras[name]) if name in self._extras else ()
         return tuple(asked for asked, runs in rows if _within(runs, place))
 
@@ -133,3 +134,9 @@ class Declared:
             self._file.seek(self._start + start)
             self._packages[name] = Package(marshal.loads(self._file.read(end - start)))
         return self._packages.get(name)
+
+    def always(self, copy: Distribution) -> tuple[str, ...]:
+        """The distributions that an installed release asks for whatever its extras; nothing where it is not followed."""
+        package = self.package(copy.name)
+        place = None if package is None else package.place(copy.version or "")
+        return () if package is None or place is None else package.extra(place, "")

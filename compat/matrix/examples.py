@@ -66,7 +66,7 @@ def accelerators_of(text: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for part in text.split(","):
         name, _, count = part.strip().partition(":")
-        if not name.strip() or (count and not count.isdigit()):
+        if not name.strip() or (count and not count.isdecimal()):
             raise ValueError(f"gpus: expected NAME or NAME:COUNT, not {part.strip()!r}")
         found += [{"name": name.strip()}] * int(count or 1)
     return found

@@ -46,8 +46,8 @@ def packed(folder: str) -> bytes:
             runs = tuple((places[run.partition("..")[0]], places[run.rpartition("..")[2]]) for run in row["releases"].split())
             runs = one.setdefault(runs, runs)
             names.add(name)
-            if extra is not None and marker is None:
-                extras[row["package"]].setdefault(extra, []).append((name, runs))
+            if marker is None:
+                extras[row["package"]].setdefault(extra or "", []).append((name, runs))
             if ranges is not None and not (extra is not None and any(word in extra.lower() for word in _NOT_FOR_USERS)):
                 asked[row["package"]].setdefault(name, []).append((specifier, ranges, marker, extra, runs))
     index: dict[str, tuple[int, int]] = {}

@@ -127,7 +127,7 @@ def _version(value: Any, path: Path, notes: list[str]) -> str:
 def _capability(value: Any, path: Path, notes: list[str]) -> str:
     text = _string(value, path, notes)
     major, dot, minor = text.partition(".")
-    if not (dot and major.isdigit() and minor.isdigit()):
+    if not (dot and major.isdecimal() and minor.isdecimal()):
         raise _Wrong(path, f"{text!r} is not a compute capability such as '9.0'")
     return text
 

@@ -87,7 +87,7 @@ def _older_release(stack: Stack, branch: int) -> Iterator[Fix]:
 def _toolkit(stack: Stack, branch: int) -> Iterator[Finding]:
     """The toolkit of the machine or of the image: what is compiled with it, or linked to its libraries, needs its floor."""
     toolkit = stack.facts.environment.cuda_toolkit
-    if toolkit is None or not toolkit[:1].isdigit():
+    if toolkit is None or not toolkit[:1].isdecimal():
         return
     floor = stack.tables.floor(toolkit)
     if floor is None or branch >= floor:

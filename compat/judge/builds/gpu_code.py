@@ -214,7 +214,7 @@ def _triton(stack: Stack) -> Iterator[Finding]:
         return
     for device in stack.devices:
         number = (device.compute_capability or "").replace(".", "")
-        if number in codes or f"{number}a" in codes or not number.isdigit() or int(number) < 80:
+        if number in codes or f"{number}a" in codes or not number.isdecimal() or int(number) < 80:
             continue
         users = [name for name in _NEEDED_BY if stack.one(name) is not None]
         certain = bool(users) or stack.facts.feature("torch-compile") is True

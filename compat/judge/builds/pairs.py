@@ -153,8 +153,8 @@ def _family(stack: Stack) -> Iterator[Finding]:
         theirs = None if copy is None else cuda_of((copy.version or "").partition("+")[2])
         if copy is None or mine is None or theirs is None or mine == theirs:
             continue
-        apart = not (mine[0].isdigit() and theirs[0].isdigit()) or major(mine) != major(theirs)
-        label = label_of(mine) if mine[0].isdigit() else mine
+        apart = not (mine[0].isdecimal() and theirs[0].isdecimal()) or major(mine) != major(theirs)
+        label = label_of(mine) if mine[0].isdecimal() else mine
         wanted = f"{public(copy.version or '')}+{label}"
         yield Finding(
             rule=f"build-{name}-flavour",

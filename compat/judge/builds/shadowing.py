@@ -52,5 +52,5 @@ def _toolkit(folder: str, installed: str | None) -> str | None:
     for part in folder.split("/"):
         if part.startswith("cuda-"):
             text = part[5:]
-            return text if text.count(".") == 1 and text.replace(".", "").isdigit() else None
+            return text if text.count(".") == 1 and text.replace(".", "").isdecimal() else None
     return installed if "/cuda/" in f"{folder}/" and installed and installed.count(".") == 1 else None

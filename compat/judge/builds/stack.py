@@ -29,7 +29,7 @@ class Flavour:
     @property
     def numbered(self) -> str | None:
         """The CUDA where it is one."""
-        return self.cuda if self.cuda and self.cuda[0].isdigit() else None
+        return self.cuda if self.cuda and self.cuda[0].isdecimal() else None
 
 
 @record(frozen=True)
@@ -140,7 +140,7 @@ def label_of(cuda: str) -> str:
 
 def numbers(version: str) -> tuple[int, ...]:
     """``12.4`` → ``(12, 4)``."""
-    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
 
 
 def major(version: str) -> int:

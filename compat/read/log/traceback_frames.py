@@ -100,7 +100,7 @@ def plain_frame(text: str) -> Frame | None:
     if not match:
         return None
     file, line, function = match.groups()
-    return Frame(file, int(line) if line.isdigit() else None, function)
+    return Frame(file, int(line) if line.isdecimal() else None, function)
 
 
 def is_marker(text: str) -> bool:

@@ -34,7 +34,8 @@ def _device(root: str, node: str) -> Accelerator | None:
     if gfx is None:
         return None  # a node that is only a processor
     minor = properties.get("drm_render_minor", "")
-    name = first_text(under(root, f"/sys/class/drm/renderD{minor}/device/product_name"), 256).strip() if minor.isdigit() else ""
+    place = under(root, f"/sys/class/drm/renderD{minor}/device/product_name")
+    name = first_text(place, 256).strip() if minor.isdecimal() else ""
     memory = None if gfx in _SHARED_MEMORY else _memory(node)
     return Accelerator(vendor="amd", name=name or f"AMD {gfx}", gfx=gfx, memory_mib=memory)
 

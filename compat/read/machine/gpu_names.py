@@ -72,7 +72,7 @@ class _Name:
         lowered = text.lower().replace("…", "...").strip()
         self.cut = lowered.endswith("...")
         inside = lowered.partition("[")[2].partition("]")[0]
-        if any(character.isdigit() for character in inside):
+        if any(character.isdecimal() for character in inside):
             lowered = inside  # lspci: "GA102 [GeForce RTX 3090]"
         tokens = lowered.removesuffix("...").replace("max-q", "maxq").translate(_APART).split()
         self.partial = tokens[-1] if self.cut and tokens and not text.removesuffix("...").endswith(" ") else ""
@@ -101,7 +101,7 @@ class _Name:
 def _unglued(tokens: Iterable[str]) -> Iterable[str]:
     """``rtx4090`` → rtx 4090, ``1080ti`` → 1080 ti, ``7900xtx`` → 7900 xtx, ``rtx6000ada`` → rtx 6000 ada."""
     for token in tokens:
-        brand = next((each for each in _GLUED if token.startswith(each) and token[len(each) :][1:2].isdigit()), None)
+        brand = next((each for each in _GLUED if token.startswith(each) and token[len(each) :][1:2].isdecimal()), None)
         if brand:
             yield brand
             token = token[len(brand) :]
@@ -161,7 +161,7 @@ def _is_target(word: str) -> bool:
     return (
         word.startswith("gfx")
         and len(word) in (6, 7)
-        and word[3].isdigit()
+        and word[3].isdecimal()
         and all(each in "0123456789abcdef" for each in word[3:])
     )
 
@@ -191,7 +191,7 @@ def _with_words(table: GpuTable, words: frozenset[str]) -> list[int]:
 def _cut(table: GpuTable, given: _Name) -> list[int]:
     """Rows that a name cut by nvidia-smi's table may be of: "NVIDIA GeForce RTX 309...", "NVIDIA A100-SXM..."."""
     whole = given.words - {given.partial}
-    if not any(character.isdigit() for word in (*whole, given.partial) for character in word):
+    if not any(character.isdecimal() for word in (*whole, given.partial) for character in word):
         return []
     found: dict[int, None] = {}
     for row, known, _ in table[1]:
@@ -275,7 +275,7 @@ def load_table(nvidia: str, amd: str) -> GpuTable:
 
 def _spelling(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     words = tuple(sorted(_Name(name).words))
-    numbered = any(character.isdigit() for word in words for character in word)
+    numbered = any(character.isdecimal() for word in words for character in word)
     needed = tuple(word for word in words if word not in _OPTIONAL) if numbered else words
     return words, needed
 

@@ -62,9 +62,9 @@ def _read(text: str, above: str, found: Findings) -> None:
     elif "] " in text and (box := _BOX.match(text)):
         if box["mark"] != " " and len(box["text"]) < 60:
             say_system(found, box["text"], WRITTEN)
-    elif text[:1].isdigit() and above and _kind(f"{above} {text}") == "item":
+    elif text[:1].isdecimal() and above and _kind(f"{above} {text}") == "item":
         _item(f"{above} {text}", found)  # a name, and below it its version
-    elif any(character.isdigit() for character in text):
+    elif any(character.isdecimal() for character in text):
         _written(text, found)
 
 

@@ -38,7 +38,7 @@ def _cells(row: str) -> tuple[str, str, str]:
     """The two cells of a table's row; a row that compares several values says none of them."""
     name, *values = (cell.strip() for cell in row.split("|")[:8])
     told = [value for value in values if value.strip("-: ")]
-    numbers = sum(any(character.isdigit() for character in value) for value in told)
+    numbers = sum(any(character.isdecimal() for character in value) for value in told)
     return name, "|", told[0] if told and numbers < 2 else ""
 
 

@@ -67,7 +67,7 @@ def say_glibc(found: Findings, text: str, *, of_platform: bool, python: str | No
 def _minor(python: str) -> int:
     major, _, rest = python.partition(".")
     minor = rest.partition(".")[0]
-    return int(minor) if major == "3" and minor.isdigit() and len(minor) < 4 else 0
+    return int(minor) if major == "3" and minor.isdecimal() and len(minor) < 4 else 0
 
 
 def say_python(found: Findings, text: str, rank: int = SAID) -> str | None:

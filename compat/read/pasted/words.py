@@ -106,4 +106,4 @@ def short_version(text: str) -> str | None:
     """Major and minor of a version ("12.4" of ``12.4.131``), as CUDA toolkits are told apart."""
     version = version_at(text)
     parts = version.split(".")[:2] if version else []
-    return ".".join(parts) if parts and all(part.isdigit() for part in parts) else None
+    return ".".join(parts) if parts and all(part.isascii() and part.isdigit() for part in parts) else None

@@ -173,7 +173,7 @@ def parse_words(words: Iterable[str]) -> tuple[list[tuple[str, Any]], list[str]]
     others: list[str] = []
     waiting: str | None = None
     for word in words:
-        is_option = word.startswith("-") and len(word) > 1 and not word[1].isdigit()
+        is_option = word.startswith("-") and len(word) > 1 and not word[1].isdecimal()
         if waiting is not None:
             name, waiting = waiting, None
             if not is_option and not (is_switch(name) and truth(word) is UNKNOWN and "$" not in word and name not in _OPEN):

@@ -15,7 +15,7 @@ def name_end(text: str, start: int = 0) -> int:
     end = start
     while end < len(text) and text[end].isascii() and (text[end].isalnum() or text[end] == "_"):
         end += 1
-    return start if end > start and text[start].isdigit() else end
+    return start if end > start and text[start].isdecimal() else end
 
 
 def parameter(inside: str, known: Mapping[str, str]) -> str | None:

@@ -142,7 +142,7 @@ def _simple_commands(line: str) -> list[list[str]]:
             skip = False
         elif word and not word.strip("<>&") and ("<" in word or ">" in word):
             skip = True  # a redirection and its target
-            if commands[-1] and commands[-1][-1].isdigit():
+            if commands[-1] and commands[-1][-1].isdecimal():
                 commands[-1].pop()
         elif word and not word.strip(";&|"):
             commands.append([])
@@ -188,7 +188,7 @@ def _looked_up(word: str, known: Mapping[str, str], arguments: Sequence[str]) ->
     """The value of a word that is one variable; ``None`` where it is not, or not known."""
     name = word[2:-1] if word.startswith("${") and word.endswith("}") else word[1:]
     name, sign, default = name.partition(":-")
-    if name.isdigit():
+    if name.isascii() and name.isdigit():
         position = int(name) if len(name) < 4 else 0
         if 0 < position <= len(arguments):
             return arguments[position - 1]
@@ -224,4 +224,4 @@ def _inside(word: str, known: Mapping[str, str], arguments: Sequence[str]) -> st
 
 def _is_assignment(word: str) -> bool:
     name, equals, _ = word.partition("=")
-    return bool(equals) and name.replace("_", "a").isalnum() and not name[0].isdigit()
+    return bool(equals) and name.replace("_", "a").isalnum() and not name[0].isdecimal()

@@ -102,7 +102,7 @@ class _Reading:
 
     def _interpreter(self, spec: MatchSpec) -> None:
         version, asked = spec.version, spec.specifier
-        if version is not None and all(part.isdigit() for part in version.split(".")):
+        if version is not None and all(part.isascii() and part.isdigit() for part in version.split(".")):
             if version.count(".") >= 2:
                 self.python = version
             else:

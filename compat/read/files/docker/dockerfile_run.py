@@ -202,7 +202,7 @@ class Run:
         """Packages of the system that matter: a Python, the CUDA toolkit."""
         for package in packages:
             version = package.removeprefix("python").partition("-")[0]
-            if package.startswith("python") and version.startswith("3.") and version[2:].isdigit():
+            if package.startswith("python") and version.startswith("3.") and version[2:].isdecimal():
                 self.stage.python = version
             elif package in ("python3", "python3-dev", "python3-venv", "python3-pip") and self.stage.python is None:
                 self.stage.python = system_python(self.stage.system or "")

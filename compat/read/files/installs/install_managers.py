@@ -72,7 +72,7 @@ def _conda_specs(specs: Sequence[str]) -> Install:
 def _family(specifier: str | None) -> str | None:
     """``==3.11.*`` → ``3.11``."""
     text = (specifier or "").removeprefix("==").removesuffix(".*")
-    return text if text and text.replace(".", "").isdigit() else None
+    return text if all(part.isascii() and part.isdigit() for part in text.split(".")) else None
 
 
 def project(manager: str, words: Sequence[str]) -> Install | None:
@@ -115,6 +115,6 @@ def _comma(options: Options, *names: str) -> tuple[str, ...]:
 def _pinned(word: str) -> str:
     """Poetry's ``torch@2.6.0`` and ``torch@^2.6``: a plain version is a pin, a caret or tilde a lower bound."""
     name, sign, version = word.partition("@")
-    if not sign or "://" in version or not version[:1].isdigit():
+    if not sign or "://" in version or not version[:1].isdecimal():
         return name if sign and "://" not in version and version[:1] in ("l", "^", "~") else word
     return f"{name}=={version}"

@@ -121,7 +121,7 @@ def _asked(package: Table) -> tuple[str | None, str | None]:
     number = text.removeprefix("==").strip()
     if text == "*":
         return None, None
-    if number[:1].isdigit() and not number.endswith("*"):
+    if number[:1].isdecimal() and not number.endswith("*"):
         return version_of(package, number), None
     try:
         return None, " or ".join(filter(None, alternatives(text))) or None

@@ -56,7 +56,7 @@ def read_pylock(path: str, text: str) -> tuple[Listing, ...]:
 def _check_version(document: Table) -> None:
     version = document.needed_text("lock-version")
     major, _, minor = version.partition(".")
-    if major != "1" or not (minor or "0").isdigit():
+    if major != "1" or not (minor or "0").isdecimal():
         raise document.wrong(f"lock-version: expected 1.x, not {version[:40]!r}")
 
 

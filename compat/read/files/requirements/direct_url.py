@@ -176,7 +176,7 @@ def wheel_of(file: str) -> tuple[str, str]:
     """Normalised name and version of a wheel by its file name (PEP 427); :class:`Unnamed` where it has no such name."""
     parts = file[:-4].split("-")
     name, version = (*parts, "", "")[:2]
-    build_fits = len(parts) != 6 or parts[2][:1].isdigit()
+    build_fits = len(parts) != 6 or parts[2][:1].isdecimal()
     if len(parts) not in (5, 6) or not build_fits or not _is_name(name) or not _is_version(version):
         raise Unnamed(f"{file[:200]} is not the name of a wheel (PEP 427)", Source("url", {"url": file}))
     return normalized(name), version

@@ -143,7 +143,7 @@ def _usual(operator: str, version: str) -> bool:
     exact = operator in ("==", "!=")
     if exact and version.endswith(".*"):
         return all(part.isascii() and part.isdigit() for part in version[:-2].split("."))
-    if operator == "~=" and not version.rpartition(".")[0].replace(".", "").isdigit():
+    if operator == "~=" and not version.rpartition(".")[0].replace(".", "").isdecimal():
         return False
     if not version.isascii() or not version.replace(".", "").replace("+", "" if exact else "+").isalnum():
         return False
@@ -151,7 +151,7 @@ def _usual(operator: str, version: str) -> bool:
         key_of(version)
     except ValueError:
         return False
-    return operator != "~=" or version.rpartition(".")[2].isdigit()
+    return operator != "~=" or version.rpartition(".")[2].isdecimal()
 
 
 def _url_and_marker(text: str) -> tuple[str, str | None]:
