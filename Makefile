@@ -9,14 +9,15 @@ READERS ?=
 START ?= 0
 JOBS ?= 1
 
-.PHONY: help doctor test fuzz lint bench reproductions build clean
+.PHONY: help doctor test fuzz lint bench peers reproductions build clean
 
 help:
 	@echo "make doctor         set up, and judge the Python and the hardware of this machine"
 	@echo "make test           set up, and run every test"
 	@echo "make fuzz           COUNT=1000000 inputs for each reader (READERS=\"uv conda\" JOBS=2 START=0)"
-	@echo "make lint           ruff, mypy --strict and the rule linter"
+	@echo "make lint           ruff, mypy --strict, the linters of rules and of fact tables"
 	@echo "make bench          time and memory side by side with peers, as ratios"
+	@echo "make peers          CASES=cases.jsonl: described environments, given to peers as well"
 	@echo "make reproductions  show the founding bugs with the real packages (downloads releases)"
 	@echo "make build          wheel and sdist in dist/"
 
@@ -35,10 +36,14 @@ lint: $(VENV)/.dev $(COMPILED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/compat rules lint
+	$(BIN)/python -m scripts.lint_facts
 
 bench: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m benchmarks.check
 	$(BIN)/python -m benchmarks.files
+
+peers: $(VENV)/.dev $(COMPILED)
+	$(BIN)/python -m benchmarks.peers
 
 reproductions: $(VENV)/.dev
 	COMPAT_REPRODUCE=1 $(BIN)/pytest tests/reproductions

@@ -41,6 +41,13 @@ CAPABILITIES = (
     "source",
     "date",
 )
+JETSONS = (
+    ("5.3", "Maxwell (TX1)", "no", "no", "no"),
+    ("6.2", "Pascal (TX2)", "no", "no", "no"),
+    ("7.2", "Volta (Xavier)", "emulated", "no", "no"),
+    ("10.1", "Blackwell (Thor before CUDA 13)", "yes", "yes", "build"),
+)
+"""Capability, architecture, bf16, what newer formats need (tf32, fp8, fp4), flash-attention 2."""
 RUNS_ON = ("sm", "capability", "cuda", "known", "source", "date")
 
 # first release | last release | CUDA | code | PTX: the lists of the build scripts of those years
@@ -149,7 +156,7 @@ def extension_builds(folder: Path) -> Iterator[Row]:
     yield from _vllm(folder)
     for row in rows_of(folder, "xformers_build.csv"):
         listed = [each.removesuffix("+PTX") for each in row["TORCH_CUDA_ARCH_LIST"].split()]
-        sm = " ".join(each.replace(".", "") for each in listed)
+        sm = " ".join(dict.fromkeys(each.replace(".", "") for each in listed))
         ptx = " ".join(
             each.removesuffix("+PTX").replace(".", "") for each in row["TORCH_CUDA_ARCH_LIST"].split() if "+PTX" in each
         )
@@ -282,12 +289,25 @@ def capabilities(folder: Path) -> Iterator[Row]:
             "date": DATE,
         }
 
+    for capability, architecture, bf16, newer, flash in JETSONS:
+        yield {
+            "capability": capability,
+            "architecture": architecture,
+            "bf16": bf16,
+            **dict.fromkeys(("tf32", "fp8", "fp4"), newer),
+            "flash_attn_2": flash,
+            "flash_attn_3": "no",
+            "known": "curated",
+            "source": "documentation of torch, vLLM and flash-attention",
+            "date": DATE,
+        }
+
 
 def runs_on(folder: Path) -> Iterator[Row]:
     """Which code runs on which device, pair by pair, from the table in torch's own source."""
     table = json.loads((folder / "sm_binary_compat.json").read_text(encoding="utf-8"))
     devices = [row["compute_capability"] for row in rows_of(folder, "sm_features.csv")]
-    devices += ["3.7", "5.3", "6.2", "7.2", "10.1"]
+    devices += ["3.7", *(each[0] for each in JETSONS)]
     for cuda, rules in (("", table["code_sm_runs_on_device"]), ("13.2", table["cuda>=13.2 override"])):
         for sm, rule in rules.items():
             for device in sorted(set(devices), key=_pair):

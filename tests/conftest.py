@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from compat.matrix.compiled import Matrix, in_memory
 from compat.matrix.loader import load_folder
 
+settings.register_profile("any machine", deadline=None)  # a busy one is slow, and that is no failure
+settings.load_profile("any machine")
 ROOT = Path(__file__).resolve().parent.parent
 RULES = ROOT / "matrix" / "rules"
 

@@ -93,6 +93,10 @@ def _package(
             differences.append(f"{name} {release.version}: requires-python is {read.release['requires_python']!r}")
     for release in known:
         rows[release.version].update(metadata.yank(release))
+    if not all(row["uploaded"] for row in rows.values()):
+        days = index.uploaded(name)
+        for release in there:
+            rows[release.version].update(metadata.day(release, days))
     gone = set(rows) - {each.version for each in there}
     differences += [f"{name} {version}: is no longer on the index" for version in sorted(gone)]
     runs = metadata.folded(asked, metadata.ordered(rows))

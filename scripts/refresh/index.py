@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from packaging.version import InvalidVersion, Version
-from pypi_simple import PYPI_SIMPLE_ENDPOINT, DistributionPackage, PyPISimple
+from pypi_simple import ACCEPT_HTML_ONLY, PYPI_SIMPLE_ENDPOINT, DistributionPackage, PyPISimple, RepositoryPage
 from pypi_simple.errors import NoMetadataError
 from remotezip import RemoteIOError, RemoteZip
 from requests import ConnectionError as NoConnection
@@ -80,6 +80,19 @@ class Index:
             found.setdefault(file.version, []).append(file)
         made = [_release(version, files) for version, files in found.items()]
         return sorted((release for release in made if release.files), key=lambda release: release.key)
+
+    def uploaded(self, name: str) -> dict[str, str]:
+        """The day each file was uploaded, by its name (``2025-11-02``); empty where the index does not tell."""
+
+        def read() -> dict[str, str]:
+            answer = self._client.s.get(self._client.get_project_url(name), headers={"Accept": ACCEPT_HTML_ONLY}, timeout=60)
+            answer.raise_for_status()
+            links = RepositoryPage.from_html(answer.text, base_url=answer.url).links
+            return {link.text.strip(): str(told)[:10] for link in links if (told := link.attrs.get("data-upload-time"))}
+
+        page = self._tried(lambda: self._client.get_project_page(name, timeout=60), name)
+        told = {file.filename: file.upload_time.date().isoformat() for file in page.packages if file.upload_time}
+        return told or self._tried(read, name)
 
     def metadata(self, release: Release, wheel: DistributionPackage | None = None) -> str:
         """METADATA of a wheel (the first by default), PKG-INFO where there is only an sdist."""

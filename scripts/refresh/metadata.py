@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from email.parser import HeaderParser
 
@@ -15,7 +15,7 @@ from packaging.version import Version
 from scripts.refresh.index import Index, Release
 from scripts.refresh.tables import Row
 
-RELEASES = ("package", "version", "requires_python", "glibc", "yanked", "reason", "known", "source", "date")
+RELEASES = ("package", "version", "uploaded", "requires_python", "glibc", "yanked", "reason", "known", "source", "date")
 REQUIREMENTS = ("package", "requirement", "releases", "known", "source", "date")
 _MANYLINUX = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
 
@@ -36,6 +36,7 @@ def declared(index: Index, package: str, release: Release, date: str) -> Declare
     row = {
         "package": package,
         "version": release.version,
+        "uploaded": "",
         "requires_python": normal_specifier(header.get("Requires-Python") or ""),
         "glibc": lowest_glibc(release),
         "known": "declared",
@@ -44,6 +45,11 @@ def declared(index: Index, package: str, release: Release, date: str) -> Declare
         **yank(release),
     }
     return Declared(row, tuple(sorted(set(normal(header.get_all("Requires-Dist") or ())))))
+
+
+def day(release: Release, uploaded: Mapping[str, str]) -> dict[str, str]:
+    """When the first file of a release was uploaded; empty where the index does not tell."""
+    return {"uploaded": min((uploaded[file.filename] for file in release.files if file.filename in uploaded), default="")}
 
 
 def yank(release: Release) -> dict[str, str]:
