@@ -42,6 +42,8 @@ _OTHER = 0.3
 _VERSION = 0.6
 """Of a distribution that is there in an unknown version."""
 _UNMENTIONED = 0.15
+_BUILT = 0.5
+"""A distribution that is there, built or installed in the way that is bad."""
 _NEEDED = {
     "serve": ("vllm", "sglang", "transformers", "torch"),
     "inference": ("transformers", "torch", "vllm"),
@@ -71,12 +73,20 @@ def folded(findings: Sequence[Finding], environment: Environment) -> tuple[tuple
     if len(questions) < 2 and all(likelihood(finding, environment) >= LEAST for finding in questions):
         return tuple(findings), ()
     order = sorted(questions, key=lambda finding: -likelihood(finding, environment))
-    asked = [finding for finding in order[:MOST] if likelihood(finding, environment) >= LEAST]
+    asked = _distinct([finding for finding in order if likelihood(finding, environment) >= LEAST])[:MOST]
     left = [finding for finding in questions if finding not in asked]
     if not left:
         return tuple(findings), ()
     kept = tuple(finding for finding in findings if finding.verdict != "possible" or finding in asked)
     return kept, (_said(left),)
+
+
+def _distinct(questions: list[Finding]) -> list[Finding]:
+    """The likeliest of those that the same facts would settle: an answer to it answers the others."""
+    first: dict[tuple[str, ...], Finding] = {}
+    for finding in questions:
+        first.setdefault(finding.unknown, finding)
+    return list(first.values())
 
 
 def likelihood(finding: Finding, environment: Environment) -> float:
@@ -87,12 +97,22 @@ def likelihood(finding: Finding, environment: Environment) -> float:
     for path in finding.unknown:
         root, _, name = path.partition(".")
         if root == "distributions":
-            result *= _VERSION if name in there else 0.55 if name in needed else _UNMENTIONED
+            result *= _of_distribution(name, finding, there, needed)
         elif path.startswith("workload.features"):
             result *= _FACTS["workload.features"]
         else:
             result *= _FACTS.get(path, _FACTS.get(root, _OTHER))
     return result
+
+
+def _of_distribution(name: str, finding: Finding, there: set[str], needed: set[str]) -> float:
+    """How likely one is there in a bad version; one that the finding is not about is one whose presence would mend it."""
+    if name.endswith((".source", ".code")):
+        return _BUILT
+    if name in there:
+        return _VERSION
+    present = 0.55 if name in needed else _UNMENTIONED
+    return present if name in finding.packages else 1 - present
 
 
 def _expected(environment: Environment) -> set[str]:
