@@ -1,0 +1,232 @@
+"""The metadata inside wheels and source distributions, reading as little of them as possible and running nothing."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import struct
+import tarfile
+import zipfile
+import zlib
+from pathlib import Path
+from typing import IO, Any
+
+from compat.environment import normalized
+from compat.index.core_metadata import LARGEST
+from compat.index.records import File, Unread, Unusable
+from compat.index.transport import TooLarge, Transport
+
+TAIL = 1 << 16
+"""Bytes at the end of a wheel that hold the directory, and the metadata, of most."""
+LARGEST_WHOLE = 2 << 20
+LARGEST_DIRECTORY = 64 << 20
+LARGEST_SDIST = 64 << 20
+LARGEST_UNPACKED = 1 << 30
+_BROKEN = (
+    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, struct.error, NotImplementedError, RuntimeError,
+    LookupError, ValueError, TypeError, AttributeError, OSError, MemoryError,
+)  # fmt: skip
+
+
+class NoRangesError(Exception):
+    """The host sends whole files only; ``size`` where it tells it, ``body`` where the file is small."""
+
+    def __init__(self, size: int | None, body: bytes | None = None) -> None:
+        super().__init__(size)
+        self.size, self.body = size, body
+
+
+class RemoteFile(io.RawIOBase):
+    """A file on a host, read by ranges from its end; for :mod:`zipfile`."""
+
+    def __init__(self, transport: Transport, url: str, size: int | None) -> None:
+        super().__init__()
+        self._transport, self._url = transport, url
+        self._position = 0
+        self._parts: list[tuple[int, bytes]] = []
+        self._size = self._fetch(f"{max(0, size - TAIL)}-{size - 1}" if size else f"-{TAIL}")
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._position = max(0, offset + (0, self._position, self._size)[whence])
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._size if size < 0 else min(self._size, self._position + size)
+        found = self.part(self._position, end) if end > self._position else b""
+        self._position += len(found)
+        return found
+
+    def part(self, start: int, end: int) -> bytes:
+        """The bytes from ``start`` to ``end``, fetched where they are not here yet."""
+        for begin, body in self._parts:
+            if begin <= start and end <= begin + len(body):
+                return body[start - begin : end - begin]
+        if end - start > LARGEST_DIRECTORY:
+            raise Unread(f"{self._url}: its directory is too large")
+        self._fetch(f"{start}-{end - 1}")
+        begin, body = self._parts[-1]
+        if begin > start or begin + len(body) < end:
+            raise Unread(f"{self._url}: another part of it was sent than was asked for")
+        return body[start - begin : end - begin]
+
+    def _fetch(self, span: str) -> int:
+        headers = {"Range": f"bytes={span}", "Accept-Encoding": "identity"}
+        try:
+            answer = self._transport.get(self._url, limit=max(LARGEST_WHOLE, self._longest(span)), headers=headers)
+        except TooLarge as problem:
+            raise NoRangesError(problem.size) from None
+        if answer.status == 200:
+            raise NoRangesError(len(answer.body), answer.body)
+        if answer.status in (416, 501):
+            raise NoRangesError(None)
+        if answer.status != 206:
+            raise Unread(f"{self._url} answers HTTP {answer.status}")
+        begin, end, size = _content_range(answer.headers.get("Content-Range", ""))
+        if end - begin + 1 != len(answer.body) or end >= size:
+            raise Unread(f"{self._url}: a range of it was not sent whole")
+        self._parts.append((begin, answer.body))
+        return size
+
+    @staticmethod
+    def _longest(span: str) -> int:
+        first, _, last = span.partition("-")
+        return int(last) - int(first) + 1 if first else int(last)
+
+
+def _content_range(text: str) -> tuple[int, int, int]:
+    unit, _, rest = text.strip().partition(" ")
+    span, _, size = rest.partition("/")
+    first, _, last = span.partition("-")
+    if unit.lower() != "bytes" or not (first.isdigit() and last.isdigit() and size.isdigit()):
+        raise Unread(f"a range was sent as {text!r}")
+    return int(first), int(last), int(size)
+
+
+def remote_metadata(transport: Transport, file: File) -> tuple[bytes, bytes | None]:
+    """The metadata in a zip on a host; with the whole file where that had to be read, for its hash to be checked."""
+    try:
+        try:
+            return zip_metadata(RemoteFile(transport, file.url, file.size), file), None
+        except NoRangesError as refused:
+            if refused.body is not None or file.size is not None or refused.size is None:
+                raise
+            # some hosts know no ranges that count from the end
+            return zip_metadata(RemoteFile(transport, file.url, refused.size), file), None
+    except NoRangesError as refused:
+        body = refused.body if refused.body is not None else _whole(transport, file, refused.size)
+        return zip_metadata(io.BytesIO(body), file), body
+
+
+def _whole(transport: Transport, file: File, size: int | None) -> bytes:
+    try:
+        if size is not None and size > LARGEST_WHOLE:
+            raise TooLarge(size)
+        answer = transport.get(file.url, limit=LARGEST_WHOLE)
+    except TooLarge as problem:
+        told = f" and it has {problem.size >> 20} MB" if problem.size else ""
+        raise Unread(f"{file.filename}: its host sends no ranges{told}") from None
+    if answer.status != 200:
+        raise Unread(f"{file.url} answers HTTP {answer.status}")
+    return answer.body
+
+
+def zip_metadata(source: IO[bytes] | io.RawIOBase, file: File) -> bytes:
+    """METADATA of a wheel, PKG-INFO of a source distribution; :class:`Unread` where it is no whole archive."""
+    try:
+        with zipfile.ZipFile(source) as archive:
+            member = _member(archive.namelist(), file)
+            info = archive.getinfo(member)
+            if isinstance(source, RemoteFile):  # one request instead of three
+                start = info.header_offset
+                source.part(start, min(source.seek(0, 2), start + 30 + 2 * len(member) + 512 + info.compress_size))
+            with archive.open(info) as opened:
+                return _bounded(opened.read(LARGEST + 1), file)
+    except (Unread, NoRangesError):
+        raise
+    except _BROKEN as problem:
+        raise Unread(f"{file.filename} is no whole archive ({_words(problem)})") from None
+
+
+def tar_metadata(source: Any, file: File) -> bytes:
+    """PKG-INFO of a source distribution, read from the front until it comes."""
+    try:
+        with tarfile.open(fileobj=source, mode="r|*") as archive:
+            for member in archive:
+                if member.offset > LARGEST_UNPACKED:
+                    break
+                if member.isfile() and member.size <= LARGEST and _is_pkg_info(member.name, file):
+                    opened = archive.extractfile(member)
+                    if opened is not None:
+                        return _bounded(opened.read(), file)
+    except Unread as problem:
+        raise Unread(f"{file.filename} {problem}") from None
+    except _BROKEN as problem:
+        raise Unread(f"{file.filename} is no whole archive ({_words(problem)})") from None
+    raise Unusable(f"{file.filename} has no PKG-INFO")
+
+
+class Limited:
+    """A stream that ends in :class:`Unread` after so many bytes."""
+
+    def __init__(self, source: Any, limit: int) -> None:
+        self._source, self._left = source, limit
+        self._pending = b""
+
+    def read(self, size: int) -> bytes:
+        while len(self._pending) < size:
+            chunk = self._source.read(1 << 16)
+            if not chunk:
+                break
+            self._left -= len(chunk)
+            if self._left < 0:
+                raise Unread("is too large to be looked through")
+            self._pending += chunk
+        found, self._pending = self._pending[:size], self._pending[size:]
+        return found
+
+
+def local_metadata(path: Path, file: File) -> bytes:
+    """The metadata in a wheel or source distribution on this machine."""
+    try:
+        with open(path, "rb") as opened:
+            if file.filename.endswith((".whl", ".zip")):
+                return zip_metadata(opened, file)
+            return tar_metadata(opened, file)
+    except OSError as problem:
+        raise Unread(f"{path} cannot be read: {problem.strerror}") from None
+
+
+def _member(names: list[str], file: File) -> str:
+    if file.kind == "sdist":
+        found = [name for name in names if _is_pkg_info(name, file)]
+    else:
+        found = [name for name in names if name.count("/") == 1 and name.endswith(".dist-info/METADATA")]
+        own = [name for name in found if normalized(name.partition("/")[0].partition("-")[0]) == file.name]
+        found = own or found
+    if len(found) != 1:
+        raise Unread(f"{file.filename} has {'no metadata' if not found else 'metadata twice'}")
+    return found[0]
+
+
+def _is_pkg_info(name: str, file: File) -> bool:
+    folder, slash, rest = name.removeprefix("./").partition("/")
+    return bool(slash) and rest == "PKG-INFO" and normalized(folder.rpartition("-")[0]) == file.name
+
+
+def _bounded(body: bytes, file: File) -> bytes:
+    if len(body) > LARGEST:
+        raise Unread(f"{file.filename}: its metadata is larger than {LARGEST >> 20} MB")
+    return body
+
+
+def _words(problem: BaseException) -> str:
+    return str(problem)[:80] or type(problem).__name__
