@@ -1,0 +1,108 @@
+"""What a plan changes, in the form in which it is written to files and handed to installers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from compat.environment import Source, normalized
+from compat.errors import InputError, printable
+from compat.read.machine.metadata import without_credentials
+from compat.records import record, replace
+from compat.versions import is_version
+
+_HASH = re.compile(r"[a-z0-9_]+:[0-9a-f]+")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`$\\<>{}|^]+|git@[\w.-]+:[\w./-]+")
+_REVISION = re.compile(r"[\w./+-]+")
+_LONGEST = 200
+"""Characters of a reason in a comment."""
+
+
+@record(frozen=True)
+class Change:
+    """One distribution of a plan.
+
+    ``name`` is normalised; ``before`` is the version now (``None``: it is not there), ``after`` the one to come (``None``:
+    it is removed). ``source`` says where to install from, ``before_source`` where what is there came from; ``None`` is
+    the ordinary index. ``hashes`` are those of every file of the release. ``direct``: the user's own requirement.
+    ``override``: what others require is violated on purpose. ``implied``: the other changes bring it about by
+    themselves, so that a file written by hand need not name it.
+    """
+
+    name: str
+    before: str | None
+    after: str | None
+    source: Source | None = None
+    hashes: tuple[str, ...] = ()
+    direct: bool = False
+    why: str = ""
+    override: bool = False
+    implied: bool = False
+    before_source: Source | None = None
+
+    @property
+    def is_direct_url(self) -> bool:
+        """Whether it is to be installed from a repository or an archive and not from an index."""
+        return self.source is not None and self.source.kind in ("vcs", "url")
+
+    @property
+    def index_url(self) -> str | None:
+        """The address of the vendor's index it comes from; ``None`` for the ordinary one."""
+        if self.source is None or self.source.kind not in ("index", "nightly"):
+            return None
+        return self.source.details.get("url")
+
+    @property
+    def reason(self) -> str:
+        """``why`` as one line that fits behind a comment sign."""
+        text = printable(" ".join(self.why.split())).rstrip("\\ ")  # a backslash would continue the line
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def inverse(change: Change) -> Change:
+    """The change that takes a change back; the hashes of the release before are not known."""
+    return replace(
+        change, before=change.after, after=change.before, source=change.before_source, before_source=change.source, hashes=()
+    )
+
+
+def checked(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """The changes that change something, fit to be written; addresses lose their credentials.
+
+    Names, versions and hashes come from an index: :class:`InputError` for one that is none, and for two changes of one name.
+    """
+    found: dict[str, Change] = {}
+    for change in changes:
+        if change.before == change.after and change.source == change.before_source:
+            continue
+        if change.name in found:
+            raise InputError(f"expected one change of {change.name}, not two")
+        found[change.name] = _checked(change)
+    return tuple(found.values())
+
+
+def _checked(change: Change) -> Change:
+    if change.name != normalized(change.name) or not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", change.name):
+        raise InputError(f"{change.name[:60]!r} is not the normalised name of a distribution")
+    for version in (change.before, change.after):
+        if version is not None and not is_version(version):
+            raise InputError(f"{change.name}: {version[:60]!r} is not a version (PEP 440)")
+    for each in change.hashes:
+        if not _HASH.fullmatch(each):
+            raise InputError(f"{change.name}: {each[:60]!r} is not a hash such as 'sha256:…'")
+    return change if change.source is None else replace(change, source=_checked_source(change.name, change.source))
+
+
+def _checked_source(name: str, source: Source) -> Source:
+    if source.kind not in ("index", "nightly", "vcs", "url"):
+        raise InputError(f"{name}: expected to install it from an index, a repository or an address, not {source.kind[:30]!r}")
+    url = source.details.get("url")
+    if url is None:
+        if source.kind in ("vcs", "url"):
+            raise InputError(f"{name}: expected the address it is to be installed from")
+        return source
+    url = without_credentials(str(url))
+    revision = source.details.get("commit") or source.details.get("requested_revision") or "HEAD"
+    if not _ADDRESS.fullmatch(url) or not _REVISION.fullmatch(str(revision)):
+        raise InputError(f"{name}: {url[:100]!r} is not an address to install from")
+    return Source(source.kind, {**source.details, "url": url})
