@@ -1,0 +1,113 @@
+"""Which releases may be chosen, and what they require: an index (or anything like it) behind one small interface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+from packaging.version import InvalidVersion, Version
+
+from compat.environment import Source
+from compat.index import File, Index
+from compat.repair.target import Need, Target
+
+
+@dataclass(frozen=True)
+class Release:
+    """A version that can be installed; ``day`` of its upload ("" where that is not known), ``source`` where it comes from.
+
+    Two of the same name and version are one.
+    """
+
+    name: str
+    version: str
+    day: str = field(default="", compare=False)
+    source: Source | None = field(default=None, compare=False)
+    yanked: bool = field(default=False, compare=False)
+
+    @cached_property
+    def key(self) -> Version:
+        return Version(self.version)
+
+
+class Universe(Protocol):
+    """Where releases come from. What cannot be read is unknown (``None``), and ``unknown`` says why."""
+
+    unknown: dict[str, str]
+
+    def releases(self, names: Iterable[str]) -> Mapping[str, tuple[Release, ...] | None]:
+        """The releases of each name that the target can install, oldest first; empty where there is no such package."""
+        ...
+
+    def needs(self, releases: Iterable[Release]) -> Mapping[Release, Mapping[str, tuple[Need, ...]] | None]:
+        """What each release needs: without extras under ``""``, and what each extra adds; ``None``: not readable."""
+        ...
+
+
+class IndexUniverse:
+    """The releases of an index for one target. Source distributions are no candidates unless what they require is static."""
+
+    def __init__(self, index: Index, target: Target) -> None:
+        self.index = index
+        self.target = target
+        self._files: dict[tuple[str, str], tuple[File, ...]] = {}
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        return self.index.problems
+
+    def releases(self, names: Iterable[str]) -> Mapping[str, tuple[Release, ...] | None]:
+        pages = self.index.files_many(list(names))
+        return {name: None if files is None else tuple(self._releases(name, files)) for name, files in pages.items()}
+
+    def _releases(self, name: str, files: Iterable[File]) -> Iterable[Release]:
+        by_version: dict[str, list[File]] = {}
+        for file in files:
+            if self._usable(file):
+                by_version.setdefault(file.version, []).append(file)
+        for version in sorted(by_version, key=Version):
+            found = sorted(by_version[version], key=lambda file: (file.kind != "wheel", file.filename))
+            self._files[name, version] = tuple(found)
+            day = min((file.uploaded[:10] for file in found if file.uploaded), default="")
+            yield Release(name, version, day, None, all(file.yanked is not None for file in found))
+
+    def _usable(self, file: File) -> bool:
+        return self.target.accepts_python(file.requires_python) and (file.kind != "wheel" or self.target.takes(file.tags))
+
+    def needs(self, releases: Iterable[Release]) -> Mapping[Release, Mapping[str, tuple[Need, ...]] | None]:
+        wanted = list(releases)
+        files = [self._files.get((each.name, each.version), (None,))[0] for each in wanted]
+        read = iter(self.index.metadata_many([file for file in files if file is not None]))
+        found: dict[Release, Mapping[str, tuple[Need, ...]] | None] = {}
+        for release, file in zip(wanted, files):
+            metadata = None if file is None else next(read)
+            if metadata is None or not self.target.accepts_python(metadata.requires_python):
+                found[release] = None
+            else:
+                found[release] = needs_of(metadata.requires_dist, metadata.provides_extra, self.target)
+        return found
+
+    def hashes(self, name: str, version: str) -> tuple[str, ...]:
+        """``sha256:…`` of every file of a release that the target can take."""
+        return tuple(f"sha256:{file.sha256}" for file in self._files.get((name, version), ()) if file.sha256)
+
+
+def needs_of(requires: Iterable[str], extras: Iterable[str], target: Target) -> dict[str, tuple[Need, ...]]:
+    """Requirements as they apply to the target: under ``""`` the unconditional ones, under each extra what it adds."""
+    from compat.environment import normalized
+
+    texts = tuple(requires)
+    found = {"": target.needs(texts)}
+    for extra in extras:
+        found[normalized(extra)] = target.needs(texts, extra)
+    return found
+
+
+def parsed(version: str) -> Version | None:
+    """A version, or ``None`` for text that is none."""
+    try:
+        return Version(version)
+    except InvalidVersion:
+        return None

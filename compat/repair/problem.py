@@ -1,0 +1,103 @@
+"""What is to be solved: what is installed, what the user asked for, and which releases may take its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from packaging.version import Version
+
+from compat.environment import EMPTY, Environment
+from compat.records import record
+from compat.repair.candidates import Release
+from compat.repair.target import Need, Target, satisfies
+
+FAMILIES = {"triton": "torch", "pytorch-triton": "torch", "pytorch-triton-rocm": "torch"}
+"""Lock-step families: their members move with one package and count as one change with it."""
+DAYS_BACK = 365
+"""How much older than the installed release a candidate may be, in days between uploads."""
+
+
+@record(frozen=True)
+class Policy:
+    """What may be proposed. ``prefer`` is *stay* (close to what is there) or *upgrade* (close to the newest)."""
+
+    prefer: str = "stay"
+    prereleases: bool = False
+    allow_source: bool = False
+    floors: Mapping[str, str] = EMPTY
+    any_age: bool = False
+
+    def said(self) -> tuple[str, ...]:
+        """The policies in words, as they are printed with a plan."""
+        return (
+            "pre-releases only where one is installed or asked for" if not self.prereleases else "pre-releases are candidates",
+            "any age" if self.any_age else f"no release uploaded more than {DAYS_BACK} days before the installed one",
+            "withdrawn releases are no candidates; what no longer is needed stays",
+            "sources are built" if self.allow_source else "nothing is built from source",
+            f"the members of a family ({', '.join(sorted(set(FAMILIES)))} and nvidia-* with torch) count as one change",
+        )
+
+
+@record(frozen=True)
+class Problem:
+    """``current`` is what is installed; ``asked`` what the project requires; ``keep`` the user's pins, as requirements.
+
+    ``direct`` are the packages that the user asked for by name: they are not removed, and going back costs more.
+    """
+
+    environment: Environment
+    target: Target
+    current: Mapping[str, Release]
+    asked: tuple[Need, ...] = ()
+    keep: tuple[Need, ...] = ()
+    direct: frozenset[str] = frozenset()
+    policy: Policy = Policy()
+
+    def candidates(self, name: str, releases: Iterable[Release]) -> tuple[Release, ...]:
+        """The releases that may be chosen, oldest first; the installed one is always among them."""
+        current = self.current.get(name)
+        wanted = [each.specifier for each in (*self.asked, *self.keep) if each.name == name]
+        found = [release for release in releases if self._may(release, current, wanted)]
+        if current is not None:
+            twin = current.version.partition("+")[0]
+            found = [each for each in found if each.version not in (current.version, twin)]
+            found.append(current)
+        elif not found:  # nothing but pre-releases: then they are what there is
+            found = [each for each in releases if not each.yanked]
+        return tuple(sorted(found, key=lambda each: each.key))
+
+    def _may(self, release: Release, current: Release | None, wanted: list[str]) -> bool:
+        if release.yanked and not any(specifier.strip() == f"=={release.version}" for specifier in wanted):
+            return False
+        if release.key.is_prerelease and not self._prereleases(release, current, wanted):
+            return False
+        floor = self.policy.floors.get(release.name)
+        if floor is not None and not satisfies(release.version, f">={floor}"):
+            return False
+        old = current is not None and bool(release.day and current.day) and _days(release.day, current.day) > DAYS_BACK
+        return self.policy.any_age or not old
+
+    def _prereleases(self, release: Release, current: Release | None, wanted: list[str]) -> bool:
+        if self.policy.prereleases or (current is not None and current.key.is_prerelease):
+            return True
+        return any(_names_prerelease(specifier) for specifier in wanted)
+
+
+def family(name: str) -> str:
+    """The package whose change counts for all of its family."""
+    return "torch" if name.startswith("nvidia-") else FAMILIES.get(name, name)
+
+
+def _days(earlier: str, later: str) -> int:
+    from datetime import date
+
+    return (date.fromisoformat(later) - date.fromisoformat(earlier)).days
+
+
+def _names_prerelease(specifier: str) -> bool:
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        return any(Version(each.version.removesuffix(".*")).is_prerelease for each in SpecifierSet(specifier))
+    except (InvalidSpecifier, ValueError):
+        return False

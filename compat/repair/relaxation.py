@@ -1,0 +1,213 @@
+"""The problem as far as it has been read, as clauses: a lower bound of the whole.
+
+A package whose releases were not looked at is its installed release or *another* one, which satisfies everything; a release
+whose metadata was not read needs nothing. What is cheapest here can only get dearer as more is read, so a cheapest model that
+rests on read things alone is optimal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from compat.records import record
+from compat.repair.candidates import Release
+from compat.repair.clauses import Clauses, Statement
+from compat.repair.problem import Problem, family
+from compat.repair.target import Need, satisfies
+
+ABSENT, OTHER = "absent", "another release"
+"""What a package can be besides one of its releases."""
+Needs = Mapping[str, tuple[Need, ...]]
+
+
+@record(frozen=True)
+class Forbidden:
+    """Releases that must not be together, by package (with :data:`ABSENT` for none); ``level`` says what breaking it costs."""
+
+    together: tuple[tuple[str, frozenset[str]], ...]
+    statement: Statement
+    level: str
+    unless: tuple[tuple[tuple[str, frozenset[str]], ...], ...] = ()
+
+
+class Relaxation:
+    """Clauses, and which atom stands for which release."""
+
+    def __init__(self, problem: Problem, opened: Mapping[str, tuple[Release, ...]], needs: Mapping[Release, Needs]) -> None:
+        self.problem, self.opened, self.needs = problem, opened, needs
+        self.clauses = Clauses()
+        self.at: dict[str, dict[str, int]] = {}
+        self._release: dict[str, dict[str, Release]] = {}
+        self._met: dict[tuple[str, str], int] = {}
+        self._extras: dict[tuple[str, str], int] = {}
+        self._waiting: list[str] = []
+        for name in problem.current:
+            self._package(name)
+        for need in problem.asked:
+            self._must(need, Statement("asked", f"the project asks for {need.text}"))
+        for need in problem.keep:
+            self._must(need, Statement("keep", f"you keep {need.text}"))
+        self._expand()
+
+    def release(self, name: str, version: str) -> Release | None:
+        """The release behind a version, ``None`` for :data:`ABSENT` and :data:`OTHER`."""
+        return self._release[name].get(version)
+
+    def releases(self, name: str) -> tuple[Release, ...]:
+        """The known releases of a package."""
+        return tuple(self._release[name].values())
+
+    def chosen(self, true: frozenset[int]) -> dict[str, str]:
+        """What each package is in a model."""
+        return {name: next(what for what, atom in atoms.items() if atom in true) for name, atoms in self.at.items()}
+
+    def forbid(self, forbidden: Iterable[Forbidden]) -> None:
+        """Adds all that must not be together, as a cost: what no release mends stays, and is counted.
+
+        A package that nobody needs is not there; it is only brought in where its presence may mend something.
+        """
+        rules = tuple(forbidden)
+        for each in rules:
+            mending = [name for name, versions in each.together if ABSENT in versions]
+            for name in (*mending, *(name for group in each.unless for name, _ in group)):
+                self._package(name)
+        self._expand()
+        for each in rules:
+            if all(name in self.at for name, _ in each.together):
+                self._forbid(each)
+
+    def _forbid(self, each: Forbidden) -> None:
+        together = [self._in(name, versions) for name, versions in each.together]
+        if any(atom == 0 for atom in together):
+            return
+        spared = [self._all(group) for group in each.unless]
+        bad = self.clauses.atom()
+        self.clauses.add((*(-atom for atom in together), *(atom for atom in spared if atom), bad))
+        self.clauses.add((-bad,), each.statement) if each.level == "" else self.clauses.cost(each.level, bad)
+
+    def _all(self, group: tuple[tuple[str, frozenset[str]], ...]) -> int:
+        """An atom for the packages being as an exemption wants them, as another release may be too; 0 where none can."""
+        atoms = tuple(self._in(name, versions | {OTHER}) for name, versions in group)
+        return 0 if 0 in atoms else self.clauses.all_of(atoms)
+
+    def _in(self, name: str, versions: frozenset[str]) -> int:
+        """An atom for a package being one of these, 0 where it cannot be."""
+        atoms = tuple(atom for what, atom in self.at[name].items() if what in versions)
+        return self.clauses.any_of(atoms) if atoms else 0
+
+    def _package(self, name: str) -> None:
+        if name in self.at:
+            return
+        current = self.problem.current.get(name)
+        opened = self.opened.get(name)
+        releases = opened if opened is not None else (() if current is None else (current,))
+        whats = [release.version for release in releases]
+        if opened is None:
+            whats.append(OTHER)
+        if current is None or name not in self.problem.direct:
+            whats.append(ABSENT)
+        self._release[name] = {release.version: release for release in releases}
+        self.at[name] = {what: self.clauses.atom() for what in whats}
+        self.clauses.exactly_one(tuple(self.at[name].values()))
+        self._price(name, releases, current)
+        self._waiting.append(name)
+
+    def _price(self, name: str, releases: tuple[Release, ...], current: Release | None) -> None:
+        cost, atoms = self.clauses.cost, self.at[name]
+        place = {release.version: number for number, release in enumerate(releases)}
+        newest = len(releases) - 1
+        here = place[current.version] if current is not None else newest
+        for what, atom in atoms.items():
+            if current is not None and what == current.version:
+                continue
+            if what == ABSENT:
+                if current is not None:
+                    cost("packages added or removed", atom)
+                continue
+            if current is None:
+                cost("packages added or removed", atom)
+            if what == OTHER:
+                continue
+            nearby = self.problem.policy.prefer == "stay"
+            cost("release steps", atom, abs(place[what] - here) if nearby else newest - place[what])
+            if current is not None and place[what] < here and name in self.problem.direct:
+                cost("downgrades of direct requirements", atom)
+            if self._release[name][what].source is not None:
+                cost("source installs", atom)
+
+    def price_changes(self) -> None:
+        """What it costs to change an installed package: once for each family."""
+        members: dict[str, list[int]] = {}
+        for name, current in self.problem.current.items():
+            members.setdefault(family(name), []).append(self.at[name][current.version])
+        for stays in members.values():
+            moved = self.clauses.atom()
+            for atom in stays:
+                self.clauses.add((atom, moved))
+            self.clauses.cost("installed packages changed", moved)
+
+    def _expand(self) -> None:
+        while self._waiting:
+            name = self._waiting.pop()
+            for version, release in self._release[name].items():
+                self._require(release, (-self.at[name][version],), self.needs.get(release, {}).get("", ()), "")
+
+    def _require(self, release: Release, where: tuple[int, ...], needs: tuple[Need, ...], extra: str) -> None:
+        asking = f"{release.name}[{extra}]" if extra else release.name
+        for need in needs:
+            if need.name == release.name and not need.specifier:
+                self._wants(where, need)
+                continue
+            statement = Statement("requires", f"{asking} {release.version} requires {need.text}")
+            broken = self._tolerated(release, need, where)
+            self.clauses.add((*where, self._met_by(need.name, need.specifier), *broken), statement)
+            self._wants(where, need)
+
+    def _tolerated(self, release: Release, need: Need, where: tuple[int, ...]) -> tuple[int, ...]:
+        """Both as they are installed, though they contradict each other: that is how it is, and counts as a warning."""
+        other = self.problem.current.get(need.name)
+        if self.problem.current.get(release.name) != release or (
+            other is not None and satisfies(other.version, need.specifier)
+        ):
+            return ()
+        self._package(need.name)
+        stays = self.at[need.name].get(ABSENT if other is None else other.version)
+        if stays is None:
+            return ()
+        kept = self.clauses.all_of((*(-literal for literal in where), stays))
+        self.clauses.cost("warnings left", kept)
+        return (kept,)
+
+    def _wants(self, where: tuple[int, ...], need: Need) -> None:
+        for extra in need.extras:
+            self.clauses.add((*where, self._extra(need.name, extra)))
+
+    def _extra(self, name: str, extra: str) -> int:
+        """An atom for an extra being asked for; what it adds depends on the release."""
+        self._package(name)
+        if (name, extra) not in self._extras:
+            atom = self._extras[name, extra] = self.clauses.atom()
+            for version, release in self._release[name].items():
+                added = self.needs.get(release, {}).get(extra, ())
+                self._require(release, (-atom, -self.at[name][version]), added, extra)
+        return self._extras[name, extra]
+
+    def _met_by(self, name: str, specifier: str) -> int:
+        """An atom for a package being there in a version of a specifier."""
+        self._package(name)
+        if (name, specifier) not in self._met:
+            fitting = tuple(
+                atom for what, atom in self.at[name].items()
+                if what == OTHER or (what != ABSENT and satisfies(what, specifier))
+            )  # fmt: skip
+            self._met[name, specifier] = self.clauses.any_of(fitting) if fitting else self._false()
+        return self._met[name, specifier]
+
+    def _false(self) -> int:
+        atom = self.clauses.atom()
+        self.clauses.add((-atom,))
+        return atom
+
+    def _must(self, need: Need, statement: Statement) -> None:
+        self.clauses.add((self._met_by(need.name, need.specifier),), statement)
+        self._wants((), need)

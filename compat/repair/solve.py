@@ -1,0 +1,141 @@
+"""The lazy loop: solve what is known, read where the optimum looks, until it rests on what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from time import monotonic
+
+from compat.records import record
+from compat.repair.candidates import Release, Universe
+from compat.repair.clauses import LEVELS
+from compat.repair.engine import Model, best
+from compat.repair.problem import Problem
+from compat.repair.relaxation import OTHER, Forbidden, Needs, Relaxation
+
+Judge = Callable[[Mapping[str, Release], Mapping[str, tuple[Release, ...]]], Iterable[Forbidden]]
+"""What must not be together, of some chosen releases (by package) and of all known ones."""
+_NEAR = 2
+"""Releases on each side of a wanted one whose metadata is read with it; doubled each time the package is asked again."""
+
+
+@record(frozen=True)
+class Solution:
+    """``chosen`` are the packages that are there, each with its release; ``None`` where nothing can hold together.
+
+    ``optimal`` where no cheaper choice exists among the candidates; else the deadline passed, and ``cost`` is that of the best
+    one found so far. ``unread`` are the packages and files that could not be read: candidates that were left out for it.
+    """
+
+    chosen: Mapping[str, Release] | None
+    cost: tuple[int, ...]
+    optimal: bool
+    relaxation: Relaxation
+    unread: Mapping[str, str]
+    rounds: int
+
+    def left(self, level: str) -> int:
+        return self.cost[LEVELS.index(level)] if self.cost else 0
+
+
+class Solver:
+    """One problem, and what was read for it."""
+
+    def __init__(
+        self, problem: Problem, universe: Universe, *, rules: Judge, judge: Judge, needs: Mapping[Release, Needs],
+        progress: Callable[[str], None] | None = None, deadline: float | None = None,
+    ) -> None:  # fmt: skip
+        """``rules`` gives what is known to be bad among candidates, ``judge`` what turns out to be bad in a whole plan.
+
+        ``needs`` are those of the installed releases, as far as they are known without an index.
+        """
+        self.problem, self.universe = problem, universe
+        self._rules, self._judge = rules, judge
+        self.opened: dict[str, tuple[Release, ...]] = {}
+        self.needs: dict[Release, Needs] = dict(needs)
+        self.learnt: dict[Forbidden, None] = {}
+        self._asked: dict[str, int] = {}
+        self._unreadable: set[Release] = set()
+        self._progress, self._deadline = progress or (lambda text: None), deadline
+
+    def solve(self, seeds: Iterable[str] = ()) -> Solution:
+        """The cheapest plan; ``seeds`` are packages whose releases will be looked at for sure."""
+        self.open(name for name in seeds if name not in self.opened)
+        rounds = 0
+        while True:
+            rounds += 1
+            relaxation = self.relaxation()
+            model = best(relaxation.clauses, self._deadline)
+            if model is None:
+                return self._solution(None, relaxation, rounds)
+            chosen = relaxation.chosen(model.true)
+            late = self._deadline is not None and monotonic() > self._deadline
+            if not late and self._read(chosen, relaxation):
+                self._progress(f"{len(self.opened)} packages opened, at least {_said(model.cost)}")
+                continue
+            found = self._releases(chosen, relaxation)
+            news = () if late else [each for each in self._judge(found, self.opened) if each not in self.learnt]
+            if not news:
+                return self._solution(model, relaxation, rounds)
+            self.learnt.update(dict.fromkeys(news))
+
+    def relaxation(self) -> Relaxation:
+        """The clauses of everything that is known now."""
+        relaxation = Relaxation(self.problem, self.opened, self.needs)
+        known = {name: relaxation.releases(name) for name in relaxation.at}
+        current = {name: release for name, release in self.problem.current.items() if name in known}
+        relaxation.forbid([*self._rules(current, known), *self.learnt])
+        relaxation.price_changes()
+        return relaxation
+
+    def open(self, names: Iterable[str]) -> None:
+        """Looks at the releases of packages."""
+        wanted = [name for name in dict.fromkeys(names) if name not in self.opened]
+        for name, releases in self.universe.releases(wanted).items() if wanted else ():
+            found = [each for each in releases or () if each not in self._unreadable]
+            self.opened[name] = self.problem.candidates(name, found)
+
+    def _read(self, chosen: Mapping[str, str], relaxation: Relaxation) -> bool:
+        """Reads what a model rests on without having been read; whether there was anything."""
+        unopened = [name for name, what in chosen.items() if what == OTHER]
+        self.open(unopened)
+        unread = [
+            release for name, what in chosen.items()
+            if (release := relaxation.release(name, what)) is not None and release not in self.needs
+        ]  # fmt: skip
+        self._read_needs([near for release in unread for near in self._near(release)])
+        return bool(unopened or unread)
+
+    def _near(self, release: Release) -> list[Release]:
+        releases = self.opened.get(release.name)
+        if releases is None or release not in releases:
+            return [release]
+        width = _NEAR * 2 ** self._asked.get(release.name, 0)
+        self._asked[release.name] = self._asked.get(release.name, 0) + 1
+        place = releases.index(release)
+        return [release, *releases[max(0, place - width) : place + width + 1]]
+
+    def _read_needs(self, releases: Iterable[Release]) -> None:
+        wanted = [each for each in dict.fromkeys(releases) if each not in self.needs]
+        for release, needs in self.universe.needs(wanted).items() if wanted else ():
+            if needs is not None:
+                self.needs[release] = needs
+            elif release == self.problem.current.get(release.name):
+                self.needs[release] = {}  # it is there, whatever it needs
+            else:
+                self._unreadable.add(release)
+                self.opened[release.name] = tuple(each for each in self.opened[release.name] if each != release)
+
+    def _releases(self, chosen: Mapping[str, str], relaxation: Relaxation) -> dict[str, Release]:
+        found = {name: relaxation.release(name, what) for name, what in chosen.items()}
+        return {name: release for name, release in found.items() if release is not None}
+
+    def _solution(self, model: Model | None, relaxation: Relaxation, rounds: int) -> Solution:
+        unread = dict(self.universe.unknown)
+        if model is None:
+            return Solution(None, (), optimal=True, relaxation=relaxation, unread=unread, rounds=rounds)
+        chosen = self._releases(relaxation.chosen(model.true), relaxation)
+        return Solution(chosen, model.cost, model.optimal, relaxation, unread, rounds)
+
+
+def _said(cost: tuple[int, ...]) -> str:
+    return ", ".join(f"{amount} {level}" for amount, level in zip(cost, LEVELS) if amount) or "nothing to change"

@@ -1,0 +1,137 @@
+"""The machine that a plan is for: which markers hold there, and which files an installer takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from itertools import product
+
+from packaging import tags
+from packaging.markers import Marker
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from compat.environment import Environment, normalized
+from compat.errors import InputError
+from compat.records import record
+
+_SYSTEMS = {
+    "linux": ("linux", "Linux", "posix"),
+    "darwin": ("darwin", "Darwin", "posix"),
+    "windows": ("win32", "Windows", "nt"),
+}
+_GLIBC = "2.28"
+"""Where nothing tells: what the wheels of most packages ask for at most."""
+_MACOS = (14, 0)
+
+
+@record(frozen=True)
+class Need:
+    """One declared requirement that applies to the target: ``name`` in a version of ``specifier``, with its ``extras``."""
+
+    name: str
+    specifier: str
+    extras: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        extras = f"[{','.join(self.extras)}]" if self.extras else ""
+        return f"{self.name}{extras}{self.specifier}"
+
+
+class Target:
+    """A target of which the interpreter is known; :class:`InputError` where it is not."""
+
+    def __init__(self, environment: Environment) -> None:
+        python = environment.python
+        if not python:
+            raise InputError("the target's Python is not known: state it with --python-version")
+        self.python = python if python.count(".") > 1 else f"{python}.99"
+        self.minor = ".".join(python.split(".")[:2])
+        self.system = environment.os or "linux"
+        self.machine = environment.machine or ("AMD64" if self.system == "windows" else "x86_64")
+        self.glibc = environment.glibc or _GLIBC
+        self._markers = self._marker_environment()
+        self._tags = {(tag.interpreter, tag.abi, tag.platform) for tag in self._supported()}
+
+    def holds(self, marker: Marker | None, extra: str = "") -> bool:
+        return marker is None or marker.evaluate({**self._markers, "extra": extra})
+
+    def accepts_python(self, specifier: str | None) -> bool:
+        """Whether a Requires-Python lets the target in; one that cannot be read does, as installers have it."""
+        try:
+            return not specifier or _specifiers(specifier).contains(self.python, prereleases=True)
+        except InvalidSpecifier:
+            return True
+
+    def takes(self, wheel: tuple[str, str, str]) -> bool:
+        """Whether a wheel with these (compressed) tags can be installed."""
+        return any(each in self._tags for each in product(*(part.split(".") for part in wheel)))
+
+    def needs(self, requirements: Iterable[str], extra: str = "") -> tuple[Need, ...]:
+        """What of a release's requirements applies: the unconditional ones, or those that an extra adds."""
+        found = []
+        for text in requirements:
+            requirement = _requirement(text)
+            if requirement is None or (extra and "extra" not in text):
+                continue
+            if not self.holds(requirement.marker, extra) or (extra and self.holds(requirement.marker)):
+                continue
+            extras = tuple(sorted(normalized(each) for each in requirement.extras))
+            specifier = "" if requirement.url else str(requirement.specifier)
+            found.append(Need(normalized(requirement.name), specifier, extras))
+        return tuple(dict.fromkeys(found))
+
+    def _marker_environment(self) -> dict[str, str]:
+        platform, system, name = _SYSTEMS.get(self.system, (self.system, self.system, "posix"))
+        return {
+            "implementation_name": "cpython", "implementation_version": self.python, "os_name": name,
+            "platform_machine": self.machine, "platform_release": "", "platform_system": system, "platform_version": "",
+            "python_full_version": self.python, "platform_python_implementation": "CPython", "python_version": self.minor,
+            "sys_platform": platform, "extra": "",
+        }  # fmt: skip
+
+    def _supported(self) -> Iterable[tags.Tag]:
+        version = tuple(int(part) for part in self.minor.split("."))
+        platforms = list(self._platforms())
+        yield from tags.cpython_tags(version, platforms=platforms)
+        yield from tags.compatible_tags(version, interpreter=f"cp{version[0]}{version[1]}", platforms=platforms)
+
+    def _platforms(self) -> Iterable[str]:
+        if self.system == "darwin":
+            yield from tags.mac_platforms(_MACOS, "arm64" if self.machine in ("arm64", "aarch64") else "x86_64")
+        elif self.system == "windows":
+            yield "win_arm64" if self.machine.lower() == "arm64" else "win_amd64"
+        else:
+            machine = {"arm64": "aarch64", "AMD64": "x86_64"}.get(self.machine, self.machine)
+            major, minor = (int(part) for part in self.glibc.split(".")[:2])
+            for older in range(minor, 4, -1):
+                yield f"manylinux_{major}_{older}_{machine}"
+                legacy = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}.get(older)
+                if legacy:
+                    yield f"{legacy}_{machine}"
+            yield f"linux_{machine}"
+
+
+@cache
+def _requirement(text: str) -> Requirement | None:
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        return None
+
+
+@cache
+def _specifiers(text: str) -> SpecifierSet:
+    return SpecifierSet(text)
+
+
+@cache
+def satisfies(version: str, specifier: str) -> bool:
+    """Whether a release that may be chosen lies in a specifier set; pre-releases were sorted out before."""
+    if not specifier:
+        return True
+    try:
+        return _specifiers(specifier).contains(version, prereleases=True)
+    except InvalidSpecifier:
+        return True

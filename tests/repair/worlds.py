@@ -1,0 +1,136 @@
+"""Small package universes in memory, and the cheapest plan for them by trying everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import product
+
+from compat.environment import Environment
+from compat.repair.candidates import Release
+from compat.repair.problem import Problem, family
+from compat.repair.relaxation import ABSENT, Forbidden
+from compat.repair.target import Need, Target, satisfies
+
+TARGET = Target(Environment(python="3.11.9", os="linux", machine="x86_64"))
+Requires = Mapping[tuple[str, str], Mapping[str, tuple[Need, ...]]]
+
+
+def need(text: str) -> Need:
+    (found,) = TARGET.needs((text,))
+    return found
+
+
+class MemoryUniverse:
+    """Releases by name, and what each of them needs; counts what is read."""
+
+    def __init__(self, releases: Mapping[str, tuple[Release, ...]], requires: Requires) -> None:
+        self._releases, self._requires = releases, requires
+        self.unknown: dict[str, str] = {}
+        self.pages: list[str] = []
+        self.metadata: list[Release] = []
+
+    def releases(self, names: Iterable[str]) -> dict[str, tuple[Release, ...] | None]:
+        wanted = list(names)
+        self.pages += wanted
+        return {name: None if name in self.unknown else self._releases.get(name, ()) for name in wanted}
+
+    def needs(self, releases: Iterable[Release]) -> dict[Release, Mapping[str, tuple[Need, ...]] | None]:
+        wanted = list(releases)
+        self.metadata += wanted
+        return {
+            each: None if each.version in self.unknown else self._requires.get((each.name, each.version), {}) for each in wanted
+        }
+
+
+class Everything:
+    """Brute force over the same problem: every choice of releases, with its cost."""
+
+    def __init__(self, problem: Problem, universe: MemoryUniverse, forbidden: Iterable[Forbidden]) -> None:
+        self.problem, self.forbidden = problem, tuple(forbidden)
+        self.releases = {
+            name: problem.candidates(name, universe._releases.get(name, ())) for name in {*universe._releases, *problem.current}
+        }
+        self.requires = universe._requires
+
+    def cheapest(self) -> tuple[int, ...] | None:
+        names = sorted(self.releases)
+        choices = [
+            [*(each.version for each in self.releases[name]), *(() if self._stays(name) else (ABSENT,))] for name in names
+        ]
+        costs = (self._cost(dict(zip(names, chosen, strict=True))) for chosen in product(*choices))
+        return min((cost for cost in costs if cost is not None), default=None)
+
+    def _stays(self, name: str) -> bool:
+        return name in self.problem.direct and name in self.problem.current
+
+    def _cost(self, chosen: dict[str, str]) -> tuple[int, ...] | None:
+        violated = self._violated(chosen)
+        if violated is None:
+            return None
+        levels = dict.fromkeys(("error findings left", "warnings left"), 0)
+        for each in self.forbidden:
+            spared = any(all(chosen.get(name, ABSENT) in versions for name, versions in group) for group in each.unless)
+            if not spared and all(chosen.get(name, ABSENT) in versions for name, versions in each.together):
+                if each.level == "":
+                    return None
+                levels[each.level] += 1
+        current = {name: release.version for name, release in self.problem.current.items()}
+        changed = {family(name) for name, version in current.items() if chosen[name] != version}
+        place = {name: [each.version for each in releases] for name, releases in self.releases.items()}
+        added = sum(chosen[name] != ABSENT and name not in current for name in chosen)
+        removed = sum(chosen[name] == ABSENT for name in current)
+        downgrades = steps = sources = 0
+        for name, version in chosen.items():
+            if version in (ABSENT, current.get(name)):
+                continue
+            here = place[name].index(current[name]) if name in current else len(place[name]) - 1
+            downgrades += name in current and name in self.problem.direct and place[name].index(version) < here
+            newest = len(place[name]) - 1
+            near = self.problem.policy.prefer == "stay"
+            steps += abs(place[name].index(version) - here) if near else newest - place[name].index(version)
+            sources += self.releases[name][place[name].index(version)].source is not None
+        return (
+            levels["error findings left"], len(changed), sources, downgrades, levels["warnings left"] + violated,
+            added + removed, steps,
+        )  # fmt: skip
+
+    def _violated(self, chosen: dict[str, str]) -> int | None:
+        """How many requirements between installed releases are broken as they were; ``None`` where another one is."""
+        current = {name: release.version for name, release in self.problem.current.items()}
+        for each in (*self.problem.asked, *self.problem.keep):
+            version = chosen.get(each.name, ABSENT)
+            if version == ABSENT or not satisfies(version, each.specifier):
+                return None
+        broken: set[tuple[str, str, Need]] = set()
+        for name, extra in self._active(chosen):
+            for each in self._of(chosen, name).get(extra, ()):
+                version = chosen.get(each.name, ABSENT)
+                if each.name == name and not each.specifier:
+                    continue
+                if version == ABSENT or not satisfies(version, each.specifier):
+                    as_installed = chosen[name] == current.get(name) and version == current.get(each.name, ABSENT)
+                    if not as_installed:
+                        return None
+                    broken.add((name, extra, each))
+        return len(broken)
+
+    def _of(self, chosen: dict[str, str], name: str) -> Mapping[str, tuple[Need, ...]]:
+        return self.requires.get((name, chosen[name]), {})
+
+    def _active(self, chosen: dict[str, str]) -> set[tuple[str, str]]:
+        """(package, extra) pairs that count, with "" for what a package always needs."""
+        active = {(name, "") for name, version in chosen.items() if version != ABSENT}
+        waiting = list(active)
+        asked = [(each.name, extra) for each in (*self.problem.asked, *self.problem.keep) for extra in each.extras]
+        while waiting or asked:
+            if asked:
+                found = [asked.pop()]
+            else:
+                name, extra = waiting.pop()
+                needs = self._of(chosen, name).get(extra, ())
+                found = [(each.name, wanted) for each in needs for wanted in each.extras]
+            for pair in found:
+                if pair not in active and chosen.get(pair[0], ABSENT) != ABSENT:
+                    active.add(pair)
+                    waiting.append(pair)
+        return active
