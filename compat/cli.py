@@ -76,6 +76,8 @@ def _dispatch(words: Words) -> int:
         from compat.commands.doctor import run
     elif name == "check":
         from compat.commands.check import run
+    elif name == "fix":
+        from compat.commands.fix import run
     elif name == "facts":
         from compat.commands.facts import run
     elif name == "init":

@@ -33,9 +33,12 @@ class Release:
 
 
 class Universe(Protocol):
-    """Where releases come from. What cannot be read is unknown (``None``), and ``unknown`` says why."""
+    """Where releases come from. What cannot be read is unknown (``None``)."""
 
-    unknown: dict[str, str]
+    @property
+    def unknown(self) -> Mapping[str, str]:
+        """What could not be read, by package or file, and why."""
+        ...
 
     def releases(self, names: Iterable[str]) -> Mapping[str, tuple[Release, ...] | None]:
         """The releases of each name that the target can install, oldest first; empty where there is no such package."""
@@ -55,7 +58,7 @@ class IndexUniverse:
         self._files: dict[tuple[str, str], tuple[File, ...]] = {}
 
     @property
-    def unknown(self) -> dict[str, str]:
+    def unknown(self) -> Mapping[str, str]:
         return self.index.problems
 
     def releases(self, names: Iterable[str]) -> Mapping[str, tuple[Release, ...] | None]:

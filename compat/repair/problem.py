@@ -57,7 +57,9 @@ class Problem:
         """The releases that may be chosen, oldest first; the installed one is always among them."""
         current = self.current.get(name)
         wanted = [each.specifier for each in (*self.asked, *self.keep) if each.name == name]
-        found = [release for release in releases if self._may(release, current, wanted)]
+        releases = tuple(releases)
+        day = _day(current, releases)
+        found = [release for release in releases if self._may(release, current, wanted, day)]
         if current is not None:
             twin = current.version.partition("+")[0]
             found = [each for each in found if each.version not in (current.version, twin)]
@@ -66,7 +68,7 @@ class Problem:
             found = [each for each in releases if not each.yanked]
         return tuple(sorted(found, key=lambda each: each.key))
 
-    def _may(self, release: Release, current: Release | None, wanted: list[str]) -> bool:
+    def _may(self, release: Release, current: Release | None, wanted: list[str], day: str) -> bool:
         if release.yanked and not any(specifier.strip() == f"=={release.version}" for specifier in wanted):
             return False
         if release.key.is_prerelease and not self._prereleases(release, current, wanted):
@@ -74,7 +76,7 @@ class Problem:
         floor = self.policy.floors.get(release.name)
         if floor is not None and not satisfies(release.version, f">={floor}"):
             return False
-        old = current is not None and bool(release.day and current.day) and _days(release.day, current.day) > DAYS_BACK
+        old = bool(release.day and day) and _days(release.day, day) > DAYS_BACK
         return self.policy.any_age or not old
 
     def _prereleases(self, release: Release, current: Release | None, wanted: list[str]) -> bool:
@@ -86,6 +88,14 @@ class Problem:
 def family(name: str) -> str:
     """The package whose change counts for all of its family."""
     return "torch" if name.startswith("nvidia-") else FAMILIES.get(name, name)
+
+
+def _day(current: Release | None, releases: Iterable[Release]) -> str:
+    """When the installed release was uploaded, "" where that is not known."""
+    if current is None:
+        return ""
+    public = current.version.partition("+")[0]
+    return current.day or next((each.day for each in releases if each.version == public), "")
 
 
 def _days(earlier: str, later: str) -> int:

@@ -78,12 +78,12 @@ class Solver:
                 return self._solution(model, relaxation, rounds)
             self.learnt.update(dict.fromkeys(news))
 
-    def relaxation(self) -> Relaxation:
-        """The clauses of everything that is known now."""
+    def relaxation(self, changed: Callable[[list[Forbidden]], list[Forbidden]] = list) -> Relaxation:
+        """The clauses of everything that is known now; ``changed`` may make of what is forbidden something else."""
         relaxation = Relaxation(self.problem, self.opened, self.needs)
         known = {name: relaxation.releases(name) for name in relaxation.at}
         current = {name: release for name, release in self.problem.current.items() if name in known}
-        relaxation.forbid([*self._rules(current, known), *self.learnt])
+        relaxation.forbid(changed([*self._rules(current, known), *self.learnt]))
         relaxation.price_changes()
         return relaxation
 

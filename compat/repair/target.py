@@ -23,6 +23,8 @@ _SYSTEMS = {
 _GLIBC = "2.28"
 """Where nothing tells: what the wheels of most packages ask for at most."""
 _MACOS = (14, 0)
+_UV_GLIBCS = (17, 28, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40)
+"""Minor releases of glibc that uv has a platform for."""
 
 
 @record(frozen=True)
@@ -81,6 +83,18 @@ class Target:
             specifier = "" if requirement.url else str(requirement.specifier)
             found.append(Need(normalized(requirement.name), specifier, extras))
         return tuple(dict.fromkeys(found))
+
+    @property
+    def uv_platform(self) -> str:
+        """The platform as uv calls it."""
+        arm = self.machine in ("arm64", "aarch64")
+        if self.system == "darwin":
+            return f"{'aarch64' if arm else 'x86_64'}-apple-darwin"
+        if self.system == "windows":
+            return f"{'aarch64' if arm else 'x86_64'}-pc-windows-msvc"
+        minor = int(self.glibc.split(".")[1])
+        known = max((each for each in _UV_GLIBCS if each <= minor), default=_UV_GLIBCS[0])
+        return f"{'aarch64' if arm else 'x86_64'}-manylinux_2_{known}"
 
     def _marker_environment(self) -> dict[str, str]:
         platform, system, name = _SYSTEMS.get(self.system, (self.system, self.system, "posix"))

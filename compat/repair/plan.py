@@ -1,0 +1,145 @@
+"""A plan: what changes, why, what it costs, and who has checked it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from compat.environment import EMPTY
+from compat.index import Index, Settings
+from compat.matrix.compiled import Matrix
+from compat.records import record
+from compat.repair.candidates import IndexUniverse, Release
+from compat.repair.clauses import LEVELS
+from compat.repair.curated import forbidden
+from compat.repair.explain import conflict, reasons, relieving
+from compat.repair.problem import Problem
+from compat.repair.relaxation import Needs
+from compat.repair.solve import Solution, Solver
+from compat.repair.verify import Verified, accepted_by_uv
+from compat.repair.whole_plans import WholePlans, findings, planned
+from compat.report import Finding
+from compat.write.changes import Change
+
+
+@record(frozen=True)
+class Plan:
+    """``changes`` in the order of their names; ``left``: errors that no release mends. ``proven``: nothing cheaper exists.
+
+    Where nothing can hold together ``core`` says what, and ``relief`` what the user might give up. ``unread`` is what could not
+    be read, by package or file: it was no candidate.
+    """
+
+    changes: tuple[Change, ...] = ()
+    cost: Mapping[str, int] = EMPTY
+    proven: bool = False
+    policies: tuple[str, ...] = ()
+    verified: Verified | None = None
+    left: tuple[Finding, ...] = ()
+    core: tuple[str, ...] = ()
+    relief: str = ""
+    unread: Mapping[str, str] = EMPTY
+    chosen: Mapping[str, Release] = EMPTY
+
+    @property
+    def stands(self) -> bool:
+        """Whether it may be proposed: it changes something, and nobody who checked it refuses it."""
+        return bool(self.changes) and (self.verified is None or self.verified.stands)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "changes": [
+                {"name": each.name, "from": each.before, "to": each.after, "reasons": [each.why] if each.why else [],
+                 "source": "index" if each.source is None else each.source.kind}
+                for each in self.changes
+            ],
+            "actions": [
+                {"kind": fix.kind, "text": fix.text, "command": fix.command}
+                for finding in self.left for fix in finding.fixes if fix.kind in ("launch", "config", "env-var", "driver")
+            ],
+            "commands": [], "cost": dict(self.cost), "proven": self.proven, "policies": list(self.policies),
+            "verified": None if self.verified is None else {"rules": self.verified.rules, "uv": self.verified.uv},
+            "left": [each.rule for each in self.left], "core": list(self.core) or None,
+        }  # fmt: skip
+
+
+class Planner:
+    """Makes a plan for one problem."""
+
+    def __init__(
+        self, problem: Problem, index: Index, settings: Settings, matrix: Matrix, needs: Mapping[Release, Needs],
+        progress: Callable[[str], None] | None = None, deadline: float | None = None,
+    ) -> None:  # fmt: skip
+        self.problem, self.matrix, self.settings, self.index = problem, matrix, settings, index
+        self._needs, self._progress, self._deadline = dict(needs), progress, deadline
+        self._universe = IndexUniverse(index, problem.target)
+
+    def plan(self, *, explained: bool = True, check: bool = True) -> Plan:
+        """The cheapest plan; ``TimeoutError`` where none was found in time."""
+        solver = self._solver(self.problem)
+        solution = solver.solve(self._seeds())
+        policies = self.problem.policy.said()
+        if solution.chosen is None:
+            core = conflict(solver)
+            eased = relieving(self.problem, core, lambda problem: self._solver(problem).solve(self._seeds()))
+            relief = "" if eased is None else eased[0]
+            texts = tuple(each.text for each in core)
+            return Plan(core=texts, relief=relief, policies=policies, unread=solution.unread, proven=not solution.unread)
+        return self._made(solver, solution, explained=explained, check=check)
+
+    def _solver(self, problem: Problem) -> Solver:
+        return Solver(
+            problem, self._universe, needs=self._needs, progress=self._progress, deadline=self._deadline,
+            rules=lambda current, known: list(forbidden(self.matrix, problem.environment, current, known)),
+            judge=WholePlans(problem.environment, self.matrix, problem.current),
+        )  # fmt: skip
+
+    def _seeds(self) -> list[str]:
+        """What the errors are about will be looked at for sure."""
+        found = findings(self.problem.environment, self.matrix)
+        return [name for each in found if each.severity == "error" for name in each.packages if name in self.problem.current]
+
+    def _made(self, solver: Solver, solution: Solution, *, explained: bool, check: bool) -> Plan:
+        chosen = solution.chosen or {}
+        current = self.problem.current
+        names = sorted(
+            name for name in {*current, *chosen}
+            if getattr(current.get(name), "version", None) != getattr(chosen.get(name), "version", None)
+        )  # fmt: skip
+        why = reasons(solver, solution, names) if explained else {}
+        changes = tuple(self._change(name, chosen.get(name), why[name].text if name in why else "") for name in names)
+        environment = planned(self.problem.environment, chosen)
+        left = tuple(each for each in findings(environment, self.matrix) if each.severity == "error")
+        rules = len(left) <= solution.left(LEVELS[0])
+        core = tuple(each.text for each in conflict(solver)) if left else ()
+        verified = self._verified(chosen, solver, rules=rules) if check and changes else Verified(rules, None)
+        return Plan(
+            changes, dict(zip(LEVELS, solution.cost)), solution.optimal, self.problem.policy.said(), verified, left, core,
+            unread=solution.unread, chosen=chosen,
+        )  # fmt: skip
+
+    def _change(self, name: str, release: Release | None, why: str) -> Change:
+        before = self.problem.current.get(name)
+        return Change(
+            name, None if before is None else before.version, None if release is None else release.version,
+            source=None if release is None else release.source,
+            hashes=() if release is None else self._universe.hashes(name, release.version), why=why,
+            direct=name in self.problem.direct, before_source=None if before is None else before.source,
+        )  # fmt: skip
+
+    def _verified(self, chosen: Mapping[str, Release], solver: Solver, *, rules: bool) -> Verified:
+        accepted, why = accepted_by_uv(
+            chosen, tolerated(self.problem, solver, chosen), self.problem.target, self.settings, offline=self.index.offline
+        )
+        return Verified(rules, accepted, why)
+
+
+def tolerated(problem: Problem, solver: Solver, chosen: Mapping[str, Release]) -> Iterable[str]:
+    """Packages that stay as they are though another one that stays requires them otherwise."""
+    from compat.repair.target import satisfies
+
+    for release in chosen.values():
+        for need in solver.needs.get(release, {}).get("", ()):
+            other = chosen.get(need.name)
+            if other is not None and not satisfies(other.version, need.specifier):
+                yield need.name

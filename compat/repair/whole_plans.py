@@ -1,0 +1,78 @@
+"""A finished plan judged as a whole, by the evaluator that judges environments; what it finds is learnt as a clause.
+
+Findings that tables derive (builds against hardware, drivers and each other) are not written as clauses beforehand. Where one
+turns up in a plan, the releases for which it would turn up as well are found by asking again, so that few plans are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from compat.environment import Distribution, Environment, Source
+from compat.judge import derived, rules
+from compat.judge.facts import visible
+from compat.matrix.compiled import Matrix
+from compat.records import replace
+from compat.repair.candidates import Release
+from compat.repair.clauses import Statement
+from compat.repair.curated import LEVEL
+from compat.repair.relaxation import Forbidden
+from compat.report import Finding
+
+_INDEX = Source("index", {})
+
+
+def planned(environment: Environment, chosen: Mapping[str, Release]) -> Environment:
+    """The environment as a plan leaves it; what is not moved stays as it was read."""
+    before = {copy.name: copy for copy in environment.distributions or ()}
+    copies = []
+    for name in sorted(chosen):
+        here, release = before.get(name), chosen[name]
+        if here is not None and here.version == release.version:
+            copies.append(here)
+        else:
+            copies.append(Distribution(name=name, version=release.version, source=release.source or _INDEX))
+    left = [copy for copy in environment.distributions or () if copy.version is None]
+    return replace(environment, distributions=(*copies, *left))
+
+
+def findings(environment: Environment, matrix: Matrix) -> tuple[Finding, ...]:
+    """What certainly holds and is a warning at least."""
+    seen = visible(environment)
+    found = (*rules.judge(seen, matrix), *derived.judge(seen))
+    return tuple(each for each in found if each.verdict == "hit" and each.severity in LEVEL)
+
+
+class WholePlans:
+    """Judges plans for one environment."""
+
+    def __init__(self, environment: Environment, matrix: Matrix, current: Mapping[str, Release]) -> None:
+        self._environment, self._matrix, self._current = environment, matrix, current
+
+    def __call__(self, chosen: Mapping[str, Release], known: Mapping[str, tuple[Release, ...]]) -> Iterator[Forbidden]:
+        """What of a plan is bad and no clause says: errors, and warnings that are not there now."""
+        there = {each.rule for each in findings(planned(self._environment, self._current), self._matrix)}
+        for each in findings(planned(self._environment, chosen), self._matrix):
+            if each.origin == "metadata" or (each.severity == "warning" and each.rule in there):
+                continue  # declared requirements are clauses already
+            names = [name for name in each.packages if name in chosen]
+            if names:
+                yield from self._generalised(each, names, chosen, known)
+
+    def _generalised(
+        self, finding: Finding, names: list[str], chosen: Mapping[str, Release], known: Mapping[str, tuple[Release, ...]]
+    ) -> Iterator[Forbidden]:
+        """One clause for each package it is about: with the others as they are, the releases for which it holds as well."""
+        statement = Statement("finding", f"{finding.title} ({finding.rule})")
+        for name in names:
+            bad = frozenset(
+                release.version for release in (*known.get(name, ()), chosen[name])
+                if self._holds(finding, {**chosen, name: release})
+            )  # fmt: skip
+            others = tuple((other, frozenset((chosen[other].version,))) for other in names if other != name)
+            yield Forbidden(((name, bad | {chosen[name].version}), *others), statement, LEVEL[finding.severity])
+
+    def _holds(self, finding: Finding, chosen: Mapping[str, Release]) -> bool:
+        about = {name: release for name, release in chosen.items() if name in finding.packages or name == "torch"}
+        found = derived.judge(visible(planned(self._environment, about))) if finding.origin != "rule" else ()
+        return any(each.rule == finding.rule and each.verdict == "hit" for each in found)

@@ -1,0 +1,85 @@
+"""A plan for people: what changes and why, what it rests on, what to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from compat.repair.plan import Plan
+    from compat.report import Finding
+    from compat.write.commands import Commands
+
+_WIDTH = 100
+
+
+def shown_plan(plan: Plan, errors: tuple[Finding, ...], commands: Commands | None, *, explained: bool) -> str:
+    """The text of a plan for an environment with these errors."""
+    return "\n".join(_lines(plan, errors, commands, explained)) + "\n"
+
+
+def _lines(plan: Plan, errors: tuple[Finding, ...], commands: Commands | None, explained: bool) -> Iterator[str]:
+    if not errors and not plan.changes and not plan.core:
+        yield "Nothing to mend: no error is known to hold here."
+        return
+    for finding in errors:
+        yield f"  ✗ {finding.title}  ({finding.rule})"
+    if plan.core:
+        yield from _impossible(plan)
+    if plan.changes and plan.stands:
+        yield from _changes(plan, len(errors), explained)
+        yield from _commands(commands)
+    elif plan.changes:
+        yield f"No plan is proposed: {plan.verified.why if plan.verified else ''}"
+    for finding in plan.left:
+        ways = [fix.command or fix.text for fix in finding.fixes if fix.kind in ("launch", "config", "env-var", "driver")]
+        yield f"  left      {finding.title}"
+        yield from (f"            {way}" for way in ways[:3])
+    for name, why in list(plan.unread.items())[:5]:
+        yield f"  unread    {name}: {why}"
+
+
+def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
+    count, mended = len(plan.changes), errors - len(plan.left)
+    proof = "Nothing cheaper exists." if plan.proven else "The time was up: something cheaper may exist."
+    yield ""
+    yield f"{_count(count, 'change')} {'mends' if count == 1 else 'mend'} {_count(mended, 'error')}. {proof}"
+    width = max(len(each.name) for each in plan.changes)
+    versions = max(len(f"{each.before or '—'} → {each.after or 'removed'}") for each in plan.changes)
+    for each in plan.changes:
+        moved = f"{each.before or '—'} → {each.after or 'removed'}"
+        yield f"  {each.name:{width}}  {moved:{versions}}".rstrip()
+        if explained and each.why:
+            yield from wrap(each.why, _WIDTH, initial_indent="      because ", subsequent_indent="              ")
+    yield f"  cost      {', '.join(f'{amount} {level}' for level, amount in plan.cost.items() if amount) or 'nothing'}"
+    yield f"  checked   {_checked(plan)}"
+    if explained:
+        yield from (f"  policy    {text}" for text in plan.policies)
+
+
+def _checked(plan: Plan) -> str:
+    verified = plan.verified
+    if verified is None or verified.uv is None:
+        return f"by our own evaluator; {verified.why if verified and verified.why else 'uv was not asked'}"
+    return "by our own evaluator on the planned environment, and by uv pip compile"
+
+
+def _impossible(plan: Plan) -> Iterator[str]:
+    yield ""
+    yield "No choice of releases mends all of it. These cannot hold together:"
+    yield from (f"  - {text}" for text in plan.core)
+    if plan.relief:
+        yield f"What would help most is to give up: {plan.relief}"
+
+
+def _commands(commands: Commands | None) -> Iterator[str]:
+    if commands is None:
+        return
+    for label, lines in (("apply", commands.install), ("lock", commands.lock), ("back", commands.rollback)):
+        for line in lines:
+            yield f"  {label:9} {line}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
