@@ -19,11 +19,14 @@ DAYS_BACK = 365
 
 @record(frozen=True)
 class Policy:
-    """What may be proposed. ``prefer`` is *stay* (close to what is there) or *upgrade* (close to the newest)."""
+    """What may be proposed.
+
+    ``prefer`` is *stay* (close to what is there), *upgrade* (close to the newest) or *newest* (what was asked for by name is as
+    new as it can be, whatever it brings in).
+    """
 
     prefer: str = "stay"
     prereleases: bool = False
-    allow_source: bool = False
     floors: Mapping[str, str] = EMPTY
     any_age: bool = False
 
@@ -33,7 +36,7 @@ class Policy:
             "pre-releases only where one is installed or asked for" if not self.prereleases else "pre-releases are candidates",
             "any age" if self.any_age else f"no release uploaded more than {DAYS_BACK} days before the installed one",
             "withdrawn releases are no candidates; what no longer is needed stays",
-            "sources are built" if self.allow_source else "nothing is built from source",
+            "nothing is built from source",
             f"the members of a family ({', '.join(sorted(set(FAMILIES)))} and nvidia-* with torch) count as one change",
         )
 

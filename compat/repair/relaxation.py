@@ -130,7 +130,9 @@ class Relaxation:
                 continue
             nearby = self.problem.policy.prefer == "stay"
             cost("release steps", atom, abs(place[what] - here) if nearby else newest - place[what])
-            if current is not None and place[what] < here and name in self.problem.direct:
+            if name in self.problem.direct and self.problem.policy.prefer == "newest":
+                cost("downgrades of direct requirements", atom, newest - place[what])
+            elif current is not None and place[what] < here and name in self.problem.direct:
                 cost("downgrades of direct requirements", atom)
             if self._release[name][what].source is not None:
                 cost("source installs", atom)

@@ -1,0 +1,146 @@
+"""What ``fix``, ``why`` and ``suggest`` share: what is to be repaired, and who plans it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from compat.commands.given import command_of, stated
+from compat.errors import InputError
+from compat.matrix.compiled import Matrix
+from compat.records import record, replace
+
+if TYPE_CHECKING:
+    from compat.environment import Environment
+    from compat.index import Index
+    from compat.options import Words
+    from compat.repair.plan import Planner
+    from compat.repair.problem import Policy, Problem
+    from compat.repair.target import Need
+
+NOT_INSTALLED = "this needs clingo and an index client: pip install 'compat-doctor[fix]'"
+
+
+@record(frozen=True)
+class Case:
+    """What is to be mended. ``file`` is what was read, ``None`` for an environment; ``folders`` hold installed metadata."""
+
+    environment: Environment
+    file: str | None = None
+    folders: tuple[str, ...] = ()
+    interpreter: str | None = None
+    direct: frozenset[str] | None = None
+    asked: tuple[Need, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def needed() -> None:
+    """:class:`InputError` where what a repair needs is not installed."""
+    try:
+        import clingo  # noqa: F401
+        import pypi_simple  # noqa: F401
+    except ImportError:
+        raise InputError(NOT_INSTALLED) from None
+
+
+def case_of(words: Words, matrix: Matrix) -> Case:
+    """What the words name: a file, a described environment, or what is installed."""
+    if len(words.operands) + words.flag("environment") + words.flag("python") > 1:
+        raise InputError("give one of a file, --python and --environment")
+    if words.operands:
+        return _of_file(words)
+    if words.flag("environment"):
+        from compat.read.described import read_described
+
+        environment, notes = read_described(words.one("environment") or "")
+        return Case(_told_of(environment, words), notes=notes)
+    import os
+
+    from compat.commands.machine import read_machine
+    from compat.read.machine.interpreter import default_target, target_at
+
+    python = words.one("python")
+    target = target_at(python) if python else default_target(os.environ)
+    machine = read_machine(python, matrix)
+    environment = _told_of(machine.environment, words)
+    return Case(environment, folders=target.folders, interpreter=machine.interpreter, notes=machine.notes)
+
+
+def _told_of(environment: Environment, words: Words) -> Environment:
+    from compat.judge import named_devices
+
+    environment, _ = command_of(environment, words)
+    return named_devices(stated(environment, words))[0]
+
+
+def _of_file(words: Words) -> Case:
+    from compat.judge import named_devices
+    from compat.read.files.kinds import DESCRIBED, kind_of, listings_of, read_content
+    from compat.repair.subjects import installed_by
+
+    path = words.operands[0]
+    content = read_content(path)
+    kind = kind_of(path, content)
+    if kind == DESCRIBED:
+        raise InputError("is a described environment: give it with --environment", path)
+    listings = [each for each in listings_of(path, kind, content) if each.entries]
+    if not listings:
+        raise InputError("lists no distribution", path)
+    if len(listings) > 1:
+        names = ", ".join(each.label or each.file for each in listings)
+        raise InputError(f"holds several environments ({names}); fix takes one at a time", path)
+    (listing,) = listings
+    environment, direct, asked = installed_by(listing, _told_of(listing.context, words))
+    return Case(named_devices(environment)[0], file=path, direct=direct, asked=asked, notes=listing.notes)
+
+
+def planner_of(words: Words, case: Case, matrix: Matrix, policy: Policy) -> Planner:
+    """Who plans for a case, with the index that is configured; its index is to be closed."""
+    from compat.index import Index, Store, gather
+    from compat.repair.installed import needs_of_installed
+    from compat.repair.plan import Planner
+
+    settings = gather(
+        index_url=words.one("index-url"), extra_index_urls=tuple(words.all("extra-index-url")),
+        find_links=tuple(words.all("find-links")),
+    )  # fmt: skip
+    problem = _problem(words, case, policy)
+    needs = needs_of_installed(case.folders, problem.current, problem.target)
+    if case.direct is None:
+        from compat.repair.subjects import roots
+
+        problem = replace(problem, direct=roots(needs, problem.current))
+    index = Index(settings, Store(), offline=words.flag("offline"), before=words.one("before"))
+    seconds = words.one("time-limit")
+    deadline = None if seconds is None else monotonic() + _seconds(seconds)
+    return Planner(problem, index, settings, matrix, needs, progress=_progress(), deadline=deadline)
+
+
+def _problem(words: Words, case: Case, policy: Policy) -> Problem:
+    from compat.repair.subjects import problem_of
+
+    return problem_of(
+        case.environment, asked=case.asked, keep=words.values.get("keep", ()), direct=case.direct or (), policy=policy
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--time-limit: expected seconds, not {text!r}") from None
+
+
+def _progress() -> Callable[[str], None] | None:
+    if not sys.stderr.isatty():
+        return None
+    return lambda text: print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def done(index: Index) -> None:
+    """Ends what was begun on the terminal and on the index."""
+    index.close()
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
