@@ -78,6 +78,10 @@ def _dispatch(words: Words) -> int:
         from compat.commands.check import run
     elif name == "fix":
         from compat.commands.fix import run
+    elif name == "why":
+        from compat.commands.why import run
+    elif name == "suggest":
+        from compat.commands.suggest import run
     elif name == "facts":
         from compat.commands.facts import run
     elif name == "init":

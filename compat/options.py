@@ -114,6 +114,15 @@ QUIET = Option("quiet", None, "print nothing where no finding holds")
 
 DEEP = Option("deep", None, "also ask pip what it sees in the running environment\n(starts pip)")
 
+INDEX = (
+    Option("time-limit", "SECONDS", "the best plan found by then"),
+    Option("offline", None, "only what the cache holds"),
+    Option("before", "DATE", "nothing uploaded after that day"),
+    Option("index-url", "URL", "the index (default: what uv's and pip's configuration\nnames)"),
+    Option("extra-index-url", "URL", "a further index (may be repeated)"),
+    Option("find-links", "PLACE", "a folder or page of files (may be repeated)"),
+)
+
 COMMANDS = (
     Command("doctor", "read this machine, judge it, say what to do",
             (PYTHON, ENVIRONMENT, *WORKLOAD, DEEP, ALL,
@@ -139,13 +148,15 @@ COMMANDS = (
              Option("pre", None, "pre-releases as well"),
              Option("brief", None, "leave out why and the policies (quicker)"),
              Option("write", None, "write the changes into the file"),
-             Option("time-limit", "SECONDS", "the best plan found by then"),
-             Option("offline", None, "only what the cache holds"),
-             Option("before", "DATE", "nothing uploaded after that day"),
-             Option("index-url", "URL", "the index (default: what uv's and pip's configuration\nnames)"),
-             Option("extra-index-url", "URL", "a further index (may be repeated)"),
-             Option("find-links", "PLACE", "a folder or page of files (may be repeated)"),
+             *INDEX,
              *PLACE, *WORKLOAD, RULES, FORMAT), operands="[FILE] [-- COMMAND…]", most=1, command_after_dashes=True),
+    Command("why", "why a package is at its version, and what would move with it",
+            (PYTHON, ENVIRONMENT, Option("to", "VERSION", "where to (default: its newest release)"),
+             Option("any-age", None, "old releases as well"), *INDEX, *PLACE, *WORKLOAD, RULES),
+            operands="NAME [FILE] [-- COMMAND…]", most=2, command_after_dashes=True),
+    Command("suggest", "a full set of pins from nothing, for a task and a GPU",
+            (Option("with", "LIST", "packages, or requirements such as 'vllm>=0.8'"),
+             Option("pre", None, "pre-releases as well"), *INDEX, *PLACE, *WORKLOAD, RULES, FORMAT)),
     Command("diagnose", "find the rules whose errors a traceback or log shows",
             (PYTHON, ENVIRONMENT, *WORKLOAD, RULES, FORMAT, FAIL_ON), operands="[FILE|-]", most=1),
     Command("rules", "the matrix: list it, show a rule, check rule files",

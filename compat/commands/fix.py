@@ -67,7 +67,7 @@ def _told(words: Words, case: Case, errors: tuple[Finding, ...], plan: Plan) -> 
         from compat.report import Report
         from compat.show.json import dumped
 
-        report = Report(case.environment, errors, case.notes, _code(errors, plan), case.file).to_json()
+        report = Report(case.environment, errors, case.notes, code_of(errors, plan), case.file).to_json()
         made = plan.to_json()
         made["commands"] = [*commands.install, *commands.lock] if commands else []
         emit(dumped({**report, "plan": made}))
@@ -78,7 +78,7 @@ def _told(words: Words, case: Case, errors: tuple[Finding, ...], plan: Plan) -> 
         emit("".join(difference(edit) for edit in edits))
     if words.flag("write") and plan.stands:
         _write(case, edits)
-    return _code(errors, plan)
+    return code_of(errors, plan)
 
 
 def _write(case: Case, edits: tuple[Edit, ...]) -> None:
@@ -94,7 +94,8 @@ def _distinct(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _code(errors: tuple[Finding, ...], plan: Plan) -> int:
+def code_of(errors: tuple[Finding, ...], plan: Plan) -> int:
+    """The exit code of a plan for these errors: see :func:`run`."""
     if plan.stands and not plan.left:
         return 0
     if not errors and not plan.core:

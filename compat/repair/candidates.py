@@ -70,7 +70,9 @@ class IndexUniverse:
         for file in files:
             if self._usable(file):
                 by_version.setdefault(file.version, []).append(file)
-        for version in sorted(by_version, key=Version):
+        built = {version for version, found in by_version.items() if any(file.kind == "wheel" for file in found)}
+        # what has no wheel for the target is built from source: only where that goes for every release
+        for version in sorted(built or by_version, key=Version):
             found = sorted(by_version[version], key=lambda file: (file.kind != "wheel", file.filename))
             self._files[name, version] = tuple(found)
             day = min((file.uploaded[:10] for file in found if file.uploaded), default="")
@@ -91,6 +93,10 @@ class IndexUniverse:
             else:
                 found[release] = needs_of(metadata.requires_dist, metadata.provides_extra, self.target)
         return found
+
+    def is_built(self, release: Release) -> bool:
+        """Whether a release has a wheel that the target takes."""
+        return any(file.kind == "wheel" for file in self._files.get((release.name, release.version), ()))
 
     def hashes(self, name: str, version: str) -> tuple[str, ...]:
         """``sha256:…`` of every file of a release that the target can take."""

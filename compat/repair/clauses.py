@@ -14,8 +14,10 @@ LEVELS = (
     "source installs",
     "downgrades of direct requirements",
     "warnings left",
+    "old releases added",
     "packages added or removed",
     "release steps",
+    "release steps of what is added",
 )
 """What is minimised, the first level first."""
 

@@ -40,10 +40,11 @@ def _of_rule(rule: Rule, facts: Facts, current: Mapping[str, Release], known: Kn
         states = [holds(atom, facts) for atom in atoms if not _about_packages(atom)]
         if False in states:
             continue
-        group = _together([atom for atom in atoms if _about_packages(atom)], facts, current, known)
-        if group == () or None in states:
-            return  # it is spared, or nobody knows whether it is
-        if group is not None and all(name in known for name, _ in group):  # nothing is installed to be spared
+        about = [atom for atom in atoms if _about_packages(atom)]
+        if not about or None in states or any(atom[0] == "any" for atom in about):
+            return  # it is spared, or nobody knows whether it is before the plan is finished
+        group = _together(about, facts, current, known, spares=True)
+        if group is not None and all(name in known for name, versions in group if ABSENT not in versions):
             unless.append(group)
     statement = Statement("rule", f"{rule.title} ({rule.id})")
     yield Forbidden(together, statement, LEVEL[rule.severity], tuple(unless))
@@ -54,15 +55,20 @@ def _about_packages(atom: Any) -> bool:
 
 
 def _together(
-    atoms: list[Any], facts: Facts, current: Mapping[str, Release], known: Known
+    atoms: list[Any], facts: Facts, current: Mapping[str, Release], known: Known, *, spares: bool = False
 ) -> tuple[tuple[str, frozenset[str]], ...] | None:
-    """The releases of each package for which all of some conditions hold; ``None`` where they never do."""
+    """The releases of each package for which all of some conditions hold; ``None`` where they never do.
+
+    Whether something that is not listed is there is not known where not everything is listed: that spares, and accuses nobody.
+    """
     found: dict[str, frozenset[str]] = {}
     for atom in atoms:
         if atom[0] == "any":
             return None  # judged on the finished plan
         name = atom[1]
         versions = frozenset(_fitting(atom, facts, current.get(name), known.get(name, ())))
+        if name not in current and facts.environment.distributions_complete is not True:
+            versions = versions | {ABSENT} if spares else versions - {ABSENT}
         found[name] = found[name] & versions if name in found else versions
         if not found[name]:
             return None

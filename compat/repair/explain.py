@@ -67,10 +67,7 @@ def _hard(rules: Iterable[Forbidden]) -> list[Forbidden]:
 
 def conflict(solver: Solver) -> tuple[Statement, ...]:
     """Statements that cannot hold together, where no plan without an error exists."""
-    relaxation = solver.relaxation(_hard)
-    if best(relaxation.clauses) is not None:
-        return ()
-    return contradiction(relaxation.clauses)
+    return contradiction(solver.relaxation(_hard).clauses)
 
 
 def relieving(problem: Problem, core: Iterable[Statement], solve: Callable[[Problem], Solution]) -> tuple[str, Solution] | None:

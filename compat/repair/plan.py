@@ -8,7 +8,7 @@ from typing import Any
 from compat.environment import EMPTY
 from compat.index import Index, Settings
 from compat.matrix.compiled import Matrix
-from compat.records import record
+from compat.records import record, replace
 from compat.repair.candidates import IndexUniverse, Release
 from compat.repair.clauses import LEVELS
 from compat.repair.curated import forbidden
@@ -16,6 +16,7 @@ from compat.repair.explain import conflict, reasons, relieving
 from compat.repair.problem import Problem
 from compat.repair.relaxation import Needs
 from compat.repair.solve import Solution, Solver
+from compat.repair.target import Need
 from compat.repair.verify import Verified, accepted_by_uv
 from compat.repair.whole_plans import WholePlans, findings, planned
 from compat.report import Finding
@@ -87,6 +88,32 @@ class Planner:
             return Plan(core=texts, relief=relief, policies=policies, unread=solution.unread, proven=not solution.unread)
         return self._made(solver, solution, explained=explained, check=check)
 
+    def moved(self, need: Need) -> Planner:
+        """The same, for a problem in which one more requirement holds."""
+        problem = replace(self.problem, keep=(*self.problem.keep, need))
+        return Planner(problem, self.index, self.settings, self.matrix, self._needs, self._progress, self._deadline)
+
+    def newest(self, name: str) -> str | None:
+        """The newest candidate of a package; ``None`` where its releases could not be read."""
+        found = self._universe.releases([name])[name]
+        candidates = self.problem.candidates(name, found) if found else ()
+        return candidates[-1].version if candidates else None
+
+    def unread(self, name: str) -> str:
+        """Why the releases of a package could not be read."""
+        return self._universe.unknown.get(name, "there are none")
+
+    def asking(self, name: str) -> tuple[str, ...]:
+        """What is there and asks for a package, and for which versions."""
+        missing = [release for release in self.problem.current.values() if release not in self._needs]
+        self._universe.releases([each.name for each in missing])
+        self._needs.update({each: needs for each, needs in self._universe.needs(missing).items() if needs is not None})
+        return tuple(
+            f"{release.name} {release.version}: {need.text}" + (f" (for its extra {extra})" if extra else "")
+            for release in self.problem.current.values() for extra, needs in self._needs.get(release, {}).items()
+            for need in needs if need.name == name and (need.specifier or not extra)
+        )  # fmt: skip
+
     def _solver(self, problem: Problem) -> Solver:
         return Solver(
             problem, self._universe, needs=self._needs, progress=self._progress, deadline=self._deadline,
@@ -128,9 +155,11 @@ class Planner:
         )  # fmt: skip
 
     def _verified(self, chosen: Mapping[str, Release], solver: Solver, *, rules: bool) -> Verified:
+        unbuilt = [name for name, each in chosen.items() if name in solver.opened and not self._universe.is_built(each)]
         accepted, why = accepted_by_uv(
-            chosen, tolerated(self.problem, solver, chosen), self.problem.target, self.settings, offline=self.index.offline
-        )
+            chosen, tolerated(self.problem, solver, chosen), self.problem.target, self.settings, unbuilt=unbuilt,
+            offline=self.index.offline,
+        )  # fmt: skip
         return Verified(rules, accepted, why)
 
 

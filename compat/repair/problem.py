@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
+from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
 from packaging.version import Version
 
 from compat.environment import EMPTY, Environment
@@ -15,6 +17,8 @@ FAMILIES = {"triton": "torch", "pytorch-triton": "torch", "pytorch-triton-rocm":
 """Lock-step families: their members move with one package and count as one change with it."""
 DAYS_BACK = 365
 """How much older than the installed release a candidate may be, in days between uploads."""
+OLD = 730
+"""How much older than the newest of what is installed something added may be, before it counts as old."""
 
 
 @record(frozen=True)
@@ -63,16 +67,20 @@ class Problem:
         releases = tuple(releases)
         day = _day(current, releases)
         found = [release for release in releases if self._may(release, current, wanted, day)]
-        if current is not None:
-            twin = current.version.partition("+")[0]
-            found = [each for each in found if each.version not in (current.version, twin)]
-            found.append(current)
+        if current is not None:  # another build of the same release is no change
+            found = [each for each in found if str(each.key) not in (str(current.key), current.key.public)]
+            found.append(replace(current, day=day))
         elif not found:  # nothing but pre-releases: then they are what there is
             found = [each for each in releases if not each.yanked]
         return tuple(sorted(found, key=lambda each: each.key))
 
+    @property
+    def complete(self) -> bool:
+        """Whether what is not listed is not there; else nobody knows."""
+        return self.environment.distributions_complete is True
+
     def _may(self, release: Release, current: Release | None, wanted: list[str], day: str) -> bool:
-        if release.yanked and not any(specifier.strip() == f"=={release.version}" for specifier in wanted):
+        if release.yanked and not any(_pins(specifier, release) for specifier in wanted):
             return False
         if release.key.is_prerelease and not self._prereleases(release, current, wanted):
             return False
@@ -94,11 +102,12 @@ def family(name: str) -> str:
 
 
 def _day(current: Release | None, releases: Iterable[Release]) -> str:
-    """When the installed release was uploaded, "" where that is not known."""
-    if current is None:
-        return ""
-    public = current.version.partition("+")[0]
-    return current.day or next((each.day for each in releases if each.version == public), "")
+    """When the installed release was uploaded, or the next one where no index has it; "" where that is not known."""
+    if current is None or current.day:
+        return "" if current is None else current.day
+    public = Version(current.key.public)
+    dated = [each for each in releases if each.day]
+    return next((each.day for each in dated if each.key >= public), dated[-1].day if dated else "")
 
 
 def _days(earlier: str, later: str) -> int:
@@ -107,10 +116,18 @@ def _days(earlier: str, later: str) -> int:
     return (date.fromisoformat(later) - date.fromisoformat(earlier)).days
 
 
-def _names_prerelease(specifier: str) -> bool:
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+def _pins(specifier: str, release: Release) -> bool:
+    """Whether a requirement names just this release: then it may have been withdrawn."""
+    exact = any(each.operator in ("==", "===") and not each.version.endswith(".*") for each in _parts(specifier))
+    return exact and satisfies(release.version, specifier)
 
+
+def _names_prerelease(specifier: str) -> bool:
+    return any(each.prereleases for each in _parts(specifier))
+
+
+def _parts(specifier: str) -> Iterable[Specifier]:
     try:
-        return any(Version(each.version.removesuffix(".*")).is_prerelease for each in SpecifierSet(specifier))
-    except (InvalidSpecifier, ValueError):
-        return False
+        return SpecifierSet(specifier)
+    except InvalidSpecifier:
+        return ()

@@ -8,11 +8,12 @@ rests on read things alone is optimal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import date, timedelta
 
 from compat.records import record
 from compat.repair.candidates import Release
 from compat.repair.clauses import Clauses, Statement
-from compat.repair.problem import Problem, family
+from compat.repair.problem import OLD, Problem, family
 from compat.repair.target import Need, satisfies
 
 ABSENT, OTHER = "absent", "another release"
@@ -41,6 +42,7 @@ class Relaxation:
         self._met: dict[tuple[str, str], int] = {}
         self._extras: dict[tuple[str, str], int] = {}
         self._waiting: list[str] = []
+        self._oldest = self._oldest_day()
         for name in problem.current:
             self._package(name)
         for need in problem.asked:
@@ -48,6 +50,17 @@ class Relaxation:
         for need in problem.keep:
             self._must(need, Statement("keep", f"you keep {need.text}"))
         self._expand()
+
+    def _oldest_day(self) -> str:
+        """Before when something added was uploaded that is old beside what is there; "" where nothing is."""
+        current = self.problem.current
+        days = [
+            each.day for name, releases in self.opened.items() for each in releases
+            if each.day and (not current or each == current.get(name))
+        ]  # fmt: skip
+        if self.problem.policy.any_age or not days:
+            return ""
+        return (date.fromisoformat(max(days)) - timedelta(OLD)).isoformat()
 
     def release(self, name: str, version: str) -> Release | None:
         """The release behind a version, ``None`` for :data:`ABSENT` and :data:`OTHER`."""
@@ -118,18 +131,18 @@ class Relaxation:
         newest = len(releases) - 1
         here = place[current.version] if current is not None else newest
         for what, atom in atoms.items():
-            if current is not None and what == current.version:
+            if what == (ABSENT if current is None else current.version):
                 continue
-            if what == ABSENT:
-                if current is not None:
-                    cost("packages added or removed", atom)
+            if what == ABSENT or (current is None and self.problem.complete):
+                cost("packages added or removed", atom)
+            if what in (ABSENT, OTHER):
                 continue
             if current is None:
-                cost("packages added or removed", atom)
-            if what == OTHER:
-                continue
-            nearby = self.problem.policy.prefer == "stay"
-            cost("release steps", atom, abs(place[what] - here) if nearby else newest - place[what])
+                cost("old releases added", atom, int("" < self._release[name][what].day < self._oldest))
+                cost("release steps of what is added", atom, newest - place[what])
+            else:
+                nearby = self.problem.policy.prefer == "stay"
+                cost("release steps", atom, abs(place[what] - here) if nearby else newest - place[what])
             if name in self.problem.direct and self.problem.policy.prefer == "newest":
                 cost("downgrades of direct requirements", atom, newest - place[what])
             elif current is not None and place[what] < here and name in self.problem.direct:
@@ -166,7 +179,10 @@ class Relaxation:
             self._wants(where, need)
 
     def _tolerated(self, release: Release, need: Need, where: tuple[int, ...]) -> tuple[int, ...]:
-        """Both as they are installed, though they contradict each other: that is how it is, and counts as a warning."""
+        """Both as they are installed, though they contradict each other: that is how it is, and counts as a warning.
+
+        Something that is not listed is missing only where everything is listed.
+        """
         other = self.problem.current.get(need.name)
         if self.problem.current.get(release.name) != release or (
             other is not None and satisfies(other.version, need.specifier)
@@ -177,7 +193,8 @@ class Relaxation:
         if stays is None:
             return ()
         kept = self.clauses.all_of((*(-literal for literal in where), stays))
-        self.clauses.cost("warnings left", kept)
+        if other is not None or self.problem.complete:
+            self.clauses.cost("warnings left", kept)
         return (kept,)
 
     def _wants(self, where: tuple[int, ...], need: Need) -> None:

@@ -48,7 +48,7 @@ class Target:
         python = environment.python
         if not python:
             raise InputError("the target's Python is not known: state it with --python-version")
-        self.python = python if python.count(".") > 1 else f"{python}.99"
+        self.python = python if python.count(".") > 1 else f"{python}.0"  # as uv has it: the least that it can be
         self.minor = ".".join(python.split(".")[:2])
         self.system = environment.os or "linux"
         self.machine = environment.machine or ("AMD64" if self.system == "windows" else "x86_64")

@@ -42,11 +42,18 @@ def uv_binary() -> str | None:
 
 
 def accepted_by_uv(
-    chosen: Mapping[str, Release], tolerated: Iterable[str], target: Target, settings: Settings, *, offline: bool
+    chosen: Mapping[str, Release],
+    tolerated: Iterable[str],
+    target: Target,
+    settings: Settings,
+    *,
+    unbuilt: Iterable[str] = (),
+    offline: bool = False,
 ) -> tuple[bool | None, str]:
     """Whether ``uv pip compile`` finds the plan's releases installable together, and what it says otherwise.
 
-    ``tolerated`` are packages whose present version contradicts another's requirement already: they are overrides.
+    ``tolerated`` are packages whose present version contradicts another's requirement already: they are overrides. ``unbuilt``
+    have no wheel: what their source distributions declare is read, and nothing is built.
     Releases that no index has (source installs, local builds) are left to our own evaluator.
     """
     uv = uv_binary()
@@ -59,9 +66,13 @@ def accepted_by_uv(
         lines = [f"{name}=={release.version}" for name, release in sorted(pins.items())]
         wanted.write_text("\n".join(lines) + "\n", encoding="utf-8")
         overrides.write_text("".join(f"{line}\n" for line in lines if line.partition("==")[0] in loose), encoding="utf-8")
-        command = [uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--no-build", "--color", "never"]
+        command = [uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--color", "never"]
         command += ["--python-version", target.minor, "--python-platform", target.uv_platform, str(wanted)]
         command += ["--override", str(overrides)] if loose else []
+        sources = set(unbuilt)
+        command += (
+            [word for name in pins if name not in sources for word in ("--only-binary", name)] if sources else ["--no-build"]
+        )
         command += ["--offline"] if offline else []
         command += _indexes(settings)
         return _ran(command, pins)

@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from compat.environment import Environment
     from compat.repair.plan import Plan
     from compat.report import Finding
     from compat.write.commands import Commands
@@ -38,6 +39,22 @@ def _lines(plan: Plan, errors: tuple[Finding, ...], commands: Commands | None, e
         yield from (f"            {way}" for way in ways[:3])
     for name, why in list(plan.unread.items())[:5]:
         yield f"  unread    {name}: {why}"
+
+
+def shown_pins(plan: Plan, environment: Environment) -> str:
+    """A plan from nothing as a requirements file."""
+    if plan.core or not plan.stands:
+        lines = ["nothing that is asked for can be had together:", *(f"- {text}" for text in plan.core)]
+        lines += [f"- {plan.verified.why}"] if plan.verified and plan.verified.why else []
+        lines += [f"could not be read: {name}: {why}" for name, why in list(plan.unread.items())[:5]]
+        return "".join(f"# {line}\n" for line in lines)
+    proof = "nothing newer goes together" if plan.proven else "the time was up: something newer may go together"
+    lines = [
+        f"# for Python {environment.python} on {environment.os} {environment.machine}; {proof}",
+        f"# checked {_checked(plan)}",
+    ]
+    lines += [f"# left: {finding.title} ({finding.rule})" for finding in plan.left]
+    return "\n".join([*lines, *(f"{each.name}=={each.after}" for each in plan.changes)]) + "\n"
 
 
 def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:

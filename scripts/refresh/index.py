@@ -13,25 +13,27 @@ import sys
 import tarfile
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TypeVar
 
 from packaging.version import InvalidVersion, Version
 from pypi_simple import ACCEPT_HTML_ONLY, PYPI_SIMPLE_ENDPOINT, DistributionPackage, PyPISimple, RepositoryPage
 from pypi_simple.errors import NoMetadataError
-from remotezip import RemoteIOError, RemoteZip
+from remotezip import RemoteIOError
 from requests import ConnectionError as NoConnection
 from requests import HTTPError, Timeout
+from urllib3.exceptions import HTTPError as BrokenBody
+
+from scripts.refresh.updates import MIB
+from scripts.refresh.wheel import Meter, UnreadableError, Wheel, opened
 
 T = TypeVar("T")
 TAIL = 65536
 """Bytes at the end of a wheel that hold the directory of most."""
-LARGEST_SDIST = 32 * 1024 * 1024
+LARGEST_SDIST = 32 * MIB
+LARGEST_METADATA = 64 * MIB
 TRIES = 4
-
-
-class UnreadableError(Exception):
-    """A file of the index could not be read; the text says which and why."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,12 @@ class Index:
     def __init__(self) -> None:
         self._client = PyPISimple(endpoint=configured() or PYPI_SIMPLE_ENDPOINT)
         self.requests = 0
+        self.received = 0
+        """Bytes of wheels."""
 
     def releases(self, name: str) -> list[Release]:
         """Final and post releases, oldest first; :class:`UnreadableError` where the index cannot be reached."""
-        page = self._tried(lambda: self._client.get_project_page(name, timeout=60), name)
+        page = self.tried(lambda: self._client.get_project_page(name, timeout=60), name)
         found: dict[str, list[DistributionPackage]] = {}
         for file in page.packages:
             try:
@@ -90,9 +94,9 @@ class Index:
             links = RepositoryPage.from_html(answer.text, base_url=answer.url).links
             return {link.text.strip(): str(told)[:10] for link in links if (told := link.attrs.get("data-upload-time"))}
 
-        page = self._tried(lambda: self._client.get_project_page(name, timeout=60), name)
+        page = self.tried(lambda: self._client.get_project_page(name, timeout=60), name)
         told = {file.filename: file.upload_time.date().isoformat() for file in page.packages if file.upload_time}
-        return told or self._tried(read, name)
+        return told or self.tried(read, name)
 
     def metadata(self, release: Release, wheel: DistributionPackage | None = None) -> str:
         """METADATA of a wheel (the first by default), PKG-INFO where there is only an sdist."""
@@ -103,21 +107,26 @@ class Index:
             return self._pkg_info(release.sdist)
         if wheel.has_metadata:
             try:
-                return self._tried(lambda: str(self._client.get_package_metadata(wheel, verify=False)), wheel.filename)
+                return self.tried(lambda: str(self._client.get_package_metadata(wheel, verify=False)), wheel.filename)
             except NoMetadataError:
                 pass  # it says it has one, and has none
 
         def ranged() -> str:
-            with self.open(wheel) as archive:
-                name = next(each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
-                return str(archive.read(name), "utf-8", "replace")
+            with self.wheel(wheel, LARGEST_METADATA) as archive:
+                found = [each for each in archive.members() if each.endswith(".dist-info/METADATA")]
+                if not found:
+                    raise UnreadableError(f"{wheel.filename}: holds no METADATA")
+                return archive.text(min(found, key=len))
 
-        return self._tried(ranged, wheel.filename)
+        return self.tried(ranged, wheel.filename)
 
-    def open(self, wheel: DistributionPackage) -> RemoteZip:
-        """A wheel whose members are read by HTTP ranges."""
+    def wheel(self, file: DistributionPackage, budget: int) -> AbstractContextManager[Wheel]:
+        """A wheel whose members are read by HTTP ranges, ``budget`` bytes of it at most."""
         self.requests += 1
-        return RemoteZip(wheel.url, initial_buffer_size=TAIL, session=self._client.s, timeout=120)
+        return opened(file.filename, file.url, self._client.s, TAIL, Meter(file.filename, budget, self._count))
+
+    def _count(self, received: int) -> None:
+        self.received += received
 
     def _pkg_info(self, sdist: DistributionPackage) -> str:
         def read() -> str:
@@ -131,16 +140,17 @@ class Index:
                 assert file is not None
                 return file.read().decode("utf-8", "replace")
 
-        return self._tried(read, sdist.filename)
+        return self.tried(read, sdist.filename)
 
-    def _tried(self, what: Callable[[], T], name: str) -> T:
+    def tried(self, what: Callable[[], T], name: str) -> T:
+        """What a reading gives, tried again where the connection breaks; raises :class:`UnreadableError`."""
         for attempt in range(TRIES):
             self.requests += 1
             try:
                 return what()
             except NoMetadataError:
                 raise
-            except (NoConnection, Timeout, RemoteIOError, HTTPError, OSError, EOFError) as problem:
+            except (NoConnection, Timeout, RemoteIOError, HTTPError, BrokenBody, OSError, EOFError) as problem:
                 if attempt == TRIES - 1:
                     raise UnreadableError(f"{name}: {type(problem).__name__}") from None
                 time.sleep(2**attempt)

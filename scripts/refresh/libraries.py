@@ -1,38 +1,79 @@
-"""Which CUDA releases bitsandbytes ships libraries for: their names in the wheel's directory tell, nothing is unpacked."""
+"""bitsandbytes: a library for each CUDA release. Their names tell which there are, the fatbins in each what it is for."""
 
 from __future__ import annotations
 
 import re
 
-from scripts.refresh.index import Index, Release
+from pypi_simple import DistributionPackage
+
+from scripts.refresh.architectures import in_order
+from scripts.refresh.builds import Open, Reading
+from scripts.refresh.fatbin import FatbinScan
+from scripts.refresh.index import Release
 from scripts.refresh.tables import Row
+from scripts.refresh.wheel import Wheel
 
-EXTENSIONS = ("package", "version", "cuda", "torch", "sm", "ptx", "known", "source", "date")
-KEY = ("package", "version", "cuda")
+COLUMNS = ("package", "version", "cuda", "torch", "sm", "ptx", "known", "source", "date")
 PACKAGE = "bitsandbytes"
-_LIBRARY = re.compile(r"libbitsandbytes_cuda(\d{2,3})(\d)(?:_nocublaslt\w*)?\.(?:so|dll)$")
+_LIBRARY = re.compile(r"(?:.*/)?libbitsandbytes_cuda(\d{2,3})(\d)(?:_nocublaslt\w*)?\.so")
+"""Older releases have a second library without cuBLASLt for GPUs before Turing."""
 
 
-def libraries(index: Index, release: Release, date: str) -> list[Row]:
-    """A row for each CUDA that the first Linux wheel of a release holds a library for."""
-    wheel = next((each for each in release.wheels if "win" not in each.filename and "macos" not in each.filename), None)
-    if wheel is None:
-        return []
-    with index.open(wheel) as archive:
-        names = archive.namelist()
-    found = sorted({(int(match[1]), int(match[2])) for name in names if (match := _LIBRARY.search(name))})
-    source = f"{wheel.filename}: names of its libraries"
-    return [
-        {
-            "package": PACKAGE,
-            "version": release.version,
-            "cuda": f"{major}.{minor}",
-            "torch": "",
-            "sm": "",
-            "ptx": "",
-            "known": "read",
-            "source": source,
-            "date": date,
-        }
-        for major, minor in found
-    ]
+def read(release: Release, opened: Open, date: str) -> Reading:
+    """A row for each CUDA, newest libraries first; without code where the budget does not suffice for them all."""
+    file = linux(release)
+    if file is None:
+        return Reading()
+    rows: list[Row] = []
+    unread: list[str] = []
+    with opened(file) as wheel:
+        found: dict[tuple[int, int], list[str]] = {}
+        for name in wheel.members():
+            if match := _LIBRARY.fullmatch(name):
+                found.setdefault((int(match[1]), int(match[2])), []).append(name)
+        for (major, minor), members in sorted(found.items(), reverse=True):
+            cuda = f"{major}.{minor}"
+            if wheel.affordable(members):
+                sm, ptx = _code(wheel, members)
+                names = ", ".join(name.rpartition("/")[2] for name in members)
+                rows.append(row(PACKAGE, release, cuda, sm, ptx, f"{file.filename}: fatbin headers of {names}", date))
+            else:
+                unread.append(f"code for CUDA {cuda} is behind the budget")
+                rows.append(row(PACKAGE, release, cuda, "", "", f"{file.filename}: names of its libraries", date))
+    return Reading(tuple(rows), tuple(unread))
+
+
+def _code(wheel: Wheel, members: list[str]) -> tuple[str, str]:
+    """What some library for a CUDA holds: which of them is loaded depends on the GPU."""
+    code: set[str] = set()
+    ptx: set[str] = set()
+    for name in members:
+        scan = FatbinScan()
+        for piece in wheel.pieces(name):
+            scan.feed(piece)
+        code |= scan.code()
+        ptx |= scan.ptx()
+    return in_order(code), in_order(ptx)
+
+
+def linux(release: Release) -> DistributionPackage | None:
+    """The wheel for Linux on x86_64, where a release has one; older ones of bitsandbytes say that they are for everything."""
+    return next((each for each in release.wheels if each.filename.endswith("none-any.whl") or _for_linux(each.filename)), None)
+
+
+def _for_linux(name: str) -> bool:
+    return "linux" in name and "x86_64" in name
+
+
+def row(package: str, release: Release, cuda: str, sm: str, ptx: str, source: str, date: str) -> Row:
+    return {
+        "package": package,
+        "version": release.version,
+        "cuda": cuda,
+        "torch": "",
+        "sm": sm,
+        "ptx": ptx,
+        "known": "read",
+        "source": source,
+        "date": date,
+    }

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import date
 from itertools import product
 
 from compat.environment import Environment
 from compat.repair.candidates import Release
-from compat.repair.problem import Problem, family
+from compat.repair.problem import OLD, Problem, family
 from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.target import Need, Target, satisfies
 
 TARGET = Target(Environment(python="3.11.9", os="linux", machine="x86_64"))
+
+
+def days_between(earlier: str, later: str) -> int:
+    return (date.fromisoformat(later) - date.fromisoformat(earlier)).days
+
+
 Requires = Mapping[tuple[str, str], Mapping[str, tuple[Need, ...]]]
 
 
@@ -77,9 +84,9 @@ class Everything:
         current = {name: release.version for name, release in self.problem.current.items()}
         changed = {family(name) for name, version in current.items() if chosen[name] != version}
         place = {name: [each.version for each in releases] for name, releases in self.releases.items()}
-        added = sum(chosen[name] != ABSENT and name not in current for name in chosen)
+        added = sum(chosen[name] != ABSENT and name not in current for name in chosen) * self.problem.complete
         removed = sum(chosen[name] == ABSENT for name in current)
-        downgrades = steps = sources = 0
+        downgrades = steps = more_steps = sources = old = 0
         for name, version in chosen.items():
             if version in (ABSENT, current.get(name)):
                 continue
@@ -87,12 +94,25 @@ class Everything:
             downgrades += name in current and name in self.problem.direct and place[name].index(version) < here
             newest = len(place[name]) - 1
             near = self.problem.policy.prefer == "stay"
-            steps += abs(place[name].index(version) - here) if near else newest - place[name].index(version)
+            if name in current:
+                steps += abs(place[name].index(version) - here) if near else newest - place[name].index(version)
+            else:
+                more_steps += newest - place[name].index(version)
+                old += self._old(self.releases[name][place[name].index(version)].day)
             sources += self.releases[name][place[name].index(version)].source is not None
         return (
-            levels["error findings left"], len(changed), sources, downgrades, levels["warnings left"] + violated,
-            added + removed, steps,
+            levels["error findings left"], len(changed), sources, downgrades, levels["warnings left"] + violated, old,
+            added + removed, steps, more_steps,
         )  # fmt: skip
+
+    def _old(self, day: str) -> bool:
+        """Whether something added was uploaded long before the newest of what is installed (of everything, where nothing is)."""
+        current = self.problem.current
+        days = [
+            each.day for name, releases in self.releases.items() for each in releases
+            if each.day and (not current or each == current.get(name))
+        ]  # fmt: skip
+        return bool(day and days) and not self.problem.policy.any_age and days_between(day, max(days)) > OLD
 
     def _violated(self, chosen: dict[str, str]) -> int | None:
         """How many requirements between installed releases are broken as they were; ``None`` where another one is."""
@@ -111,7 +131,8 @@ class Everything:
                     as_installed = chosen[name] == current.get(name) and version == current.get(each.name, ABSENT)
                     if not as_installed:
                         return None
-                    broken.add((name, extra, each))
+                    if version != ABSENT or each.name in current or self.problem.complete:
+                        broken.add((name, extra, each))
         return len(broken)
 
     def _of(self, chosen: dict[str, str], name: str) -> Mapping[str, tuple[Need, ...]]:

@@ -61,10 +61,11 @@ def rows() -> list[Row]:
     return found
 
 
-def releases(pins: Mapping[str, str]) -> dict[str, str]:
-    """The pins, and the exact releases of the base that they leave in place."""
+def environment_of(row: Row, pins: Mapping[str, str]) -> dict[str, Any]:
+    """A described environment, complete: the exact releases of the base, these in their place, and what the row runs."""
     base = dict(pin.split("==") for pin in BASE if "==" in pin)
-    return {**base, **pins}
+    distributions = [{"name": name, "version": version} for name, version in {**base, **pins}.items()]
+    return {"distributions": distributions, "distributions_complete": True, "workload": dict(row.workload)}
 
 
 def traceback_of(program: str, pins: Mapping[str, str]) -> str:
@@ -96,4 +97,4 @@ def _traceback(program: str, pins: tuple[tuple[str, str], ...]) -> str:
 
 def shows(row: Row, traceback: str) -> bool:
     """Whether the end of a traceback holds the row's error."""
-    return re.search(row.error, "\n".join(traceback.rstrip().splitlines()[-12:])) is not None
+    return re.search(row.error, "\n".join(traceback.rstrip().splitlines()[-20:])) is not None

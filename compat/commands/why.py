@@ -1,0 +1,60 @@
+"""``compat why NAME``: why a package is at its version, and what would have to change for it to move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compat.commands.repairing import case_of, done, needed, planner_of
+from compat.environment import normalized
+from compat.errors import InputError, Undecided
+from compat.matrix.compiled import open_matrix
+from compat.records import replace
+from compat.show.output import emit
+
+if TYPE_CHECKING:
+    from compat.options import Words
+    from compat.repair.plan import Planner
+
+
+def run(words: Words) -> int:
+    """Prints who asks for the package, and what a move to its newest release (or to ``--to``) would take along."""
+    needed()
+    from compat.repair.problem import Policy
+
+    if not words.operands:
+        raise InputError("expected the name of a package: compat why vllm")
+    name = normalized(words.operands[0])
+    matrix = open_matrix(words.values.get("rules", ()))
+    case = case_of(replace(words, operands=words.operands[1:]), matrix)
+    planner = planner_of(words, case, matrix, Policy(prefer="stay", any_age=words.flag("any-age")))
+    try:
+        emit(_told(name, planner, words))
+    except TimeoutError as problem:
+        raise Undecided(str(problem)) from None
+    finally:
+        done(planner.index)
+    return 0
+
+
+def _told(name: str, planner: Planner, words: Words) -> str:
+    from compat.repair.target import Need
+
+    current = planner.problem.current.get(name)
+    if current is None:
+        raise InputError(f"{name} is not there")
+    lines = [f"{name} {current.version} is there."]
+    asking = planner.asking(name)
+    lines += [f"  asked for by  {text}" for text in asking] or ["  nobody asks for it but you"]
+    newest = words.one("to") or planner.newest(name)
+    if newest is None:
+        raise Undecided(f"the releases of {name} could not be read: {planner.unread(name)}")
+    if newest == current.version:
+        return "\n".join([*lines, f"  newest        {newest}: it is the one that is there", ""])
+    moved = planner.moved(Need(name, f"=={newest}", ())).plan(check=False)
+    if moved.core:
+        lines.append(f"  {newest} cannot be had:")
+        return "\n".join([*lines, *(f"    - {text}" for text in moved.core), ""])
+    lines.append(f"  to move to {newest}:")
+    lines += [f"    {each.name}  {each.before or '—'} → {each.after or 'removed'}" for each in moved.changes]
+    lines += [f"    and then: {finding.title} ({finding.rule})" for finding in moved.left]
+    return "\n".join([*lines, ""])

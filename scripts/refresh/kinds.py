@@ -1,0 +1,16 @@
+"""The tables that follow the index, and what brings each up to date: a new kind of table is a module and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scripts.refresh import extension_builds, releases, torch_builds, triton_gpus
+from scripts.refresh.updates import Kind
+
+KINDS: Mapping[str, Kind] = {
+    "releases": releases.update,
+    "requirements": releases.update,
+    "torch_builds": torch_builds.update,
+    "extension_builds": extension_builds.update,
+    "triton_gpus": triton_gpus.update,
+}
