@@ -31,7 +31,7 @@ def overview() -> str:
 def help_for(command: Command) -> str:
     """What ``compat COMMAND --help`` prints."""
     options = "[OPTIONS] " if command.options else ""
-    lines = [f"usage: compat {command.name} {options}{command.operands}".rstrip(), "", f"{command.summary}.".capitalize()]
+    lines = [f"usage: compat {command.name} {options}{command.operands}".rstrip(), "", f"{command.summary[:1].upper()}{command.summary[1:]}."]
     if command.command_after_dashes:
         lines += ["The command behind '--' and the script it starts are read; nothing is run."]
     if command.options:
