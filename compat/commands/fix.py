@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from compat.commands.repairing import Case, case_of, done, needed, planner_of
-from compat.errors import InputError
+from compat.errors import InputError, Undecided
 from compat.matrix.compiled import Matrix, open_matrix
 from compat.show.output import emit
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from compat.repair.plan import Plan
     from compat.report import Finding
     from compat.write.edits import Edit
+
+UNDECIDED = 3
+"""The exit code where something could not be read, or time was up."""
 
 
 def run(words: Words) -> int:
@@ -36,7 +39,6 @@ def run(words: Words) -> int:
 
 
 def _planned(words: Words, case: Case, matrix: Matrix) -> Plan:
-    from compat.errors import Undecided
     from compat.repair.problem import Policy
 
     policy = Policy(
@@ -74,6 +76,8 @@ def _told(words: Words, case: Case, errors: tuple[Finding, ...], plan: Plan) -> 
     else:
         from compat.show.plan import shown_plan
 
+        if code_of(errors, plan) == UNDECIDED:
+            raise Undecided(_why_not(plan))
         emit(shown_plan(plan, errors, commands, explained=not words.flag("brief")))
         emit("".join(difference(edit) for edit in edits))
     if words.flag("write") and plan.stands:
@@ -100,4 +104,12 @@ def code_of(errors: tuple[Finding, ...], plan: Plan) -> int:
         return 0
     if not errors and not plan.core:
         return 0
-    return 3 if plan.unread or not plan.proven else 1
+    return UNDECIDED if plan.unread or not plan.proven else 1
+
+
+def _why_not(plan: Plan) -> str:
+    """What hindered a decision, in a line."""
+    if not plan.unread:
+        return "no plan was found in time that mends all"
+    (name, why), *others = plan.unread.items()
+    return f"{name}: {why}" + (f" ({len(others)} more could not be read)" if others else "")

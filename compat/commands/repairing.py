@@ -38,11 +38,10 @@ class Case:
 
 def needed() -> None:
     """:class:`InputError` where what a repair needs is not installed."""
-    try:
-        import clingo  # noqa: F401
-        import pypi_simple  # noqa: F401
-    except ImportError:
-        raise InputError(NOT_INSTALLED) from None
+    from importlib.util import find_spec
+
+    if any(find_spec(name) is None for name in ("clingo", "pypi_simple", "requests")):
+        raise InputError(NOT_INSTALLED)
 
 
 def case_of(words: Words, matrix: Matrix) -> Case:

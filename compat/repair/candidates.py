@@ -56,6 +56,7 @@ class IndexUniverse:
         self.index = index
         self.target = target
         self._files: dict[tuple[str, str], tuple[File, ...]] = {}
+        self._read: set[str] = set()
 
     @property
     def unknown(self) -> Mapping[str, str]:
@@ -63,6 +64,7 @@ class IndexUniverse:
 
     def releases(self, names: Iterable[str]) -> Mapping[str, tuple[Release, ...] | None]:
         pages = self.index.files_many(list(names))
+        self._read.update(name for name, files in pages.items() if files is not None)
         return {name: None if files is None else tuple(self._releases(name, files)) for name, files in pages.items()}
 
     def _releases(self, name: str, files: Iterable[File]) -> Iterable[Release]:
@@ -83,6 +85,7 @@ class IndexUniverse:
 
     def needs(self, releases: Iterable[Release]) -> Mapping[Release, Mapping[str, tuple[Need, ...]] | None]:
         wanted = list(releases)
+        self.releases(dict.fromkeys(each.name for each in wanted if each.name not in self._read))
         files = [self._files.get((each.name, each.version), (None,))[0] for each in wanted]
         read = iter(self.index.metadata_many([file for file in files if file is not None]))
         found: dict[Release, Mapping[str, tuple[Need, ...]] | None] = {}
@@ -91,27 +94,18 @@ class IndexUniverse:
             if metadata is None or not self.target.accepts_python(metadata.requires_python):
                 found[release] = None
             else:
-                found[release] = needs_of(metadata.requires_dist, metadata.provides_extra, self.target)
+                found[release] = self.target.needs_by_extra(metadata.requires_dist)
         return found
 
-    def is_built(self, release: Release) -> bool:
-        """Whether a release has a wheel that the target takes."""
+    def serves(self, release: Release) -> bool | None:
+        """Whether there is a wheel of a release for the target; ``None`` where its package was not looked at."""
+        if release.name not in self._read:
+            return None
         return any(file.kind == "wheel" for file in self._files.get((release.name, release.version), ()))
 
     def hashes(self, name: str, version: str) -> tuple[str, ...]:
         """``sha256:…`` of every file of a release that the target can take."""
         return tuple(f"sha256:{file.sha256}" for file in self._files.get((name, version), ()) if file.sha256)
-
-
-def needs_of(requires: Iterable[str], extras: Iterable[str], target: Target) -> dict[str, tuple[Need, ...]]:
-    """Requirements as they apply to the target: under ``""`` the unconditional ones, under each extra what it adds."""
-    from compat.environment import normalized
-
-    texts = tuple(requires)
-    found = {"": target.needs(texts)}
-    for extra in extras:
-        found[normalized(extra)] = target.needs(texts, extra)
-    return found
 
 
 def parsed(version: str) -> Version | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from email.parser import HeaderParser
 
 from compat.environment import normalized
-from compat.repair.candidates import Release, needs_of
+from compat.repair.candidates import Release
 from compat.repair.relaxation import Needs
 from compat.repair.target import Target
 
@@ -29,8 +29,7 @@ def needs_of_installed(folders: Iterable[str], current: Mapping[str, Release], t
             text = _read(os.path.join(folder, name, "METADATA"))
             if text is not None:
                 header = HeaderParser().parsestr(text)
-                extras = header.get_all("Provides-Extra") or ()
-                found[release] = needs_of(header.get_all("Requires-Dist") or (), extras, target)
+                found[release] = target.needs_by_extra(header.get_all("Requires-Dist") or ())
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from compat.environment import EMPTY
@@ -14,6 +14,7 @@ from compat.repair.clauses import LEVELS
 from compat.repair.curated import forbidden
 from compat.repair.explain import conflict, reasons, relieving
 from compat.repair.problem import Problem
+from compat.repair.questions import brought_along, question
 from compat.repair.relaxation import Needs
 from compat.repair.solve import Solution, Solver
 from compat.repair.target import Need
@@ -51,16 +52,17 @@ class Plan:
         return {
             "changes": [
                 {"name": each.name, "from": each.before, "to": each.after, "reasons": [each.why] if each.why else [],
-                 "source": "index" if each.source is None else each.source.kind}
-                for each in self.changes
+                 "source": "index" if each.source is None else each.source.kind, "implied": each.implied}
+                for each in (self.changes if self.stands else ())
             ],
             "actions": [
                 {"kind": fix.kind, "text": fix.text, "command": fix.command}
                 for finding in self.left for fix in finding.fixes if fix.kind in ("launch", "config", "env-var", "driver")
             ],
             "commands": [], "cost": dict(self.cost), "proven": self.proven, "policies": list(self.policies),
-            "verified": None if self.verified is None else {"rules": self.verified.rules, "uv": self.verified.uv},
+            "verified": None if self.verified is None else self.verified.to_json(),
             "left": [each.rule for each in self.left], "core": list(self.core) or None,
+            "relief": self.relief or None, "unread": dict(self.unread),
         }  # fmt: skip
 
 
@@ -81,11 +83,8 @@ class Planner:
         solution = solver.solve(self._seeds())
         policies = self.problem.policy.said()
         if solution.chosen is None:
-            core = conflict(solver)
-            eased = relieving(self.problem, core, lambda problem: self._solver(problem).solve(self._seeds()))
-            relief = "" if eased is None else eased[0]
-            texts = tuple(each.text for each in core)
-            return Plan(core=texts, relief=relief, policies=policies, unread=solution.unread, proven=not solution.unread)
+            core, relief = self._contradiction(solver)
+            return Plan(core=core, relief=relief, policies=policies, unread=solution.unread, proven=not solution.unread)
         return self._made(solver, solution, explained=explained, check=check)
 
     def moved(self, need: Need) -> Planner:
@@ -134,41 +133,45 @@ class Planner:
             if getattr(current.get(name), "version", None) != getattr(chosen.get(name), "version", None)
         )  # fmt: skip
         why = reasons(solver, solution, names) if explained else {}
-        changes = tuple(self._change(name, chosen.get(name), why[name].text if name in why else "") for name in names)
+        implied = brought_along(self.problem, chosen, solver.needs, solver.opened)
+        changes = tuple(
+            self._change(name, chosen.get(name), why[name].text if name in why else "", implied=name in implied)
+            for name in names
+        )
         environment = planned(self.problem.environment, chosen)
         left = tuple(each for each in findings(environment, self.matrix) if each.severity == "error")
         rules = len(left) <= solution.left(LEVELS[0])
-        core = tuple(each.text for each in conflict(solver)) if left else ()
+        core, relief = self._contradiction(solver) if left else ((), "")
         verified = self._verified(chosen, solver, rules=rules) if check and changes else Verified(rules, None)
         return Plan(
-            changes, dict(zip(LEVELS, solution.cost)), solution.optimal, self.problem.policy.said(), verified, left, core,
-            unread=solution.unread, chosen=chosen,
+            changes, dict(zip(LEVELS, solution.cost)), solution.optimal and not solution.unread,
+            self.problem.policy.said(), verified, left, core,
+            relief, unread=solution.unread, chosen=chosen,
         )  # fmt: skip
 
-    def _change(self, name: str, release: Release | None, why: str) -> Change:
+    def _contradiction(self, solver: Solver) -> tuple[tuple[str, ...], str]:
+        """What cannot hold together without an error, and the wish to give up for which a plan without one exists."""
+        if self._universe.unknown:  # what could not be read may be what would help
+            return (), ""
+        core = conflict(solver)
+        eased = relieving(self.problem, core, lambda problem: self._solver(problem).solve(self._seeds()))
+        return tuple(each.text for each in core), "" if eased is None else eased[0]
+
+    def _change(self, name: str, release: Release | None, why: str, *, implied: bool) -> Change:
         before = self.problem.current.get(name)
         return Change(
             name, None if before is None else before.version, None if release is None else release.version,
             source=None if release is None else release.source,
             hashes=() if release is None else self._universe.hashes(name, release.version), why=why,
-            direct=name in self.problem.direct, before_source=None if before is None else before.source,
+            direct=name in self.problem.direct, implied=implied, before_source=None if before is None else before.source,
         )  # fmt: skip
 
     def _verified(self, chosen: Mapping[str, Release], solver: Solver, *, rules: bool) -> Verified:
-        unbuilt = [name for name, each in chosen.items() if name in solver.opened and not self._universe.is_built(each)]
-        accepted, why = accepted_by_uv(
-            chosen, tolerated(self.problem, solver, chosen), self.problem.target, self.settings, unbuilt=unbuilt,
-            offline=self.index.offline,
-        )  # fmt: skip
+        asked = question(self.problem, chosen, solver.needs, self._universe)
+        accepted, why = accepted_by_uv(asked, self.problem.target, self.settings, offline=self.index.offline)
+        if accepted is False:  # perhaps because no index has what is installed: that is told by the pages that were not needed
+            self._universe.releases([name for name, release in chosen.items() if self._universe.serves(release) is None])
+            again = question(self.problem, chosen, solver.needs, self._universe)
+            if again != asked:
+                accepted, why = accepted_by_uv(again, self.problem.target, self.settings, offline=self.index.offline)
         return Verified(rules, accepted, why)
-
-
-def tolerated(problem: Problem, solver: Solver, chosen: Mapping[str, Release]) -> Iterable[str]:
-    """Packages that stay as they are though another one that stays requires them otherwise."""
-    from compat.repair.target import satisfies
-
-    for release in chosen.values():
-        for need in solver.needs.get(release, {}).get("", ()):
-            other = chosen.get(need.name)
-            if other is not None and not satisfies(other.version, need.specifier):
-                yield need.name

@@ -54,10 +54,8 @@ class Relaxation:
     def _oldest_day(self) -> str:
         """Before when something added was uploaded that is old beside what is there; "" where nothing is."""
         current = self.problem.current
-        days = [
-            each.day for name, releases in self.opened.items() for each in releases
-            if each.day and (not current or each == current.get(name))
-        ]  # fmt: skip
+        read = [each for name, found in self.opened.items() for each in found if not current or each == current.get(name)]
+        days = [each.day for each in (*read, *current.values()) if each.day]
         if self.problem.policy.any_age or not days:
             return ""
         return (date.fromisoformat(max(days)) - timedelta(OLD)).isoformat()
@@ -135,11 +133,12 @@ class Relaxation:
                 continue
             if what == ABSENT or (current is None and self.problem.complete):
                 cost("packages added or removed", atom)
+            if current is None:  # being there is the first step: what nobody needs is not added
+                cost("release steps of what is added", atom, 1 + (0 if what == OTHER else newest - place[what]))
             if what in (ABSENT, OTHER):
                 continue
             if current is None:
                 cost("old releases added", atom, int("" < self._release[name][what].day < self._oldest))
-                cost("release steps of what is added", atom, newest - place[what])
             else:
                 nearby = self.problem.policy.prefer == "stay"
                 cost("release steps", atom, abs(place[what] - here) if nearby else newest - place[what])

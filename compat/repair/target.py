@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cache
 from itertools import product
@@ -20,6 +21,7 @@ _SYSTEMS = {
     "darwin": ("darwin", "Darwin", "posix"),
     "windows": ("win32", "Windows", "nt"),
 }
+_EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']|["']([^"']+)["']\s*==\s*extra""")
 _GLIBC = "2.28"
 """Where nothing tells: what the wheels of most packages ask for at most."""
 _MACOS = (14, 0)
@@ -54,6 +56,9 @@ class Target:
         self.machine = environment.machine or ("AMD64" if self.system == "windows" else "x86_64")
         self.glibc = environment.glibc or _GLIBC
         self._markers = self._marker_environment()
+        self._accepted: dict[str, bool] = {}
+        self._taken: dict[tuple[str, str, str], bool] = {}
+        self._applied: dict[str, tuple[tuple[str, Need], ...]] = {}
         self._tags = {(tag.interpreter, tag.abi, tag.platform) for tag in self._supported()}
 
     def holds(self, marker: Marker | None, extra: str = "") -> bool:
@@ -61,28 +66,48 @@ class Target:
 
     def accepts_python(self, specifier: str | None) -> bool:
         """Whether a Requires-Python lets the target in; one that cannot be read does, as installers have it."""
-        try:
-            return not specifier or _specifiers(specifier).contains(self.python, prereleases=True)
-        except InvalidSpecifier:
+        if not specifier:
             return True
+        if specifier not in self._accepted:
+            try:
+                self._accepted[specifier] = _specifiers(specifier).contains(self.python, prereleases=True)
+            except InvalidSpecifier:
+                self._accepted[specifier] = True
+        return self._accepted[specifier]
 
     def takes(self, wheel: tuple[str, str, str]) -> bool:
         """Whether a wheel with these (compressed) tags can be installed."""
-        return any(each in self._tags for each in product(*(part.split(".") for part in wheel)))
+        if wheel not in self._taken:
+            self._taken[wheel] = any(each in self._tags for each in product(*(part.split(".") for part in wheel)))
+        return self._taken[wheel]
 
-    def needs(self, requirements: Iterable[str], extra: str = "") -> tuple[Need, ...]:
-        """What of a release's requirements applies: the unconditional ones, or those that an extra adds."""
-        found = []
+    def needs(self, requirements: Iterable[str]) -> tuple[Need, ...]:
+        """What of a release's requirements applies without any extra."""
+        return self.needs_by_extra(requirements).get("", ())
+
+    def needs_by_extra(self, requirements: Iterable[str]) -> dict[str, tuple[Need, ...]]:
+        """What of a release's requirements applies: under ``""`` the unconditional ones, under each extra what it adds."""
+        found: dict[str, dict[Need, None]] = {}
         for text in requirements:
+            for extra, need in self._applying(text):
+                found.setdefault(extra, {})[need] = None
+        return {extra: tuple(needs) for extra, needs in found.items()}
+
+    def _applying(self, text: str) -> tuple[tuple[str, Need], ...]:
+        """The extras ("" for none is needed) for which a requirement applies; kept, as releases repeat each other's."""
+        if text not in self._applied:
             requirement = _requirement(text)
-            if requirement is None or (extra and "extra" not in text):
-                continue
-            if not self.holds(requirement.marker, extra) or (extra and self.holds(requirement.marker)):
-                continue
-            extras = tuple(sorted(normalized(each) for each in requirement.extras))
-            specifier = "" if requirement.url else str(requirement.specifier)
-            found.append(Need(normalized(requirement.name), specifier, extras))
-        return tuple(dict.fromkeys(found))
+            self._applied[text] = () if requirement is None else tuple(self._applies(requirement))
+        return self._applied[text]
+
+    def _applies(self, requirement: Requirement) -> Iterable[tuple[str, Need]]:
+        extras = tuple(sorted(normalized(each) for each in requirement.extras))
+        need = Need(normalized(requirement.name), "" if requirement.url else str(requirement.specifier), extras)
+        if self.holds(requirement.marker):
+            yield "", need
+            return
+        named = dict.fromkeys(one or other for one, other in _EXTRA.findall(str(requirement.marker)))
+        yield from ((normalized(extra), need) for extra in named if self.holds(requirement.marker, extra))
 
     @property
     def uv_platform(self) -> str:

@@ -58,17 +58,21 @@ def shown_pins(plan: Plan, environment: Environment) -> str:
 
 
 def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
-    count, mended = len(plan.changes), errors - len(plan.left)
-    proof = "Nothing cheaper exists." if plan.proven else "The time was up: something cheaper may exist."
+    count, mended = sum(each.direct or not each.implied for each in plan.changes), errors - len(plan.left)
+    why = "Not all could be read" if plan.unread else "The time was up"
+    proof = "Nothing cheaper exists." if plan.proven else f"{why}: something cheaper may exist."
     yield ""
     yield f"{_count(count, 'change')} {'mends' if count == 1 else 'mend'} {_count(mended, 'error')}. {proof}"
-    width = max(len(each.name) for each in plan.changes)
-    versions = max(len(f"{each.before or '—'} → {each.after or 'removed'}") for each in plan.changes)
-    for each in plan.changes:
+    named = [each for each in plan.changes if each.direct or not each.implied] or plan.changes
+    width = max(len(each.name) for each in named)
+    versions = max(len(f"{each.before or '—'} → {each.after or 'removed'}") for each in named)
+    for each in named:
         moved = f"{each.before or '—'} → {each.after or 'removed'}"
         yield f"  {each.name:{width}}  {moved:{versions}}".rstrip()
         if explained and each.why:
             yield from wrap(each.why, _WIDTH, initial_indent="      because ", subsequent_indent="              ")
+    along = [f"{each.name} {each.after}" for each in plan.changes if each not in named]
+    yield from wrap(", ".join(along), _WIDTH, initial_indent="  along     ", subsequent_indent="            ") if along else ()
     yield f"  cost      {', '.join(f'{amount} {level}' for level, amount in plan.cost.items() if amount) or 'nothing'}"
     yield f"  checked   {_checked(plan)}"
     if explained:

@@ -40,8 +40,9 @@ def commands(
     if not wanted:
         return Commands()
     pip = _Installer(installer, python, tuple(architectures))
-    back = tuple(pip.commands([inverse(change) for change in wanted]))
-    here = tuple(pip.commands(wanted))
+    moved = [change for change in wanted if change.direct or not change.implied] or wanted
+    back = tuple(pip.commands([inverse(change) for change in moved])) if all(map(_can_come_back, moved)) else ()
+    here = tuple(pip.commands(moved))
     if path is None:
         return Commands(install=here, rollback=back)
     lock, install = _for_file(path, wanted, pip)
@@ -90,6 +91,12 @@ class _Installer:
         binary = "" if change.is_direct_url else f" --no-binary {change.name}"
         word = _word(requirement_for(change))
         return f"{variables}{self.start('install')} --no-build-isolation{binary} {word}{self.index_options([change])}"
+
+
+def _can_come_back(change: Change) -> bool:
+    """Whether it is known where what was there came from."""
+    source = change.before_source
+    return source is None or source.kind in ("index", "nightly") or (source.kind in ("vcs", "url") and "url" in source.details)
 
 
 def _is_built(change: Change) -> bool:
