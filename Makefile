@@ -9,7 +9,7 @@ READERS ?=
 START ?= 0
 JOBS ?= 1
 
-.PHONY: help doctor test fuzz lint bench peers reproductions build clean
+.PHONY: help doctor test fuzz lint bench bench-repair peers reproductions build clean
 
 help:
 	@echo "make doctor         set up, and judge the Python and the hardware of this machine"
@@ -17,6 +17,7 @@ help:
 	@echo "make fuzz           COUNT=1000000 inputs for each reader (READERS=\"uv conda\" JOBS=2 START=0)"
 	@echo "make lint           ruff, mypy --strict, the linters of rules and of fact tables"
 	@echo "make bench          time and memory side by side with peers, as ratios"
+	@echo "make bench-repair   plans for real releases beside uv pip compile, as ratios (uses the index)"
 	@echo "make peers          CASES=cases.jsonl: described environments, given to peers as well"
 	@echo "make reproductions  show the founding bugs with the real packages (downloads releases)"
 	@echo "make build          wheel and sdist in dist/"
@@ -41,6 +42,9 @@ lint: $(VENV)/.dev $(COMPILED)
 bench: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m benchmarks.check
 	$(BIN)/python -m benchmarks.files
+
+bench-repair: $(VENV)/.dev $(COMPILED)
+	$(BIN)/python -m benchmarks.repair
 
 peers: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m benchmarks.peers
