@@ -66,10 +66,12 @@ def _environment(words: Words) -> Environment:
 
 
 def _told(words: Words, environment: Environment, plan: Plan) -> int:
-    from compat.commands.fix import code_of
     from compat.report import Report
 
-    code = code_of((), plan)
+    if plan.unread and not plan.stands:  # what could not be read is no contradiction
+        name, why = next(iter(plan.unread.items()))
+        raise Undecided(f"{name} could not be read: {why}")
+    code = 0 if plan.stands and not plan.left else 1
     if words.one("format") == "json":
         from compat.show.json import dumped
 

@@ -49,12 +49,15 @@ def _told(name: str, planner: Planner, words: Words) -> str:
     if newest is None:
         raise Undecided(f"the releases of {name} could not be read: {planner.unread(name)}")
     if newest == current.version:
-        return "\n".join([*lines, f"  newest        {newest}: it is the one that is there", ""])
+        return "\n".join([*lines, f"  newest        {newest}: it is the one that is there"])
     moved = planner.moved(Need(name, f"=={newest}", ())).plan(check=False)
+    if moved.core and moved.unread:  # what could not be read is no contradiction
+        other, reason = next(iter(moved.unread.items()))
+        raise Undecided(f"{other} could not be read: {reason}")
     if moved.core:
         lines.append(f"  {newest} cannot be had:")
-        return "\n".join([*lines, *(f"    - {text}" for text in moved.core), ""])
+        return "\n".join([*lines, *(f"    - {text}" for text in moved.core)])
     lines.append(f"  to move to {newest}:")
     lines += [f"    {each.name}  {each.before or '—'} → {each.after or 'removed'}" for each in moved.changes]
     lines += [f"    and then: {finding.title} ({finding.rule})" for finding in moved.left]
-    return "\n".join([*lines, ""])
+    return "\n".join(lines)

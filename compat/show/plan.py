@@ -46,15 +46,14 @@ def shown_pins(plan: Plan, environment: Environment) -> str:
     if plan.core or not plan.stands:
         lines = ["nothing that is asked for can be had together:", *(f"- {text}" for text in plan.core)]
         lines += [f"- {plan.verified.why}"] if plan.verified and plan.verified.why else []
-        lines += [f"could not be read: {name}: {why}" for name, why in list(plan.unread.items())[:5]]
-        return "".join(f"# {line}\n" for line in lines)
+        return "\n".join(f"# {line}" for line in lines)
     proof = "nothing newer goes together" if plan.proven else "the time was up: something newer may go together"
     lines = [
         f"# for Python {environment.python} on {environment.os} {environment.machine}; {proof}",
         f"# checked {_checked(plan)}",
     ]
     lines += [f"# left: {finding.title} ({finding.rule})" for finding in plan.left]
-    return "\n".join([*lines, *(f"{each.name}=={each.after}" for each in plan.changes)]) + "\n"
+    return "\n".join([*lines, *(f"{each.name}=={each.after}" for each in plan.changes)])
 
 
 def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
