@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +18,7 @@ from compat.repair.questions import Question
 from compat.repair.target import Target
 
 _SECONDS = 180
-_KEPT = ("UV_CACHE_DIR", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "UV_KEYRING_PROVIDER", "UV_HTTP_TIMEOUT", "UV_HTTP_RETRIES")
+_KEPT = ("UV_CACHE_DIR", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "UV_KEYRING_PROVIDER")
 """Variables for uv that change no answer."""
 
 
@@ -69,6 +70,7 @@ def accepted_by_uv(question: Question, target: Target, settings: Settings, *, of
             "--color",
             "never",
         ]
+        command += ["--python", sys.executable]  # uv otherwise looks for one of the target's very version, on the whole machine
         command += ["--python-version", target.python, "--python-platform", target.uv_platform, str(wanted)]
         command += ["--override", str(overrides)] if question.overrides() else []
         command += ["--offline"] if offline else []
@@ -117,6 +119,7 @@ def _variables(settings: Settings) -> dict[str, str]:
         known = settings.credentials.get(host_of(source.url)) if source.url is not None else None
         if known is not None:
             found[f"UV_INDEX_COMPAT{number}_USERNAME"], found[f"UV_INDEX_COMPAT{number}_PASSWORD"] = known.user, known.password
+    found.update(UV_HTTP_TIMEOUT=str(int(settings.timeout) or 1), UV_HTTP_RETRIES=str(settings.retries))
     if settings.certificates is not None:
         found["SSL_CERT_FILE"] = settings.certificates
     if settings.proxy is not None:

@@ -31,7 +31,8 @@ def overview() -> str:
 def help_for(command: Command) -> str:
     """What ``compat COMMAND --help`` prints."""
     options = "[OPTIONS] " if command.options else ""
-    lines = [f"usage: compat {command.name} {options}{command.operands}".rstrip(), "", f"{command.summary[:1].upper()}{command.summary[1:]}."]
+    summary = f"{command.summary[:1].upper()}{command.summary[1:]}."
+    lines = [f"usage: compat {command.name} {options}{command.operands}".rstrip(), "", summary]
     if command.command_after_dashes:
         lines += ["The command behind '--' and the script it starts are read; nothing is run."]
     if command.options:

@@ -164,4 +164,4 @@ def put(reader: Reader, folder: Path, name: str, content: bytes) -> None:
 def default_name(reader: Reader, chance: Any, folder: Path) -> str:
     """One of the reader's names, now and then as an absolute path."""
     name = chance.choice(reader.names)
-    return name if chance.random() < 0.95 else os.path.join(folder, name)
+    return name if chance.random() < 0.95 or not name else os.path.join(folder, name)  # a folder is no file to read

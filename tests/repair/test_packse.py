@@ -42,11 +42,14 @@ OUT_OF_SCOPE = {
 def targets(scenario: Scenario) -> list[Environment]:
     glibc = "2.17" if scenario.options.get("python_platform") == "x86_64-manylinux2014" else "2.28"
     if not scenario.options.get("universal"):
-        return [Environment(python=scenario.python, os="linux", machine="x86_64", glibc=glibc)]
+        return [Environment(python=scenario.python, os="linux", machine="x86_64", glibc=glibc, distributions_complete=True)]
     named = set(re.findall(r"sys_platform == '(\w+)'", repr((scenario.requires, scenario.packages)).replace('"', "'")))
     pythons = [each for each in PYTHONS if SpecifierSet(scenario.requires_python or "").contains(f"{each}.9")]
     systems = sorted({"linux", *(named - {"windows", "win32"})}) + (["windows"] if named & {"windows", "win32"} else [])
-    return [Environment(python=f"{each}.9", os=system, machine="x86_64", glibc=glibc) for each in pythons for system in systems]
+    return [
+        Environment(python=f"{each}.9", os=system, machine="x86_64", glibc=glibc, distributions_complete=True)
+        for each in pythons for system in systems
+    ]  # fmt: skip
 
 
 def solved(scenario: Scenario, environment: Environment) -> Chosen | None:

@@ -91,13 +91,16 @@ class Everything:
             if version in (ABSENT, current.get(name)):
                 continue
             here = place[name].index(current[name]) if name in current else len(place[name]) - 1
-            downgrades += name in current and name in self.problem.direct and place[name].index(version) < here
             newest = len(place[name]) - 1
+            if name in self.problem.direct and self.problem.policy.prefer == "newest":
+                downgrades += newest - place[name].index(version)
+            else:
+                downgrades += name in current and name in self.problem.direct and place[name].index(version) < here
             near = self.problem.policy.prefer == "stay"
             if name in current:
                 steps += abs(place[name].index(version) - here) if near else newest - place[name].index(version)
             else:
-                more_steps += newest - place[name].index(version)
+                more_steps += 1 + newest - place[name].index(version)
                 old += self._old(self.releases[name][place[name].index(version)].day)
             sources += self.releases[name][place[name].index(version)].source is not None
         return (
