@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from compat.commands.repairing import Case, case_of, done, needed, planner_of
 from compat.errors import InputError, Undecided
 from compat.matrix.compiled import Matrix, open_matrix
+from compat.records import replace
 from compat.show.output import emit
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ def _told(words: Words, case: Case, errors: tuple[Finding, ...], plan: Plan) -> 
 
     edits = edits_for(case.file, plan.changes) if case.file and plan.stands else ()
     commands = commands_for(case.file, plan.changes, python=case.interpreter) if plan.stands else None
+    if commands is not None and not case.environment.distributions_complete:  # what is not listed may have been there
+        moved = [each for each in plan.changes if each.before is not None]
+        commands = replace(commands, rollback=commands_for(case.file, moved, python=case.interpreter).rollback)
     if words.one("format") == "json":
         from compat.report import Report
         from compat.show.json import dumped

@@ -10,7 +10,9 @@ from typing import Protocol
 from packaging.version import InvalidVersion, Version
 
 from compat.environment import Source
-from compat.index import File, Index
+from compat.index import File, Index, Metadata
+from compat.matrix.declared import Declared
+from compat.repair.source_needs import declared_needs, wheels_for_others
 from compat.repair.target import Need, Target
 
 
@@ -50,7 +52,7 @@ class Universe(Protocol):
 
 
 class IndexUniverse:
-    """The releases of an index for one target. Source distributions are no candidates unless what they require is static."""
+    """The releases of an index for one target. What a source distribution requires must be known without building it."""
 
     def __init__(self, index: Index, target: Target) -> None:
         self.index = index
@@ -68,13 +70,19 @@ class IndexUniverse:
         return {name: None if files is None else tuple(self._releases(name, files)) for name, files in pages.items()}
 
     def _releases(self, name: str, files: Iterable[File]) -> Iterable[Release]:
+        """Those with a wheel, and after the last of them those that everybody with this system builds from source."""
         by_version: dict[str, list[File]] = {}
+        elsewhere = set()
         for file in files:
             if self._usable(file):
                 by_version.setdefault(file.version, []).append(file)
+            elif file.kind == "wheel" and self.target.has_system(file.tags[2]):
+                elsewhere.add(file.version)
         built = {version for version, found in by_version.items() if any(file.kind == "wheel" for file in found)}
-        # what has no wheel for the target is built from source: only where that goes for every release
-        for version in sorted(built or by_version, key=Version):
+        last = max(map(Version, built), default=None)
+        for version in sorted(by_version, key=Version):
+            if version not in built and last is not None and (version in elsewhere or Version(version) < last):
+                continue
             found = sorted(by_version[version], key=lambda file: (file.kind != "wheel", file.filename))
             self._files[name, version] = tuple(found)
             day = min((file.uploaded[:10] for file in found if file.uploaded), default="")
@@ -86,16 +94,29 @@ class IndexUniverse:
     def needs(self, releases: Iterable[Release]) -> Mapping[Release, Mapping[str, tuple[Need, ...]] | None]:
         wanted = list(releases)
         self.releases(dict.fromkeys(each.name for each in wanted if each.name not in self._read))
-        files = [self._files.get((each.name, each.version), (None,))[0] for each in wanted]
-        read = iter(self.index.metadata_many([file for file in files if file is not None]))
+        files = {each: self._files[each.name, each.version][0] for each in wanted if (each.name, each.version) in self._files}
+        read = self._metadata(list(dict.fromkeys(files.values())))
         found: dict[Release, Mapping[str, tuple[Need, ...]] | None] = {}
-        for release, file in zip(wanted, files):
-            metadata = None if file is None else next(read)
-            if metadata is None or not self.target.accepts_python(metadata.requires_python):
-                found[release] = None
+        for release in wanted:
+            metadata = read.get(files[release]) if release in files else None
+            if metadata is not None:
+                fits = self.target.accepts_python(metadata.requires_python)
+                found[release] = self.target.needs_by_extra(metadata.requires_dist) if fits else None
             else:
-                found[release] = self.target.needs_by_extra(metadata.requires_dist)
+                unbuilt = release not in files or files[release].kind != "wheel"
+                found[release] = declared_needs(self._declared, release.name, release.version, self.target) if unbuilt else None
         return found
+
+    def _metadata(self, files: list[File]) -> dict[File, Metadata]:
+        """What files say; for a source distribution that leaves it to its build, what a wheel for another machine says."""
+        read = {file: found for file, found in zip(files, self.index.metadata_many(files)) if found is not None}
+        others = wheels_for_others(self.index, [file for file in files if file.kind != "wheel" and file not in read])
+        told = zip(others, self.index.metadata_many(list(others.values())))
+        return {**read, **{file: found for file, found in told if found is not None}}
+
+    @cached_property
+    def _declared(self) -> Declared:
+        return Declared()
 
     def serves(self, release: Release) -> bool | None:
         """Whether there is a wheel of a release for the target; ``None`` where its package was not looked at."""

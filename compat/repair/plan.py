@@ -140,7 +140,7 @@ class Planner:
         )
         environment = planned(self.problem.environment, chosen)
         left = tuple(each for each in findings(environment, self.matrix) if each.severity == "error")
-        rules = len(left) <= solution.left(LEVELS[0])
+        rules = sum(not chosen.keys().isdisjoint(each.packages) for each in left) <= solution.left(LEVELS[0])
         core, relief = self._contradiction(solver) if left else ((), "")
         verified = self._verified(chosen, solver, rules=rules) if check and changes else Verified(rules, None)
         return Plan(

@@ -84,11 +84,18 @@ class Problem:
             return False
         if release.key.is_prerelease and not self._prereleases(release, current, wanted):
             return False
+        if not self._flavour_fits(release, current):
+            return False
         floor = self.policy.floors.get(release.name)
         if floor is not None and not satisfies(release.version, f">={floor}"):
             return False
         old = bool(release.day and day) and _days(release.day, day) > DAYS_BACK
         return self.policy.any_age or not old
+
+    def _flavour_fits(self, release: Release, current: Release | None) -> bool:
+        """A build for processors alone is no release for a machine with an accelerator, unless it is what is there."""
+        here = None if current is None else current.key.local
+        return release.key.local != "cpu" or here == "cpu" or not (self.environment.accelerators or self.environment.driver)
 
     def _prereleases(self, release: Release, current: Release | None, wanted: list[str]) -> bool:
         if self.policy.prereleases or (current is not None and current.key.is_prerelease):

@@ -75,6 +75,10 @@ class Target:
                 self._accepted[specifier] = True
         return self._accepted[specifier]
 
+    def has_system(self, platform: str) -> bool:
+        """Whether a wheel's platform is of the target's system, on whatever machine and however new."""
+        return platform == "any" or {"darwin": "macosx", "windows": "win"}.get(self.system, "linux") in platform.split("_")[0]
+
     def takes(self, wheel: tuple[str, str, str]) -> bool:
         """Whether a wheel with these (compressed) tags can be installed."""
         if wheel not in self._taken:

@@ -1,0 +1,395 @@
+"""``compat fix`` as people call it: a real process, real files, a package index on this machine, and what goes wrong with one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.conftest import ROOT
+from tests.index.server import IndexServer
+
+pytest.importorskip("clingo")
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Write = Callable[..., str]
+REPORT = Draft202012Validator(json.loads((ROOT / "docs" / "schemas" / "report-1.json").read_text()))
+JOB = ("--task", "sft", "--launcher", "python", "--gpu", "A100:2", "--python-version", "3.11")
+LINES = "# the job\ntorch==2.6.0\ntransformers==4.51.3  # models\ntrl==0.17.0\naccelerate==1.6.0\ntokenizers==0.21.1\n"
+DATAPARALLEL, ACCURACY = "transformers-dataparallel-drops-data", "trl-sft-dataparallel-accuracy"
+
+
+def release(day: str, *requires: str, **more: object) -> dict[str, object]:
+    return {"uploaded": f"{day}T00:00:00Z", "requires": list(requires), "requires_python": ">=3.9", **more}
+
+
+PACKAGES = {
+    "torch": {"2.6.0": release("2025-01-29"), "2.7.0": release("2025-04-23")},
+    "transformers": {
+        "4.51.3": release("2025-04-14", "tokenizers<0.22,>=0.21"),
+        "4.55.0": release("2025-08-05", "tokenizers<0.22,>=0.21"),
+        "4.57.1": release("2025-10-14", "tokenizers<=0.23,>=0.22"),
+        "4.57.3": release("2025-11-25", "tokenizers<=0.23,>=0.22"),
+    },
+    "tokenizers": {"0.21.1": release("2025-03-13"), "0.22.1": release("2025-09-19")},
+    "trl": {
+        "0.17.0": release("2025-04-25", "transformers>=4.46.0", "accelerate>=0.34"),
+        "0.18.0": release("2025-05-27", "transformers>=4.50.0", "accelerate>=1.4.0"),
+        "0.24.0": release("2025-10-16", "transformers>=4.56.1", "accelerate>=1.4.0"),
+    },
+    "accelerate": {"1.6.0": release("2025-04-01", "torch>=2.0"), "1.11.0": release("2025-10-20", "torch>=2.0")},
+}
+PLAN = {"transformers": ("4.51.3", "4.57.1"), "tokenizers": ("0.21.1", "0.22.1")}
+
+
+@pytest.fixture
+def index() -> Iterator[IndexServer]:
+    with IndexServer(PACKAGES) as server:
+        yield server
+
+
+@pytest.fixture
+def fix(compat: Run, tmp_path: Path) -> Run:
+    """``compat fix`` of a file that two rules hold for, with caches of its own."""
+    (tmp_path / "requirements.txt").write_text(LINES)
+
+    def run(
+        *words: str, url: str | None = None, subject: Sequence[str] = ("requirements.txt",), job: Sequence[str] = JOB,
+        **variables: str,
+    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
+        own = {"COMPAT_CACHE_DIR": str(tmp_path / "cache"), "UV_CACHE_DIR": str(tmp_path / "uv-cache"), "PIP_RETRIES": "0"}
+        where = () if url is None else ("--index-url", url)
+        return compat("fix", *subject, *job, *where, *words, **{**own, **variables})
+
+    return run
+
+
+def planned(done: subprocess.CompletedProcess[str]) -> dict[str, tuple[str | None, str | None]]:
+    return {each["name"]: (each["from"], each["to"]) for each in json.loads(done.stdout)["plan"]["changes"]}
+
+
+def undecided(done: subprocess.CompletedProcess[str]) -> None:
+    """Exit code 3, one line, no claim that something cannot be had."""
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert done.stderr.startswith("compat: could not be decided: ")
+    assert done.stderr.count("\n") == 1
+    assert "cannot hold together" not in done.stdout
+
+
+# What is planned and written
+
+
+def test_two_errors_are_mended_by_the_smallest_change(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    done = fix(url=index.url)
+    assert done.returncode == 0, done.stderr
+    assert DATAPARALLEL in done.stdout
+    assert ACCURACY in done.stdout
+    assert "2 changes mend 2 errors. Nothing cheaper exists." in done.stdout
+    assert "because Every GPU but the first gets no data" in done.stdout
+    assert "and by uv pip compile" in done.stdout
+    assert "-transformers==4.51.3  # models\n+transformers==4.57.1  # models\n" in done.stdout
+    assert (tmp_path / "requirements.txt").read_text() == LINES
+
+
+def test_what_is_written_needs_no_mending(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    done = fix("--write", "--brief", url=index.url)
+    assert done.returncode == 0
+    assert done.stderr == "written: requirements.txt\n"
+    written = (tmp_path / "requirements.txt").read_text()
+    assert written == LINES.replace("4.51.3", "4.57.1").replace("0.21.1", "0.22.1")
+    again = fix("--write", url=index.url)
+    assert again.returncode == 0
+    assert "Nothing to mend" in again.stdout
+    assert (tmp_path / "requirements.txt").read_text() == written
+
+
+def test_the_report_follows_the_schema(fix: Run, index: IndexServer) -> None:
+    done = fix("--format", "json", url=index.url)
+    report = json.loads(done.stdout)
+    REPORT.validate(report)
+    assert {each["rule"] for each in report["findings"]} == {DATAPARALLEL, ACCURACY}
+    assert planned(done) == PLAN
+    plan = report["plan"]
+    assert plan["verified"] == {"rules": True, "uv": True}
+    assert (plan["proven"], plan["left"], plan["core"], plan["relief"], plan["unread"]) == (True, [], None, None, {})
+    assert plan["cost"]["installed packages changed"] == 2
+    assert report["exit"] == 0
+    assert "uv pip install -r requirements.txt" in plan["commands"]
+
+
+def test_indexes_are_those_of_pip_and_of_uv(fix: Run, index: IndexServer) -> None:
+    for variable in ("PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX"):
+        assert planned(fix("--brief", "--format", "json", **{variable: index.url})) == PLAN
+
+
+def test_credentials_of_the_index_reach_uv_too(fix: Run) -> None:
+    with IndexServer(PACKAGES, login=("user", "secret")) as server:
+        done = fix("--format", "json", url=server.url.replace("http://", "http://user:secret@"))
+    assert planned(done) == PLAN
+    assert json.loads(done.stdout)["plan"]["verified"] == {"rules": True, "uv": True}
+    assert "secret" not in done.stdout + done.stderr
+
+
+def test_what_is_kept_may_make_it_impossible(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    done = fix("--keep", "transformers", "--write", url=index.url)
+    assert done.returncode == 1
+    assert "cannot hold together:\n  - you keep transformers==4.51.3\n" in done.stdout
+    assert "What would help most is to give up: you keep transformers==4.51.3" in done.stdout
+    assert (tmp_path / "requirements.txt").read_text() == LINES
+    report = json.loads(fix("--keep", "transformers", "--format", "json", url=index.url).stdout)
+    REPORT.validate(report)
+    assert report["exit"] == 1
+    assert report["plan"]["changes"] == []
+    assert "you keep transformers==4.51.3" in report["plan"]["core"]
+    assert report["plan"]["relief"] == "you keep transformers==4.51.3"
+
+
+def test_two_wishes_that_contradict_each_other(fix: Run, index: IndexServer) -> None:
+    done = fix("--keep", "transformers==4.57.1", "tokenizers", url=index.url)
+    assert done.returncode == 1
+    for text in ("you keep transformers==4.57.1", "you keep tokenizers==0.21.1", "requires tokenizers<=0.23,>=0.22"):
+        assert text in done.stdout
+    assert "What would help most is to give up: you keep tokenizers==0.21.1" in done.stdout
+
+
+def test_a_kept_release_moves_the_rest(fix: Run, index: IndexServer) -> None:
+    assert planned(fix("--keep", "transformers==4.57.3", "--format", "json", url=index.url)) == {
+        "transformers": ("4.51.3", "4.57.3"), "tokenizers": ("0.21.1", "0.22.1"),
+    }  # fmt: skip
+
+
+def test_nothing_newer_than_a_day(fix: Run, index: IndexServer) -> None:
+    done = fix("--before", "2025-09-30", "--format", "json", url=index.url)
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    assert report["plan"]["changes"] == []
+    assert any("transformers" in text for text in report["plan"]["core"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--keep", "transformers=4"), "--keep 'transformers=4'"),
+        (("--time-limit", "soon"), "--time-limit: expected seconds"),
+        (("--keep", "numpy"), "numpy is not there"),
+        (("--index-url", "nonsense://x"), "--index-url"),
+    ],
+)
+def test_words_that_cannot_be_used(fix: Run, words: tuple[str, ...], said: str) -> None:
+    done = fix(*words)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert said in done.stderr
+
+
+# Other subjects
+
+
+def test_a_described_environment(fix: Run, index: IndexServer, described: Write) -> None:
+    packages = {"torch": "2.6.0", "transformers": "4.51.3", "trl": "0.17.0", "accelerate": "1.6.0", "tokenizers": "0.21.1"}
+    whole = described(packages, python="3.11.9", os="linux", machine="x86_64", distributions_complete=True)
+    done = fix("--format", "json", url=index.url, subject=("--environment", whole), job=JOB[:-2])
+    assert planned(done) == PLAN
+    assert json.loads(done.stdout)["plan"]["verified"] == {"rules": True, "uv": True}
+    refused = fix("--write", url=index.url, subject=("--environment", whole), job=JOB[:-2])
+    assert refused.returncode == 2
+    assert "--write changes files" in refused.stderr
+
+
+def test_what_a_description_leaves_out_may_be_there(fix: Run, index: IndexServer, described: Write) -> None:
+    part = described({"transformers": "4.51.3", "trl": "0.17.0"}, python="3.11.9", os="linux", machine="x86_64")
+    subject = ("--environment", part)
+    done = fix("--format", "json", url=index.url, subject=subject, job=JOB[:-2])
+    assert planned(done) == {"transformers": ("4.51.3", "4.57.1"), "tokenizers": (None, "0.22.1")}
+    assert json.loads(done.stdout)["plan"]["commands"] == ['uv pip install "transformers==4.57.1"']
+    text = fix("--brief", url=index.url, subject=subject, job=JOB[:-2])
+    assert "1 change mends 2 errors." in text.stdout
+    assert "along     tokenizers 0.22.1" in text.stdout
+
+
+def test_an_installed_environment_is_read_from_its_metadata(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    folder = installed(tmp_path, {name: next(iter(versions)) for name, versions in PACKAGES.items()})
+    done = fix("--format", "json", url=index.url, subject=("--python", str(folder)), job=JOB[:-2])
+    assert planned(done) == PLAN, done.stderr
+    pages = {path.split("/")[2] for path in index.requests if path.startswith("/simple/")}
+    metadata = [path for path in index.requests if path.endswith("2.6.0-py3-none-any.whl.metadata")]
+    assert "transformers" in pages
+    assert len(metadata) <= 1  # uv's; ours is what is installed
+
+
+def installed(folder: Path, packages: dict[str, str]) -> Path:
+    site = folder / "venv" / "lib" / "python3.11" / "site-packages"
+    site.mkdir(parents=True)
+    (folder / "venv" / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.9\n")
+    for name, version in packages.items():
+        requires = "".join(f"Requires-Dist: {each}\n" for each in PACKAGES[name][version]["requires"])  # type: ignore[attr-defined]
+        (site / f"{name}-{version}.dist-info").mkdir()
+        text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}\n"
+        (site / f"{name}-{version}.dist-info" / "METADATA").write_text(text)
+    return folder / "venv"
+
+
+def test_source_distributions_are_never_built(fix: Run, tmp_path: Path) -> None:
+    """Neither by us nor by uv: what only a build tells is no candidate, and stays where it is there."""
+    packages = {
+        **PACKAGES,
+        "deepspeed": {"0.16.0": release("2025-04-01", "torch", wheel=False, dynamic=True)},
+        "static": {"1.0": release("2025-04-01", "tokenizers>=0.20", wheel=False)},
+    }
+    (tmp_path / "requirements.txt").write_text(f"{LINES}deepspeed==0.16.0\nstatic==1.0\n")
+    with IndexServer(packages) as server:
+        done = fix("--format", "json", url=server.url)
+        assert planned(done) == PLAN
+        assert json.loads(done.stdout)["plan"]["verified"] == {"rules": True, "uv": True}
+        assert "/simple/setuptools/" not in server.requests
+
+
+def test_a_local_build_that_no_index_has_stays(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(LINES.replace("torch==2.6.0", "torch==2.6.0+cu124"))
+    done = fix("--format", "json", url=index.url)
+    assert planned(done) == PLAN
+    assert json.loads(done.stdout)["plan"]["verified"] == {"rules": True, "uv": True}
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize("fault", ["500", "403", "not-a-page", "redirect-loop", "broken-off"])
+def test_pages_that_cannot_be_read(fix: Run, index: IndexServer, tmp_path: Path, fault: str) -> None:
+    index.faults["*"] = fault
+    undecided(fix("--write", url=index.url))
+    report = json.loads(fix("--format", "json", url=index.url).stdout)
+    REPORT.validate(report)
+    assert (report["exit"], report["plan"]["changes"], report["plan"]["core"]) == (3, [], None)
+    assert report["plan"]["unread"]
+    assert (tmp_path / "requirements.txt").read_text() == LINES
+
+
+def test_an_index_that_is_down(fix: Run, tmp_path: Path) -> None:
+    with IndexServer({}) as server:
+        url = server.url
+    undecided(fix(url=url))
+    assert "cannot be reached" in fix(url=url).stderr
+
+
+def test_offline_with_an_empty_cache_and_with_a_full_one(fix: Run, index: IndexServer) -> None:
+    undecided(fix("--offline", url=index.url))
+    assert index.requests == []
+    assert fix(url=index.url).returncode == 0
+    index.requests.clear()
+    done = fix("--offline", "--format", "json", url=index.url)
+    assert (done.returncode, planned(done)) == (0, PLAN)
+    assert index.requests == []
+
+
+def test_one_page_that_cannot_be_read_is_no_conflict(fix: Run, index: IndexServer) -> None:
+    """The package that would have to move with the other one."""
+    index.faults["tokenizers"] = "500"
+    undecided(fix(url=index.url))
+
+
+def test_an_unread_page_that_does_not_matter_is_told(fix: Run, index: IndexServer) -> None:
+    index.faults["accelerate"] = "500"
+    done = fix(url=index.url)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Not all could be read: something cheaper may exist." in done.stdout
+    assert "unread    accelerate: " in done.stdout
+
+
+def test_a_hash_that_is_wrong_is_no_candidate(fix: Run) -> None:
+    """Without metadata beside it the wheel itself is read; the release after it takes its place."""
+    with IndexServer(PACKAGES, metadata=False, ranges=False) as server:
+        server.faults["transformers-4.57.1-py3-none-any.whl"] = "wrong-hash"
+        done = fix("--format", "json", url=server.url)
+        assert planned(done)["transformers"] == ("4.51.3", "4.57.3")
+        server.faults["*"] = "wrong-hash"
+        undecided(fix(url=server.url, COMPAT_CACHE_DIR="empty"))
+
+
+def test_metadata_that_was_promised_is_read_from_the_wheel(fix: Run, index: IndexServer) -> None:
+    index.faults["*"] = "no-metadata"
+    assert planned(fix("--format", "json", url=index.url)) == PLAN
+
+
+@pytest.mark.parametrize("options", [{"json": False}, {"json": False, "metadata": False}, {"hashes": False}])
+def test_indexes_of_all_kinds(fix: Run, options: dict[str, bool]) -> None:
+    with IndexServer(PACKAGES, **options) as server:  # type: ignore[arg-type]
+        done = fix("--format", "json", url=server.url)
+    assert planned(done) == PLAN
+    assert json.loads(done.stdout)["plan"]["verified"]["uv"] is True
+
+
+def test_uv_refuses_what_it_sees_otherwise(fix: Run, index: IndexServer) -> None:
+    """A cache that is not true any more: what uv says counts."""
+    assert fix(url=index.url).returncode == 0
+    changed = {**PACKAGES, "transformers": {**PACKAGES["transformers"], "4.57.1": release("2025-10-14", "tokenizers>=9")}}
+    with IndexServer(changed) as other:
+        index.faults["transformers-4.57.1-py3-none-any.whl"] = f"to {other.url}"
+        index.files.update(other.files)
+        done = fix("--format", "json", url=index.url, UV_CACHE_DIR="another")
+    report = json.loads(done.stdout)
+    assert report["plan"]["verified"]["uv"] is False
+    assert "tokenizers" in report["plan"]["verified"]["why"]
+    assert (done.returncode, report["plan"]["changes"]) == (1, [])
+
+
+def test_a_cache_that_is_damaged_or_cannot_be_written(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "index-1.sqlite").write_bytes(b"this is no database" * 100)
+    (tmp_path / "file").write_text("")
+    for folder in ("broken", "file"):
+        assert planned(fix("--format", "json", url=index.url, COMPAT_CACHE_DIR=str(tmp_path / folder))) == PLAN
+
+
+def started(tmp_path: Path, url: str, *words: str) -> subprocess.Popen[str]:
+    variables = {
+        "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "COMPAT_CACHE_DIR": str(tmp_path / "cache"),
+        "UV_CACHE_DIR": str(tmp_path / "uv-cache"), "LANG": "C.UTF-8",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "compat", "fix", "requirements.txt", *JOB, "--index-url", url, *words]
+    return subprocess.Popen(
+        command, cwd=tmp_path, env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+
+
+@pytest.mark.parametrize(("ending", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_an_interrupted_run_leaves_the_file_whole(fix: Run, tmp_path: Path, ending: signal.Signals, code: int) -> None:
+    with IndexServer(PACKAGES, faults={"transformers": "slow"}, seconds=20) as server:
+        run = started(tmp_path, server.url, "--write")
+        until = time.monotonic() + 30
+        while not server.requests and time.monotonic() < until:
+            time.sleep(0.02)
+        time.sleep(0.2)
+        os.killpg(run.pid, ending)
+        out, err = run.communicate(timeout=10)
+    assert (run.returncode, out) == (code, "")
+    assert "Traceback" not in err
+    assert (tmp_path / "requirements.txt").read_text() == LINES
+    assert not [each for each in tmp_path.iterdir() if each.is_file() and each.name != "requirements.txt"]
+    with IndexServer(PACKAGES) as server:
+        assert planned(fix("--format", "json", url=server.url)) == PLAN
+
+
+def test_two_runs_at_once_share_a_cache(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    runs = [started(tmp_path, index.url, "--format", "json") for _ in range(3)]
+    answers = [run.communicate(timeout=60) for run in runs]
+    assert [run.returncode for run in runs] == [0, 0, 0], answers
+    assert len({out for out, _ in answers}) == 1
+    assert fix(url=index.url).returncode == 0
+
+
+def test_without_uv_the_plan_says_who_checked_it(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    blocked = tmp_path / "without"
+    blocked.mkdir()
+    (blocked / "uv.py").write_text("raise ImportError\n")
+    done = fix(url=index.url, PYTHONPATH=f"{blocked}{os.pathsep}{ROOT}")
+    assert done.returncode == 0
+    assert "by our own evaluator; uv is not installed" in done.stdout
+    assert "compat-doctor[fix]" in done.stdout

@@ -1,0 +1,134 @@
+"""Curated rules over candidates: a rule forbids exactly the releases that it covers, where it can hold at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compat.environment import Accelerator, Distribution, Environment, Source, Workload
+from compat.matrix.compiled import in_memory
+from compat.matrix.loader import load_file
+from compat.records import replace
+from compat.repair.candidates import Release
+from compat.repair.curated import forbidden
+from compat.repair.relaxation import ABSENT, Forbidden
+
+RULE = """
+[[rule]]
+id = "a-rule"
+title = "It breaks"
+severity = "error"
+effect = "crash"
+confidence = "reported"
+packages = { trl = ">=0.14.0,<0.16.0" }
+evidence = ["https://index.example/1"]
+why = "Because."
+[rule.when]
+launcher = ["python"]
+[[rule.fix]]
+upgrade = { trl = ">=0.16.0" }
+[[rule.example]]
+hit = { packages = { trl = "0.15.0" }, launcher = "python" }
+[[rule.example]]
+clear = { packages = { trl = "0.16.0" }, launcher = "python" }
+"""
+KNOWN = {
+    "trl": tuple(Release("trl", version) for version in ("0.13.0", "0.14.0", "0.15.2", "0.16.0")),
+    "peft": tuple(Release("peft", version) for version in ("0.14.0", "0.15.0")),
+}
+ALL = frozenset(("0.14.0", "0.15.2"))
+
+
+def environment(*, complete: bool = True, launcher: str | None = "python", **packages: str) -> Environment:
+    return Environment(
+        python="3.11", os="linux", distributions=tuple(Distribution(name, version) for name, version in packages.items()),
+        distributions_complete=complete, workload=Workload(launcher=launcher), accelerators=(Accelerator(name="Tesla T4"),),
+    )  # fmt: skip
+
+
+def found(
+    folder: Path, changes: dict[str, str] | None = None, known: dict[str, Any] | None = None,
+    here: Environment | None = None,
+) -> list[Forbidden]:  # fmt: skip
+    text = RULE
+    for before, after in (changes or {}).items():
+        assert before in text
+        text = text.replace(before, after)
+    path = folder / "rules.toml"
+    path.write_text(text, encoding="utf-8")
+    here = here or environment(trl="0.15.2")
+    current = {each.name: Release(each.name, each.version or "") for each in here.distributions or ()}
+    return list(forbidden(in_memory(load_file(str(path))), here, current, KNOWN if known is None else known))
+
+
+def test_the_releases_that_a_rule_covers_are_forbidden_and_no_others(tmp_path: Path) -> None:
+    (one,) = found(tmp_path)
+    assert one.together == (("trl", ALL),)
+    assert (one.statement.text, one.level, one.unless) == ("It breaks (a-rule)", "error findings left", ())
+
+
+def test_severities_are_levels(tmp_path: Path) -> None:
+    assert found(tmp_path, {'"error"': '"warning"'})[0].level == "warnings left"
+    assert found(tmp_path, {'"error"': '"info"'}) == []
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", None])
+def test_a_rule_that_does_not_or_might_hold_here_forbids_nothing(tmp_path: Path, launcher: str | None) -> None:
+    assert found(tmp_path, here=environment(trl="0.15.2", launcher=launcher)) == []
+
+
+def test_several_packages_must_meet(tmp_path: Path) -> None:
+    both = {'packages = { trl = ">=0.14.0,<0.16.0" }': 'packages = { trl = "<0.16.0", peft = ">=0.15" }'}
+    (one,) = found(tmp_path, both, here=environment(trl="0.13.0", peft="0.14.0"))
+    assert dict(one.together) == {"trl": ALL | {"0.13.0"}, "peft": frozenset({"0.15.0"})}
+    assert found(tmp_path, both, {"trl": KNOWN["trl"], "peft": KNOWN["peft"][:1]}) == []
+    assert found(tmp_path, both, {"trl": KNOWN["trl"]}) == []
+
+
+UNLESS = {"[[rule.fix]]": '[[rule.unless]]\npackages = { peft = ">=0.15" }\n[[rule.fix]]'}
+
+
+def test_an_exemption_by_packages(tmp_path: Path) -> None:
+    (one,) = found(tmp_path, UNLESS, here=environment(trl="0.15.2", peft="0.14.0"))
+    assert one.unless == ((("peft", frozenset({"0.15.0"})),),)
+    (alone,) = found(tmp_path, UNLESS, {"trl": KNOWN["trl"]})
+    assert alone.unless == ()  # everything is listed, and it is not there
+
+
+def test_what_is_not_listed_may_spare_where_not_everything_is(tmp_path: Path) -> None:
+    (one,) = found(tmp_path, UNLESS, {"trl": KNOWN["trl"]}, environment(trl="0.15.2", complete=False))
+    assert one.unless == ((("peft", frozenset({ABSENT})),),)
+
+
+@pytest.mark.parametrize(("launcher", "count"), [("python", 0), ("torchrun", 1)])
+def test_an_exemption_by_what_is_no_package(tmp_path: Path, launcher: str, count: int) -> None:
+    exemption = {"[[rule.fix]]": f'[[rule.unless]]\nlauncher = ["{launcher}"]\n[[rule.fix]]'}
+    assert len(found(tmp_path, exemption)) == count
+
+
+MISSING = {
+    'packages = { trl = ">=0.14.0,<0.16.0" }\nevidence': 'packages = { trl = ">=0.14.0,<0.16.0", peft = "!" }\nevidence',
+    'clear = { packages = { trl = "0.16.0" }': 'clear = { packages = { trl = "0.15.0", peft = "0.14.0" }',
+}
+
+
+def test_something_that_must_not_be_missing(tmp_path: Path) -> None:
+    (one,) = found(tmp_path, MISSING)
+    assert dict(one.together) == {"trl": ALL, "peft": frozenset({ABSENT})}
+    assert found(tmp_path, MISSING, here=environment(trl="0.15.2", complete=False)) == []  # it may be there
+    (there,) = found(tmp_path, MISSING, here=environment(trl="0.15.2", peft="0.14.0", complete=False))
+    assert dict(there.together)["peft"] == frozenset({ABSENT})  # it may be removed
+
+
+def test_sources_spare_what_is_installed_from_them_and_no_release(tmp_path: Path) -> None:
+    exemption = {"[[rule.fix]]": '[[rule.unless]]\nsource = { trl = ["vcs"] }\n[[rule.fix]]'}
+    own = Source("vcs", {"url": "https://git.example/trl", "commit": "abc"})
+    here = environment()
+    here = replace(here, distributions=(Distribution("trl", "0.15.2", source=own),))
+    (spared,) = found(tmp_path, exemption, here=here, known={"trl": (*KNOWN["trl"][:2], Release("trl", "0.15.2", source=own))})
+    assert spared.together == (("trl", ALL),)
+    assert spared.unless == ((("trl", frozenset({"0.15.2"})),),)
+    (no_release,) = found(tmp_path, exemption)
+    assert no_release.unless == ()

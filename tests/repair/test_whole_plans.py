@@ -1,0 +1,71 @@
+"""A finished plan judged as a whole: what is found is learnt for all releases for which it would be found as well."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.environment import Accelerator, Distribution, Environment, Source
+from compat.judge import named_devices
+from compat.matrix.compiled import Matrix
+from compat.repair.candidates import Release
+from compat.repair.whole_plans import WholePlans, findings, planned
+
+TORCH = tuple(Release("torch", version) for version in ("2.4.0", "2.5.1", "2.6.0", "2.7.0", "2.7.0+cu128", "2.8.0"))
+OTHERS = {"trl": Release("trl", "0.17.0"), "numpy": Release("numpy", "1.26.4")}
+
+
+def environment(gpu: str, torch: str = "2.5.1") -> Environment:
+    listed = (Distribution("torch", torch), *(Distribution(each.name, each.version) for each in OTHERS.values()))
+    devices = (Accelerator(name=gpu),)
+    return named_devices(
+        Environment(python="3.11", os="linux", machine="x86_64", accelerators=devices, distributions=listed)
+    )[0]  # fmt: skip
+
+
+def with_torch(version: str) -> dict[str, Release]:
+    return {"torch": Release("torch", version), **OTHERS}
+
+
+def test_a_torch_without_code_for_the_gpu_is_learnt_for_all_such_releases_at_once(matrix: Matrix) -> None:
+    judge = WholePlans(environment("NVIDIA GeForce RTX 5090"), matrix, with_torch("2.5.1"))
+    (learnt,) = judge(with_torch("2.5.1"), {"torch": TORCH})
+    assert learnt.together == (("torch", frozenset({"2.4.0", "2.5.1", "2.6.0", "2.7.0"})),)
+    assert learnt.level == "error findings left"
+    assert "no code for NVIDIA GeForce RTX 5090" in learnt.statement.text
+    assert list(judge(with_torch("2.7.0"), {"torch": TORCH})) == [learnt]  # it is no news
+    assert list(judge(with_torch("2.7.0+cu128"), {"torch": TORCH})) == []
+    assert list(judge(with_torch("2.8.0"), {"torch": TORCH})) == []
+
+
+def test_a_gpu_that_all_of_them_know_teaches_nothing(matrix: Matrix) -> None:
+    judge = WholePlans(environment("NVIDIA A100-SXM4-80GB"), matrix, with_torch("2.5.1"))
+    assert [list(judge(with_torch(each.version), {"torch": TORCH})) for each in TORCH] == [[]] * len(TORCH)
+
+
+def test_without_other_releases_the_chosen_one_is_learnt(matrix: Matrix) -> None:
+    judge = WholePlans(environment("NVIDIA GeForce RTX 5090"), matrix, with_torch("2.5.1"))
+    (learnt,) = judge(with_torch("2.5.1"), {})
+    assert learnt.together == (("torch", frozenset({"2.5.1"})),)
+
+
+@pytest.mark.parametrize(("gpu", "expected"), [("NVIDIA GeForce RTX 5090", ["build-torch-gpu"]), ("Tesla T4", [])])
+def test_findings_are_what_certainly_holds(matrix: Matrix, gpu: str, expected: list[str]) -> None:
+    assert [each.rule for each in findings(environment(gpu), matrix)] == expected
+
+
+def test_a_planned_environment_keeps_what_is_not_moved() -> None:
+    own = Source("vcs", {"url": "https://git.example/trl"})
+    unknown = Distribution("unsloth", None)
+    before = Environment(
+        python="3.11", distributions=(Distribution("trl", "0.17.0", source=own), Distribution("torch", "2.5.1"), unknown),
+    )  # fmt: skip
+    after = planned(
+        before, {"trl": Release("trl", "0.17.0"), "torch": Release("torch", "2.6.0"), "triton": Release("triton", "3.2.0")}
+    )
+    found = {each.name: (each.version, each.source and each.source.kind) for each in after.distributions or ()}
+    assert found == {
+        "trl": ("0.17.0", "vcs"), "torch": ("2.6.0", "index"), "triton": ("3.2.0", "index"), "unsloth": (None, None),
+    }  # fmt: skip
+    assert after.python == "3.11"
+    gone = planned(before, {"trl": Release("trl", "0.17.0")})
+    assert [each.name for each in gone.distributions or ()] == ["trl", "unsloth"]
