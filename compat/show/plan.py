@@ -96,7 +96,7 @@ def _impossible(plan: Plan) -> Iterator[str]:
 def _commands(commands: Commands | None) -> Iterator[str]:
     if commands is None:
         return
-    for label, lines in (("apply", commands.install), ("lock", commands.lock), ("back", commands.rollback)):
+    for label, lines in (("lock", commands.lock), ("apply", commands.install), ("back", commands.rollback)):
         for line in lines:
             yield f"  {label:9} {line}"
 
