@@ -86,11 +86,13 @@ def install(case: Case, folder: Path, requirements: dict[tuple[str, str], list[s
         (place / "RECORD").write_text("", encoding="utf-8")
 
 
-def printed(command: list[str], **variables: str) -> str:
-    """What a tool prints; nothing where it takes too long."""
+def printed(command: list[str], folder: Path | None = None, **variables: str) -> str:
+    """What a tool prints in a folder (one of them walks through all that is below it); nothing where it takes too long."""
     environment = {**os.environ, **variables}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, env=environment, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_LIMIT_S, env=environment, check=False, cwd=folder
+        )
     except subprocess.TimeoutExpired:
         return ""
     return done.stdout + done.stderr
@@ -151,8 +153,9 @@ def tools(folder: Path) -> dict[str, Callable[[Case], list[str]]]:
 
     def in_front(case: Case, tool: str) -> list[str]:
         place = folder / "in-front" / case.name
+        place.mkdir(parents=True)
         install(case, place, requirements)
-        return flagged(printed([tool, "check"], PYTHONPATH=str(place)))
+        return flagged(printed([tool, "check"], place, PYTHONPATH=str(place)))
 
     def pip_check(case: Case) -> list[str]:
         return installed(case, lambda place: [str(TOOLS / "bin/pip"), "--python", str(place / "bin/python"), "check"], "pip")
