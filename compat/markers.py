@@ -33,6 +33,16 @@ _DEEPEST = 100
 """Parentheses inside each other; real markers have three."""
 
 
+OF_SYSTEM = ("sys_platform", "platform_system", "os_name")
+"""Marker variables that the operating system tells."""
+SYSTEMS = {
+    "linux": ("linux", "Linux", "posix"),
+    "darwin": ("darwin", "Darwin", "posix"),
+    "windows": ("win32", "Windows", "nt"),
+}
+"""Their values on each, by its name in a described environment."""
+
+
 def parse(text: str) -> Marker:
     """The tree of a marker; ``ValueError`` with the reason where ``text`` is none."""
     reader = _Reader(_tokens(text))

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from compat.commands.repairing import Case, case_of, done, needed, planner_of
+from compat.commands.repairing import Case, case_of, needed, planning
 from compat.errors import InputError, Undecided
 from compat.matrix.compiled import Matrix, open_matrix
 from compat.records import replace
@@ -45,13 +45,8 @@ def _planned(words: Words, case: Case, matrix: Matrix) -> Plan:
     policy = Policy(
         prefer=words.one("prefer") or "stay", prereleases=words.flag("pre"), any_age=words.flag("any-age"),
     )  # fmt: skip
-    planner = planner_of(words, case, matrix, policy)
-    try:
+    with planning(words, case, matrix, policy) as planner:
         return planner.plan(explained=not words.flag("brief"))
-    except TimeoutError as problem:
-        raise Undecided(str(problem)) from None
-    finally:
-        done(planner.index)
 
 
 def _nothing(words: Words, case: Case) -> int:

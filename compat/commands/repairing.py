@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from compat.commands.given import command_of, stated
-from compat.errors import InputError
+from compat.errors import InputError, Undecided
 from compat.matrix.compiled import Matrix
 from compat.records import record, replace
 
 if TYPE_CHECKING:
     from compat.environment import Environment
-    from compat.index import Index
     from compat.options import Words
     from compat.repair.plan import Planner
     from compat.repair.problem import Policy, Problem
@@ -138,8 +138,15 @@ def _progress() -> Callable[[str], None] | None:
     return lambda text: print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def done(index: Index) -> None:
-    """Ends what was begun on the terminal and on the index."""
-    index.close()
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)
+@contextmanager
+def planning(words: Words, case: Case, matrix: Matrix, policy: Policy) -> Iterator[Planner]:
+    """As :func:`planner_of`, and ends what it began; :class:`Undecided` where the time was up before there was a plan."""
+    planner = planner_of(words, case, matrix, policy)
+    try:
+        yield planner
+    except TimeoutError as problem:
+        raise Undecided(str(problem)) from None
+    finally:
+        planner.index.close()
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr)

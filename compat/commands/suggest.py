@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compat.commands.given import stated
-from compat.commands.repairing import Case, done, needed, planner_of
+from compat.commands.repairing import Case, needed, planning
 from compat.errors import InputError, Undecided
 from compat.matrix.compiled import open_matrix
 from compat.show.output import emit
@@ -42,13 +42,8 @@ def run(words: Words) -> int:
             raise InputError(f"--with {text!r}: expected a package, or a requirement such as vllm>=0.8")
         asked.append(found[0])
     case = Case(environment, direct=frozenset(need.name for need in asked), asked=tuple(asked))
-    planner = planner_of(words, case, matrix, Policy(prefer="newest", prereleases=words.flag("pre")))
-    try:
+    with planning(words, case, matrix, Policy(prefer="newest", prereleases=words.flag("pre"))) as planner:
         plan = planner.plan(explained=False)
-    except TimeoutError as problem:
-        raise Undecided(str(problem)) from None
-    finally:
-        done(planner.index)
     return _told(words, environment, plan)
 
 

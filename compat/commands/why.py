@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compat.commands.repairing import case_of, done, needed, planner_of
+from compat.commands.repairing import case_of, needed, planning
 from compat.environment import normalized
 from compat.errors import InputError, Undecided
 from compat.matrix.compiled import open_matrix
@@ -26,13 +26,8 @@ def run(words: Words) -> int:
     name = normalized(words.operands[0])
     matrix = open_matrix(words.values.get("rules", ()))
     case = case_of(replace(words, operands=words.operands[1:]), matrix)
-    planner = planner_of(words, case, matrix, Policy(prefer="stay", any_age=words.flag("any-age")))
-    try:
+    with planning(words, case, matrix, Policy(prefer="stay", any_age=words.flag("any-age"))) as planner:
         emit(_told(name, planner, words))
-    except TimeoutError as problem:
-        raise Undecided(str(problem)) from None
-    finally:
-        done(planner.index)
     return 0
 
 

@@ -109,7 +109,7 @@ def _holds(marker: Marker, environment: Environment) -> bool | None:
 
 
 def _compared(comparison: Comparison, environment: Environment) -> bool | None:
-    from compat.markers import version_holds
+    from compat.markers import OF_SYSTEM, SYSTEMS, version_holds
 
     (is_left, left), operator, (is_right, right) = comparison
     if is_left == is_right:
@@ -121,9 +121,7 @@ def _compared(comparison: Comparison, environment: Environment) -> bool | None:
         numbers = tuple(int(part) for part in environment.python.split(".") if part.isdecimal())
         return version_holds(numbers[:2] if name == "python_version" else numbers, operator, text)
     known = {
-        "sys_platform": {"linux": "linux", "windows": "win32", "darwin": "darwin"}.get(environment.os or ""),
-        "platform_system": {"linux": "Linux", "windows": "Windows", "darwin": "Darwin"}.get(environment.os or ""),
-        "os_name": {"linux": "posix", "windows": "nt", "darwin": "posix"}.get(environment.os or ""),
+        **dict(zip(OF_SYSTEM, SYSTEMS.get(environment.os or "", ()))),
         "platform_machine": environment.machine,
         "platform_python_implementation": "CPython",
         "implementation_name": "cpython",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compat.judge.fix_commands import downgrade_to, upgrade_to
 from compat.report import Finding, Fix
 from compat.versions import contains, is_version, key_of
 
@@ -39,9 +40,7 @@ def _yanked(copy: Distribution, release: Published, package: Package) -> Finding
     below = next((each for each in reversed(good) if key_of(each.version) < here), None)
     fixes = []
     if above is not None:
-        fixes.append(
-            Fix("upgrade", copy.name, f">={above.version}", "the next release", f'pip install "{copy.name}>={above.version}"')
-        )
+        fixes.append(upgrade_to(copy.name, above.version, "the next release"))
     if below is not None:
         fixes.append(
             Fix(
@@ -79,19 +78,8 @@ def _python(copy: Distribution, release: Published, package: Package, environmen
         return
     fitting = [each for each in package.releases if each.yanked is None and _takes(each, python)]
     newest = fitting[-1].version if fitting else None
-    fixes = (
-        ()
-        if newest is None
-        else (
-            Fix(
-                "pin",
-                copy.name,
-                f"<={newest}",
-                f"the newest release for Python {python}",
-                f'pip install "{copy.name}=={newest}"',
-            ),
-        )
-    )
+    text = f"the newest release for Python {python}"
+    fixes = () if newest is None else (downgrade_to(copy.name, newest, text, kind="pin"),)
     yield Finding(
         rule=f"python-{copy.name}",
         origin="metadata",
@@ -122,13 +110,8 @@ def _glibc(copy: Distribution, release: Published, package: Package, environment
     fitting = [each for each in package.releases if each.yanked is None and each.glibc and key_of(each.glibc) <= key_of(glibc)]
     near = [each.version for each in fitting if key_of(each.version) > key_of(release.version)][:1]
     older = [each.version for each in fitting if key_of(each.version) < key_of(release.version)][-1:]
-    fixes = [
-        Fix("upgrade", copy.name, f">={each}", "the next release with a wheel for it", f'pip install "{copy.name}>={each}"')
-        for each in near
-    ]
-    fixes += [
-        Fix("downgrade", copy.name, f"<={each}", "the last one before", f'pip install "{copy.name}=={each}"') for each in older
-    ]
+    fixes = [upgrade_to(copy.name, each, "the next release with a wheel for it") for each in near]
+    fixes += [downgrade_to(copy.name, each, "the last one before") for each in older]
     yield Finding(
         rule=f"glibc-{copy.name}",
         origin="build",

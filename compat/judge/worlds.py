@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from compat.environment import normalized
 from compat.judge.choices import Asked, choice_sets, set_of_two, twos
-from compat.markers import combined, parse, version_holds
+from compat.markers import OF_SYSTEM, SYSTEMS, combined, parse, version_holds
 from compat.records import record
 
 TYPE_CHECKING = False
@@ -29,11 +29,6 @@ _LATE_PATCH = 99
 _WALKS = 9
 """Walks over a lock's graph until no more extras become active; real locks need three at most."""
 _PLATFORMS = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"), ("darwin", "x86_64"), ("windows", "AMD64"))
-_SYSTEMS = {
-    "linux": ("linux", "Linux", "posix"),
-    "darwin": ("darwin", "Darwin", "posix"),
-    "windows": ("win32", "Windows", "nt"),
-}
 _SAME_MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
@@ -331,8 +326,8 @@ def _value(place: Place, variable: str) -> str:
         return "cpython" if variable == "implementation_name" else "CPython"
     if variable.startswith(("python_", "implementation_")):
         return ".".join(map(str, place.python[:2] if variable == "python_version" else place.python))
-    names = _SYSTEMS.get(place.os, (place.os, place.os, "posix"))
-    return names[("sys_platform", "platform_system", "os_name").index(variable)]
+    names = SYSTEMS.get(place.os, (place.os, place.os, "posix"))
+    return names[OF_SYSTEM.index(variable)]
 
 
 def _places(listing: Listing, known: Environment) -> list[Place]:

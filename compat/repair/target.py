@@ -14,13 +14,9 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from compat.environment import Environment, normalized
 from compat.errors import InputError
+from compat.markers import SYSTEMS
 from compat.records import record
 
-_SYSTEMS = {
-    "linux": ("linux", "Linux", "posix"),
-    "darwin": ("darwin", "Darwin", "posix"),
-    "windows": ("win32", "Windows", "nt"),
-}
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']|["']([^"']+)["']\s*==\s*extra""")
 _GLIBC = "2.28"
 """Where nothing tells: what the wheels of most packages ask for at most."""
@@ -126,7 +122,7 @@ class Target:
         return f"{'aarch64' if arm else 'x86_64'}-manylinux_2_{known}"
 
     def _marker_environment(self) -> dict[str, str]:
-        platform, system, name = _SYSTEMS.get(self.system, (self.system, self.system, "posix"))
+        platform, system, name = SYSTEMS.get(self.system, (self.system, self.system, "posix"))
         return {
             "implementation_name": "cpython", "implementation_version": self.python, "os_name": name,
             "platform_machine": self.machine, "platform_release": "", "platform_system": system, "platform_version": "",

@@ -47,13 +47,13 @@ class WholePlans:
     """Judges plans for one environment."""
 
     def __init__(self, environment: Environment, matrix: Matrix, current: Mapping[str, Release]) -> None:
-        self._environment, self._matrix, self._current = environment, matrix, current
+        self._environment, self._matrix = environment, matrix
+        self._there = frozenset(each.rule for each in findings(planned(environment, current), matrix))
 
     def __call__(self, chosen: Mapping[str, Release], known: Mapping[str, tuple[Release, ...]]) -> Iterator[Forbidden]:
         """What of a plan is bad and no clause says: errors, and warnings that are not there now."""
-        there = {each.rule for each in findings(planned(self._environment, self._current), self._matrix)}
         for each in findings(planned(self._environment, chosen), self._matrix):
-            if each.origin == "metadata" or (each.severity == "warning" and each.rule in there):
+            if each.origin == "metadata" or (each.severity == "warning" and each.rule in self._there):
                 continue  # declared requirements are clauses already
             names = [name for name in each.packages if name in chosen]
             if names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.judge.builds.stack import INDEX, label_of, major
+from compat.judge.builds.stack import major, torch_for
 from compat.report import Finding, Fix
 
 TYPE_CHECKING = False
@@ -32,16 +32,7 @@ def _torch(stack: Stack, branch: int) -> Iterator[Finding]:
     certain = stack.flavour.certain or all((stack.tables.floor(each) or 0) > branch for each in known)
     older = sorted((each for each in known if (stack.tables.floor(each) or 0) <= branch), reverse=True)
     release = stack.release
-    fixes = [
-        Fix(
-            kind="source-install",
-            package="torch",
-            spec=f"=={release}+{label_of(each)}",
-            text=f"the build for CUDA {each}",
-            command=f'pip install "torch=={release}+{label_of(each)}" --index-url {INDEX}/{label_of(each)}',
-        )
-        for each in older[:1]
-    ]
+    fixes = [torch_for(release, each, f"the build for CUDA {each}") for each in older[:1]]
     fixes.append(Fix(kind="driver", spec=f">={floor}", text=f"install a driver of branch {floor} or newer"))
     if not older:
         fixes += _older_release(stack, branch)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from compat.judge.builds.stack import INDEX, label_of, own_build, public
+from compat.judge.builds.stack import own_build, public, torch_for
+from compat.judge.fix_commands import downgrade_to, upgrade_to
 from compat.records import replace
 from compat.report import Finding, Fix
 from compat.versions import key_of
@@ -76,14 +77,7 @@ def _other_torch(stack: Stack, device: Accelerator) -> Iterator[Fix]:
     release = stack.release or ""
     for build in sorted(stack.builds(), key=lambda each: each[1], reverse=True):
         if build[1] and _runs(stack, device, build):
-            label = label_of(build[1])
-            yield Fix(
-                kind="source-install",
-                package="torch",
-                spec=f"=={release}+{label}",
-                text=f"the build for CUDA {build[1]}",
-                command=f'pip install "torch=={release}+{label}" --index-url {INDEX}/{label}',
-            )
+            yield torch_for(release, build[1], f"the build for CUDA {build[1]}")
             break
     here = key_of(release)
     serving = [
@@ -94,21 +88,9 @@ def _other_torch(stack: Stack, device: Accelerator) -> Iterator[Fix]:
     above = min((each for each in serving if key_of(each) > here), key=key_of, default=None)
     below = max((each for each in serving if key_of(each) < here), key=key_of, default=None)
     if above is not None:
-        yield Fix(
-            kind="upgrade",
-            package="torch",
-            spec=f">={above}",
-            text="the first later release whose default wheel has code for it",
-            command=f'pip install "torch>={above}"',
-        )
+        yield upgrade_to("torch", above, "the first later release whose default wheel has code for it")
     elif below is not None:
-        yield Fix(
-            kind="downgrade",
-            package="torch",
-            spec=f"<={below}",
-            text="the last release whose default wheel has code for it",
-            command=f'pip install "torch=={below}"',
-        )
+        yield downgrade_to("torch", below, "the last release whose default wheel has code for it")
 
 
 def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
@@ -120,16 +102,7 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
         return
     release = stack.release or ""
     builds = sorted((build[1] for build in stack.builds() if build[1]), reverse=True)
-    fixes = [
-        Fix(
-            kind="source-install",
-            package="torch",
-            spec=f"=={release}+{label_of(cuda)}",
-            text=f"the build for CUDA {cuda}",
-            command=f'pip install "torch=={release}+{label_of(cuda)}" --index-url {INDEX}/{label_of(cuda)}',
-        )
-        for cuda in builds[:2]
-    ]
+    fixes = [torch_for(release, cuda, f"the build for CUDA {cuda}") for cuda in builds[:2]]
     what = _named(gpus[0]) if gpus else f"{compiled[0].name}"
     yield Finding(
         rule="build-torch-cpu-only",
@@ -191,11 +164,9 @@ def _other_release(stack: Stack, copy: Distribution, device: Accelerator) -> Ite
     above = min((each for each in serving if key_of(each) > here), key=key_of, default=None)
     below = max((each for each in serving if key_of(each) < here), key=key_of, default=None)
     if above is not None:
-        text = "the first release that is known to have code for it"
-        yield Fix("upgrade", copy.name, f">={above}", text, f'pip install "{copy.name}>={above}"')
+        yield upgrade_to(copy.name, above, "the first release that is known to have code for it")
     if below is not None:
-        text = "the last release that is known to have code for it"
-        yield Fix("downgrade", copy.name, f"<={below}", text, f'pip install "{copy.name}=={below}"')
+        yield downgrade_to(copy.name, below, "the last release that is known to have code for it")
     arch = device.compute_capability
     yield Fix(
         kind="source-install",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from compat.judge.builds.stack import INDEX, cuda_of, label_of, major, numbers, own_build, public
+from compat.judge.builds.stack import INDEX, cuda_of, label_of, major, numbers, own_build, public, torch_for
+from compat.judge.fix_commands import downgrade_to
 from compat.records import replace
 from compat.report import Finding, Fix
 from compat.versions import key_of
@@ -90,16 +91,7 @@ def _other_cuda(stack: Stack) -> Iterator[Finding]:
         wanted = f"{major(other)}"
         builds = [build[1] for build in stack.builds() if build[1] and major(build[1]) == major(other)]
         release = stack.release
-        fixes = [
-            Fix(
-                "source-install",
-                "torch",
-                f"=={release}+{label_of(each)}",
-                f"the torch for CUDA {each}",
-                f'pip install "torch=={release}+{label_of(each)}" --index-url {INDEX}/{label_of(each)}',
-            )
-            for each in sorted(builds, reverse=True)[:1]
-        ]
+        fixes = [torch_for(release, each, f"the torch for CUDA {each}") for each in sorted(builds, reverse=True)[:1]]
         fixes.append(
             Fix(
                 "source-install",
@@ -140,9 +132,7 @@ def _release_for(stack: Stack, copy: Distribution, wanted: int) -> Iterator[Fix]
     ]
     if older:
         newest = max(older, key=key_of)
-        yield Fix(
-            "downgrade", copy.name, f"<={newest}", f"the last release for CUDA {wanted}", f'pip install "{copy.name}=={newest}"'
-        )
+        yield downgrade_to(copy.name, newest, f"the last release for CUDA {wanted}")
 
 
 def _family(stack: Stack) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compat.judge.facts import ABSENT
 from compat.records import record
+from compat.report import Fix
 from compat.versions import is_version, key_of
 
 TYPE_CHECKING = False
@@ -131,6 +132,13 @@ def cuda_of(label: str) -> str | None:
     if label.startswith("cu") and digits.isascii() and digits.isdigit() and len(digits) == 3:
         return f"{digits[:2]}.{digits[2]}"
     return None
+
+
+def torch_for(release: str | None, cuda: str, text: str) -> Fix:
+    """The same release of torch, built for another CUDA, from torch's own index."""
+    label = label_of(cuda)
+    spec = f"=={release}+{label}"
+    return Fix("source-install", "torch", spec, text, f'pip install "torch{spec}" --index-url {INDEX}/{label}')
 
 
 def label_of(cuda: str) -> str:
