@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from compat.commands.repairing import Case, case_of, needed, planning
@@ -32,7 +33,7 @@ def run(words: Words) -> int:
 
     matrix = open_matrix(words.values.get("rules", ()))
     case = case_of(words, matrix)
-    errors = tuple(each for each in findings(case.environment, matrix) if each.severity == "error")
+    errors = tuple(each for each in findings(case.environment, matrix, case.ignored) if each.severity == "error")
     if not errors and not words.flag("keep"):
         return _nothing(words, case)
     plan = _planned(words, case, matrix)
@@ -41,12 +42,15 @@ def run(words: Words) -> int:
 
 def _planned(words: Words, case: Case, matrix: Matrix) -> Plan:
     from compat.repair.problem import Policy
+    from compat.repair.verify import Checks
 
     policy = Policy(
         prefer=words.one("prefer") or "stay", prereleases=words.flag("pre"), any_age=words.flag("any-age"),
+        allow_source=words.flag("allow-source"),
     )  # fmt: skip
     with planning(words, case, matrix, policy) as planner:
-        return planner.plan(explained=not words.flag("brief"))
+        checks = Checks(install=words.one("verify") == "install", python=None if case.file else case.interpreter)
+        return planner.plan(explained=not words.flag("brief"), contrasted=words.flag("explain"), checks=checks)
 
 
 def _nothing(words: Words, case: Case) -> int:
@@ -59,11 +63,13 @@ def _told(words: Words, case: Case, errors: tuple[Finding, ...], plan: Plan) -> 
     from compat.write import commands_for, edits_for
     from compat.write.edits import difference
 
-    edits = edits_for(case.file, plan.changes) if case.file and plan.stands else ()
-    commands = commands_for(case.file, plan.changes, python=case.interpreter) if plan.stands else None
+    changes = [each for each in plan.changes if not (plan.partial and each.implied and each.before is None)]
+    edits = edits_for(case.file, changes) if case.file and plan.stands else ()
+    to_run = partial(commands_for, case.file, python=case.interpreter, architectures=_architectures(case))
+    commands = to_run(changes) if plan.stands else None
     if commands is not None and not case.environment.distributions_complete:  # what is not listed may have been there
-        moved = [each for each in plan.changes if each.before is not None]
-        commands = replace(commands, rollback=commands_for(case.file, moved, python=case.interpreter).rollback)
+        moved = [each for each in changes if each.before is not None]
+        commands = replace(commands, rollback=to_run(moved).rollback)
     if words.one("format") == "json":
         from compat.report import Report
         from compat.show.json import dumped
@@ -82,6 +88,12 @@ def _told(words: Words, case: Case, errors: tuple[Finding, ...], plan: Plan) -> 
     if words.flag("write") and plan.stands:
         _write(case, edits)
     return code_of(errors, plan)
+
+
+def _architectures(case: Case) -> tuple[str, ...]:
+    """The compute capabilities of the devices, for which a build is compiled."""
+    found = (each.compute_capability for each in case.environment.accelerators or ())
+    return tuple(sorted({each for each in found if each}))
 
 
 def _write(case: Case, edits: tuple[Edit, ...]) -> None:

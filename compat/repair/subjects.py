@@ -16,13 +16,14 @@ from compat.repair.problem import Policy, Problem
 from compat.repair.relaxation import Needs
 from compat.repair.target import Need, Target
 
+_DEFAULT = Asked()
 _OWN = ("vcs", "directory", "image", "nightly", "url")
 """Kinds of source of which no index has the like: such a copy stays, or gives way to a release."""
 
 
 def problem_of(
     environment: Environment, *, asked: Iterable[Need] = (), keep: Iterable[str] = (), direct: Iterable[str] = (),
-    policy: Policy,
+    policy: Policy, ignored: frozenset[str] = frozenset(),
 ) -> Problem:  # fmt: skip
     """The problem of an environment; :class:`InputError` where its Python is not known or a pin is no requirement.
 
@@ -40,7 +41,7 @@ def problem_of(
     for name in twice:
         current.pop(name, None)
     pins = tuple(kept(text, target, current) for text in keep)
-    return Problem(environment, target, current, tuple(asked), pins, frozenset(direct), policy)
+    return Problem(environment, target, current, tuple(asked), pins, frozenset(direct), policy, ignored)
 
 
 def kept(text: str, target: Target, current: dict[str, Release]) -> Need:
@@ -64,14 +65,16 @@ def roots(needs: dict[Release, Needs], current: Iterable[str]) -> frozenset[str]
     return frozenset(name for name in current if name not in asked)
 
 
-def installed_by(listing: Listing, known: Environment) -> tuple[Environment, frozenset[str], tuple[Need, ...]]:
+def installed_by(
+    listing: Listing, known: Environment, asked: Asked = _DEFAULT
+) -> tuple[Environment, frozenset[str], tuple[Need, ...]]:
     """What a file installs on a target by default: the environment, what is asked for directly, and requirements without a pin.
 
     The interpreter is the target's, or the oldest one that the file is made for; the platform Linux on x86_64 where nothing
     tells it.
     """
     known = replace(known, os=known.os or "linux", machine=known.machine or "x86_64")
-    worlds = Worlds(listing, known, Asked())
+    worlds = Worlds(listing, known, asked)
     if not worlds.places:
         raise InputError("is made for no interpreter that is known", listing.file)
     masks = worlds.installed()
@@ -84,11 +87,11 @@ def installed_by(listing: Listing, known: Environment) -> tuple[Environment, fro
         distributions_complete=listing.complete,
     )  # fmt: skip
     pinned = {copy.name for copy in environment.distributions or () if copy.version is not None}
-    asked = tuple(
+    wanted = tuple(
         Need(copy.name, copy.specifier or "", tuple(copy.extra.get("extras", ())))
         for copy in environment.distributions or () if copy.version is None and copy.name not in pinned
     )  # fmt: skip
-    return environment, _direct(listing, here), asked
+    return environment, _direct(listing, here), wanted
 
 
 def _plain(copy: Distribution) -> Distribution:
