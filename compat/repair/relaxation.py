@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
 
-from packaging.version import Version
-
 from compat.records import record
 from compat.repair.candidates import Release
 from compat.repair.clauses import Clauses, Statement
@@ -34,13 +32,9 @@ class Forbidden:
 
 
 def places(releases: Iterable[Release]) -> dict[str, int]:
-    """Where each release stands, the oldest first; other installs of a release stand where it does."""
-    found: dict[str, int] = {}
-    numbers: dict[Version, int] = {}
-    for release in releases:
-        plain = Version(release.key.public) if release.source is not None else release.key
-        found[release.version] = numbers.setdefault(plain, len(numbers))
-    return found
+    """Where each release stands, the oldest first; all builds of a release stand in one place."""
+    numbers: dict[str, int] = {}
+    return {each.version: numbers.setdefault(each.key.public, len(numbers)) for each in releases}
 
 
 class Relaxation:

@@ -12,6 +12,7 @@ from compat.judge.worlds import Worlds
 from compat.read.files.listing import ROOT, Listing
 from compat.records import replace
 from compat.repair.candidates import Release, parsed
+from compat.repair.compiled_roots import asked_for
 from compat.repair.problem import Policy, Problem
 from compat.repair.relaxation import Needs
 from compat.repair.target import Need, Target
@@ -103,11 +104,20 @@ def _direct(listing: Listing, here: list[int]) -> frozenset[str]:
     """What the project itself asks for: all of a file without a graph, else what its first nodes lead to."""
     names = {number: listing.entries[number].distribution.name for number in here}
     if listing.edges is None:
-        return frozenset(names.values()) if listing.kind != "requirements" or not listing.complete else frozenset()
+        if listing.kind != "requirements" or not listing.complete:
+            return frozenset(names.values())
+        return asked_for(_text_of(listing.file)) & frozenset(names.values())
     own = {child for parent, child, _, _ in listing.edges if parent == ROOT}
     projects = {number for number in own if _is_project(listing, number)}
     found = {child for parent, child, _, _ in listing.edges if parent in projects} | (own - projects)
     return frozenset(names[number] for number in found if number in names)
+
+
+def _text_of(file: str) -> str:
+    from compat.read.files.kinds import read_content
+    from compat.read.files.requirements.requirement_lines import decode
+
+    return decode(read_content(file), file)
 
 
 def _is_project(listing: Listing, number: int) -> bool:

@@ -55,8 +55,8 @@ class Places:
     """How far releases are apart; the builds of one release are not."""
 
     def __init__(self, releases: Iterable[Release]) -> None:
-        steps = sorted({each.key.public if each.source else str(each.key) for each in releases}, key=Version)
-        self._found = {each.version: steps.index(each.key.public if each.source else str(each.key)) for each in releases}
+        steps = sorted({each.key.public for each in releases}, key=Version)
+        self._found = {each.version: steps.index(each.key.public) for each in releases}
         self.newest = len(steps) - 1
 
     def index(self, version: str) -> int:
