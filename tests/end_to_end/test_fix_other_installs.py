@@ -132,6 +132,7 @@ def test_a_file_that_cannot_say_it_stays_as_it_is(fix: Run, tmp_path: Path) -> N
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "add --no-binary xformers to its install command" in done.stderr
+    assert "0.0.28.post3 built from source" in done.stdout
     assert (tmp_path / "Dockerfile").read_text() == text
 
 
