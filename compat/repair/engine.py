@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from time import monotonic
 
@@ -49,32 +49,46 @@ def cost_of(problem: Clauses, true: Iterable[int]) -> tuple[int, ...]:
 
 
 def contradiction(problem: Clauses) -> tuple[Statement, ...]:
-    """Statements that cannot hold together, none of which can be spared; every clause without one is taken as given."""
+    """Statements that cannot hold together, none of which can be spared, none where there is a model.
+
+    Every clause without a statement is taken as given.
+    """
     groups = list(dict.fromkeys(statement for _, statement in problem.clauses if statement is not None))
+    groups.sort(key=lambda each: each.kind == "requires")  # what was wished or is known to be bad says more
     control, guards = _guarded(problem, groups)
-    core = _core(control, [guards[group] for group in groups])
-    by_guard = {guard: group for group, guard in guards.items()}
-    needed = _minimal([guard for guard in core if guard in by_guard], lambda chosen: _core(control, list(chosen)) != ())
+    core = _core(control, list(guards.values()))
+    if core is None:
+        return ()
+    by_guard = {guard: group for group, guard in guards.items() if guard in core}
+    needed = _needed([], list(by_guard), lambda chosen: _core(control, chosen) is not None)
     return tuple(by_guard[guard] for guard in needed)
 
 
-def _minimal(core: Sequence[int], contradicts: Callable[[Sequence[int]], bool]) -> list[int]:
-    """A part of a contradiction that no longer is one without any of its members."""
-    needed = list(core)
-    for guard in core:
-        without = [each for each in needed if each != guard]
-        if contradicts(without):
-            needed = without
-    return needed
+Contradicts = Callable[[list[int]], bool]
 
 
-def _core(control: clingo.Control, assumed: list[int]) -> tuple[int, ...]:
-    """The assumed atoms that lead to a contradiction, empty where there is a model."""
-    found: list[tuple[int, ...]] = []
-    result = control.solve(assumptions=assumed, on_core=lambda core: found.append(tuple(core)))
+def _needed(given: list[int], candidates: list[int], contradicts: Contradicts, *, grown: bool = True) -> list[int]:
+    """Those of some candidates that contradict what is given, so that none can be spared; the first ones rather than the last.
+
+    Halves, as in QuickXplain: few of thousands are needed, and those are found in some dozen steps each. ``grown`` says that
+    what is given may be a contradiction already.
+    """
+    if grown and contradicts(given):
+        return []
+    if len(candidates) <= 1:
+        return candidates
+    half = len(candidates) // 2
+    last = _needed(given + candidates[:half], candidates[half:], contradicts)
+    return _needed(given + last, candidates[:half], contradicts, grown=bool(last)) + last
+
+
+def _core(control: clingo.Control, assumed: list[int]) -> frozenset[int] | None:
+    """Assumed atoms that lead to a contradiction, ``None`` where there is a model."""
+    found: list[frozenset[int]] = []
+    result = control.solve(assumptions=assumed, on_core=lambda core: found.append(frozenset(core)))
     if result.satisfiable:
-        return ()
-    return found[-1] if found and found[-1] else tuple(assumed)
+        return None
+    return found[-1] if found and found[-1] else frozenset(assumed)
 
 
 def _control(problem: Clauses) -> clingo.Control:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 
 from compat.records import record
+from compat.repair.ahead import follow
 from compat.repair.candidates import Release, Universe
 from compat.repair.clauses import LEVELS
 from compat.repair.engine import Model, best
@@ -103,13 +104,24 @@ class Solver:
             if (release := relaxation.release(name, what)) is not None and release not in self.needs
         ]  # fmt: skip
         self._read_needs([near for release in unread for near in self._near(release)])
+        if unopened or unread:
+            self._read_ahead(self._releases(chosen, relaxation))
         return bool(unopened or unread)
+
+    def _read_ahead(self, chosen: dict[str, Release]) -> None:
+        """Reads on to where the next models will probably look."""
+        while True:
+            unopened, unread = follow(self.problem, chosen, self.opened, self.needs)
+            if not unopened and not unread:
+                return
+            self.open(unopened)
+            self._read_needs([near for release in unread for near in self._near(release)])
 
     def _near(self, release: Release) -> list[Release]:
         releases = self.opened.get(release.name)
         if releases is None or release not in releases:
             return [release]
-        width = _NEAR * 2 ** self._asked.get(release.name, 0)
+        width = _NEAR * 4 ** self._asked.get(release.name, 0)
         self._asked[release.name] = self._asked.get(release.name, 0) + 1
         place = releases.index(release)
         return [release, *releases[max(0, place - width) : place + width + 1]]
