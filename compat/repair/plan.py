@@ -79,13 +79,17 @@ class Planner:
 
     def plan(self, *, explained: bool = True, check: bool = True) -> Plan:
         """The cheapest plan; ``TimeoutError`` where none was found in time."""
-        solver = self._solver(self.problem)
-        solution = solver.solve(self._seeds())
+        solver, solution = self.solved()
         policies = self.problem.policy.said()
         if solution.chosen is None:
             core, relief = self._contradiction(solver)
             return Plan(core=core, relief=relief, policies=policies, unread=solution.unread, proven=not solution.unread)
         return self._made(solver, solution, explained=explained, check=check)
+
+    def solved(self) -> tuple[Solver, Solution]:
+        """The cheapest choice of releases that nobody has checked yet, and who found it."""
+        solver = self._solver(self.problem)
+        return solver, solver.solve(self._seeds())
 
     def moved(self, need: Need) -> Planner:
         """The same, for a problem in which one more requirement holds."""
