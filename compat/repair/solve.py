@@ -57,6 +57,7 @@ class Solver:
         self._asked: dict[str, int] = {}
         self._unreadable: set[Release] = set()
         self._progress, self._deadline = progress or (lambda text: None), deadline
+        self._bound = ""
 
     def solve(self, seeds: Iterable[str] = ()) -> Solution:
         """The cheapest plan; ``seeds`` are packages whose releases will be looked at for sure."""
@@ -69,9 +70,11 @@ class Solver:
             if model is None:
                 return self._solution(None, relaxation, rounds)
             chosen = relaxation.chosen(model.true)
+            if model.optimal:
+                self._bound = _said(model.cost)
+                self._tell()
             late = self._deadline is not None and monotonic() > self._deadline
             if not late and self._read(chosen, relaxation):
-                self._progress(f"{len(self.opened)} packages opened, at least {_said(model.cost)}")
                 continue
             found = self._releases(chosen, relaxation)
             news = () if late else [each for each in self._judge(found, self.opened) if each not in self.learnt]
@@ -94,6 +97,12 @@ class Solver:
         for name, releases in self.universe.releases(wanted).items() if wanted else ():
             found = [each for each in releases or () if each not in self._unreadable]
             self.opened[name] = self.problem.candidates(name, found)
+        self._tell()
+
+    def _tell(self) -> None:
+        """How far it is: what any plan costs at least, as far as that is proven."""
+        if self._bound:
+            self._progress(f"{len(self.opened)} packages opened; any plan: at least {self._bound}")
 
     def _read(self, chosen: Mapping[str, str], relaxation: Relaxation) -> bool:
         """Reads what a model rests on without having been read; whether there was anything."""
@@ -150,4 +159,4 @@ class Solver:
 
 
 def _said(cost: tuple[int, ...]) -> str:
-    return ", ".join(f"{amount} {level}" for amount, level in zip(cost, LEVELS) if amount) or "nothing to change"
+    return ", ".join(f"{amount} {level}" for amount, level in zip(cost, LEVELS) if amount) or "nothing"
