@@ -35,11 +35,11 @@ def best(problem: Clauses, deadline: float | None = None) -> Model | None:
             if deadline is not None and monotonic() >= deadline:
                 handle.cancel()
                 break
-        model, finished = handle.last(), bool(handle.get().exhausted)
+        model, finished = handle.last(), not handle.get().interrupted
         if model is None and not finished:
             raise TimeoutError("no plan was found in time")
         true = None if model is None else _true(problem, model)
-    return None if true is None else Model(true, cost_of(problem, true), finished or not any(problem.costs))
+    return None if true is None else Model(true, cost_of(problem, true), finished)
 
 
 def cost_of(problem: Clauses, true: Iterable[int]) -> tuple[int, ...]:
@@ -118,6 +118,9 @@ def _in_steps(one_of: Iterable[tuple[int, ...]], costs: Mapping[int, int], backe
         dearer: list[int] = []
         above = sorted(prices, reverse=True)
         for price, less in pairwise(above):
+            if not less and len(prices[0]) < 2:  # all but one pay it; what everyone pays makes no difference
+                steps += [(-atom, price) for atom in prices[0]]
+                continue
             reached = backend.add_atom()
             for atom in (*prices[price], *dearer):
                 backend.add_rule([reached], [atom])
