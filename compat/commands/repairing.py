@@ -132,7 +132,9 @@ def _of_file(words: Words, config: ProjectConfig) -> Case:
     )  # fmt: skip
 
 
-def planner_of(words: Words, case: Case, matrix: Matrix, policy: Policy) -> Planner:
+def planner_of(
+    words: Words, case: Case, matrix: Matrix, policy: Policy, progress: Callable[[str], None] | None = None
+) -> Planner:
     """Who plans for a case, with the index that is configured; its index is to be closed."""
     from compat.index import Index, Store, gather
     from compat.judge.builds.stack import INDEX
@@ -153,7 +155,7 @@ def planner_of(words: Words, case: Case, matrix: Matrix, policy: Policy) -> Plan
     seconds = words.one("time-limit")
     deadline = None if seconds is None else monotonic() + _seconds(seconds)
     return Planner(
-        problem, index, settings, matrix, needs, progress=_progress(), deadline=deadline,
+        problem, index, settings, matrix, needs, progress=progress, deadline=deadline,
         torch_index=words.one("torch-index") or INDEX,
     )  # fmt: skip
 
@@ -174,25 +176,42 @@ def _seconds(text: str) -> float:
         raise InputError(f"--time-limit: expected seconds, not {text!r}") from None
 
 
-def _progress() -> Callable[[str], None] | None:
-    if not sys.stderr.isatty():
-        return None
-    return lambda text: print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+class _Progress:
+    """What is known so far, on a line of the terminal that overwrites itself."""
+
+    def __init__(self) -> None:
+        self.last = ""
+        self._shown = sys.stderr.isatty()
+
+    def __call__(self, text: str) -> None:
+        self.last = text
+        if self._shown:
+            from shutil import get_terminal_size
+
+            print(f"\r\033[K{text[: get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        if self._shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def planning(words: Words, case: Case, matrix: Matrix, policy: Policy) -> Iterator[Planner]:
-    """As :func:`planner_of`, and ends what it began; :class:`Undecided` where the time was up before there was a plan."""
-    planner = planner_of(words, case, matrix, policy)
+    """As :func:`planner_of`, and ends what it began; :class:`Undecided` where the time was up before there was a plan.
+
+    Whoever interrupts it is told what is proven so far.
+    """
+    progress = _Progress()
+    planner = planner_of(words, case, matrix, policy, progress)
     try:
         yield planner
     except TimeoutError as problem:
         raise Undecided(str(problem)) from None
     except KeyboardInterrupt:
-        if planner.bound:
-            print(f"compat: interrupted{planner.bound}", file=sys.stderr)
+        progress.clear()
+        if progress.last:
+            print(f"compat: interrupted: {progress.last}", file=sys.stderr)
         raise
     finally:
         planner.index.close()
-        if sys.stderr.isatty():
-            print("\r\033[K", end="", file=sys.stderr)
+        progress.clear()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from time import monotonic
 
 import clingo
@@ -10,10 +11,8 @@ import clingo
 from compat.records import record
 from compat.repair.clauses import LEVELS, Clauses, Statement
 
-_OPTIONS = [
-    "--opt-strategy=usc", "--configuration=handy", "--opt-usc-shrink=inv", "--opt-heuristic=sign,model", "--restart-on-model",
-]  # fmt: skip
-"""Core-guided with small cores, and led by the last model: without these 180 packages from nothing may take minutes."""
+_STEP = 0.2
+"""Seconds between two looks at the clock while clingo works; between them Python cannot be interrupted."""
 
 
 @record(frozen=True)
@@ -30,25 +29,17 @@ def best(problem: Clauses, deadline: float | None = None) -> Model | None:
 
     ``TimeoutError`` where the deadline passes before any model is found.
     """
-    control = _control(problem, _OPTIONS)
-    last: tuple[frozenset[int], list[int]] | None = None
-    with control.solve(yield_=True, async_=True) as handle:
-        while True:
-            handle.resume()
-            left = None if deadline is None else max(0.0, deadline - monotonic())
-            if not handle.wait(left):
+    control = _control(problem)
+    with control.solve(async_=True) as handle:
+        while not handle.wait(_STEP if deadline is None else max(0.0, min(_STEP, deadline - monotonic()))):
+            if deadline is not None and monotonic() >= deadline:
                 handle.cancel()
                 break
-            model = handle.model()
-            if model is None:
-                break
-            last = _true(problem, model), list(model.cost)
-        finished = bool(handle.get().exhausted) or (last is not None and not any(problem.costs))
-    if last is None:
-        if finished:
-            return None
-        raise TimeoutError("no plan was found in time")
-    return Model(last[0], cost_of(problem, last[0]), finished)
+        model, finished = handle.last(), not handle.get().interrupted
+        if model is None and not finished:
+            raise TimeoutError("no plan was found in time")
+        true = None if model is None else _true(problem, model)
+    return None if true is None else Model(true, cost_of(problem, true), finished)
 
 
 def cost_of(problem: Clauses, true: Iterable[int]) -> tuple[int, ...]:
@@ -58,44 +49,84 @@ def cost_of(problem: Clauses, true: Iterable[int]) -> tuple[int, ...]:
 
 
 def contradiction(problem: Clauses) -> tuple[Statement, ...]:
-    """Statements that cannot hold together, none of which can be spared; every clause without one is taken as given."""
+    """Statements that cannot hold together, none of which can be spared, none where there is a model.
+
+    Every clause without a statement is taken as given.
+    """
     groups = list(dict.fromkeys(statement for _, statement in problem.clauses if statement is not None))
+    groups.sort(key=lambda each: each.kind == "requires")  # what was wished or is known to be bad says more
     control, guards = _guarded(problem, groups)
-    core = _core(control, [guards[group] for group in groups])
-    by_guard = {guard: group for group, guard in guards.items()}
-    needed = _minimal([guard for guard in core if guard in by_guard], lambda chosen: _core(control, list(chosen)) != ())
+    core = _core(control, list(guards.values()))
+    if core is None:
+        return ()
+    by_guard = {guard: group for group, guard in guards.items() if guard in core}
+    needed = _needed([], list(by_guard), lambda chosen: _core(control, chosen) is not None)
     return tuple(by_guard[guard] for guard in needed)
 
 
-def _minimal(core: Sequence[int], contradicts: Callable[[Sequence[int]], bool]) -> list[int]:
-    """A part of a contradiction that no longer is one without any of its members."""
-    needed = list(core)
-    for guard in core:
-        without = [each for each in needed if each != guard]
-        if contradicts(without):
-            needed = without
-    return needed
+Contradicts = Callable[[list[int]], bool]
 
 
-def _core(control: clingo.Control, assumed: list[int]) -> tuple[int, ...]:
-    """The assumed atoms that lead to a contradiction, empty where there is a model."""
-    found: list[tuple[int, ...]] = []
-    result = control.solve(assumptions=assumed, on_core=lambda core: found.append(tuple(core)))
+def _needed(given: list[int], candidates: list[int], contradicts: Contradicts, *, grown: bool = True) -> list[int]:
+    """Those of some candidates that contradict what is given, so that none can be spared; the first ones rather than the last.
+
+    Halves, as in QuickXplain: few of thousands are needed, and those are found in some dozen steps each. ``grown`` says that
+    what is given may be a contradiction already.
+    """
+    if grown and contradicts(given):
+        return []
+    if len(candidates) <= 1:
+        return candidates
+    half = len(candidates) // 2
+    last = _needed(given + candidates[:half], candidates[half:], contradicts)
+    return _needed(given + last, candidates[:half], contradicts, grown=bool(last)) + last
+
+
+def _core(control: clingo.Control, assumed: list[int]) -> frozenset[int] | None:
+    """Assumed atoms that lead to a contradiction, ``None`` where there is a model."""
+    found: list[frozenset[int]] = []
+    result = control.solve(assumptions=assumed, on_core=lambda core: found.append(frozenset(core)))
     if result.satisfiable:
-        return ()
-    return found[-1] if found and found[-1] else tuple(assumed)
+        return None
+    return found[-1] if found and found[-1] else frozenset(assumed)
 
 
-def _control(problem: Clauses, options: list[str]) -> clingo.Control:
-    control = clingo.Control([*options, "--warn=none"], message_limit=0)
+def _control(problem: Clauses) -> clingo.Control:
+    control = clingo.Control(["--opt-strategy=usc", "--warn=none"], message_limit=0)
     with control.backend() as backend:
         _declare(problem, backend)
         for literals, _ in problem.clauses:
             backend.add_rule([], [-literal for literal in literals])
         for level, costs in enumerate(problem.costs):
             if costs:
-                backend.add_minimize(len(LEVELS) - level, list(costs.items()))
+                backend.add_minimize(len(LEVELS) - level, _in_steps(problem.one_of, costs, backend))
     return control
+
+
+def _in_steps(one_of: Iterable[tuple[int, ...]], costs: Mapping[int, int], backend: clingo.Backend) -> list[tuple[int, int]]:
+    """The same costs, by one atom for each price that a choice among several reaches or exceeds.
+
+    That a choice costs *at least* so much is what a proof is made of: with one weight for each of a hundred releases it takes
+    ten times as long, or forever.
+    """
+    single = dict(costs)
+    steps = []
+    for atoms in one_of:
+        prices: dict[int, list[int]] = {0: []}
+        for atom in atoms:
+            prices.setdefault(single.pop(atom, 0), []).append(atom)
+        dearer: list[int] = []
+        above = sorted(prices, reverse=True)
+        for price, less in pairwise(above):
+            if not less and len(prices[0]) < 2:  # all but one pay it; what everyone pays makes no difference
+                steps += [(-atom, price) for atom in prices[0]]
+                continue
+            reached = backend.add_atom()
+            for atom in (*prices[price], *dearer):
+                backend.add_rule([reached], [atom])
+            steps.append((reached, price - less))
+            dearer = [reached]
+    return [*single.items(), *steps]
 
 
 def _guarded(problem: Clauses, groups: list[Statement]) -> tuple[clingo.Control, dict[Statement, int]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 
 from compat.records import record, replace
+from compat.repair.ahead import follow
 from compat.repair.candidates import Release, Universe
 from compat.repair.clauses import LEVELS
 from compat.repair.engine import Model, best
@@ -56,9 +57,8 @@ class Solver:
         self._asked: dict[str, int] = {}
         self._unreadable: set[Release] = set()
         self._strict = False
-        self.bound: tuple[int, ...] | None = None
-        """What every plan costs at least, as far as it is proven."""
         self._progress, self._deadline = progress or (lambda text: None), deadline
+        self._bound = ""
 
     def solve(self, seeds: Iterable[str] = ()) -> Solution:
         """The cheapest plan; ``seeds`` are packages whose releases will be looked at for sure."""
@@ -70,15 +70,16 @@ class Solver:
             try:
                 model = best(relaxation.clauses, self._deadline)
             except TimeoutError as problem:
-                raise TimeoutError(f"{problem}{bounded(self.bound)}") from None
+                bound = f"; every plan costs at least: {self._bound}" if self._bound else ""
+                raise TimeoutError(f"{problem}{bound}") from None
             if model is None:
                 return self._solution(None, relaxation, rounds)
-            if model.optimal:
-                self.bound = model.cost
             chosen = relaxation.chosen(model.true)
+            if model.optimal:
+                self._bound = _said(model.cost)
+                self._tell()
             late = self._deadline is not None and monotonic() > self._deadline
             if not late and self._read(chosen, relaxation):
-                self._progress(f"{len(self.opened)} packages opened, at least {_said(model.cost)}")
                 continue
             found = self._releases(chosen, relaxation)
             news = () if late else [each for each in self._judge(found, self.opened) if each not in self.learnt]
@@ -113,6 +114,12 @@ class Solver:
         for name, releases in self.universe.releases(wanted).items() if wanted else ():
             found = [each for each in releases or () if each not in self._unreadable]
             self.opened[name] = self.problem.candidates(name, found)
+        self._tell()
+
+    def _tell(self) -> None:
+        """How far it is: what any plan costs at least, as far as that is proven."""
+        if self._bound:
+            self._progress(f"{len(self.opened)} packages opened; any plan: at least {self._bound}")
 
     def _read(self, chosen: Mapping[str, str], relaxation: Relaxation) -> bool:
         """Reads what a model rests on without having been read; whether there was anything."""
@@ -123,13 +130,24 @@ class Solver:
             if (release := relaxation.release(name, what)) is not None and release not in self.needs
         ]  # fmt: skip
         self._read_needs([near for release in unread for near in self._near(release)])
+        if unopened or unread:
+            self._read_ahead(self._releases(chosen, relaxation))
         return bool(unopened or unread)
+
+    def _read_ahead(self, chosen: dict[str, Release]) -> None:
+        """Reads on to where the next models will probably look."""
+        while True:
+            unopened, unread = follow(self.problem, chosen, self.opened, self.needs)
+            if not unopened and not unread:
+                return
+            self.open(unopened)
+            self._read_needs([near for release in unread for near in self._near(release)])
 
     def _near(self, release: Release) -> list[Release]:
         releases = self.opened.get(release.name)
         if releases is None or release not in releases:
             return [release]
-        width = _NEAR * 2 ** self._asked.get(release.name, 0)
+        width = _NEAR * 4 ** self._asked.get(release.name, 0)
         self._asked[release.name] = self._asked.get(release.name, 0) + 1
         plain = [each for each in releases if each.source is None or each == release]  # another build is asked for by itself
         place = plain.index(release)
@@ -162,10 +180,5 @@ def _hard(each: Forbidden) -> Forbidden:
     return replace(each, level="") if each.level == LEVELS[0] else each
 
 
-def bounded(bound: tuple[int, ...] | None) -> str:
-    """A proven bound in words; "" where nothing is proven."""
-    return "" if bound is None else f"; every plan costs at least: {_said(bound)}"
-
-
 def _said(cost: tuple[int, ...]) -> str:
-    return ", ".join(f"{amount} {level}" for amount, level in zip(cost, LEVELS) if amount) or "nothing to change"
+    return ", ".join(f"{amount} {level}" for amount, level in zip(cost, LEVELS) if amount) or "nothing"

@@ -1,0 +1,68 @@
+"""Reading ahead: what a model brings in is followed to what that needs, and the plan is the same."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from compat.environment import Environment
+from compat.repair.ahead import follow
+from compat.repair.candidates import Release
+from compat.repair.problem import Problem
+from compat.repair.solve import Solver
+from compat.repair.target import Need
+from tests.repair.worlds import TARGET, MemoryUniverse, need
+
+LENGTH = 12
+
+
+def releases(name: str, *versions: str) -> tuple[Release, ...]:
+    return tuple(Release(name, version, "2025-01-01") for version in versions)
+
+
+def problem(*asked: str, current: tuple[Release, ...] = ()) -> Problem:
+    environment = Environment(distributions_complete=True)
+    return Problem(environment, TARGET, {each.name: each for each in current}, tuple(need(text) for text in asked))
+
+
+def test_a_chain_of_requirements_takes_few_models() -> None:
+    names = [f"link-{number}" for number in range(LENGTH)]
+    requires = {(name, "1.0"): {"": (need(f"{after}>=1"),)} for name, after in pairwise(names)}
+    universe = MemoryUniverse({name: releases(name, "1.0") for name in names}, requires)
+    solution = Solver(problem("link-0"), universe, rules=lambda *_: (), judge=lambda *_: (), needs={}).solve()
+    assert solution.chosen is not None
+    assert set(solution.chosen) == set(names)
+    assert solution.optimal
+    assert solution.rounds <= 3
+
+
+def test_what_is_not_opened_is_opened_and_what_is_not_read_is_read() -> None:
+    trl, old, new = *releases("trl", "1.0"), *releases("peft", "1.0", "2.0")
+    chosen = {"trl": trl}
+    needs: dict[Release, dict[str, tuple[Need, ...]]] = {trl: {"": (need("peft<2"),)}}
+    assert follow(problem("trl"), chosen, {"trl": (trl,)}, needs) == (["peft"], [])
+    opened = {"trl": (trl,), "peft": (old, new)}
+    assert follow(problem("trl"), chosen, opened, needs) == ([], [old])
+    assert chosen["peft"] == old
+    assert follow(problem("trl"), chosen, opened, {**needs, old: {}}) == ([], [])
+
+
+def test_extras_are_followed_where_they_are_asked_for() -> None:
+    trl, peft = *releases("trl", "1.0"), *releases("peft", "1.0")
+    opened = {"trl": (trl,), "peft": (peft,)}
+    needs = {trl: {"": (need("peft[more]"),)}, peft: {"more": (need("scipy"),), "less": (need("numba"),)}}
+    assert follow(problem("trl"), {"trl": trl, "peft": peft}, opened, needs) == (["scipy"], [])
+
+
+def test_what_is_installed_moves_to_the_nearest_release_that_fits() -> None:
+    (trl,) = releases("trl", "1.0")
+    one, two, three, four = releases("peft", "1.0", "2.0", "3.0", "4.0")
+    opened = {"trl": (trl,), "peft": (one, two, three, four)}
+    for specifier, nearest in ((">=3", three), ("<2", one), ("!=2.0", three)):
+        found = follow(problem(current=(two,)), {"trl": trl, "peft": two}, opened, {trl: {"": (need(f"peft{specifier}"),)}})
+        assert found == ([], [nearest]), specifier
+
+
+def test_nothing_fits_and_nothing_is_followed() -> None:
+    trl, peft = *releases("trl", "1.0"), *releases("peft", "1.0")
+    opened = {"trl": (trl,), "peft": (peft,)}
+    assert follow(problem("trl"), {"trl": trl}, opened, {trl: {"": (need("peft>=9"),)}}) == ([], [])
