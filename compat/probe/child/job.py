@@ -1,0 +1,114 @@
+"""What a probe's process is asked to do, and the file its results go to, a line of JSON each."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+
+Verdict = Dict[str, Any]
+Probe = Tuple[str, Callable[[], Verdict]]
+"""The name of a probe behind its group's, and what is called to run it."""
+
+
+class NotHere(Exception):
+    """The probe cannot run on this device or with this stack; the message says why."""
+
+
+class Job:
+    """A job file as read. ``depth`` is ``quick``, ``normal`` or ``thorough``; ``skip`` names probes that had their turn."""
+
+    def __init__(self, values: Dict[str, Any]) -> None:
+        self.values = values
+        self.device: str = values["device"]
+        self.depth: str = values.get("depth", "normal")
+        self.seed: int = values.get("seed", 0)
+        self.skip = frozenset(values.get("skip", ()))
+        self.results: str = values["results"]
+
+    @property
+    def quick(self) -> bool:
+        return self.depth == "quick"
+
+    @property
+    def thorough(self) -> bool:
+        return self.depth == "thorough"
+
+    @property
+    def on_cuda(self) -> bool:
+        return self.device.startswith("cuda")
+
+    def say(self, event: str, **values: Any) -> None:
+        """Appends one line to the results; what was said before a crash stays said."""
+        line = json.dumps({"event": event, **values}, allow_nan=True, default=str) + "\n"
+        with open(self.results, "a", encoding="utf-8") as file:
+            file.write(line)
+
+    def run(self, group: str, probes: Iterator[Probe]) -> None:
+        """Runs probes one after the other. What one raises is its verdict; a broken CUDA context ends the process."""
+        for name, probe in probes:
+            full = f"{group}/{name}"
+            if full in self.skip:
+                continue
+            self.say("begin", probe=full)
+            began = time.perf_counter()
+            verdict = self._verdict(probe)
+            broken = self._broken_context()
+            if broken:
+                verdict = failed(f"the CUDA context is unusable after it: {broken}") if verdict["status"] != "failed" else verdict
+            self.say("result", probe=full, seconds=round(time.perf_counter() - began, 3), **verdict)
+            if broken:
+                os._exit(POISONED)
+
+    @staticmethod
+    def _verdict(probe: Callable[[], Verdict]) -> Verdict:
+        try:
+            return probe()
+        except NotHere as reason:
+            return could_not_run(str(reason))
+        except Exception as problem:
+            import traceback
+
+            lines = traceback.format_exc().strip().split("\n")
+            return failed(said(problem), last_words=lines[-6:])
+
+    def _broken_context(self) -> Optional[str]:
+        if not self.on_cuda:
+            return None
+        import torch
+
+        try:
+            torch.cuda.synchronize(self.device)
+        except Exception as problem:
+            return said(problem)
+        return None
+
+
+POISONED = 97
+"""How a process ends whose CUDA context cannot be used any more: another one takes up the probes that are left."""
+
+
+def said(problem: BaseException) -> str:
+    """An exception on one line: its class and what it says, without the pages that some libraries add."""
+    text = " ".join(str(problem).split())
+    return f"{type(problem).__name__}: {text[:400]}" if text else type(problem).__name__
+
+
+def passed(measured: Optional[Dict[str, Any]] = None, bound: Optional[Dict[str, Any]] = None, why: str = "") -> Verdict:
+    return {"status": "passed", "why": why, "measured": measured or {}, "bound": bound or {}}
+
+
+def failed(
+    why: str, measured: Optional[Dict[str, Any]] = None, bound: Optional[Dict[str, Any]] = None, **more: Any
+) -> Verdict:
+    return {"status": "failed", "why": why, "measured": measured or {}, "bound": bound or {}, **more}
+
+
+def could_not_run(why: str, **more: Any) -> Verdict:
+    return {"status": "could-not-run", "why": why, "measured": {}, "bound": {}, **more}
+
+
+def read_job(path: str) -> Job:
+    with open(path, encoding="utf-8") as file:
+        return Job(json.load(file))
