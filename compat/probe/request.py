@@ -87,7 +87,7 @@ def interpreter(given: str | None) -> str:
 
     target = target_at(given) if given else default_target(os.environ)
     found = sys.executable if target.running else target.interpreter
-    if not found or not os.access(found, os.X_OK):
+    if not found or not os.access(os.path.expanduser(found), os.X_OK):
         where = given or target.label
         raise InputError(f"--python: {where} has no interpreter to start; give the path of its python")
-    return os.path.abspath(found)
+    return os.path.abspath(os.path.expanduser(found))

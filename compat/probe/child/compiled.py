@@ -24,11 +24,11 @@ def probes(job: Job) -> Iterator[Probe]:
     yield "compile-refusal", partial(refusal, job)
 
 
-def needed(job: Job) -> None:
+def needed(job: Job | None) -> None:
     """Raises :class:`NotHere` where torch.compile has nothing to compile with."""
     if not hasattr(torch, "compile"):
         raise NotHere("this torch has no torch.compile")
-    if job.on_cuda:
+    if job is not None and job.on_cuda:
         return  # what Triton lacks there is a finding
     if not any(shutil.which(name) for name in (os.environ.get("CXX") or "g++", "g++", "clang++")):
         raise NotHere("torch.compile needs a C++ compiler for the CPU (g++, or $CXX), and none is on PATH")
@@ -80,6 +80,12 @@ def _bare(job: Job) -> Any:
     if job.device not in _compiled:
         _compiled[job.device] = _fresh(lambda a, b: torch.matmul(a, b.t()))
     return _compiled[job.device]
+
+
+def compiler(function: Any) -> Any:
+    """The function compiled; :class:`NotHere` where there is nothing to compile it with."""
+    needed(None)
+    return _fresh(function)
 
 
 def _fresh(function: Any) -> Any:

@@ -109,6 +109,11 @@ def could_not_run(why: str, **more: Any) -> Verdict:
     return {"status": "could-not-run", "why": why, "measured": {}, "bound": {}, **more}
 
 
+def missing(why: str) -> Verdict:
+    """For what is known to be not here before it is tried."""
+    raise NotHere(why)
+
+
 def read_job(path: str) -> Job:
     with open(path, encoding="utf-8") as file:
         return Job(json.load(file))
