@@ -91,7 +91,7 @@ def _on_one(
             python=request.python, device=device, groups=tuple(group.name for group in part), folder=place,
             limit=request.limit * max(group.slow for group in part), depth=request.depth, seed=request.seed,
             more={"trainer": request.trainer or "sft", "launcher": request.launcher or _launcher(environment, processes),
-                  "devices": processes, "peaks": peak_rates() if "health" in [g.name for g in part] else []},
+                  "devices": processes, **(_of_health() if "health" in [group.name for group in part] else {})},
         )  # fmt: skip
         outcome = work_off(work)
         if outcome.no_torch:
@@ -101,6 +101,14 @@ def _on_one(
         if outcome.unusable:  # torch, or the device, is no better for the next group
             break
     return _Done(results, stack)
+
+
+def _of_health() -> dict[str, Any]:
+    """What the child cannot know: the makers' figures, and where our own bindings of NVML are."""
+    from importlib.util import find_spec
+
+    spec = find_spec("pynvml")
+    return {"peaks": peak_rates(), "pynvml": spec.origin if spec else None}
 
 
 def _is_torch(done: _Done) -> bool:

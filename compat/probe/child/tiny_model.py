@@ -49,6 +49,7 @@ def text(row: int) -> str:
 
 
 def rows_in(input_ids: Any) -> list[int]:
-    """Which rows a batch of token ids holds, by their own words."""
+    """Which rows a batch of token ids holds: the first word of each that is a row's own (what is generated comes later)."""
     first, last = len(SPECIAL), len(SPECIAL) + 100
-    return sorted({int(token) - first for token in input_ids.reshape(-1).tolist() if first <= token < last})
+    found = (next((token - first for token in line if first <= token < last), None) for line in input_ids.tolist())
+    return sorted({row for row in found if row is not None})

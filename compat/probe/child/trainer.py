@@ -1,0 +1,116 @@
+"""Two real optimizer steps of the installed trl trainer, and the same in one process on the same batch.
+
+Losses are finite; the ranks together saw each row of the batches that one process saw, none twice and none that belongs to
+another; and both steps' losses agree with those of one process. Forward and backward in float32 differ by the order of
+their sums only, so 1e-3 of the loss is far from rounding and near to any row that was lost; the second loss holds only if
+the gradients of the first step were put together rightly. Generations are random, so a GRPO loss has nothing to agree with.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import torch
+
+from .job import Job, NotHere, Probe, Verdict, failed, passed
+from .processes import RankFailed, run_launcher, run_ranks, write_job
+from .trainer_rank import EACH, STEPS
+
+AGREE = 1e-3
+_NEEDED = ("transformers", "trl", "accelerate", "datasets")
+
+
+def probes(job: Job) -> Iterator[Probe]:
+    yield job.values["trainer"], partial(steps, job)
+
+
+def steps(job: Job) -> Verdict:
+    """The verdict on the trainer under the launcher that was asked for, or as many processes as there are devices."""
+    for name in _NEEDED:
+        if importlib.util.find_spec(name) is None:
+            raise NotHere(f"{name} is not installed")
+    world = _world(job)
+    total = world * EACH
+    values = {"trainer": job.values["trainer"], "rows_of_a_step": total}
+    launcher: str = job.values["launcher"]
+    limit = job.values["limit"] * 0.45
+    try:
+        alone = run_ranks(write_job(job, "trainer_rank", values), 1, limit, {"CUDA_VISIBLE_DEVICES": "0"} if job.on_cuda else {})
+        together = alone if launcher == "python" else launched(job, launcher, world, values, limit)
+    except RankFailed as problem:
+        return failed(f"{values['trainer']} under {launcher}: {problem}")
+    return judged(job.values["trainer"], launcher, world, alone, together)
+
+
+def _world(job: Job) -> int:
+    """Processes: one a device; on the CPU two, where the launcher starts more than one there (accelerate takes mpirun)."""
+    if job.values["launcher"] == "python":
+        return 1
+    if not job.on_cuda:
+        return 1 if job.values["launcher"] == "accelerate" else 2
+    return max(min(job.values.get("devices") or 1, torch.cuda.device_count()), 1)
+
+
+def launched(job: Job, launcher: str, world: int, values: dict[str, Any], limit: float) -> list[dict[str, Any]]:
+    """What the ranks said that the launcher started."""
+    path = write_job(job, "trainer_rank", values)
+    if launcher == "torchrun":
+        command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(world), "--master-addr", "127.0.0.1",
+                   "--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]  # fmt: skip
+        return run_launcher(command, path, limit)
+    if launcher == "accelerate":
+        kind = ["--multi_gpu"] if job.on_cuda else ["--cpu", "--num_cpu_threads_per_process", "1"]
+        kind = kind if world > 1 else [*kind[1 if job.on_cuda else 0 :]]
+        command = [sys.executable, "-m", "accelerate.commands.launch", *kind, "--num_processes", str(world), "--num_machines", "1",
+                   "--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]  # fmt: skip
+        return run_launcher(command, path, limit)
+    return run_ranks(path, world, limit)
+
+
+def judged(
+    kind: str, launcher: str, world: int, alone: list[dict[str, Any]], together: list[dict[str, Any]]
+) -> Verdict:
+    """The verdict on what the ranks said, beside what one process said."""
+    ranks = sorted(said["rank"] for said in together)
+    if ranks != list(range(world)):
+        return failed(f"{kind} under {launcher}: of {world} ranks only {ranks} came to an end", {"ranks": len(ranks)}, {"ranks": world})
+    losses = together[0]["losses"]
+    for said in together:
+        strange = [loss for loss in said["losses"] if not math.isfinite(loss)]
+        if strange or len(said["losses"]) < STEPS:
+            step = next((at for at, loss in enumerate(said["losses"]) if not math.isfinite(loss)), len(said["losses"])) + 1
+            return failed(f"{kind} under {launcher}: the loss of step {step} is {strange[0] if strange else 'missing'}", {"losses": said["losses"]})
+    wrong = _wrong_rows(alone[0]["rows"], together) if world > 1 else ""
+    measured = {"processes": world, "losses": losses, "parallel": together[0]["parallel"], "device": together[0]["device"]}
+    if wrong:
+        return failed(f"{kind} under {launcher}: {wrong}", measured)
+    if kind == "grpo" or launcher == "python":
+        return passed(measured)
+    for step, (ours, one) in enumerate(zip(losses, alone[0]["losses"]), 1):
+        if not abs(ours - one) <= AGREE * max(abs(one), 1e-3):
+            why = (f"{kind} under {launcher}: the loss of step {step} is {ours:.6g} in {world} processes and {one:.6g} in one "
+                   f"process on the same rows")  # fmt: skip
+            return failed(why, {**measured, "one_process": alone[0]["losses"]}, {"relative_difference": AGREE})
+    return passed({**measured, "one_process": alone[0]["losses"]}, {"relative_difference": AGREE})
+
+
+def _wrong_rows(expected: list[list[int]], together: list[dict[str, Any]]) -> str:
+    """What is wrong with the rows the ranks saw: each row of one process's batches belongs to exactly one rank."""
+    wanted = sorted({row for batch in expected for row in batch})
+    seen = [sorted({row for batch in said["rows"] for row in batch}) for said in together]
+    for rank, rows in enumerate(seen):
+        if not rows:
+            return f"rank {rank} saw no data"
+        strange = [row for row in rows if row not in wanted]
+        if strange:
+            return f"rank {rank} saw rows {strange}, which are not of these batches ({wanted})"
+    twice = sorted({row for rows in seen for row in rows if sum(row in other for other in seen) > 1})
+    if twice:
+        return f"rows {twice} came to more than one rank"
+    lost = [row for row in wanted if not any(row in rows for rows in seen)]
+    return f"rows {lost} came to no rank" if lost else ""
