@@ -26,9 +26,7 @@ def explained(
     return tuple(_with_meaning(each, environment) if each.status == FAILED and not each.mend else each for each in kept)
 
 
-def _cpu_only(
-    environment: Environment, stacks: Mapping[str, Mapping[str, Any]], devices: Devices
-) -> ProbeResult | None:
+def _cpu_only(environment: Environment, stacks: Mapping[str, Mapping[str, Any]], devices: Devices) -> ProbeResult | None:
     """A torch without GPU code beside a GPU: one finding for all of its devices, with the build that mends it."""
     stack = next(iter(stacks.values()), None)
     if not devices.cuda or stack is None or stack.get("cuda") or stack.get("hip"):

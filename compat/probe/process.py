@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -37,7 +38,7 @@ class Ended:
         return f"ended with exit code {self.code}"
 
 
-_MEANINGS = {
+_MEANINGS: dict[int, str] = {
     signal.SIGKILL: ", which is what the kernel does where memory runs out",
     signal.SIGSEGV: ", a segmentation fault",
     signal.SIGABRT: ", an abort",
@@ -89,10 +90,8 @@ def _ask_where(child: subprocess.Popen[bytes]) -> None:
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
     """The whole session: what the child started goes with it."""
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
     child.wait()
 
 

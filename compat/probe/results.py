@@ -23,8 +23,8 @@ class ProbeResult:
     device: str
     status: str
     why: str = ""
-    measured: Mapping[str, Any] = {}  # noqa: RUF012
-    bound: Mapping[str, Any] = {}  # noqa: RUF012
+    measured: Mapping[str, Any] = {}
+    bound: Mapping[str, Any] = {}
     seconds: float = 0.0
     last_words: tuple[str, ...] = ()
     mend: str | None = None

@@ -7,7 +7,7 @@ import os
 import time
 
 from compat.probe.process import run
-from compat.probe.results import COULD_NOT_RUN, FAILED, ProbeResult
+from compat.probe.results import FAILED, ProbeResult
 from compat.records import record
 
 TYPE_CHECKING = False
@@ -118,7 +118,8 @@ def _result(event: Mapping[str, Any], device: str) -> ProbeResult:
     return ProbeResult(
         probe=event["probe"], device=event.get("device", device), status=event["status"], why=event.get("why", ""),
         measured=event.get("measured") or {}, bound=event.get("bound") or {}, seconds=event.get("seconds", 0.0),
-        last_words=tuple(event.get("last_words", ())), mend=event.get("mend") or ("cpu-only" if event.get("cpu_only") else None),
+        last_words=tuple(event.get("last_words", ())),
+        mend="cpu-only" if event.get("cpu_only") else event.get("mend"),
     )  # fmt: skip
 
 
@@ -148,6 +149,3 @@ def _broken_torch(event: Mapping[str, Any], work: Work, ended: Ended) -> ProbeRe
         mend = f"{work.python} -m pip install {event['library']}"
     return ProbeResult("torch/import", work.device, FAILED, why, seconds=round(ended.seconds, 3), mend=mend,
                        last_words=ended.last_words)  # fmt: skip
-
-
-__all__ = ["COULD_NOT_RUN", "Outcome", "Work", "work_off"]

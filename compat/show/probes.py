@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from compat.errors import printable
+from compat.probe.devices import NO_ACCELERATOR
 from compat.probe.results import COULD_NOT_RUN, FAILED, PASSED
 from compat.show.terminal import wrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from compat.probe.results import ProbeReport, ProbeResult
 
 _WORDS = 4
+_ABSENT = " is not installed"
 
 
 def rendered(report: ProbeReport, label: str | None = None) -> str:
@@ -63,13 +63,19 @@ def _failed(result: ProbeResult) -> list[str]:
     return lines
 
 
-def _not_run(results: Iterable[ProbeResult]) -> list[str]:
+def _not_run(results: list[ProbeResult]) -> list[str]:
+    """A line a reason; what is not installed, and what needs an accelerator, in one line each."""
+    absent = [result.why[: -len(_ABSENT)] for result in results if result.why.endswith(_ABSENT)]
     by_reason: dict[str, list[str]] = {}
     for result in results:
-        by_reason.setdefault(result.why, []).append(result.probe)
+        if not result.why.endswith(_ABSENT):
+            reason = NO_ACCELERATOR if result.why.startswith(NO_ACCELERATOR) and result.device == "cpu" else result.why
+            by_reason.setdefault(reason, []).append(result.probe)
     lines: list[str] = []
     for why, names in by_reason.items():
-        lines += wrapped(f"could not run: {', '.join(names)}: {why}", "  – ", "    ")
+        lines += wrapped(f"could not run: {why}: {', '.join(names)}", "  – ", "    ")
+    if absent:
+        lines += wrapped(f"could not run: not installed: {', '.join(dict.fromkeys(absent))}", "  – ", "    ")
     return lines
 
 

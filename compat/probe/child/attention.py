@@ -103,8 +103,8 @@ def _checked(job: Job, attend: Attend, types: tuple[torch.dtype, ...], causal_ki
             share, why = _compared(result, *attended(q, k, v, mask))
             worst, count = max(worst, share), count + 1
             if why:
-                name = (f"{_short(dtype)}, {shape[1]} and {shape[2]} heads of {shape[5]}, {shape[3]} queries and {shape[4]} keys"
-                        f"{', causal' if causal else ''}")  # fmt: skip
+                name = (f"{_short(dtype)}, {shape[1]} and {shape[2]} heads of {shape[5]}, {shape[3]} queries and "
+                        f"{shape[4]} keys{', causal' if causal else ''}")  # fmt: skip
                 return failed(f"{name}: {why}", {"error_of_bound": share}, {"error_of_bound": 1})
     if not count:
         raise NotHere(f"torch says: {refused}")
@@ -119,7 +119,9 @@ def _compared(result: torch.Tensor, exact: torch.Tensor, bound: torch.Tensor) ->
         return float(share.max()), ""
     at = tuple((~(share <= 1)).nonzero()[0].tolist())
     got = float(result[at].detach())
-    return float(share[at]), f"output{list(at)} is {got:.6g}; float64 gives {float(exact[at]):.6g}, rounding explains {float(bound[at]):.2g}"
+    return float(
+        share[at]
+    ), f"output{list(at)} is {got:.6g}; float64 gives {float(exact[at]):.6g}, rounding explains {float(bound[at]):.2g}"
 
 
 def _gradients(job: Job, verdict: Verdict) -> Verdict:
@@ -127,7 +129,7 @@ def _gradients(job: Job, verdict: Verdict) -> Verdict:
     generator, worst, bound = torch.Generator().manual_seed(job.seed), 0.0, 2.0**-12
     inputs = [x.requires_grad_() for x in _inputs((1, 4, 2, 37, 37, 64), torch.float32, job, generator)]
     weights = torch.randn(1, 4, 37, 64, generator=generator)
-    (_sdpa(inputs[0], inputs[1], inputs[2], True) * weights.to(job.device)).sum().backward()
+    (_sdpa(inputs[0], inputs[1], inputs[2], causal=True) * weights.to(job.device)).sum().backward()
     exact = [x.detach().double().cpu().requires_grad_() for x in inputs]
     k, v = (x.repeat_interleave(2, 1) for x in exact[1:])
     scores = (exact[0] @ k.transpose(-1, -2) / 8).masked_fill(~masked(37, 37, "upper-left"), float("-inf"))

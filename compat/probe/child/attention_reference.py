@@ -28,9 +28,7 @@ def masked(queries: int, keys: int, causal: str) -> torch.Tensor:
     return everything.tril(0 if causal == "upper-left" else keys - queries)
 
 
-def attended(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def attended(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The output for queries, keys and values of [batch, heads, tokens, d] (fewer heads of keys serve groups of queries), and
     the bound of its elements. ``mask`` is True where a query may look, and broadcasts over batch and heads."""
     dtype = q.dtype

@@ -61,7 +61,9 @@ def _all_gather(distributed: Number, rank: int, world: int, length: int, device:
     distributed.all_gather(parts, _numbers(rank, length, device))
     found = []
     for other, part in enumerate(parts):
-        found += _difference(f"all-gather of {length} numbers on rank {rank}, part {other}", part, _numbers(other, length, "cpu"))
+        found += _difference(
+            f"all-gather of {length} numbers on rank {rank}, part {other}", part, _numbers(other, length, "cpu")
+        )
     return found
 
 

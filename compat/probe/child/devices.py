@@ -88,7 +88,9 @@ def collectives(job: Job, *, p2p: bool = True) -> Verdict:
     ranks = sorted(event["rank"] for event in said)
     wrong = [text for event in said for text in event["wrong"]]
     if ranks != list(range(world)):
-        return failed(f"{backend}, {world} processes: only ranks {ranks} came to an end", {"ranks": len(ranks)}, {"ranks": world})
+        return failed(
+            f"{backend}, {world} processes: only ranks {ranks} came to an end", {"ranks": len(ranks)}, {"ranks": world}
+        )
     if wrong:
         return failed(f"{backend}, {world} processes: {wrong[0]}", {"wrong": len(wrong)}, {"wrong": 0})
     speed = round(min(event["gb_s"] for event in said), 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import re
 import subprocess
 import sys
@@ -75,7 +74,7 @@ def _extension_modules(distribution: importlib.metadata.Distribution) -> Iterato
 
 
 def imported(name: str, modules: tuple[str, ...]) -> Verdict:
-    """torch first, as every user of an extension has it, then the modules, in another process; its last words are the reason."""
+    """torch first, as every user of an extension has it, then the modules, in another process with last words of its own."""
     program = "import faulthandler, importlib, sys; faulthandler.enable(); import torch\n"
     program += "for name in sys.argv[1:]: importlib.import_module(name)"
     try:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
-Verdict = Dict[str, Any]
-Probe = Tuple[str, Callable[[], Verdict]]
+Verdict = dict[str, Any]
+Probe = tuple[str, Callable[[], Verdict]]
 """The name of a probe behind its group's, and what is called to run it."""
 
 
@@ -19,7 +20,7 @@ class NotHere(Exception):
 class Job:
     """A job file as read. ``depth`` is ``quick``, ``normal`` or ``thorough``; ``skip`` names probes that had their turn."""
 
-    def __init__(self, values: Dict[str, Any]) -> None:
+    def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
         self.device: str = values["device"]
         self.depth: str = values.get("depth", "normal")
@@ -56,7 +57,9 @@ class Job:
             verdict = self._verdict(probe)
             broken = self._broken_context()
             if broken:
-                verdict = failed(f"the CUDA context is unusable after it: {broken}") if verdict["status"] != "failed" else verdict
+                verdict = (
+                    failed(f"the CUDA context is unusable after it: {broken}") if verdict["status"] != "failed" else verdict
+                )
             self.say("result", probe=full, seconds=round(time.perf_counter() - began, 3), **verdict)
             if broken:
                 os._exit(POISONED)
@@ -73,7 +76,7 @@ class Job:
             lines = traceback.format_exc().strip().split("\n")
             return failed(said(problem), last_words=lines[-6:])
 
-    def _broken_context(self) -> Optional[str]:
+    def _broken_context(self) -> str | None:
         if not self.on_cuda:
             return None
         import torch
@@ -95,13 +98,11 @@ def said(problem: BaseException) -> str:
     return f"{type(problem).__name__}: {text[:400]}" if text else type(problem).__name__
 
 
-def passed(measured: Optional[Dict[str, Any]] = None, bound: Optional[Dict[str, Any]] = None, why: str = "") -> Verdict:
+def passed(measured: dict[str, Any] | None = None, bound: dict[str, Any] | None = None, why: str = "") -> Verdict:
     return {"status": "passed", "why": why, "measured": measured or {}, "bound": bound or {}}
 
 
-def failed(
-    why: str, measured: Optional[Dict[str, Any]] = None, bound: Optional[Dict[str, Any]] = None, **more: Any
-) -> Verdict:
+def failed(why: str, measured: dict[str, Any] | None = None, bound: dict[str, Any] | None = None, **more: Any) -> Verdict:
     return {"status": "failed", "why": why, "measured": measured or {}, "bound": bound or {}, **more}
 
 

@@ -127,8 +127,9 @@ def _sums(dtype: torch.dtype, job: Job, generator: torch.Generator) -> Verdict |
 
 def _failed(name: str, wrong: Wrong, kind: str) -> Verdict:
     if wrong.get("repeat"):
-        why = (f"{name}: the same product came out differently the second time: "
-               f"element [{wrong['row']}, {wrong['column']}] {_number(wrong['exact'])}, then {_number(wrong['got'])}")  # fmt: skip
+        place = f"[{wrong['row']}, {wrong['column']}]"
+        why = (f"{name}: the same product came out differently when it was repeated: element {place} is "
+               f"{_number(wrong['exact'])}, then {_number(wrong['got'])}")  # fmt: skip
     else:
         why = (f"{name}, {kind}: element [{wrong['row']}, {wrong['column']}] is {_number(wrong['got'])}; "
                f"exact arithmetic gives {_number(wrong['exact'])}, and rounding explains {wrong['bound']:.3g}")  # fmt: skip

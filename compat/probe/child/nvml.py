@@ -87,7 +87,7 @@ def _handle(bindings: Any, device: str) -> Any:
 def read(bindings: Any, handle: Any) -> dict[str, Any]:
     """What the device answers; what it does not is left out."""
     uncorrected, volatile, sm, memory = 1, 0, 1, 2
-    questions = {
+    questions: dict[str, tuple[Any, ...]] = {
         "name": ("nvmlDeviceGetName",),
         "sm_mhz": ("nvmlDeviceGetClockInfo", sm),
         "sm_mhz_most": ("nvmlDeviceGetMaxClockInfo", sm),
@@ -128,17 +128,25 @@ def judged(found: dict[str, Any]) -> Verdict:
     problems: list[tuple[str, str | None]] = []
     for bit, text in SLOWED.items():
         if found.get("clock_reasons", 0) & bit:
-            clock = f" ({found['sm_mhz']} of {found['sm_mhz_most']} MHz)" if "sm_mhz" in found and "sm_mhz_most" in found else ""
+            clock = (
+                f" ({found['sm_mhz']} of {found['sm_mhz_most']} MHz)" if "sm_mhz" in found and "sm_mhz_most" in found else ""
+            )
             problems.append((f"{text}{clock}", None))
     if found.get("ecc_uncorrected"):
-        problems.append((f"{found['ecc_uncorrected']} memory errors that ECC could not correct since the driver was loaded", None))
+        problems.append(
+            (f"{found['ecc_uncorrected']} memory errors that ECC could not correct since the driver was loaded", None)
+        )
     rows = found.get("remapped_rows")
     if rows is not None and len(rows) >= 4 and (rows[2] or rows[3]):
-        what = "could not be remapped: the card has to be replaced" if rows[3] else "wait to be remapped: the card has to be reset"
+        what = (
+            "could not be remapped: the card has to be replaced" if rows[3] else "wait to be remapped: the card has to be reset"
+        )
         problems.append((f"rows of its memory {what}", None))
     limit, default = found.get("power_limit_mw"), found.get("power_default_mw")
     if limit and default and limit < LEAST_POWER * default:
-        problems.append((f"its power is capped at {limit / 1000:.0f} W of {default / 1000:.0f} W", f"nvidia-smi -pl {default // 1000}"))
+        problems.append(
+            (f"its power is capped at {limit / 1000:.0f} W of {default / 1000:.0f} W", f"nvidia-smi -pl {default // 1000}")
+        )
     if problems:
         mend = next((mend for _, mend in problems if mend), None)
         return failed("; ".join(text for text, _ in problems), found, {"power": LEAST_POWER}, mend=mend)

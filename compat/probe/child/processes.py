@@ -79,8 +79,8 @@ def _wait(started: list[subprocess.Popen[bytes]], path: str, limit: float) -> No
                 return
             if time.monotonic() > until:
                 waiting = [rank for rank, code in enumerate(codes) if code is None]
-                raise RankFailed(f"rank{'s' * (len(waiting) > 1)} {', '.join(map(str, waiting))} did not end within {limit:.0f} s: "
-                                 f"{_last_words(path, waiting[0])}")  # fmt: skip
+                names = f"rank{'s' * (len(waiting) > 1)} {', '.join(map(str, waiting))}"
+                raise RankFailed(f"{names} did not end within {limit:.0f} s: {_last_words(path, waiting[0])}")
             time.sleep(0.02)
     finally:
         for process in started:

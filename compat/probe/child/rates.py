@@ -89,7 +89,9 @@ def _held(job: Job, key: str, rate: float, least: float, unit: str) -> Verdict:
     measured["of_peak"] = round(share, 3)
     bound = {"of_peak": least, "peak": row[key], "source": row["source"]}
     if not share >= least:
-        return failed(f"this {row['name']} runs at {share:.0%} of a {row['name']}: {rate:.0f} {unit} of {row[key]:g}", measured, bound)
+        return failed(
+            f"this {row['name']} runs at {share:.0%} of a {row['name']}: {rate:.0f} {unit} of {row[key]:g}", measured, bound
+        )
     return passed(measured, bound)
 
 

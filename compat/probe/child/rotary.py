@@ -19,6 +19,7 @@ NORMAL = (*QUICK, (1, 8, 2, 65, 128, 7), (1, 2, 1, 17, 256, 4090), (2, 6, 3, 9, 
 """Batch, query heads, key heads, tokens, head size, first position."""
 POSITIONS = (0, 1, 17, 127, 128, 1034, 1035, 4095, 8193, 65_537, 131_072, 500_001, 999_999, 1_048_575)
 SHORT, LONG = 1034, 1035
+_HALVES = False  # not interleaved
 
 
 def probes(job: Job) -> Iterator[Probe]:
@@ -114,7 +115,9 @@ def angles(job: Job, kernel: Kernel) -> Verdict:
                 bound = angle_bound(part, dim) + UNIT[dtype]
                 for name, got, wanted in zip(("cos", "sin"), found, exact):
                     if tuple(got.shape) != tuple(wanted.shape):
-                        return failed(f"{name} of {len(part)} positions has shape {tuple(got.shape)}, not {tuple(wanted.shape)}")
+                        return failed(
+                            f"{name} of {len(part)} positions has shape {tuple(got.shape)}, not {tuple(wanted.shape)}"
+                        )
                     share = (got.double().cpu() - wanted).abs() / bound
                     if not bool((share <= 1).all()):
                         row, column = (~(share <= 1)).nonzero()[0].tolist()
@@ -137,14 +140,14 @@ def lengths(job: Job, kernel: Kernel) -> Verdict:
     for name, rows, tokens in tables:
         cos, sin = (table.to(job.device) for table in own_tables(torch.arange(rows), 64))
         try:
-            result = apply(q[:, :, :tokens], k[:, :, :tokens], cos, sin, False)
+            result = apply(q[:, :, :tokens], k[:, :, :tokens], cos, sin, _HALVES)
         except NotHere:
             raise
         except Exception as refusal:
             refused[name] = said(refusal)[:160]
             continue
         if name == "longer" and kernel.longer:
-            exact, size = turned(q[:, :, :tokens], cos[:tokens], sin[:tokens], False)
+            exact, size = turned(q[:, :, :tokens], cos[:tokens], sin[:tokens], _HALVES)
             if bool(((result[0].double().cpu() - exact).abs() <= turning_bound(size, q.dtype)).all()):
                 refused[name] = "taken as a cache, and its first rows used"
                 continue

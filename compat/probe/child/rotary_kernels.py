@@ -23,7 +23,8 @@ class Kernel:
     """``load`` imports and returns the call; ``lengths`` says whether it has to refuse tables of another length.
 
     ``unchecked``: its releases read past the end of short tables; only thorough runs say so, since no other build mends it.
-    ``module`` is what has to be installed for it. ``longer``: tables that are too long are a cache to it, and it takes their first rows. ``tables``: its own angles.
+    ``module`` is what has to be installed for it. ``longer``: tables that are too long are a cache to it, and it takes
+    their first rows. ``own_type``: it takes cos and sin of the inputs' type. ``tables``: its own angles.
     """
 
     def __init__(
@@ -160,7 +161,9 @@ INSTALLED = (
     Kernel("flash-attn", _flash_attn, styles=BOTH, longer=True, module="flash_attn"),
     Kernel("liger-kernel", _liger, lengths=False, unchecked=True, module="liger_kernel"),
     Kernel("unsloth", _unsloth, longer=True, module="unsloth"),
-    Kernel("vllm", _vllm, styles=BOTH, backward=False, lengths=False, module="vllm"),  # its table is a cache that positions index
+    Kernel(
+        "vllm", _vllm, styles=BOTH, backward=False, lengths=False, module="vllm"
+    ),  # its table is a cache that positions index
 )
 
 

@@ -74,7 +74,9 @@ def blocks(q_heads: int, k_heads: int, pairs: int) -> dict[str, int]:
     }
 
 
-def _launch(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool, backward: bool) -> Tables:
+def _launch(
+    q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool, backward: bool
+) -> Tables:
     q, k = _dense(q), _dense(k)
     q_target, k_target = torch.empty_like(q), torch.empty_like(k)
     batch, q_heads, tokens, dim = q.shape

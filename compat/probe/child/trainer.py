@@ -40,7 +40,8 @@ def steps(job: Job) -> Verdict:
     launcher: str = job.values["launcher"]
     limit = job.values["limit"] * 0.45
     try:
-        alone = run_ranks(write_job(job, "trainer_rank", values), 1, limit, {"CUDA_VISIBLE_DEVICES": "0"} if job.on_cuda else {})
+        first = {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]} if job.on_cuda else {}
+        alone = run_ranks(write_job(job, "trainer_rank", values), 1, limit, first)
         together = alone if launcher == "python" else launched(job, launcher, world, values, limit)
     except RankFailed as problem:
         return failed(f"{values['trainer']} under {launcher}: {problem}")
@@ -64,27 +65,27 @@ def launched(job: Job, launcher: str, world: int, values: dict[str, Any], limit:
                    "--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]  # fmt: skip
         return run_launcher(command, path, limit)
     if launcher == "accelerate":
-        kind = ["--multi_gpu"] if job.on_cuda else ["--cpu", "--num_cpu_threads_per_process", "1"]
-        kind = kind if world > 1 else [*kind[1 if job.on_cuda else 0 :]]
-        command = [sys.executable, "-m", "accelerate.commands.launch", *kind, "--num_processes", str(world), "--num_machines", "1",
-                   "--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]  # fmt: skip
+        kind = ["--cpu"] if not job.on_cuda else ["--multi_gpu"] if world > 1 else []
+        command = [sys.executable, "-m", "accelerate.commands.launch", *kind, "--num_processes", str(world),
+                   "--num_machines", "1", "--num_cpu_threads_per_process", "1", "--mixed_precision", "no",
+                   "--dynamo_backend", "no", "--main_process_port", "0"]  # fmt: skip
         return run_launcher(command, path, limit)
     return run_ranks(path, world, limit)
 
 
-def judged(
-    kind: str, launcher: str, world: int, alone: list[dict[str, Any]], together: list[dict[str, Any]]
-) -> Verdict:
+def judged(kind: str, launcher: str, world: int, alone: list[dict[str, Any]], together: list[dict[str, Any]]) -> Verdict:
     """The verdict on what the ranks said, beside what one process said."""
     ranks = sorted(said["rank"] for said in together)
     if ranks != list(range(world)):
-        return failed(f"{kind} under {launcher}: of {world} ranks only {ranks} came to an end", {"ranks": len(ranks)}, {"ranks": world})
-    losses = together[0]["losses"]
-    for said in together:
-        strange = [loss for loss in said["losses"] if not math.isfinite(loss)]
-        if strange or len(said["losses"]) < STEPS:
-            step = next((at for at, loss in enumerate(said["losses"]) if not math.isfinite(loss)), len(said["losses"])) + 1
-            return failed(f"{kind} under {launcher}: the loss of step {step} is {strange[0] if strange else 'missing'}", {"losses": said["losses"]})
+        return failed(
+            f"{kind} under {launcher}: of {world} ranks only {ranks} came to an end", {"ranks": len(ranks)}, {"ranks": world}
+        )
+    losses: list[float] = together[0]["losses"]
+    for step in range(STEPS):
+        loss = losses[step] if step < len(losses) else None
+        if loss is None or not math.isfinite(loss):
+            why = f"{kind} under {launcher}: the loss of step {step + 1} is {'missing' if loss is None else loss}"
+            return failed(why, {"losses": losses}, {"losses": "finite"})
     wrong = _wrong_rows(alone[0]["rows"], together) if world > 1 else ""
     measured = {"processes": world, "losses": losses, "parallel": together[0]["parallel"], "device": together[0]["device"]}
     if wrong:

@@ -72,7 +72,9 @@ def _trainer(trainer: Any, configuration: Any, data: list[dict[str, Any]], **mor
     names = inspect.signature(trainer).parameters
     tokens = "processing_class" if "processing_class" in names else "tokenizer"
     dataset = datasets.Dataset.from_list(data)
-    return trainer(model=tiny_model.model(), args=configuration, train_dataset=dataset, **{tokens: tiny_model.tokenizer()}, **more)
+    return trainer(
+        model=tiny_model.model(), args=configuration, train_dataset=dataset, **{tokens: tiny_model.tokenizer()}, **more
+    )
 
 
 def _sft(values: dict[str, Any]) -> Any:

@@ -47,7 +47,9 @@ def assembler_for(capability: int) -> Verdict:
     release = re.search(r"release ([\d.]+)", version)
     measured = {"ptxas": path, "release": release.group(1) if release else version.strip()[-60:], "newest": known[-1:]}
     if not known:
-        return failed(f"{path} does not say which architectures it knows: it is no ptxas, or it is broken", measured, mend=_mend())
+        return failed(
+            f"{path} does not say which architectures it knows: it is no ptxas, or it is broken", measured, mend=_mend()
+        )
     if capability not in known:
         why = f"ptxas {measured['release']} at {path} does not know sm_{capability}; the newest it knows is sm_{known[-1]}"
         return failed(why, measured, {"architecture": f"sm_{capability}"}, mend=_mend())
@@ -112,7 +114,9 @@ def compiled_for(capability: int) -> Verdict:
         code = aot(kernels, capability, "bf16", 128, interleaved=False)
     finally:
         os.environ.pop("TRITON_ALWAYS_COMPILE") if before is None else os.environ.update(TRITON_ALWAYS_COMPILE=before)
-    return passed({"bytes_of_code": len(code["cubin"]), "loads_of_16_bytes": len(re.findall(r"ld\.global[.\w:]*v4", code["ptx"]))})
+    return passed(
+        {"bytes_of_code": len(code["cubin"]), "loads_of_16_bytes": len(re.findall(r"ld\.global[.\w:]*v4", code["ptx"]))}
+    )
 
 
 def aot(kernels: Any, capability: int, dtype: str, dim: int, *, interleaved: bool) -> dict[str, Any]:
@@ -146,7 +150,9 @@ def runs(job: Job) -> Verdict:
     wrong = (result != a + b).nonzero()
     if len(wrong):
         at = int(wrong[0])
-        return failed(f"element {at} of a sum is {float(result[at]):g}, not {float(a[at] + b[at]):g}", {"wrong": len(wrong)}, {"wrong": 0})
+        return failed(
+            f"element {at} of a sum is {float(result[at]):g}, not {float(a[at] + b[at]):g}", {"wrong": len(wrong)}, {"wrong": 0}
+        )
     return passed({"elements": len(a), "wrong": 0}, {"wrong": 0})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any, Dict
+from typing import Any
 
 from .job import Job, could_not_run, failed, read_job, said
 
@@ -62,7 +62,9 @@ def main(job_file: str) -> int:
 def _device_is_there(torch: Any, job: Job) -> bool:
     """Whether torch can use the device; where it cannot, a line says why."""
     if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
-        job.say("result", probe="torch/device", seconds=0.0, **could_not_run("this torch was built for CPU only", cpu_only=True))
+        job.say(
+            "result", probe="torch/device", seconds=0.0, **could_not_run("this torch was built for CPU only", cpu_only=True)
+        )
         return False
     try:
         torch.cuda.init()
@@ -71,16 +73,18 @@ def _device_is_there(torch: Any, job: Job) -> bool:
         if index < count:
             torch.zeros(1, device=job.device).cpu()
             return True
-        verdict = failed(f"torch sees {count} device{'' if count == 1 else 's'}, the driver shows more: {job.device} is not among them")
+        verdict = failed(
+            f"torch sees {count} device{'' if count == 1 else 's'}, the driver shows more: {job.device} is not among them"
+        )
     except Exception as problem:
         verdict = failed(said(problem))
     job.say("result", probe="torch/device", seconds=0.0, **verdict)
     return False
 
 
-def stack(torch: Any) -> Dict[str, Any]:
+def stack(torch: Any) -> dict[str, Any]:
     """Which Python, torch and devices these are."""
-    found: Dict[str, Any] = {
+    found: dict[str, Any] = {
         "python": ".".join(map(str, sys.version_info[:3])),
         "torch": str(torch.__version__),
         "cuda": torch.version.cuda,
