@@ -57,10 +57,11 @@ def run_ranks(path: str, world: int, limit: float, variables: dict[str, str] | N
     return said_by(path)
 
 
-def run_launcher(command: list[str], path: str, limit: float) -> list[dict[str, Any]]:
-    """Runs ``torchrun`` or ``accelerate launch`` on a job file; what its ranks said."""
+def run_launcher(command: list[str], path: str, limit: float, variables: dict[str, str] | None = None) -> list[dict[str, Any]]:
+    """Runs ``python``, ``torchrun`` or ``accelerate launch`` on a job file, as no rank of anything; what its ranks said."""
+    ours = {name: value for name, value in os.environ.items() if name not in rank_variables(0, 1, 0) or name.startswith("OMP")}
     with open(f"{path}.0.stderr", "wb") as said:
-        started = subprocess.Popen([*command, START, path], stdout=said, stderr=said)
+        started = subprocess.Popen([*command, START, path], env={**ours, **(variables or {})}, stdout=said, stderr=said)
     _wait([started], path, limit)
     return said_by(path)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import os
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -18,7 +19,7 @@ from typing import Any
 import torch
 
 from .job import Job, NotHere, Probe, Verdict, failed, passed
-from .processes import RankFailed, run_launcher, run_ranks, write_job
+from .processes import RankFailed, run_launcher, write_job
 from .trainer_rank import EACH, STEPS
 
 AGREE = 1e-3
@@ -34,18 +35,21 @@ def steps(job: Job) -> Verdict:
     for name in _NEEDED:
         if importlib.util.find_spec(name) is None:
             raise NotHere(f"{name} is not installed")
-    world = _world(job)
-    total = world * EACH
-    values = {"trainer": job.values["trainer"], "rows_of_a_step": total}
     launcher: str = job.values["launcher"]
+    world, gpus = _world(job), _gpus(job)
+    shares = gpus if launcher == "python" else world  # under plain python one process has them all
     limit = job.values["limit"] * 0.45
+    first = {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]} if gpus else {}
     try:
-        first = {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]} if job.on_cuda else {}
-        alone = run_ranks(write_job(job, "trainer_rank", values), 1, limit, first)
-        together = alone if launcher == "python" else launched(job, launcher, world, values, limit)
+        alone = run_launcher([sys.executable], _job_of_ranks(job, EACH * max(shares, 1)), limit, first)
+        together = alone if launcher == "python" and shares < 2 else launched(job, launcher, world, limit)
     except RankFailed as problem:
-        return failed(f"{values['trainer']} under {launcher}: {problem}")
+        return failed(f"{job.values['trainer']} under {launcher}: {problem}")
     return judged(job.values["trainer"], launcher, world, alone, together)
+
+
+def _gpus(job: Job) -> int:
+    return max(min(job.values.get("devices") or 1, torch.cuda.device_count()), 1) if job.on_cuda else 0
 
 
 def _world(job: Job) -> int:
@@ -54,12 +58,17 @@ def _world(job: Job) -> int:
         return 1
     if not job.on_cuda:
         return 1 if job.values["launcher"] == "accelerate" else 2
-    return max(min(job.values.get("devices") or 1, torch.cuda.device_count()), 1)
+    return _gpus(job)
 
 
-def launched(job: Job, launcher: str, world: int, values: dict[str, Any], limit: float) -> list[dict[str, Any]]:
+def _job_of_ranks(job: Job, rows: int) -> str:
+    """The job file of processes that take ``rows`` rows of a batch each (or for each of their devices)."""
+    return write_job(job, "trainer_rank", {"rows": rows})
+
+
+def launched(job: Job, launcher: str, world: int, limit: float) -> list[dict[str, Any]]:
     """What the ranks said that the launcher started."""
-    path = write_job(job, "trainer_rank", values)
+    path = _job_of_ranks(job, EACH)
     if launcher == "torchrun":
         command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(world), "--master-addr", "127.0.0.1",
                    "--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]  # fmt: skip
@@ -70,7 +79,7 @@ def launched(job: Job, launcher: str, world: int, values: dict[str, Any], limit:
                    "--num_machines", "1", "--num_cpu_threads_per_process", "1", "--mixed_precision", "no",
                    "--dynamo_backend", "no", "--main_process_port", "0"]  # fmt: skip
         return run_launcher(command, path, limit)
-    return run_ranks(path, world, limit)
+    return run_launcher([sys.executable], path, limit)
 
 
 def judged(kind: str, launcher: str, world: int, alone: list[dict[str, Any]], together: list[dict[str, Any]]) -> Verdict:
@@ -86,11 +95,11 @@ def judged(kind: str, launcher: str, world: int, alone: list[dict[str, Any]], to
         if loss is None or not math.isfinite(loss):
             why = f"{kind} under {launcher}: the loss of step {step + 1} is {'missing' if loss is None else loss}"
             return failed(why, {"losses": losses}, {"losses": "finite"})
-    wrong = _wrong_rows(alone[0]["rows"], together) if world > 1 else ""
+    wrong = _wrong_rows(alone[0]["rows"], together)
     measured = {"processes": world, "losses": losses, "parallel": together[0]["parallel"], "device": together[0]["device"]}
     if wrong:
         return failed(f"{kind} under {launcher}: {wrong}", measured)
-    if kind == "grpo" or launcher == "python":
+    if kind == "grpo" or together is alone:
         return passed(measured)
     for step, (ours, one) in enumerate(zip(losses, alone[0]["losses"]), 1):
         if not abs(ours - one) <= AGREE * max(abs(one), 1e-3):

@@ -18,18 +18,17 @@ STEPS, EACH = 2, 2
 
 def rank_main(job: Job) -> int:
     rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-    said = take_steps(job, world)
+    said = take_steps(job)
     job.say("rank", rank=rank, world=world, **said)
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
     return 0
 
 
-def take_steps(job: Job, world: int) -> dict[str, Any]:
+def take_steps(job: Job) -> dict[str, Any]:
     """Losses and gradient norms of each step, and the rows of every batch that this process computed on."""
-    total: int = job.values["rows_of_a_step"]
     kind: str = job.values["trainer"]
-    trainer = _TRAINERS[kind](_arguments(job, total // world, kind))
+    trainer = _TRAINERS[kind](_arguments(job, job.values["rows"], kind))
     rows: list[list[int]] = []
     inner = trainer.model
     inner.register_forward_pre_hook(lambda _module, args, named: _note(rows, args, named), with_kwargs=True)
