@@ -125,7 +125,8 @@ INDEX = (
 
 PROBING = (
     Option("device", "NAME", "all (default), cpu, cuda, or one of them: cuda:0"),
-    Option("only", "LIST", "groups of probes: matmul, rotary, attention, triton,\nextensions, devices, trainer, health"),
+    Option("only", "LIST", "groups of probes: matmul, rotary, attention, triton,\nextensions, devices, trainer, health; or "
+           "some of a\ngroup: rotary/transformers"),
     Option("quick", None, "the essentials, in one process for each device"),
     Option("thorough", None, "larger shapes, and torch.compile on the CPU too"),
     Option("trainer", "NAME", "the trainer that takes two steps: sft (default), grpo,\ndpo", choices=("sft", "grpo", "dpo")),

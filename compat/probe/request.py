@@ -18,7 +18,8 @@ LAUNCHERS = ("python", "torchrun", "accelerate")
 
 @record(frozen=True)
 class Request:
-    """``device`` is ``all``, ``cpu``, ``cuda`` or ``cuda:N``; ``only`` empty means every group; ``limit`` is a child's."""
+    """``device`` is ``all``, ``cpu``, ``cuda`` or ``cuda:N``; ``only`` names groups, or probes of them ("rotary/transformers"),
+    and is empty for all of them; ``limit`` is a child's."""
 
     python: str
     device: str = "all"
@@ -30,6 +31,11 @@ class Request:
     device_required: bool = False
     seed: int = 0
 
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that ``only`` names, or names probes of."""
+        return tuple(dict.fromkeys(name.partition("/")[0] for name in self.only))
+
 
 def requested(words: Words) -> Request:
     """The request of a command line; :class:`InputError` for a group, a device or a time that is none."""
@@ -38,12 +44,12 @@ def requested(words: Words) -> Request:
     depth = QUICK if words.flag("quick") else THOROUGH if words.flag("thorough") else NORMAL
     only = tuple(dict.fromkeys(words.all("only")))
     for name in only:
-        if name not in NAMES:
+        if name.partition("/")[0] not in NAMES:
             raise InputError(f"--only: {name!r} is no group of probes: {', '.join(NAMES)}")
     if words.flag("only") and not only:
         raise InputError(f"--only: expected groups of probes: {', '.join(NAMES)}")
     trainer = words.one("trainer")
-    if trainer is not None and only and "trainer" not in only:
+    if trainer is not None and only and not any(name.partition("/")[0] == "trainer" for name in only):
         raise InputError("--trainer goes with the group 'trainer', which --only leaves out")
     return Request(
         python=interpreter(words.one("python")),

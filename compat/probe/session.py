@@ -46,6 +46,7 @@ def probe(request: Request, environment: Environment) -> ProbeReport:
     devices = devices_of(request, environment)
     with tempfile.TemporaryDirectory(prefix="compat-probe-") as folder:
         done = _run(request, environment, devices, folder)
+    _refuse_unknown(request, done)
     stacks = {name: each.stack for name, each in done.items() if each.stack is not None}
     results = endings.explained(_without_device(request, devices) + _ordered(done), environment, stacks, devices)
     code = exit_code(results, device_required=request.device_required)
@@ -69,9 +70,19 @@ def _run(request: Request, environment: Environment, devices: Devices, folder: s
     return done
 
 
+def _refuse_unknown(request: Request, done: Mapping[str, _Done]) -> None:
+    """A probe that was asked for by name has to have been there, or else a failed one stands for its group."""
+    results = [result for each in done.values() for result in each.results]
+    for name in request.only:
+        group = name.partition("/")[0]
+        known = [result.probe for result in results if result.group in (group, "torch")]
+        if results and "/" in name and not known:
+            raise InputError(f"--only: no probe is called {name!r}; 'compat probe --only {group}' shows what {group} has")
+
+
 def _is_wanted(group: Group, request: Request) -> bool:
     if request.only:
-        return group.name in request.only
+        return group.name in request.groups
     if group.name == "trainer" and request.trainer:
         return True
     return group.quick or request.depth != QUICK
@@ -91,7 +102,7 @@ def _on_one(
             python=request.python, device=device, groups=tuple(group.name for group in part), folder=place,
             limit=request.limit * max(group.slow for group in part), depth=request.depth, seed=request.seed,
             more={"trainer": request.trainer or "sft", "launcher": request.launcher or _launcher(environment, processes),
-                  "devices": processes, **(_of_health() if "health" in [group.name for group in part] else {})},
+                  "devices": processes, "only": request.only, **_of_health(part)},
         )  # fmt: skip
         outcome = work_off(work)
         if outcome.no_torch:
@@ -103,8 +114,10 @@ def _on_one(
     return _Done(results, stack)
 
 
-def _of_health() -> dict[str, Any]:
-    """What the child cannot know: the makers' figures, and where our own bindings of NVML are."""
+def _of_health(groups: list[Group]) -> dict[str, Any]:
+    """What a child that judges health cannot know: the makers' figures, and where our own bindings of NVML are."""
+    if all(group.name != "health" for group in groups):
+        return {}
     from importlib.util import find_spec
 
     spec = find_spec("pynvml")

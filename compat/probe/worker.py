@@ -21,7 +21,6 @@ START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "start
 RESTARTS = 8
 """How many crashes of one group are followed by another process for what is left."""
 _NO_TORCH, _BROKEN_TORCH, _NO_DEVICE, _POISONED = 93, 94, 95, 97
-_ENDS = (0, _NO_TORCH, _BROKEN_TORCH, _NO_DEVICE, _POISONED)
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "WANDB_MODE": "disabled"}
 
 
@@ -81,7 +80,7 @@ def work_off(work: Work) -> Outcome:
             return Outcome(tuple(results), stack, unusable=True)
         if ended.code == _NO_DEVICE:
             return Outcome(tuple(results), stack, unusable=True)
-        if ended.code == 0:
+        if any(event["event"] == "end" for event in events):
             break
         results += _crashed(events, work, ended)
         if left <= 1 or not any(event["event"] == "hello" for event in events):

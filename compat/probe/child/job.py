@@ -25,6 +25,7 @@ class Job:
         self.device: str = values["device"]
         self.depth: str = values.get("depth", "normal")
         self.seed: int = values.get("seed", 0)
+        self.only = tuple(values.get("only", ()))
         self.skip = frozenset(values.get("skip", ()))
         self.results: str = values["results"]
 
@@ -50,7 +51,7 @@ class Job:
         """Runs probes one after the other. What one raises is its verdict; a broken CUDA context ends the process."""
         for name, probe in probes:
             full = f"{group}/{name}"
-            if full in self.skip:
+            if full in self.skip or not self._is_wanted(full):
                 continue
             self.say("begin", probe=full)
             began = time.perf_counter()
@@ -63,6 +64,12 @@ class Job:
             self.say("result", probe=full, seconds=round(time.perf_counter() - began, 3), **verdict)
             if broken:
                 os._exit(POISONED)
+
+    def _is_wanted(self, name: str) -> bool:
+        """Whether ``--only`` names the probe, its group, or how its name begins."""
+        return not self.only or any(
+            name == each or name.startswith(each + "-") or name.startswith(each + "/") for each in self.only
+        )
 
     @staticmethod
     def _verdict(probe: Callable[[], Verdict]) -> Verdict:

@@ -8,6 +8,7 @@ which has to give the same bits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -138,7 +139,7 @@ def _failed(name: str, wrong: Wrong, kind: str) -> Verdict:
 
 
 def _number(value: float) -> str:
-    return f"{value:.17g}" if value != int(value or 0) or abs(value) > 2**53 else str(int(value)) if value == value else "nan"
+    return str(int(value)) if math.isfinite(value) and value == int(value) else f"{value:.17g}"
 
 
 def _tf32(job: Job) -> Verdict:

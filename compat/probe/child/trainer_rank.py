@@ -55,6 +55,8 @@ def _arguments(job: Job, rows: int, kind: str) -> dict[str, Any]:
         "output_dir": job.results + ".out", "per_device_train_batch_size": rows, "max_steps": STEPS, "logging_steps": 1,
         "report_to": [], "save_strategy": "no", "disable_tqdm": True, "learning_rate": 0.05, "lr_scheduler_type": "constant",
         "gradient_checkpointing": False, "seed": 7, "bf16": False, "max_grad_norm": 1.0, "optim": "adamw_torch",
+        "logging_nan_inf_filter": False,  # by default what is not a number is logged as the mean of the others
+
         **({} if job.on_cuda else {"use_cpu": True}), **({} if kind == "sft" else {"remove_unused_columns": False}),
     }  # fmt: skip
 
