@@ -55,24 +55,21 @@ class Job:
                 continue
             self.say("begin", probe=full)
             began = time.perf_counter()
-            verdict = self._verdict(probe)
+            verdict = self.verdict(probe)
             broken = self._broken_context()
-            if broken:
-                verdict = (
-                    failed(f"the CUDA context is unusable after it: {broken}") if verdict["status"] != "failed" else verdict
-                )
+            if broken and verdict["status"] != "failed":
+                verdict = failed(f"the CUDA context is unusable after it: {broken}")
             self.say("result", probe=full, seconds=round(time.perf_counter() - began, 3), **verdict)
             if broken:
                 os._exit(POISONED)
 
     def _is_wanted(self, name: str) -> bool:
         """Whether ``--only`` names the probe, its group, or how its name begins."""
-        return not self.only or any(
-            name == each or name.startswith(each + "-") or name.startswith(each + "/") for each in self.only
-        )
+        return not self.only or any(f"{name}/".startswith((f"{each}/", f"{each}-")) for each in self.only)
 
     @staticmethod
-    def _verdict(probe: Callable[[], Verdict]) -> Verdict:
+    def verdict(probe: Callable[[], Verdict]) -> Verdict:
+        """What a probe says; an exception that it raises is said for it."""
         try:
             return probe()
         except NotHere as reason:
