@@ -31,8 +31,8 @@ def main() -> int:
         on_device(given.on_device)
         return 0
     quick(given.python, given.repeats)
-    devices = subprocess.run([given.python, "-c", "import torch; print(torch.cuda.device_count())"], capture_output=True, text=True,
-                             check=True)  # fmt: skip
+    counting = [given.python, "-c", "import torch; print(torch.cuda.device_count())"]
+    devices = subprocess.run(counting, capture_output=True, text=True, check=True)
     if int(devices.stdout):
         return subprocess.run([given.python, "-m", "benchmarks.probe", "--on-device", "cuda:0"], check=False).returncode
     print("rotary and matmul rates: not measured, no accelerator")
@@ -51,9 +51,8 @@ def quick(python: str, repeats: int) -> None:
         shutil.rmtree(cache, ignore_errors=True)
     whole, imported = (statistics.median(column) for column in zip(*pairs))
     print(f"import torch                          {imported:.2f} s (median of {repeats})")
-    print(
-        f"compat probe --quick, warm            {whole:.2f} s, {whole / imported:.2f} times import torch, {whole - imported:+.2f} s"
-    )
+    ratio = f"{whole / imported:.2f} times import torch, {whole - imported:+.2f} s"
+    print(f"compat probe --quick, warm            {whole:.2f} s, {ratio}")
     print(f"compat probe --quick, first run       {cold:.2f} s, {cold - imported:+.2f} s")
 
 
@@ -77,9 +76,8 @@ def on_device(device: str) -> None:
     rotary(device, copy)
     size = 8192
     ours, by_hand = rates.measured_tflops(device, size), _matmul_by_hand(device, size)
-    print(
-        f"matmul rate of the probe              {ours:.0f} TFLOP/s, {ours / by_hand:.3f} of a loop with CUDA events ({by_hand:.0f})"
-    )
+    share = f"{ours / by_hand:.3f} of a loop with CUDA events ({by_hand:.0f})"
+    print(f"matmul rate of the probe              {ours:.0f} TFLOP/s, {share}")
 
 
 def rotary(device: str, copy: float) -> None:
@@ -92,9 +90,8 @@ def rotary(device: str, copy: float) -> None:
         except Exception as reason:
             print(f"rotary {kernel.name:<30} not measured: {reason}")
             continue
-        seconds = [
-            _rotary_seconds(device, apply, kernel.own_type, tokens) for tokens in (TOKENS if kernel is TRITON else TOKENS[-1:])
-        ]
+        lengths = TOKENS if kernel is TRITON else TOKENS[-1:]
+        seconds = [_rotary_seconds(device, apply, kernel.own_type, tokens) for tokens in lengths]
         share = _rotary_bytes(TOKENS[-1]) / seconds[-1] / 1e9 / copy
         print(f"rotary {kernel.name:<30} {share:.3f} of the copy's bandwidth at {TOKENS[-1]} tokens")
         if kernel is TRITON:
@@ -117,11 +114,17 @@ def _rotary_seconds(device: str, apply: Any, own_type: bool, tokens: int) -> flo
     if own_type:
         cos, sin = cos.bfloat16(), sin.bfloat16()
     # several sets in turn: none of them is still in the cache when it comes again
-    sets = [[torch.randn(1, tokens, heads, DIM, device=device, dtype=torch.bfloat16).transpose(1, 2) for heads in (Q_HEADS, K_HEADS)]
-            for _ in range(4)]  # fmt: skip
+    sets = [[_heads(device, tokens, heads) for heads in (Q_HEADS, K_HEADS)] for _ in range(4)]
     turn = iter(range(10**9))
     with torch.no_grad():
         return median_seconds(device, lambda: apply(*sets[next(turn) % 4], cos, sin, False), times=40)  # noqa: FBT003
+
+
+def _heads(device: str, tokens: int, heads: int) -> Any:
+    """Laid out as a projection leaves them: the heads of a token side by side."""
+    import torch
+
+    return torch.randn(1, tokens, heads, DIM, device=device, dtype=torch.bfloat16).transpose(1, 2)
 
 
 def _matmul_by_hand(device: str, size: int) -> float:
@@ -138,7 +141,7 @@ def _matmul_by_hand(device: str, size: int) -> float:
         torch.matmul(a, b)
     end.record()
     torch.cuda.synchronize()
-    return 2 * size**3 * 20 / (begin.elapsed_time(end) / 1e3) / 1e12
+    return float(2 * size**3 * 20 / (begin.elapsed_time(end) / 1e3) / 1e12)
 
 
 if __name__ == "__main__":
