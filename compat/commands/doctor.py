@@ -71,8 +71,6 @@ def _probed(words: Words, environment: Environment) -> ProbeReport:
 
     Where there is no torch to run them with, that is what the one result says.
     """
-    if words.flag("environment"):
-        raise InputError("--probe runs what is installed here; --environment describes another machine: give one or the other")
     from compat.probe.request import LAUNCHERS, TRAINERS, Request, interpreter
     from compat.probe.results import COULD_NOT_RUN, ProbeReport, ProbeResult
     from compat.probe.session import NoTorch, probe
@@ -93,6 +91,8 @@ def _probed(words: Words, environment: Environment) -> ProbeReport:
 
 def _read(words: Words, matrix: Matrix) -> tuple[Environment, Machine | None, tuple[str, ...]]:
     if words.flag("environment"):
+        if words.flag("probe"):
+            raise InputError("--probe runs what is installed; --environment describes another machine: give one or the other")
         if words.flag("python") or words.flag("deep"):
             raise InputError("--environment describes a machine; --python and --deep read this one: give one or the other")
         from compat.read.described import read_described

@@ -32,6 +32,7 @@ def probed(monkeypatch: pytest.MonkeyPatch) -> Probe:
 
     def run(*groups: str, fault: str | None = None, **more: object) -> ProbeReport:
         needs("torch")
+        monkeypatch.setenv("OMP_NUM_THREADS", "1")  # threads that wait for one another cost minutes on a busy machine
         if fault is not None:
             monkeypatch.setenv("COMPAT_TEST_FAULT", fault)
             monkeypatch.setenv("PYTHONPATH", f"{FAULTS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
