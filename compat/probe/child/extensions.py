@@ -87,7 +87,19 @@ def imported(name: str, modules: tuple[str, ...]) -> Verdict:
         return passed({"modules": list(modules), "version": importlib.metadata.version(name)})
     words = _last(done.stderr)
     how = words[-1] if done.returncode > 0 and words else f"ended by signal {-done.returncode}"
-    return failed(f"{', '.join(modules)} cannot be imported: {how[:400]}{_meaning(done.stderr, name)}", last_words=words)
+    return failed(
+        f"{', '.join(modules)} cannot be imported: {how[:400]}{_meaning(done.stderr, name)}",
+        last_words=words,
+        **_mend(done.stderr),
+    )
+
+
+def _mend(text: str) -> dict[str, str]:
+    """What mends it where this process knows; where not, the parent asks the tables of builds."""
+    if torch.version.cuda is None and re.search(r"lib(torch_cuda|c10_cuda|cudart)\b.*cannot open", text):
+        release = str(torch.__version__).partition("+")[0]
+        return {"mend": f"install torch {release} built for CUDA, from the index of torch's own builds"}
+    return {}
 
 
 def _last(text: str) -> list[str]:
