@@ -69,5 +69,6 @@ def _with_meaning(result: ProbeResult, environment: Environment) -> ProbeResult:
     if not found:
         return result
     best = found[0]
-    fix = next((each.command or each.text for each in best.fixes), None)
-    return replace(result, why=f"{result.why} ({best.title})", mend=fix)
+    fix = next((each.command for each in best.fixes if each.command), None) or next((each.text for each in best.fixes), None)
+    said = result.why if result.group == "extensions" else f"{result.why} ({best.title})"  # they say it in their own words
+    return replace(result, why=said, mend=fix)

@@ -85,6 +85,24 @@ def test_an_extension_that_crashes_takes_nothing_with_it(
     assert results["extensions/torchao"].status == PASSED
 
 
+def test_a_package_that_goes_on_without_its_compiled_code(
+    probed: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As xformers does: a warning, and a memory_efficient_attention that is not there when it is called."""
+    site = tmp_path / "site"
+    (site / "xformers").mkdir(parents=True)
+    (site / "xformers" / "__init__.py").write_text(
+        'import logging\nlogging.warning("WARNING[XFORMERS]: xFormers can\'t load C++/CUDA extensions. xFormers was built for:")\n'
+    )
+    (site / "xformers" / "ops.py").write_text("")
+    (site / "xformers-1.dist-info").mkdir()
+    (site / "xformers-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: xformers\nVersion: 1\n")
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    (result,) = probed("extensions/xformers").results
+    assert result.status == FAILED
+    assert "without its compiled code" in result.why
+
+
 def stand_in(folder: Path, ptxas: str | None) -> None:
     """A package called triton that has the assembler where Triton has it, and nothing else."""
     place = folder / "triton" / "backends" / "nvidia" / "bin"

@@ -37,6 +37,8 @@ KNOWN = {
 """Distribution → the modules whose import loads its compiled code."""
 _BINARY = re.compile(r"^(?P<module>[\w/]+)\.(?:cpython-\w+|abi3)[\w.-]*\.so$")
 _LIMIT = 60
+_HALF = re.compile(r"can't load C\+\+/CUDA extensions|Error loading .*\.so|compiled without GPU support|library load error")
+"""What packages say that go on without their compiled code: xformers, bitsandbytes."""
 
 
 def probes(job: Job) -> Iterator[Probe]:
@@ -83,6 +85,11 @@ def imported(name: str, modules: tuple[str, ...]) -> Verdict:
     except subprocess.TimeoutExpired as over:
         said = over.stderr.decode("utf-8", "replace") if isinstance(over.stderr, bytes) else over.stderr or ""
         return failed(f"importing {', '.join(modules)} did not end within {_LIMIT} s", last_words=_last(said))
+    half = next((line.strip() for line in done.stderr.split("\n") if _HALF.search(line)), None)
+    if done.returncode == 0 and half is not None:
+        return failed(
+            f"{', '.join(modules)} can be imported without its compiled code: {half[:300]}", last_words=_last(done.stderr)
+        )
     if done.returncode == 0:
         return passed({"modules": list(modules), "version": importlib.metadata.version(name)})
     words = _last(done.stderr)
@@ -90,20 +97,20 @@ def imported(name: str, modules: tuple[str, ...]) -> Verdict:
     return failed(
         f"{', '.join(modules)} cannot be imported: {how[:400]}{_meaning(done.stderr, name)}",
         last_words=words,
-        **_mend(done.stderr),
+        mend=_mend(done.stderr),
     )
 
 
-def _mend(text: str) -> dict[str, str]:
+def _mend(text: str) -> str | None:
     """What mends it where this process knows; where not, the parent asks the tables of builds."""
     if torch.version.cuda is None and re.search(r"lib(torch_cuda|c10_cuda|cudart)\b.*cannot open", text):
         release = str(torch.__version__).partition("+")[0]
-        return {"mend": f"install torch {release} built for CUDA, from the index of torch's own builds"}
-    return {}
+        return f"install torch {release} built for CUDA, from the index of torch's own builds"
+    return None
 
 
 def _last(text: str) -> list[str]:
-    return [line.rstrip()[:300] for line in text.split("\n") if line.strip()][-6:]
+    return [line.rstrip()[:300] for line in text.split("\n") if line.strip() and "<frozen importlib" not in line][-6:]
 
 
 def _meaning(text: str, name: str) -> str:
