@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import time
@@ -42,7 +43,7 @@ _MEANINGS: dict[int, str] = {
     signal.SIGKILL: ", which is what the kernel does where memory runs out",
     signal.SIGSEGV: ", a segmentation fault",
     signal.SIGABRT: ", an abort",
-    signal.SIGBUS: ", a bus error (/dev/shm may be full)",
+    signal.SIGBUS: ", a bus error: a file that is cut short, or /dev/shm is full",
     signal.SIGILL: ", an illegal instruction: code for another processor",
     signal.SIGFPE: ", an arithmetic error",
 }
@@ -106,6 +107,15 @@ def last_words(path: str) -> tuple[str, ...]:
     lines = [line.rstrip() for line in text.split("\n")]
     lines = [line for line in lines if line.strip() and not any(noise in line for noise in _NOISE)]
     fatal = next((number for number, line in enumerate(lines) if line.startswith("Fatal Python error")), None)
-    if fatal is not None:  # the fault handler lists the innermost line first
-        return tuple(lines[fatal : fatal + _WORDS])
-    return tuple(line[:300] for line in lines[-_WORDS:])
+    if fatal is None:
+        return tuple(line[:300] for line in lines[-_WORDS:])
+    # the fault handler lists the innermost call first; of a file its last two names tell enough
+    frames = [_FRAME.sub(_short, line.strip()) for line in lines[fatal + 1 :] if _FRAME.search(line) and "<frozen" not in line]
+    return (lines[fatal], *frames[:_WORDS])
+
+
+_FRAME = re.compile(r'File "(?P<path>[^"]+)", line')
+
+
+def _short(match: re.Match[str]) -> str:
+    return f'File "{"/".join(match["path"].split("/")[-2:])}", line'

@@ -103,6 +103,7 @@ def _on_one(
             limit=request.limit * max(group.slow for group in part), depth=request.depth, seed=request.seed,
             more={"trainer": request.trainer or "sft", "launcher": request.launcher or _launcher(environment, processes),
                   "devices": processes, "only": request.only, **_of_health(part)},
+            torch=_torch_there(environment),
         )  # fmt: skip
         outcome = work_off(work)
         if outcome.no_torch:
@@ -122,6 +123,12 @@ def _of_health(groups: list[Group]) -> dict[str, Any]:
 
     spec = find_spec("pynvml")
     return {"peaks": peak_rates(), "pynvml": spec.origin if spec else None}
+
+
+def _torch_there(environment: Environment) -> str:
+    """torch with the release its metadata names, so that mending it changes no other package."""
+    versions = {each.version for each in environment.distributions or () if each.name == "torch" and each.version}
+    return f"torch=={versions.pop().partition('+')[0]}" if len(versions) == 1 else "torch"
 
 
 def _is_torch(done: _Done) -> bool:

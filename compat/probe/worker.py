@@ -26,7 +26,10 @@ _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFF
 
 @record(frozen=True)
 class Work:
-    """What one child process (and those that take its place) is to do; ``limit`` is for all of them together."""
+    """What one child process (and those that take its place) is to do; ``limit`` is for all of them together.
+
+    ``torch`` is the requirement that would install the torch that is there again.
+    """
 
     python: str
     device: str
@@ -36,6 +39,7 @@ class Work:
     depth: str
     seed: int
     more: Mapping[str, Any]
+    torch: str = "torch"
 
 
 @record(frozen=True)
@@ -136,14 +140,29 @@ def _crashed(events: list[dict[str, Any]], work: Work, ended: Ended) -> list[Pro
     else:
         name = f"{work.groups[0] if len(work.groups) == 1 else 'probe'}/process"
     why = f"its process {ended.how}"
-    if ended.last_words:
-        why += f"; its last words: {ended.last_words[0] if ended.last_words[0].startswith('Fatal') else ended.last_words[-1]}"
-    return [ProbeResult(name, work.device, FAILED, why, seconds=round(ended.seconds, 3), last_words=ended.last_words)]
+    why += _saying(ended)
+    mend = _reinstall(work) if name == "torch/import" and not ended.timed_out else None
+    return [
+        ProbeResult(name, work.device, FAILED, why, seconds=round(ended.seconds, 3), last_words=ended.last_words, mend=mend)
+    ]
+
+
+def _reinstall(work: Work) -> str:
+    return f'{work.python} -m pip install --force-reinstall --no-deps "{work.torch}"'
+
+
+def _saying(ended: Ended) -> str:
+    """Its last words; of one that was ended, where it was."""
+    words = ended.last_words
+    fatal = bool(words) and words[0].startswith("Fatal Python error")
+    if ended.timed_out and fatal:
+        return f"; it was at {words[1]}" if len(words) > 1 else ""
+    return f"; its last words: {words[0] if fatal else words[-1]}" if words else ""
 
 
 def _broken_torch(event: Mapping[str, Any], work: Work, ended: Ended) -> ProbeResult:
     why = f"torch cannot be imported by {work.python}: {event['why']}"
-    mend = f"{work.python} -m pip install --force-reinstall torch"
+    mend = _reinstall(work)
     if event.get("library"):
         mend = f"{work.python} -m pip install {event['library']}"
     return ProbeResult("torch/import", work.device, FAILED, why, seconds=round(ended.seconds, 3), mend=mend,

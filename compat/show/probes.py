@@ -18,8 +18,12 @@ _ABSENT = " is not installed"
 def rendered(report: ProbeReport, label: str | None = None) -> str:
     """The report as text of 80 columns."""
     lines = wrapped(_stack(report, label), "  stack     ", " " * 12)
+    nothing_else = any(result.device == "cuda" and result.why.startswith(NO_ACCELERATOR) for result in report.results)
     for device in dict.fromkeys(result.device for result in report.results):
-        lines += ["", f"  {device}", *_device([result for result in report.results if result.device == device])]
+        of_device = [result for result in report.results if result.device == device]
+        if device == "cpu" and nothing_else:  # said once, below cuda
+            of_device = [result for result in of_device if not result.why.startswith(NO_ACCELERATOR)]
+        lines += ["", f"  {device}", *_device(of_device)]
     lines += ["", f"  {_summary(report)}"]
     return "\n".join(map(printable, lines))
 
@@ -56,7 +60,9 @@ def _short(result: ProbeResult) -> str:
 
 def _failed(result: ProbeResult) -> list[str]:
     lines = [f"  ✗ {result.probe}", *wrapped(result.why, "      ", "      ")]
-    said = [word for word in result.last_words if word.strip() and word.strip() not in result.why][-_WORDS:]
+    said = [word for word in result.last_words if word.strip() and word.strip() not in result.why]
+    fatal = bool(result.last_words) and result.last_words[0].startswith("Fatal Python error")  # innermost call first
+    said = said[:_WORDS] if fatal else said[-_WORDS:]
     lines += [line for word in said for line in wrapped(word.strip(), "      │ ", "      │ ")]
     if result.mend:
         lines += wrapped(result.mend, "      mend      ", " " * 16)

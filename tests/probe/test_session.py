@@ -179,7 +179,8 @@ def test_a_torch_that_lacks_a_library_says_which(tmp_path: Path) -> None:
     (result,) = report.results
     assert (result.probe, result.status, report.exit) == ("torch/import", FAILED, 1)
     assert "libcudart.so.12" in result.why
-    assert result.mend
+    assert result.mend is not None
+    assert result.mend.endswith('-m pip install --force-reinstall --no-deps "torch"')
 
 
 def test_a_torch_for_cpu_only_beside_a_gpu_is_one_finding_with_the_pin_that_mends_it(tmp_path: Path) -> None:
