@@ -2,21 +2,25 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-COMPILED := compat/matrix/compiled/rules.bin compat/matrix/compiled/hardware.bin
+COMPILED := compat/matrix/compiled/rules.bin compat/matrix/compiled/hardware.bin compat/matrix/compiled/peaks.bin
 # make fuzz: inputs for each reader, which readers (all), the first input, and how many readers at a time
 COUNT ?= 1000000
 READERS ?=
 START ?= 0
 JOBS ?= 1
 
-.PHONY: help doctor test fuzz lint bench bench-repair peers fixes reproductions build clean
+# make test PROBES=0: without torch and trl, which the tests of the probes need (1.3 GB where torch is its build for CPU)
+PROBES ?= 1
+
+.PHONY: help doctor test fuzz lint bench bench-probe bench-repair peers fixes reproductions build clean
 
 help:
 	@echo "make doctor         set up, and judge the Python and the hardware of this machine"
-	@echo "make test           set up, and run every test"
+	@echo "make test           set up, and run every test (PROBES=0: without those that need torch)"
 	@echo "make fuzz           COUNT=1000000 inputs for each reader (READERS=\"uv conda\" JOBS=2 START=0)"
 	@echo "make lint           ruff, mypy --strict, the linters of rules and of fact tables"
 	@echo "make bench          time and memory side by side with peers, as ratios"
+	@echo "make bench-probe    the probes' rates and times, as ratios (an accelerator for most of them)"
 	@echo "make bench-repair   plans for real releases beside uv pip compile, as ratios (uses the index)"
 	@echo "make peers          CASES=cases.jsonl: described environments, given to peers as well"
 	@echo "make fixes          CASES=cases.jsonl: a plan for each of them, held against what mended it (uses the index)"
@@ -27,7 +31,7 @@ help:
 doctor: $(VENV)/.installed $(COMPILED)
 	@$(BIN)/compat doctor --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" || test $$? -eq 1
 
-test: $(VENV)/.dev $(COMPILED)
+test: $(VENV)/.dev $(if $(filter-out 0,$(PROBES)),$(VENV)/.probes) $(COMPILED)
 	$(BIN)/pytest -n auto
 
 fuzz: $(VENV)/.dev $(COMPILED)
@@ -43,6 +47,9 @@ lint: $(VENV)/.dev $(COMPILED)
 bench: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m benchmarks.check
 	$(BIN)/python -m benchmarks.files
+
+bench-probe: $(VENV)/.dev $(VENV)/.probes $(COMPILED)
+	$(BIN)/python -m benchmarks.probe
 
 bench-repair: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m benchmarks.repair
@@ -66,6 +73,10 @@ $(VENV)/.installed: pyproject.toml scripts/build_hook.py
 
 $(VENV)/.dev: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.probes: tests/probe/requirements.txt | $(VENV)/.dev
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement tests/probe/requirements.txt
 	@touch $@
 
 $(COMPILED) &: $(wildcard matrix/*.toml matrix/rules/*.toml matrix/facts/*.csv compat/matrix/*.py) compat/versions.py scripts/build_matrix.py | $(VENV)/.installed

@@ -74,6 +74,8 @@ def _dispatch(words: Words) -> int:
     name = words.command.name
     if name == "doctor":
         from compat.commands.doctor import run
+    elif name == "probe":
+        from compat.commands.probe import run
     elif name == "check":
         from compat.commands.check import run
     elif name == "fix":

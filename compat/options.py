@@ -125,10 +125,29 @@ INDEX = (
     Option("torch-index", "URL", "a mirror of torch's own index: a folder with one for\neach CUDA (…/cu128)"),
 )
 
+PROBING = (
+    Option("device", "NAME", "all (default), cpu, cuda, or one of them: cuda:0"),
+    Option("only", "LIST", "groups of probes: matmul, rotary, attention, triton,\nextensions, devices, trainer, health; or "
+           "some of a\ngroup: rotary/transformers"),
+    Option("quick", None, "the essentials, in one process for each device"),
+    Option("thorough", None, "larger shapes, and torch.compile on the CPU too"),
+    Option("trainer", "NAME", "the trainer that takes two steps: sft (default), grpo,\ndpo", choices=("sft", "grpo", "dpo")),
+    Option("launcher", "NAME", "how its processes are started: python, torchrun,\naccelerate (default: as the devices "
+           "need it)", choices=("python", "torchrun", "accelerate")),
+    Option("timeout", "SECONDS", "how long one process may take (default: 120; 60 with\n--quick, 600 with --thorough)"),
+    Option("require-device", None, "exit 3 where no accelerator could be probed"),
+    Option("python", "PATH", "the interpreter or environment whose stack is run\n(default: the active one)"),
+    FORMAT,
+)  # fmt: skip
+
 COMMANDS = (
     Command("doctor", "read this machine, judge it, say what to do",
             (PYTHON, ENVIRONMENT, *WORKLOAD, DEEP, ALL,
-             RULES, FORMAT, FAIL_ON), operands="[-- COMMAND…]", command_after_dashes=True),
+             RULES, FORMAT, FAIL_ON,
+             Option("probe", None, "also run the probes on the devices that are there\n('compat probe': starts the "
+                    "interpreter)")), operands="[-- COMMAND…]", command_after_dashes=True),
+    Command("probe", "run the stack that is installed: whether each device computes right",
+            PROBING, most=0),
     Command("check", "judge lock files, requirements, Dockerfiles … and descriptions",
             (Option("environment", "FILE…", "described environments (JSON, as 'compat facts'\nprints)", many=True), PASTED,
              Option("installed", None, "what is installed here, for a declared target: no\nhardware of this machine is read"),

@@ -10,7 +10,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
 from compat.judge.lint import problems_of  # noqa: E402
-from compat.matrix import code_tables, compiled, declared, gpus, pack_declared  # noqa: E402
+from compat.matrix import code_tables, compiled, declared, gpus, pack_declared, peak_rates  # noqa: E402
 from compat.matrix.loader import load_assessed, load_folder  # noqa: E402
 
 FACTS = os.path.join(ROOT, "matrix", "facts")
@@ -22,6 +22,7 @@ def build() -> None:
     os.makedirs(os.path.dirname(compiled.FILE), exist_ok=True)
     _write(gpus.FILE, marshal.dumps(gpus.tables_from(FACTS), 4))
     _write(code_tables.FILE, marshal.dumps(code_tables.tables_from(FACTS), 4))
+    _write(peak_rates.FILE, marshal.dumps(peak_rates.tables_from(FACTS), 4))
     _write(declared.FILE, pack_declared.packed(FACTS))
     problems = problems_of(rules)
     if problems:

@@ -25,6 +25,7 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "extension_builds": (
         ("package", "version", "cuda", "torch", "sm", "ptx"), ("package", "version", "cuda", "torch", "source"),
     ),
+    "gpu_peaks": (("name", "driver_name", "memory_gb", "tflops_16bit", "gb_s"), ("name",)),
     "gpus_amd": (("name", "aliases", "gfx", "architecture", "memory_gb"), ("name", "memory_gb")),
     "gpus_nvidia": (("name", "aliases", "class", "compute_capability", "memory_gb"), ("name", "memory_gb")),
     "releases": (

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from compat.environment import Environment
     from compat.matrix.compiled import Matrix
     from compat.options import Words
+    from compat.probe.results import ProbeReport
     from compat.report import Finding, Fix
 
 
@@ -38,10 +39,15 @@ def run(words: Words) -> int:
         environment=environment, findings=tuple(shown), notes=(*notes, *more, *judged_notes, *ignored, *folded_away),
         exit=threshold_code(kept, words), ignored=len(findings) - len(kept),
     )  # fmt: skip
+    probes = _probed(words, environment) if words.flag("probe") else None
+    code = report.exit if probes is None else report.exit or probes.exit
     if words.one("format") == "json":
         from compat.show.json import dumped
 
-        emit(dumped(report.to_json()))
+        document = report.to_json()
+        if probes is not None:
+            document.update(probes=probes.to_json()["probes"], exit=code)
+        emit(dumped(document))
     else:
         from compat.matrix.gpus import driver_cuda
         from compat.show.nothing_found import nothing_found
@@ -52,11 +58,41 @@ def run(words: Words) -> int:
         label = machine.label if machine else None
         supported = measured or driver_cuda(report.environment)
         emit(coloured(rendered(report, label=label, driver_cuda=supported, nothing=nothing_found(report))))
-    return report.exit
+        if probes is not None:
+            from compat.commands.probe import show
+
+            emit("")
+            show(probes, "text", label or probes.python)
+    return code
+
+
+def _probed(words: Words, environment: Environment) -> ProbeReport:
+    """The probes of this machine, with the trainer and the launcher that the command names.
+
+    Where there is no torch to run them with, that is what the one result says.
+    """
+    from compat.probe.request import LAUNCHERS, TRAINERS, Request, interpreter
+    from compat.probe.results import COULD_NOT_RUN, ProbeReport, ProbeResult
+    from compat.probe.session import NoTorch, probe
+
+    workload = environment.workload
+    task = words.one("task") or (workload.task if workload else None)
+    launcher = words.one("launcher") or (workload.launcher if workload else None)
+    request = Request(
+        interpreter(words.one("python")),
+        trainer=task if task in TRAINERS else None,
+        launcher=launcher if launcher in LAUNCHERS else None,
+    )
+    try:
+        return probe(request, environment)
+    except NoTorch as reason:
+        return ProbeReport((ProbeResult("torch/import", "cpu", COULD_NOT_RUN, str(reason)),), request.python, {}, 0.0, 0)
 
 
 def _read(words: Words, matrix: Matrix) -> tuple[Environment, Machine | None, tuple[str, ...]]:
     if words.flag("environment"):
+        if words.flag("probe"):
+            raise InputError("--probe runs what is installed; --environment describes another machine: give one or the other")
         if words.flag("python") or words.flag("deep"):
             raise InputError("--environment describes a machine; --python and --deep read this one: give one or the other")
         from compat.read.described import read_described

@@ -17,7 +17,7 @@ def overview() -> str:
         "usage: compat COMMAND [OPTIONS]",
         "",
         "Which known-bad combinations of packages, GPUs, drivers and launchers hold here,",
-        "and what mends them. Reads files only; starts nothing of what it inspects.",
+        "and what mends them. Reads files only; 'probe' alone starts what it inspects.",
         "",
         "commands:",
         *(f"  {command.name:<12}  {command.summary}" for command in COMMANDS),

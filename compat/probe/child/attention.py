@@ -1,0 +1,195 @@
+"""Scaled dot-product attention by every backend that claims to be available, flash-attn and xformers, against float64."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+
+from .attention_reference import attended, masked
+from .job import Job, NotHere, Probe, Verdict, failed, missing, passed
+from .rotary_kernels import needed
+
+Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, bool], torch.Tensor]
+"""Queries, keys and values of [batch, heads, tokens, d], and whether it is causal."""
+
+QUICK = ((1, 4, 4, 64, 64, 64, False), (2, 8, 2, 65, 65, 64, True))
+NORMAL = (
+    *QUICK, (1, 4, 1, 127, 127, 128, True), (2, 4, 2, 33, 200, 64, False), (1, 2, 2, 257, 257, 96, True),
+    (1, 6, 3, 1, 300, 128, False), (1, 2, 2, 40, 100, 64, True),
+)  # fmt: skip
+"""Batch, query heads, key heads, queries, keys, head size, causal."""
+BACKENDS = ("MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION")
+
+
+def probes(job: Job) -> Iterator[Probe]:
+    for name in BACKENDS:
+        yield "sdpa-" + name.lower().replace("_attention", ""), partial(backend, job, name)
+    yield "sdpa-default", partial(default, job)
+    yield "sdpa-padding", partial(padding, job)
+    if job.quick:
+        return
+    packages = (("flash-attn", "flash_attn", _flash_attn, "lower-right"), ("xformers", "xformers", _xformers, "upper-left"))
+    for name, module, load, causal_kind in packages:
+        if importlib.util.find_spec(module) is None:
+            yield name, partial(missing, f"{name} is not installed")
+        else:
+            yield name, partial(package, job, load, causal_kind)
+
+
+def backend(job: Job, name: str) -> Verdict:
+    """One backend of torch, alone; a shape that it refuses by its own word is left out."""
+    attention = importlib.import_module("torch.nn.attention") if hasattr(torch.nn, "attention") else None
+    which = getattr(getattr(attention, "SDPBackend", None), name, None)
+    if attention is None or which is None:
+        raise NotHere(f"this torch has no backend {name}")
+    if not job.on_cuda and name in ("EFFICIENT_ATTENTION", "CUDNN_ATTENTION"):
+        raise NotHere("no accelerator")
+
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
+        with attention.sdpa_kernel(which):
+            return _sdpa(q, k, v, causal)
+
+    types = (torch.float32, torch.bfloat16) if not job.on_cuda or name == "MATH" else (torch.bfloat16, torch.float16)
+    return _checked(job, attend, types, "upper-left", refusable=name != "MATH")
+
+
+def default(job: Job) -> Verdict:
+    """What torch chooses by itself, also backwards: the gradients agree with those in float64."""
+    verdict = _checked(job, _sdpa, (torch.float32, torch.bfloat16), "upper-left")
+    return verdict if verdict["status"] != "passed" else _gradients(job, verdict)
+
+
+def padding(job: Job) -> Verdict:
+    """Sequences of different lengths in one batch, by a mask: what is masked has no weight."""
+    generator, lengths = torch.Generator().manual_seed(job.seed), (7, 33, 20)
+    worst = 0.0
+    for dtype in (torch.float32, torch.bfloat16):
+        q, k, v = _inputs((3, 4, 4, 33, 33, 64), dtype, job, generator)
+        keys = torch.arange(33)[None] < torch.tensor(lengths)[:, None]
+        mask = (keys[:, None, :] & masked(33, 33, "upper-left"))[:, None]
+        result = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask.to(job.device))
+        share, why = _compared(result, *attended(q, k, v, mask))
+        if why:
+            return failed(f"{_short(dtype)}, lengths {lengths}: {why}", {"error_of_bound": share}, {"error_of_bound": 1})
+        worst = max(worst, share)
+    return passed({"error_of_bound": round(worst, 4)}, {"error_of_bound": 1})
+
+
+def package(job: Job, load: Callable[[], Attend], causal_kind: str) -> Verdict:
+    """flash-attn, whose causal masks count from the ends of queries and keys, or xformers, whose count from the beginnings."""
+    if not job.on_cuda:
+        raise NotHere("no accelerator")
+    return _checked(job, load(), (torch.bfloat16, torch.float16), causal_kind)
+
+
+def _checked(job: Job, attend: Attend, types: tuple[torch.dtype, ...], causal_kind: str, refusable: bool = False) -> Verdict:
+    generator, worst, count, refused = torch.Generator().manual_seed(job.seed), 0.0, 0, ""
+    for dtype in types:
+        for *shape, causal in QUICK if job.quick else NORMAL:
+            q, k, v = _inputs(tuple(shape), dtype, job, generator)
+            try:
+                result = attend(q, k, v, causal)
+            except RuntimeError as problem:
+                if refusable and "No available kernel" in str(problem):
+                    refused = str(problem).split("\n")[0]
+                    continue
+                raise
+            mask = masked(shape[3], shape[4], causal_kind if causal else "")
+            share, why = _compared(result, *attended(q, k, v, mask))
+            worst, count = max(worst, share), count + 1
+            if why:
+                name = (f"{_short(dtype)}, {shape[1]} and {shape[2]} heads of {shape[5]}, {shape[3]} queries and "
+                        f"{shape[4]} keys{', causal' if causal else ''}")  # fmt: skip
+                return failed(f"{name}: {why}", {"error_of_bound": share}, {"error_of_bound": 1})
+    if not count:
+        raise NotHere(f"torch says: {refused}")
+    return passed({"cases": count, "error_of_bound": round(worst, 4)}, {"error_of_bound": 1})
+
+
+def _compared(result: torch.Tensor, exact: torch.Tensor, bound: torch.Tensor) -> tuple[float, str]:
+    if tuple(result.shape) != tuple(exact.shape):
+        return float("inf"), f"a result of shape {tuple(result.shape)}, not {tuple(exact.shape)}"
+    share = (result.detach().double().cpu() - exact).abs() / bound
+    if bool((share <= 1).all()):
+        return float(share.max()), ""
+    at = tuple((~(share <= 1)).nonzero()[0].tolist())
+    got = float(result[at].detach())
+    return float(
+        share[at]
+    ), f"output{list(at)} is {got:.6g}; float64 gives {float(exact[at]):.6g}, rounding explains {float(bound[at]):.2g}"
+
+
+def _gradients(job: Job, verdict: Verdict) -> Verdict:
+    """Gradients in float32 against float64's: within 2⁻¹² of the largest of their tensor, sixty-four times what is usual."""
+    generator, worst, bound = torch.Generator().manual_seed(job.seed), 0.0, 2.0**-12
+    inputs = [x.requires_grad_() for x in _inputs((1, 4, 2, 37, 37, 64), torch.float32, job, generator)]
+    weights = torch.randn(1, 4, 37, 64, generator=generator)
+    (_sdpa(inputs[0], inputs[1], inputs[2], causal=True) * weights.to(job.device)).sum().backward()
+    exact = [x.detach().double().cpu().requires_grad_() for x in inputs]
+    k, v = (x.repeat_interleave(2, 1) for x in exact[1:])
+    scores = (exact[0] @ k.transpose(-1, -2) / 8).masked_fill(~masked(37, 37, "upper-left"), float("-inf"))
+    ((scores.softmax(-1) @ v) * weights).sum().backward()
+    for name, ours, true in zip(("query", "key", "value"), inputs, exact):
+        if ours.grad is None or true.grad is None:
+            return failed(f"no {name} gradients came back")
+        share = float(((ours.grad.double().cpu() - true.grad).abs() / true.grad.abs().max()).max())
+        if not share <= bound:
+            return failed(f"{name} gradients are off by {share:.3g} of the largest of them", {"error": share}, {"error": bound})
+        worst = max(worst, share)
+    verdict["measured"]["gradient_error"], verdict["bound"]["gradient_error"] = worst, bound
+    return verdict
+
+
+def _inputs(shape: tuple[int, ...], dtype: torch.dtype, job: Job, generator: torch.Generator) -> list[torch.Tensor]:
+    batch, q_heads, k_heads, queries, keys, dim = shape
+    sizes = ((q_heads, queries), (k_heads, keys), (k_heads, keys))
+    return [torch.randn(batch, heads, tokens, dim, generator=generator).to(dtype).to(job.device) for heads, tokens in sizes]
+
+
+def _sdpa(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
+    attend: Any = torch.nn.functional.scaled_dot_product_attention
+    if q.shape[1] == k.shape[1]:
+        result: torch.Tensor = attend(q, k, v, is_causal=causal)
+        return result
+    if "enable_gqa" in (attend.__doc__ or ""):
+        grouped: torch.Tensor = attend(q, k, v, is_causal=causal, enable_gqa=True)
+        return grouped
+    groups = q.shape[1] // k.shape[1]  # before torch 2.5
+    repeated: torch.Tensor = attend(q, k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1), is_causal=causal)
+    return repeated
+
+
+def _flash_attn() -> Attend:
+    attend = needed("flash_attn", "flash-attn").flash_attn_func
+    if "causal" not in inspect.signature(attend).parameters:
+        raise NotHere("this flash-attn has another interface")
+
+    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
+        result: torch.Tensor = attend(*(x.transpose(1, 2).contiguous() for x in (q, k, v)), causal=causal)
+        return result.transpose(1, 2)
+
+    return call
+
+
+def _xformers() -> Attend:
+    operations = needed("xformers.ops", "xformers")
+
+    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
+        groups = q.shape[1] // k.shape[1]
+        k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
+        mask = operations.LowerTriangularMask() if causal else None
+        result: torch.Tensor = operations.memory_efficient_attention(
+            *(x.transpose(1, 2).contiguous() for x in (q, k, v)), attn_bias=mask
+        )
+        return result.transpose(1, 2)
+
+    return call
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).partition(".")[2]

@@ -1,0 +1,92 @@
+"""``torch.compile`` with dynamic shapes: one compiled product for many shapes, and a product of the wrong shape refused."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import torch
+
+from .freivalds import wrong_integer, wrong_real
+from .job import Job, NotHere, Probe, Verdict, failed, passed, said
+from .matrices import integers, reals
+
+_ROWS = (64, 127, 200, 33)
+"""Numbers of rows that one compiled function gets, one after the other."""
+
+
+def probes(job: Job) -> Iterator[Probe]:
+    yield "compile-fp32", partial(dynamic, job, torch.float32)
+    yield "compile-bf16", partial(dynamic, job, torch.bfloat16)
+    yield "compile-refusal", partial(refusal, job)
+
+
+def needed(job: Job | None) -> None:
+    """Raises :class:`NotHere` where torch.compile has nothing to compile with."""
+    if not hasattr(torch, "compile"):
+        raise NotHere("this torch has no torch.compile")
+    if job is not None and job.on_cuda:
+        return  # what Triton lacks there is a finding
+    if not any(shutil.which(name) for name in (os.environ.get("CXX") or "g++", "g++", "clang++")):
+        raise NotHere("torch.compile needs a C++ compiler for the CPU (g++, or $CXX), and none is on PATH")
+
+
+def dynamic(job: Job, dtype: torch.dtype) -> Verdict:
+    """One function compiled with ``dynamic=True`` for several numbers of rows: exact to the bit, and within the bound."""
+    needed(job)
+    generator = torch.Generator().manual_seed(job.seed)
+    function = _fresh(_product)
+    k, n, worst = 192, 80, 0.0
+    for rows in _ROWS:
+        left, right = (each[0].to(dtype) for each in integers(dtype, 1, rows, k, n, generator))
+        result = function(left.to(job.device), right.t().contiguous().to(job.device)).cpu()
+        wrong = wrong_integer(left, right, result - 1, generator)
+        if wrong is None:
+            left, right = (each[0].to(dtype) for each in reals(1, rows, k, n, generator))
+            a, b = left.to(job.device), right.t().contiguous().to(job.device)
+            share, wrong = wrong_real(left, right, _bare(job)(a, b).cpu(), generator, split=2)
+            worst = max(worst, share)
+        if wrong:
+            why = (f"compiled, {rows}×{k}×{n}: element [{wrong['row']}, {wrong['column']}] is {wrong['got']:g}; "
+                   f"exact arithmetic gives {wrong['exact']:g}")  # fmt: skip
+            return failed(why, {"error": abs(wrong["got"] - wrong["exact"])}, {"error": wrong["bound"]})
+    return passed({"shapes": len(_ROWS), "residual_of_bound": round(worst, 4)}, {"residual_of_bound": 1})
+
+
+def refusal(job: Job) -> Verdict:
+    """Inner dimensions that do not meet (320 and 48, as in the bug of GRPO with Mistral) have to be refused when traced."""
+    needed(job)
+    a = torch.ones(17, 320, device=job.device)
+    b = torch.ones(48, 64, device=job.device)
+    try:
+        result = _fresh(_product)(a, b)
+    except Exception as refused:
+        return passed({"refused": said(refused)[:200]})
+    return failed(f"compiled, 17×320 times 64×48 gave a result of shape {tuple(result.shape)}; the inner dimensions differ")
+
+
+def _product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.matmul(a, b.t()) + 1
+
+
+_compiled: dict[str, Any] = {}
+
+
+def _bare(job: Job) -> Any:
+    """A product and nothing else, compiled once a process."""
+    if job.device not in _compiled:
+        _compiled[job.device] = _fresh(lambda a, b: torch.matmul(a, b.t()))
+    return _compiled[job.device]
+
+
+def compiler(function: Any) -> Any:
+    """The function compiled; :class:`NotHere` where there is nothing to compile it with."""
+    needed(None)
+    return _fresh(function)
+
+
+def _fresh(function: Any) -> Any:
+    return torch.compile(function, dynamic=True, fullgraph=True)

@@ -1,0 +1,126 @@
+"""Whether ``nn.DataParallel`` hands every replica its share of a batch: the silent loss of data behind plain ``python``.
+
+A keyword argument that is a tensor of one element cannot be spread over several devices: torch then starts only as many
+replicas as the shortest argument has parts, and the rest of the batch is gone without a word. transformers' Trainer passed
+such a ``num_items_in_batch`` from 4.51.0 to 4.56.2.
+
+With fewer than two GPUs torch's own code is run with devices that are all the CPU: DataParallel.forward, scatter_kwargs and
+the Scatter function are real; ``torch._C._scatter`` splits with ``Tensor.chunk``, as the C++ function does before it copies,
+and replicas run one after the other.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.nn.parallel.scatter_gather
+
+from .job import Job, NotHere, Verdict, failed, passed
+
+GPUS, ROWS = 2, 3
+
+
+def shares(job: Job) -> Verdict:
+    """torch alone: each replica's rows, together the whole batch in its order."""
+    count = (job.values.get("devices") or 0) if job.on_cuda else 0
+    real = count >= 2
+    seen: list[tuple[int, list[int]]] = []
+    module, gpus = _Seen(), count if real else GPUS
+    parallel = noting(gpus, seen, emulated=not real)(module.to("cuda:0") if real else module)
+    batch = torch.arange(gpus * ROWS * 4.0).view(-1, 4)
+    with torch.no_grad():
+        result = parallel(input_ids=batch.to("cuda:0") if real else batch)
+    if tuple(result.shape) != tuple(batch.shape) or not torch.equal(result.cpu(), batch.cpu() + 1):
+        why = f"{len(batch)} rows went into nn.DataParallel; its {gpus} replicas got {seen[0][1]}, and other rows came back"
+        return failed(why, {"rows": len(result)}, {"rows": len(batch)})
+    return passed({"rows_of_replicas": seen[0][1], "emulated": not real}, {"rows": len(batch)})
+
+
+class _Seen(torch.nn.Module):  # type: ignore[misc, unused-ignore]
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(4))
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        return input_ids + self.weight
+
+
+def noting(gpus: int, seen: list[tuple[int, list[int]]], *, emulated: bool) -> Any:
+    """A ``nn.DataParallel`` that notes the rows of each batch and those of every replica; ``emulated``: all on the CPU."""
+
+    class Noting(torch.nn.DataParallel):  # type: ignore[misc, unused-ignore]
+        def scatter(self, inputs: Any, kwargs: Any, device_ids: Any) -> Any:
+            parts, named = super().scatter(inputs, kwargs, device_ids)
+            seen.append((len(kwargs["input_ids"]), [len(part["input_ids"]) for part in named]))
+            return parts, named
+
+    class OnCpu(Noting):
+        def __init__(self, module: torch.nn.Module, *_args: Any, **_named: Any) -> None:
+            super().__init__(module)
+            self.device_ids, self.output_device, self.dim = list(range(gpus)), 0, 0
+            self.src_device_obj = torch.device("cpu")
+
+        def scatter(self, inputs: Any, kwargs: Any, device_ids: Any) -> Any:
+            with _replaced(torch._C, "_scatter", _chunks):
+                return super().scatter(inputs, kwargs, device_ids)
+
+        def replicate(self, module: Any, device_ids: Any) -> Any:
+            return [module] * len(device_ids)
+
+        def parallel_apply(self, replicas: Any, inputs: Any, kwargs: Any) -> Any:
+            return [replica(*args, **named) for replica, args, named in zip(replicas, inputs, kwargs)]
+
+        def gather(self, outputs: Any, output_device: Any) -> Any:
+            with _replaced(torch.nn.parallel.scatter_gather, "Gather", _Concatenated):
+                return super().gather(outputs, output_device)
+
+    return OnCpu if emulated else Noting
+
+
+@contextmanager
+def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
+    """A name of a module that stands for something else for a moment; a build for CPU only may not have it at all."""
+    before = getattr(module, name, None)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        if before is None:
+            delattr(module, name)
+        else:
+            setattr(module, name, before)
+
+
+def _chunks(tensor: torch.Tensor, devices: Any, sizes: Any, dim: int, _streams: Any) -> list[torch.Tensor]:
+    return list(tensor.split(sizes, dim) if sizes else tensor.chunk(len(devices), dim))
+
+
+class _Concatenated:
+    @staticmethod
+    def apply(_device: Any, dim: int, *outputs: torch.Tensor) -> torch.Tensor:
+        return torch.cat([output.view(1) if output.dim() == 0 else output for output in outputs], dim)
+
+
+def trainer_shares(job: Job) -> Verdict:
+    """One step of transformers' Trainer, as plain ``python train.py`` runs it on a machine with several GPUs."""
+    if importlib.util.find_spec("transformers") is None or importlib.util.find_spec("accelerate") is None:
+        raise NotHere("transformers and accelerate are not both installed")
+    from . import trainer_step
+
+    count = (job.values.get("devices") or 0) if job.on_cuda else 0
+    gpus = GPUS if count < 2 else count
+    rows, replicas = trainer_step.one_step(gpus, ROWS, emulated=count < 2, folder=job.results + ".out")
+    lost = rows - sum(replicas)
+    measured = {"rows": rows, "rows_of_replicas": replicas, "emulated": count < 2}
+    if lost:
+        import transformers
+
+        why = (f"of a batch of {rows} rows, nn.DataParallel gave its {gpus} replicas {replicas}: {lost} rows reached none of "
+               f"them (transformers {transformers.__version__} under plain python)")  # fmt: skip
+        mend = 'pip install "transformers>=4.57.1", or start it with accelerate launch'
+        return failed(why, measured, {"rows_of_replicas": rows}, mend=mend)
+    return passed(measured, {"rows_of_replicas": rows})

@@ -1,0 +1,131 @@
+"""Every compiled package of the environment that goes with torch, imported in a process of its own."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+
+from .job import Job, Probe, Verdict, failed, passed
+
+KNOWN = {
+    "apex": ("amp_C", "fused_layer_norm_cuda"),
+    "auto-gptq": ("auto_gptq",),
+    "autoawq-kernels": ("awq_ext",),
+    "bitsandbytes": ("bitsandbytes",),
+    "causal-conv1d": ("causal_conv1d_cuda",),
+    "deepspeed": ("deepspeed",),
+    "flash-attn": ("flash_attn_2_cuda",),
+    "flash-attn-3": ("flash_attn_interface",),
+    "flashinfer-python": ("flashinfer",),
+    "grouped-gemm": ("grouped_gemm_backend",),
+    "mamba-ssm": ("selective_scan_cuda",),
+    "sgl-kernel": ("sgl_kernel",),
+    "torchao": ("torchao",),
+    "torchaudio": ("torchaudio",),
+    "torchvision": ("torchvision",),
+    "transformer-engine": ("transformer_engine.pytorch",),
+    "triton": ("triton",),
+    "vllm": ("vllm._C",),
+    "xformers": ("xformers.ops",),
+}
+"""Distribution → the modules whose import loads its compiled code."""
+_BINARY = re.compile(r"^(?P<module>[\w/]+)\.(?:cpython-\w+|abi3)[\w.-]*\.so$")
+_LIMIT = 60
+_HALF = re.compile(r"can't load C\+\+/CUDA extensions|Error loading .*\.so|compiled without GPU support|library load error")
+"""What packages say that go on without their compiled code: xformers, bitsandbytes."""
+
+
+def probes(job: Job) -> Iterator[Probe]:
+    """One probe a distribution; none is there on an environment of torch alone, and then that is said."""
+    found = compiled_packages()
+    for name, modules in found.items():
+        yield name, partial(imported, name, modules)
+    if not found:
+        yield "none", lambda: passed(why="no compiled package beside torch is installed")
+
+
+def compiled_packages() -> dict[str, tuple[str, ...]]:
+    """Distributions that are known to hold CUDA code, and others that need torch and hold an extension module."""
+    found: dict[str, tuple[str, ...]] = {}
+    for distribution in importlib.metadata.distributions():
+        name = re.sub(r"[-_.]+", "-", (distribution.metadata["Name"] or "").lower())
+        if name in KNOWN:
+            found[name] = KNOWN[name]
+        elif name and name != "torch" and _needs_torch(distribution):
+            modules = tuple(_extension_modules(distribution))
+            if modules:
+                found[name] = modules[:4]
+    return dict(sorted(found.items()))
+
+
+def _needs_torch(distribution: importlib.metadata.Distribution) -> bool:
+    return any(re.match(r"torch\b(?![-_.\w])", line) and "extra ==" not in line for line in distribution.requires or ())
+
+
+def _extension_modules(distribution: importlib.metadata.Distribution) -> Iterator[str]:
+    for file in distribution.files or ():
+        match = _BINARY.match(str(file))
+        if match:
+            yield match["module"].replace("/", ".")
+
+
+def imported(name: str, modules: tuple[str, ...]) -> Verdict:
+    """torch first, as every user of an extension has it, then the modules, in another process with last words of its own."""
+    program = "import faulthandler, importlib, sys; faulthandler.enable(); import torch\n"
+    program += "for name in sys.argv[1:]: importlib.import_module(name)"
+    try:
+        done = subprocess.run([sys.executable, "-c", program, *modules], capture_output=True, text=True, timeout=_LIMIT,
+                              check=False, errors="replace", stdin=subprocess.DEVNULL)  # fmt: skip
+    except subprocess.TimeoutExpired as over:
+        said = over.stderr.decode("utf-8", "replace") if isinstance(over.stderr, bytes) else over.stderr or ""
+        return failed(f"importing {', '.join(modules)} did not end within {_LIMIT} s", last_words=_last(said))
+    half = next((line.strip() for line in done.stderr.split("\n") if _HALF.search(line)), None)
+    if done.returncode == 0 and half is not None:
+        return failed(
+            f"{', '.join(modules)} can be imported without its compiled code: {half[:300]}", last_words=_last(done.stderr)
+        )
+    if done.returncode == 0:
+        return passed({"modules": list(modules), "version": importlib.metadata.version(name)})
+    words = _last(done.stderr)
+    how = words[-1] if done.returncode > 0 and words else f"ended by signal {-done.returncode}"
+    return failed(
+        f"{', '.join(modules)} cannot be imported: {how[:400]}{_meaning(done.stderr, name)}",
+        last_words=words,
+        mend=_mend(done.stderr),
+    )
+
+
+def _mend(text: str) -> str | None:
+    """What mends it where this process knows; where not, the parent asks the tables of builds."""
+    if torch.version.cuda is None and re.search(r"lib(torch_cuda|c10_cuda|cudart)\b.*cannot open", text):
+        release = str(torch.__version__).partition("+")[0]
+        return f"install torch {release} built for CUDA, from the index of torch's own builds"
+    return None
+
+
+def _last(text: str) -> list[str]:
+    return [line.rstrip()[:300] for line in text.split("\n") if line.strip() and "<frozen importlib" not in line][-6:]
+
+
+def _meaning(text: str, name: str) -> str:
+    """What a loader's message means in terms of builds, with the builds that are here."""
+    here = f"torch {torch.__version__}" + (f" for CUDA {torch.version.cuda}" if torch.version.cuda else " for CPU only")
+    library = re.search(r"lib(cudart|cublas|cudnn|nvrtc|cusparse|cufft|nccl)\w*\.so\.(\d+)", text)
+    if library and "cannot open shared object" in text:
+        return f". It was built for CUDA {library[2]}; here is {here}" if library[1] != "nccl" else f"; here is {here}"
+    if re.search(r"lib(torch_cuda|c10_cuda)\.so: cannot open", text):
+        return f". It was built for a torch with CUDA; here is {here}"
+    if "undefined symbol" in text:
+        return f". It was compiled for another torch; here is {here}"
+    if "no kernel image is available" in text:
+        return f". {name} holds no code for this GPU; here is {here}"
+    needed = re.search(r"(GLIBC(?:XX)?_[\d.]+)' not found", text)
+    if needed:
+        return f". It was built on a newer system: {needed[1]} is not in this one's libraries"
+    return ""

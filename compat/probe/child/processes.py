@@ -1,0 +1,110 @@
+"""Several processes of a group, started as torchrun starts them: one for each rank, with its variables."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from typing import Any
+
+from .job import Job
+
+START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start.py")
+PREFIX = "rank"
+
+
+class RankFailed(Exception):
+    """A rank that did not end as it should; the message holds its last words."""
+
+
+def free_port() -> int:
+    """A port that was free a moment ago on the loopback interface."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def write_job(job: Job, module: str, values: dict[str, Any]) -> str:
+    """A job file for ranks, beside this job's own results."""
+    folder = os.path.dirname(job.results)
+    path = os.path.join(folder, f"{module}-{len(os.listdir(folder))}.json")
+    content = {**job.values, "rank": module, "results": path + ".results", **values}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(content, file)
+    return path
+
+
+def rank_variables(rank: int, world: int, port: int) -> dict[str, str]:
+    return {
+        "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(world), "LOCAL_WORLD_SIZE": str(world),
+        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+    }  # fmt: skip
+
+
+def run_ranks(path: str, world: int, limit: float, variables: dict[str, str] | None = None) -> list[dict[str, Any]]:
+    """Runs ``world`` ranks of a job file; what they said, by rank. Raises :class:`RankFailed` for the first that fails."""
+    port, started = free_port(), []
+    for rank in range(world):
+        said = open(f"{path}.{rank}.stderr", "wb")  # noqa: SIM115
+        environment = {**os.environ, **rank_variables(rank, world, port), **(variables or {})}
+        started.append(subprocess.Popen([sys.executable, START, path], env=environment, stdout=said, stderr=said))
+        said.close()
+    _wait(started, path, limit)
+    return said_by(path)
+
+
+def run_launcher(command: list[str], path: str, limit: float, variables: dict[str, str] | None = None) -> list[dict[str, Any]]:
+    """Runs ``python``, ``torchrun`` or ``accelerate launch`` on a job file, as no rank of anything; what its ranks said."""
+    ours = {name: value for name, value in os.environ.items() if name not in rank_variables(0, 1, 0) or name.startswith("OMP")}
+    with open(f"{path}.0.stderr", "wb") as said:
+        started = subprocess.Popen([*command, START, path], env={**ours, **(variables or {})}, stdout=said, stderr=said)
+    _wait([started], path, limit)
+    return said_by(path)
+
+
+def _wait(started: list[subprocess.Popen[bytes]], path: str, limit: float) -> None:
+    """Until all have ended; the first that fails, or the end of the time, ends the others."""
+    until = time.monotonic() + limit
+    try:
+        while True:
+            codes = [process.poll() for process in started]
+            bad = next((rank for rank, code in enumerate(codes) if code not in (None, 0)), None)
+            if bad is not None:
+                how = f"exit code {codes[bad]}" if (codes[bad] or 0) > 0 else f"signal {-(codes[bad] or 0)}"
+                raise RankFailed(f"rank {bad} of {len(started)} ended with {how}: {_last_words(path, bad)}")
+            if all(code == 0 for code in codes):
+                return
+            if time.monotonic() > until:
+                waiting = [rank for rank, code in enumerate(codes) if code is None]
+                names = f"rank{'s' * (len(waiting) > 1)} {', '.join(map(str, waiting))}"
+                raise RankFailed(f"{names} did not end within {limit:.0f} s: {_last_words(path, waiting[0])}")
+            time.sleep(0.02)
+    finally:
+        for process in started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def _last_words(path: str, rank: int) -> str:
+    try:
+        with open(f"{path}.{rank}.stderr", encoding="utf-8", errors="replace") as file:
+            lines = [line.strip() for line in file.read()[-20_000:].split("\n") if line.strip()]
+    except OSError:
+        lines = []
+    errors = [line for line in lines if "Error" in line and not line.startswith(("File", "raise", "[W"))]
+    return (errors or lines or ["it said nothing"])[-1][:400]
+
+
+def said_by(path: str) -> list[dict[str, Any]]:
+    """The lines that ranks wrote to the results of their job, ordered by rank."""
+    try:
+        with open(path + ".results", encoding="utf-8") as file:
+            events = [json.loads(line) for line in file]
+    except OSError:
+        return []
+    return sorted(events, key=lambda event: event.get("rank", 0))

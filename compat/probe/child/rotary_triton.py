@@ -1,0 +1,113 @@
+"""Our own rotary kernel: every element is read once and written once, and a token's cos and sin serve all of its heads.
+
+One program turns one token: the tile of its query heads, then that of its key heads. At 32 heads of 128 in bfloat16 that is
+8 KiB in and 8 KiB out, in loads of 16 bytes; cos and sin add half a kibibyte that the next batch finds in the cache. What is
+left is a copy, so a device copy is the measure of it (``python -m benchmarks.probe``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from .rotary_own import checked
+from .rotary_reference import Tables
+
+
+@triton.jit
+def _turn_heads(source, target, cos_row, sin_row, head_stride, target_head_stride,
+                HEADS: tl.constexpr, PAIRS: tl.constexpr, BLOCK_HEADS: tl.constexpr, BLOCK_PAIRS: tl.constexpr,
+                INTERLEAVED: tl.constexpr):  # fmt: skip
+    for first in tl.static_range(0, HEADS, BLOCK_HEADS):
+        heads = first + tl.arange(0, BLOCK_HEADS)[:, None]
+        if INTERLEAVED:
+            columns = tl.arange(0, 2 * BLOCK_PAIRS)[None, :]
+            inside = (heads < HEADS) & (columns < 2 * PAIRS)
+            both = tl.load(source + heads * head_stride + columns, mask=inside, other=0.0)
+            a, b = tl.split(tl.reshape(both, (BLOCK_HEADS, BLOCK_PAIRS, 2)))
+            a, b = a.to(tl.float32), b.to(tl.float32)
+            turned = tl.join(a * cos_row - b * sin_row, b * cos_row + a * sin_row)
+            turned = tl.reshape(turned, (BLOCK_HEADS, 2 * BLOCK_PAIRS))
+            tl.store(target + heads * target_head_stride + columns, turned.to(both.dtype), mask=inside)
+        else:
+            columns = tl.arange(0, BLOCK_PAIRS)[None, :]
+            inside = (heads < HEADS) & (columns < PAIRS)
+            a_in = tl.load(source + heads * head_stride + columns, mask=inside, other=0.0)
+            b_in = tl.load(source + heads * head_stride + columns + PAIRS, mask=inside, other=0.0)
+            a, b = a_in.to(tl.float32), b_in.to(tl.float32)
+            place = target + heads * target_head_stride + columns
+            tl.store(place, (a * cos_row - b * sin_row).to(a_in.dtype), mask=inside)
+            tl.store(place + PAIRS, (b * cos_row + a * sin_row).to(a_in.dtype), mask=inside)
+
+
+@triton.jit
+def _turn_tokens(q, k, q_target, k_target, cos, sin, tokens,
+                 q_batch, q_head, q_token, k_batch, k_head, k_token,
+                 qt_batch, qt_head, qt_token, kt_batch, kt_head, kt_token, cos_stride, sin_stride,
+                 Q_HEADS: tl.constexpr, K_HEADS: tl.constexpr, PAIRS: tl.constexpr, BLOCK_Q: tl.constexpr,
+                 BLOCK_K: tl.constexpr, BLOCK_PAIRS: tl.constexpr, INTERLEAVED: tl.constexpr,
+                 BACKWARD: tl.constexpr):  # fmt: skip
+    program = tl.program_id(0).to(tl.int64)
+    batch, token = program // tokens, program % tokens
+    pairs = tl.arange(0, BLOCK_PAIRS)[None, :]
+    cos_row = tl.load(cos + token * cos_stride + pairs, mask=pairs < PAIRS, other=0.0).to(tl.float32)
+    sin_row = tl.load(sin + token * sin_stride + pairs, mask=pairs < PAIRS, other=0.0).to(tl.float32)
+    if BACKWARD:
+        sin_row = -sin_row
+    _turn_heads(q + batch * q_batch + token * q_token, q_target + batch * qt_batch + token * qt_token, cos_row, sin_row,
+                q_head, qt_head, Q_HEADS, PAIRS, BLOCK_Q, BLOCK_PAIRS, INTERLEAVED)  # fmt: skip
+    _turn_heads(k + batch * k_batch + token * k_token, k_target + batch * kt_batch + token * kt_token, cos_row, sin_row,
+                k_head, kt_head, K_HEADS, PAIRS, BLOCK_K, BLOCK_PAIRS, INTERLEAVED)  # fmt: skip
+
+
+def blocks(q_heads: int, k_heads: int, pairs: int) -> dict[str, int]:
+    """The tile sizes of one program: all heads of a token where they fit into 8,192 elements."""
+    block_pairs = triton.next_power_of_2(pairs)
+    most = max(8192 // (2 * block_pairs), 1)
+    return {
+        "BLOCK_PAIRS": block_pairs,
+        "BLOCK_Q": min(triton.next_power_of_2(q_heads), most),
+        "BLOCK_K": min(triton.next_power_of_2(k_heads), most),
+    }
+
+
+def _launch(
+    q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool, backward: bool
+) -> Tables:
+    q, k = _dense(q), _dense(k)
+    q_target, k_target = torch.empty_like(q), torch.empty_like(k)
+    batch, q_heads, tokens, dim = q.shape
+    k_heads = k.shape[1]
+    _turn_tokens[(batch * tokens,)](
+        q, k, q_target, k_target, cos, sin, tokens, *q.stride()[:3], *k.stride()[:3], *q_target.stride()[:3],
+        *k_target.stride()[:3], cos.stride(0), sin.stride(0), Q_HEADS=q_heads, K_HEADS=k_heads, PAIRS=dim // 2,
+        INTERLEAVED=interleaved, BACKWARD=backward, num_warps=4, **blocks(q_heads, k_heads, dim // 2),
+    )  # fmt: skip
+    return q_target, k_target
+
+
+def _dense(x: torch.Tensor) -> torch.Tensor:
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
+class _Rotation(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
+    @staticmethod
+    def forward(ctx: Any, q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool) -> Tables:
+        ctx.save_for_backward(cos, sin)
+        ctx.interleaved = interleaved
+        return _launch(q, k, cos, sin, interleaved, backward=False)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        cos, sin = ctx.saved_tensors
+        return (*_launch(gradients[0], gradients[1], cos, sin, ctx.interleaved, backward=True), None, None, None)
+
+
+def rotate(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool) -> Tables:
+    """Queries and keys ([batch, heads, tokens, d], any strides) turned; :class:`ValueError` for tables that do not fit."""
+    checked(q, k, cos, sin)
+    result: Tables = _Rotation.apply(q, k, cos.contiguous(), sin.contiguous(), interleaved)
+    return result

@@ -1,0 +1,164 @@
+"""Triton: which ptxas it uses, whether that knows the card, and whether what it compiles runs and adds up."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import torch
+
+from .job import Job, NotHere, Probe, Verdict, failed, passed
+
+_ENVIRONMENT = ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")
+
+
+def probes(job: Job) -> Iterator[Probe]:
+    yield "ptxas", partial(ptxas, job)
+    if not job.quick:
+        yield "compile", partial(compiles, job)
+    yield "run", partial(runs, job)
+
+
+def ptxas(job: Job) -> Verdict:
+    """The assembler that Triton would call, its version, and whether it lists the card's architecture."""
+    capability = _capability(job)
+    if torch.version.hip is not None:
+        raise NotHere("ROCm's Triton has no ptxas")
+    return assembler_for(capability)
+
+
+def assembler_for(capability: int) -> Verdict:
+    """The verdict on ptxas for a capability such as 90; needs no device."""
+    path = find_ptxas(capability)
+    if path is None:
+        return failed("Triton brings no ptxas, and none is on PATH", mend="pip install --force-reinstall triton")
+    try:
+        version = _said(path, "--version")
+        known = sorted({int(number) for number in re.findall(r"sm_(\d+)", _said(path, "--help"))})
+    except OSError as problem:
+        return failed(f"{path} cannot be started: {problem.strerror or problem}", mend=_mend())
+    release = re.search(r"release ([\d.]+)", version)
+    measured = {"ptxas": path, "release": release.group(1) if release else version.strip()[-60:], "newest": known[-1:]}
+    if not known:
+        return failed(
+            f"{path} does not say which architectures it knows: it is no ptxas, or it is broken", measured, mend=_mend()
+        )
+    if capability not in known:
+        why = f"ptxas {measured['release']} at {path} does not know sm_{capability}; the newest it knows is sm_{known[-1]}"
+        return failed(why, measured, {"architecture": f"sm_{capability}"}, mend=_mend())
+    return passed(measured, {"architecture": f"sm_{capability}"})
+
+
+def _mend() -> str:
+    named = next((name for name in _ENVIRONMENT if os.environ.get(name)), None)
+    return f"unset {named}" if named else "pip install --upgrade triton"
+
+
+def find_ptxas(capability: int) -> str | None:
+    """The one that Triton itself names; for releases before 3.3, where those look: the variable, their own folder, PATH."""
+    package = _package()
+    try:
+        return str(importlib.import_module("triton.backends.nvidia.compiler").get_ptxas(capability).path)
+    except RuntimeError:
+        return None  # it has looked, and there is none
+    except (ImportError, AttributeError, TypeError):
+        return _where_older_ones_look(package, capability)
+
+
+def _where_older_ones_look(package: str, capability: int) -> str | None:
+    folder = os.path.join(package, "backends", "nvidia", "bin")
+    if capability >= 100 and os.path.exists(os.path.join(folder, "ptxas-blackwell")):
+        return os.environ.get("TRITON_PTXAS_BLACKWELL_PATH") or os.path.join(folder, "ptxas-blackwell")
+    given = os.environ.get("TRITON_PTXAS_PATH")
+    if given:
+        return given
+    for place in (folder, os.path.join(package, "third_party", "cuda", "bin"), os.path.join(package, "common", "..", "bin")):
+        if os.path.exists(os.path.join(place, "ptxas")):
+            return os.path.join(place, "ptxas")
+    return shutil.which("ptxas")
+
+
+def _package() -> str:
+    spec = importlib.util.find_spec("triton")
+    if spec is None or not spec.submodule_search_locations:
+        raise NotHere("triton is not installed")
+    return next(iter(spec.submodule_search_locations))
+
+
+def _said(path: str, option: str) -> str:
+    done = subprocess.run([path, option], capture_output=True, text=True, timeout=30, check=False, errors="replace")
+    return done.stdout + done.stderr
+
+
+def compiles(job: Job) -> Verdict:
+    """A kernel compiled for the card down to its machine code, without the cache."""
+    return compiled_for(_capability(job))
+
+
+def compiled_for(capability: int) -> Verdict:
+    """The verdict on compiling our rotary kernel for a capability such as 90; needs no device."""
+    _package()
+    if torch.version.hip is not None:
+        raise NotHere("only run on this device: ROCm's targets are named otherwise")
+    kernels = importlib.import_module(".rotary_triton", __package__)
+    before = os.environ.get("TRITON_ALWAYS_COMPILE")
+    os.environ["TRITON_ALWAYS_COMPILE"] = "1"
+    try:
+        code = aot(kernels, capability, "bf16", 128, interleaved=False)
+    finally:
+        os.environ.pop("TRITON_ALWAYS_COMPILE") if before is None else os.environ.update(TRITON_ALWAYS_COMPILE=before)
+    return passed(
+        {"bytes_of_code": len(code["cubin"]), "loads_of_16_bytes": len(re.findall(r"ld\.global[.\w:]*v4", code["ptx"]))}
+    )
+
+
+def aot(kernels: Any, capability: int, dtype: str, dim: int, *, interleaved: bool) -> dict[str, Any]:
+    """The rotary kernel compiled ahead of time: ``ptx`` and ``cubin``. Raises what Triton raises."""
+    triton = importlib.import_module("triton")
+    compiler = importlib.import_module("triton.compiler")
+    target = importlib.import_module("triton.backends.compiler").GPUTarget("cuda", capability, 32)
+    kernel = kernels._turn_tokens
+    names = list(kernel.arg_names)
+    pointers = {"q": dtype, "k": dtype, "q_target": dtype, "k_target": dtype, "cos": "fp32", "sin": "fp32"}
+    constants = {"Q_HEADS": 32, "K_HEADS": 8, "PAIRS": dim // 2, "INTERLEAVED": interleaved, "BACKWARD": False}
+    constants.update(kernels.blocks(32, 8, dim // 2))
+    signature = {
+        name: f"*{pointers[name]}" if name in pointers else "constexpr" if name in constants else "i32" for name in names
+    }
+    aligned = {(at,): [["tt.divisibility", 16]] for at, name in enumerate(names) if name not in constants and name != "tokens"}
+    source = compiler.ASTSource(kernel, signature, {(names.index(name),): value for name, value in constants.items()}, aligned)
+    assembled: dict[str, Any] = dict(triton.compile(source, target=target, options={"num_warps": 4}).asm)
+    return assembled
+
+
+def runs(job: Job) -> Verdict:
+    """A kernel compiled and started as every user of Triton does it; the numbers are compared bit by bit."""
+    if not job.on_cuda:
+        raise NotHere("no accelerator")
+    _package()
+    add = importlib.import_module(".triton_add", __package__).add
+    generator = torch.Generator().manual_seed(job.seed)
+    a, b = (torch.randint(-(2**20), 2**20, (100_003,), generator=generator).float() for _ in range(2))
+    result = add(a.to(job.device), b.to(job.device)).cpu()
+    wrong = (result != a + b).nonzero()
+    if len(wrong):
+        at = int(wrong[0])
+        return failed(
+            f"element {at} of a sum is {float(result[at]):g}, not {float(a[at] + b[at]):g}", {"wrong": len(wrong)}, {"wrong": 0}
+        )
+    return passed({"elements": len(a), "wrong": 0}, {"wrong": 0})
+
+
+def _capability(job: Job) -> int:
+    if not job.on_cuda:
+        raise NotHere("no accelerator")
+    _package()
+    major, minor = torch.cuda.get_device_capability(job.device)
+    return 10 * major + minor

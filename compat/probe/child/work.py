@@ -1,0 +1,102 @@
+"""A job from beginning to end: torch is imported, what is there is said, and the groups are run in their order."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+from .job import Job, could_not_run, failed, read_job, said
+
+MODULES = {
+    "matmul": "matmul",
+    "rotary": "rotary",
+    "attention": "attention",
+    "triton": "triton_compiler",
+    "extensions": "extensions",
+    "devices": "devices",
+    "trainer": "trainer",
+    "health": "rates",
+}
+"""Group → the module here whose ``probes(job)`` lists its probes."""
+NO_TORCH, BROKEN_TORCH, NO_DEVICE = 93, 94, 95
+"""How a process ends that had nothing to run the probes with."""
+
+
+def main(job_file: str) -> int:
+    """Runs the job; 0 unless torch or the device could not be had."""
+    job = read_job(job_file)
+    if "rank" in job.values:  # one of several processes of a group
+        rank = importlib.import_module("compat_probe." + job.values["rank"])
+        code: int = rank.rank_main(job)
+        return code
+    try:
+        import torch
+    except ModuleNotFoundError as missing:
+        if missing.name == "torch":
+            job.say("torch", status="missing")
+            return NO_TORCH
+        job.say("torch", status="broken", why=said(missing), library=missing.name)
+        return BROKEN_TORCH
+    except Exception as problem:  # a library that cannot be loaded, a file that is cut short, a foreign symbol
+        job.say("torch", status="broken", why=said(problem))
+        return BROKEN_TORCH
+    if not hasattr(torch, "matmul"):  # a folder of that name without the package in it
+        job.say("torch", status="broken", why="the folder 'torch' that Python finds is not torch's package")
+        return BROKEN_TORCH
+    job.say("hello", **stack(torch))
+    if job.on_cuda and not _device_is_there(torch, job):
+        return NO_DEVICE
+    torch.manual_seed(job.seed)
+    for group in job.values["groups"]:
+        try:
+            module = importlib.import_module("compat_probe." + MODULES[group])
+        except ImportError as problem:
+            job.say("result", probe=f"{group}/import", seconds=0.0, **failed(said(problem)))
+            continue
+        job.run(group, module.probes(job))
+    job.say("end")
+    return 0
+
+
+def _device_is_there(torch: Any, job: Job) -> bool:
+    """Whether torch can use the device; where it cannot, a line says why."""
+    if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
+        job.say(
+            "result", probe="torch/device", seconds=0.0, **could_not_run("this torch was built for CPU only", cpu_only=True)
+        )
+        return False
+    try:
+        torch.cuda.init()
+        count = torch.cuda.device_count()
+        index = torch.device(job.device).index or 0
+        if index < count:
+            torch.zeros(1, device=job.device).cpu()
+            return True
+        verdict = failed(
+            f"torch sees {count} device{'' if count == 1 else 's'}, the driver shows more: {job.device} is not among them"
+        )
+    except Exception as problem:
+        verdict = failed(said(problem))
+    job.say("result", probe="torch/device", seconds=0.0, **verdict)
+    return False
+
+
+def stack(torch: Any) -> dict[str, Any]:
+    """Which Python, torch and devices these are."""
+    found: dict[str, Any] = {
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "torch": str(torch.__version__),
+        "cuda": torch.version.cuda,
+        "hip": getattr(torch.version, "hip", None),
+        "threads": torch.get_num_threads(),
+        "file": getattr(torch, "__file__", None),
+    }
+    if found["cuda"] or found["hip"]:
+        try:
+            found["devices"] = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+        except Exception as problem:
+            found["devices"], found["devices_why"] = [], said(problem)
+    else:
+        found["devices"] = []
+    return found
