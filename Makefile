@@ -9,7 +9,7 @@ READERS ?=
 START ?= 0
 JOBS ?= 1
 
-.PHONY: help doctor test fuzz lint bench bench-repair peers reproductions build clean
+.PHONY: help doctor test fuzz lint bench bench-repair peers fixes reproductions build clean
 
 help:
 	@echo "make doctor         set up, and judge the Python and the hardware of this machine"
@@ -19,6 +19,7 @@ help:
 	@echo "make bench          time and memory side by side with peers, as ratios"
 	@echo "make bench-repair   plans for real releases beside uv pip compile, as ratios (uses the index)"
 	@echo "make peers          CASES=cases.jsonl: described environments, given to peers as well"
+	@echo "make fixes          CASES=cases.jsonl: a plan for each of them, held against what mended it (uses the index)"
 	@echo "make reproductions  show the founding bugs with the real packages (downloads releases)"
 	@echo "make build          wheel and sdist in dist/"
 
@@ -48,6 +49,9 @@ bench-repair: $(VENV)/.dev $(COMPILED)
 
 peers: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m benchmarks.peers
+
+fixes: $(VENV)/.dev $(COMPILED)
+	$(BIN)/python -m benchmarks.fixes
 
 reproductions: $(VENV)/.dev
 	COMPAT_REPRODUCE=1 $(BIN)/pytest tests/reproductions

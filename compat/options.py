@@ -103,6 +103,7 @@ DECLARED = (
     Option("target", "LIST", "targets of [tool.compat] in pyproject.toml (default:\nall of them)"),
     Option("config", "FILE", "where [tool.compat] is read, or 'none' (default: the\npyproject.toml of the project)"),
 )
+ONE_TARGET = (Option("target", "NAME", "the target of [tool.compat] that is meant, where there\nare several"), DECLARED[1])
 PASTED = Option(
     "pasted",
     "FILE",
@@ -121,6 +122,7 @@ INDEX = (
     Option("index-url", "URL", "the index (default: what uv's and pip's configuration\nnames)"),
     Option("extra-index-url", "URL", "a further index (may be repeated)"),
     Option("find-links", "PLACE", "a folder or page of files (may be repeated)"),
+    Option("torch-index", "URL", "a mirror of torch's own index: a folder with one for\neach CUDA (…/cu128)"),
 )
 
 COMMANDS = (
@@ -139,19 +141,24 @@ COMMANDS = (
             (Option("target", "NAME", "how the target is called (default: this-machine)"), *PLACE, *WORKLOAD,
              Option("print", None, "print the table instead of writing it")), operands="[pyproject.toml]", most=1),
     Command("fix", "the smallest set of changes that mends every error",
-            (PYTHON, ENVIRONMENT,
+            (PYTHON, ENVIRONMENT, *ONE_TARGET, *SELECTION,
              Option("keep", "REQ…", "what must hold: 'torch==2.5.1', or 'torch' as it is", many=True),
              Option("prefer", "stay|upgrade", "releases close to what is there (default), or the\nnewest",
                     choices=("stay", "upgrade")),
              Option("any-age", None, "old releases as well: by default none that is more\nthan a year older than what is "
                     "there"),
              Option("pre", None, "pre-releases as well"),
+             Option("allow-source", None, "source installs as well: commits that rules name, and\n"
+                    "builds for the GPUs that are there"),
              Option("brief", None, "leave out why and the policies (quicker)"),
+             Option("explain", None, "also what the next-best plan would cost, and why it lost"),
+             Option("verify", "uv|install", "who checks the plan besides our own evaluator: uv pip\ncompile (default), "
+                    "or also uv pip install --dry-run", choices=("uv", "install")),
              Option("write", None, "write the changes into the file"),
              *INDEX,
              *PLACE, *WORKLOAD, RULES, FORMAT), operands="[FILE] [-- COMMAND…]", most=1, command_after_dashes=True),
     Command("why", "why a package is at its version, and what would move with it",
-            (PYTHON, ENVIRONMENT, Option("to", "VERSION", "where to (default: its newest release)"),
+            (PYTHON, ENVIRONMENT, *ONE_TARGET, *SELECTION, Option("to", "VERSION", "where to (default: its newest release)"),
              Option("any-age", None, "old releases as well"), *INDEX, *PLACE, *WORKLOAD, RULES),
             operands="NAME [FILE] [-- COMMAND…]", most=2, command_after_dashes=True),
     Command("suggest", "a full set of pins from nothing, for a task and a GPU",

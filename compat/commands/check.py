@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from compat.commands.judging import report_of
+from compat.commands.judging import config_of, report_of
 from compat.commands.subjects import read_subject
 from compat.errors import InputError
 from compat.matrix.compiled import open_matrix
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from compat.options import Words
-    from compat.read.project_config import ProjectConfig
 
 
 def run(words: Words) -> int:
@@ -29,7 +28,7 @@ def run(words: Words) -> int:
     for kind, name in things:
         try:
             subject = read_subject(kind, name, matrix)
-            outcomes.append(Outcome(name, report_of(subject, words, _config(kind, name, words), matrix)))
+            outcomes.append(Outcome(name, report_of(subject, words, config_of(name if kind == "file" else ".", words), matrix)))
         except InputError as problem:
             outcomes.append(Outcome(name, error=problem))
     if words.flag("baseline"):
@@ -54,17 +53,6 @@ def _named(words: Words) -> Iterator[tuple[str, str]]:
         yield "pasted", name
     if words.flag("installed"):
         yield "installed", words.one("python") or ""
-
-
-def _config(kind: str, name: str, words: Words) -> ProjectConfig:
-    from compat.read.project_config import ProjectConfig, find_config, read_config
-
-    given = words.one("config")
-    if given == "none":
-        return ProjectConfig()
-    if given is not None:
-        return read_config(given)
-    return find_config(name if kind == "file" else ".")
 
 
 def _new_ones(outcomes: list[Outcome], words: Words) -> list[Outcome]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from compat.commands.repairing import Case, case_of, needed, planning
 from compat.errors import InputError, Undecided
 from compat.matrix.compiled import Matrix, open_matrix
-from compat.records import replace
+from compat.records import record, replace
 from compat.show.output import emit
 
 if TYPE_CHECKING:
     from compat.options import Words
     from compat.repair.plan import Plan
     from compat.report import Finding
+    from compat.write.commands import Commands
     from compat.write.edits import Edit
 
 UNDECIDED = 3
@@ -32,7 +34,7 @@ def run(words: Words) -> int:
 
     matrix = open_matrix(words.values.get("rules", ()))
     case = case_of(words, matrix)
-    errors = tuple(each for each in findings(case.environment, matrix) if each.severity == "error")
+    errors = tuple(each for each in findings(case.environment, matrix, case.ignored) if each.severity == "error")
     if not errors and not words.flag("keep"):
         return _nothing(words, case)
     plan = _planned(words, case, matrix)
@@ -41,12 +43,15 @@ def run(words: Words) -> int:
 
 def _planned(words: Words, case: Case, matrix: Matrix) -> Plan:
     from compat.repair.problem import Policy
+    from compat.repair.verify import Checks
 
     policy = Policy(
         prefer=words.one("prefer") or "stay", prereleases=words.flag("pre"), any_age=words.flag("any-age"),
+        allow_source=words.flag("allow-source"),
     )  # fmt: skip
     with planning(words, case, matrix, policy) as planner:
-        return planner.plan(explained=not words.flag("brief"))
+        checks = Checks(install=words.one("verify") == "install", python=None if case.file else case.interpreter)
+        return planner.plan(explained=not words.flag("brief"), contrasted=words.flag("explain"), checks=checks)
 
 
 def _nothing(words: Words, case: Case) -> int:
@@ -56,32 +61,67 @@ def _nothing(words: Words, case: Case) -> int:
 
 
 def _told(words: Words, case: Case, errors: tuple[Finding, ...], plan: Plan) -> int:
-    from compat.write import commands_for, edits_for
     from compat.write.edits import difference
 
-    edits = edits_for(case.file, plan.changes) if case.file and plan.stands else ()
-    commands = commands_for(case.file, plan.changes, python=case.interpreter) if plan.stands else None
-    if commands is not None and not case.environment.distributions_complete:  # what is not listed may have been there
-        moved = [each for each in plan.changes if each.before is not None]
-        commands = replace(commands, rollback=commands_for(case.file, moved, python=case.interpreter).rollback)
+    steps = _steps(case, plan)
     if words.one("format") == "json":
         from compat.report import Report
         from compat.show.json import dumped
 
-        report = Report(case.environment, errors, case.notes, code_of(errors, plan), case.file).to_json()
+        notes = (*case.notes, *([f"not written: {steps.refused}"] if steps.refused else []))
+        report = Report(case.environment, errors, notes, code_of(errors, plan), case.file).to_json()
         made = plan.to_json()
-        made["commands"] = [*commands.install, *commands.lock] if commands else []
+        made["commands"] = [*steps.commands.install, *steps.commands.lock] if steps.commands else []
         emit(dumped({**report, "plan": made}))
     else:
         from compat.show.plan import shown_plan
 
         if code_of(errors, plan) == UNDECIDED:
             raise Undecided(_why_not(plan))
-        emit(shown_plan(plan, errors, commands, explained=not words.flag("brief")))
-        emit("".join(difference(edit) for edit in edits))
+        emit(shown_plan(plan, errors, steps.commands, explained=not words.flag("brief")))
+        emit("".join(difference(edit) for edit in steps.edits))
+        if steps.refused and not words.flag("write"):
+            emit(f"  not written: {steps.refused}\n")
     if words.flag("write") and plan.stands:
-        _write(case, edits)
+        if steps.refused is not None:
+            raise steps.refused
+        _write(case, steps.edits)
     return code_of(errors, plan)
+
+
+@record(frozen=True)
+class _Steps:
+    """What would be written and run; ``refused`` says why the file cannot be edited: the commands are an installer's then."""
+
+    edits: tuple[Edit, ...] = ()
+    commands: Commands | None = None
+    refused: InputError | None = None
+
+
+def _steps(case: Case, plan: Plan) -> _Steps:
+    from compat.write import commands_for, edits_for
+
+    if not plan.stands:
+        return _Steps()
+    changes = [each for each in plan.changes if not (plan.partial and each.implied and each.before is None)]
+    file, refused = case.file, None
+    edits: tuple[Edit, ...] = ()
+    try:
+        edits = edits_for(case.file, changes) if case.file else ()
+    except InputError as problem:
+        file, refused = None, problem
+    to_run = partial(commands_for, file, python=case.interpreter, architectures=_architectures(case))
+    commands = to_run(changes)
+    if not case.environment.distributions_complete:  # what is not listed may have been there
+        moved = [each for each in changes if each.before is not None]
+        commands = replace(commands, rollback=to_run(moved).rollback)
+    return _Steps(edits, commands, refused)
+
+
+def _architectures(case: Case) -> tuple[str, ...]:
+    """The compute capabilities of the devices, for which a build is compiled."""
+    found = (each.compute_capability for each in case.environment.accelerators or ())
+    return tuple(sorted({each for each in found if each}))
 
 
 def _write(case: Case, edits: tuple[Edit, ...]) -> None:

@@ -73,6 +73,16 @@ def _worst(judgements: list[_Judgement]) -> Environment:
 _NO_FINDING = (len(SEVERITIES), True)
 
 
+def config_of(start: str, words: Words) -> ProjectConfig:
+    """What the project that a file or folder is part of declares, or the file that ``--config`` names."""
+    from compat.read.project_config import ProjectConfig, find_config, read_config
+
+    given = words.one("config")
+    if given == "none":
+        return ProjectConfig()
+    return find_config(start) if given is None else read_config(given)
+
+
 def chosen_targets(words: Words, config: ProjectConfig) -> Sequence[Target | None]:
     """The targets to judge for: those named, else all that are declared, else one about which nothing is known."""
     names = words.all("target")
@@ -100,7 +110,7 @@ def _listing(listing: Listing, target: Target | None, words: Words, matrix: Matr
 
     known, notes = targeted(listing.context, target, words)
     known, more = named_devices(known)
-    asked = _asked(target, words)
+    asked = asked_of(target, words)
     findings, remarks = judged_listing(listing, known, matrix, asked)
     part = part_name(listing)
     shown = tuple(
@@ -155,7 +165,9 @@ def _declared(environment: Environment, target: Target, words: Words) -> tuple[E
         raise InputError(f"target {target.name}: {problem.message}", target.file, target.line) from None
 
 
-def _asked(target: Target | None, words: Words) -> Asked:
+def asked_of(target: Target | None, words: Words) -> Asked:
+    """Which extras, groups and lock environment are installed, by the command line and the target."""
+
     def named(option: str) -> tuple[str, ...] | None:
         if words.flag(option):
             return tuple(words.all(option))

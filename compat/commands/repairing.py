@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from compat.commands.given import command_of, stated
+from compat.commands.judging import asked_of, chosen_targets, config_of, targeted
 from compat.errors import InputError, Undecided
 from compat.matrix.compiled import Matrix
 from compat.records import record, replace
@@ -16,6 +16,7 @@ from compat.records import record, replace
 if TYPE_CHECKING:
     from compat.environment import Environment
     from compat.options import Words
+    from compat.read.project_config import ProjectConfig, Target
     from compat.repair.plan import Planner
     from compat.repair.problem import Policy, Problem
     from compat.repair.target import Need
@@ -25,7 +26,9 @@ NOT_INSTALLED = "this needs clingo and an index client: pip install 'compat-doct
 
 @record(frozen=True)
 class Case:
-    """What is to be mended. ``file`` is what was read, ``None`` for an environment; ``folders`` hold installed metadata."""
+    """What is to be mended. ``file`` is what was read, ``None`` for an environment; ``folders`` hold installed metadata.
+
+    ``ignored`` are the rules that the project chooses to live with."""
 
     environment: Environment
     file: str | None = None
@@ -34,6 +37,7 @@ class Case:
     direct: frozenset[str] | None = None
     asked: tuple[Need, ...] = ()
     notes: tuple[str, ...] = ()
+    ignored: frozenset[str] = frozenset()
 
 
 def needed() -> None:
@@ -48,33 +52,61 @@ def case_of(words: Words, matrix: Matrix) -> Case:
     """What the words name: a file, a described environment, or what is installed."""
     if len(words.operands) + words.flag("environment") + words.flag("python") > 1:
         raise InputError("give one of a file, --python and --environment")
+    config = config_of(words.operands[0] if words.operands else ".", words)
     if words.operands:
-        return _of_file(words)
+        return _of_file(words, config)
     if words.flag("environment"):
         from compat.read.described import read_described
 
         environment, notes = read_described(words.one("environment") or "")
-        return Case(_told_of(environment, words), notes=notes)
+        target = _one_target(words, config)
+        environment, more = _told_of(environment, target, words)
+        return Case(environment, notes=(*notes, *more), ignored=_ignored(config, target))
+    if words.flag("target"):
+        raise InputError("--target goes with a file or --environment: what is installed is mended for this machine")
     import os
 
     from compat.commands.machine import read_machine
     from compat.read.machine.interpreter import default_target, target_at
 
     python = words.one("python")
-    target = target_at(python) if python else default_target(os.environ)
+    place = target_at(python) if python else default_target(os.environ)
     machine = read_machine(python, matrix)
-    environment = _told_of(machine.environment, words)
-    return Case(environment, folders=target.folders, interpreter=machine.interpreter, notes=machine.notes)
+    environment, more = _told_of(machine.environment, None, words)
+    return Case(
+        environment, folders=place.folders, interpreter=machine.interpreter, notes=(*machine.notes, *more),
+        ignored=_ignored(config, None),
+    )  # fmt: skip
 
 
-def _told_of(environment: Environment, words: Words) -> Environment:
+def _one_target(words: Words, config: ProjectConfig) -> Target | None:
+    """The declared target that is meant; :class:`InputError` where there are several."""
+    targets = chosen_targets(words, config)
+    if len(targets) > 1:
+        names = ", ".join(each.name for each in targets if each is not None)
+        raise InputError(f"there are several targets ({names}): name one with --target", config.file)
+    return next(iter(targets), None)
+
+
+def _ignored(config: ProjectConfig, target: Target | None) -> frozenset[str]:
+    """The rules that the project ignores today."""
+    import time
+
+    today = time.strftime("%Y-%m-%d")
+    named = (None, None if target is None else target.name)
+    return frozenset(each.rule for each in config.ignores if each.target in named and (each.until or today) >= today)
+
+
+def _told_of(environment: Environment, target: Target | None, words: Words) -> tuple[Environment, tuple[str, ...]]:
+    """The environment with what its target declares and the command line states, and what is to be said about it."""
     from compat.judge import named_devices
 
-    environment, _ = command_of(environment, words)
-    return named_devices(stated(environment, words))[0]
+    environment, notes = targeted(environment, target, words)
+    environment, more = named_devices(environment)
+    return environment, (*notes, *more)
 
 
-def _of_file(words: Words) -> Case:
+def _of_file(words: Words, config: ProjectConfig) -> Case:
     from compat.judge import named_devices
     from compat.read.files.kinds import DESCRIBED, kind_of, listings_of, read_content
     from compat.repair.subjects import installed_by
@@ -91,8 +123,13 @@ def _of_file(words: Words) -> Case:
         names = ", ".join(each.label or each.file for each in listings)
         raise InputError(f"holds several environments ({names}); fix takes one at a time", path)
     (listing,) = listings
-    environment, direct, asked = installed_by(listing, _told_of(listing.context, words))
-    return Case(named_devices(environment)[0], file=path, direct=direct, asked=asked, notes=listing.notes)
+    target = _one_target(words, config)
+    known, notes = _told_of(listing.context, target, words)
+    environment, direct, asked = installed_by(listing, known, asked_of(target, words))
+    return Case(
+        named_devices(environment)[0], file=path, direct=direct, asked=asked, notes=(*listing.notes, *notes),
+        ignored=_ignored(config, target),
+    )  # fmt: skip
 
 
 def planner_of(
@@ -100,6 +137,7 @@ def planner_of(
 ) -> Planner:
     """Who plans for a case, with the index that is configured; its index is to be closed."""
     from compat.index import Index, Store, gather
+    from compat.judge.builds.stack import INDEX
     from compat.repair.installed import needs_of_installed
     from compat.repair.plan import Planner
 
@@ -116,15 +154,19 @@ def planner_of(
     index = Index(settings, Store(), offline=words.flag("offline"), before=words.one("before"))
     seconds = words.one("time-limit")
     deadline = None if seconds is None else monotonic() + _seconds(seconds)
-    return Planner(problem, index, settings, matrix, needs, progress=progress, deadline=deadline)
+    return Planner(
+        problem, index, settings, matrix, needs, progress=progress, deadline=deadline,
+        torch_index=words.one("torch-index") or INDEX,
+    )  # fmt: skip
 
 
 def _problem(words: Words, case: Case, policy: Policy) -> Problem:
     from compat.repair.subjects import problem_of
 
     return problem_of(
-        case.environment, asked=case.asked, keep=words.values.get("keep", ()), direct=case.direct or (), policy=policy
-    )
+        case.environment, asked=case.asked, keep=words.values.get("keep", ()), direct=case.direct or (), policy=policy,
+        ignored=case.ignored,
+    )  # fmt: skip
 
 
 def _seconds(text: str) -> float:
@@ -138,11 +180,9 @@ class _Progress:
     """What is known so far, on a line of the terminal that overwrites itself."""
 
     def __init__(self) -> None:
-        self.last = ""
         self._shown = sys.stderr.isatty()
 
     def __call__(self, text: str) -> None:
-        self.last = text
         if self._shown:
             from shutil import get_terminal_size
 
@@ -167,8 +207,8 @@ def planning(words: Words, case: Case, matrix: Matrix, policy: Policy) -> Iterat
         raise Undecided(str(problem)) from None
     except KeyboardInterrupt:
         progress.clear()
-        if progress.last:
-            print(f"compat: interrupted: {progress.last}", file=sys.stderr)
+        if planner.bound:
+            print(f"compat: interrupted{planner.bound}", file=sys.stderr)
         raise
     finally:
         planner.index.close()

@@ -33,6 +33,7 @@ def run(words: Words) -> int:
 
 def _told(name: str, planner: Planner, words: Words) -> str:
     from compat.repair.target import Need
+    from compat.repair.verify import Checks
 
     current = planner.problem.current.get(name)
     if current is None:
@@ -45,7 +46,7 @@ def _told(name: str, planner: Planner, words: Words) -> str:
         raise Undecided(f"the releases of {name} could not be read: {planner.unread(name)}")
     if newest == current.version:
         return "\n".join([*lines, f"  newest        {newest}: it is the one that is there"])
-    moved = planner.moved(Need(name, f"=={newest}", ())).plan(check=False)
+    moved = planner.moved(Need(name, f"=={newest}", ())).plan(checks=Checks(uv=False))
     if moved.core and moved.unread:  # what could not be read is no contradiction
         other, reason = next(iter(moved.unread.items()))
         raise Undecided(f"{other} could not be read: {reason}")

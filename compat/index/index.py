@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from compat.environment import normalized
+from compat.environment import EMPTY, normalized
 from compat.index.address import path_of
 from compat.index.local import changed, find_page
 from compat.index.records import Absent, File, Metadata, Unread, Unusable
 from compat.index.settings import THREADS, Settings, Source
 from compat.index.store import Store
+from compat.records import replace
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -59,6 +60,7 @@ class Index:
         self._metadata: dict[tuple[str, str | None], Metadata | None] = {}
         self._stamps: dict[tuple[Source, str], float] = {}
         self._notes: list[str] = []
+        self._beside: list[Index] = []
         self._client: Client | None = None
         self._pool: ThreadPoolExecutor | None = None
 
@@ -97,12 +99,20 @@ class Index:
             self._read("metadata", missing, _metadata, self._keep_metadata)
         return [self._metadata[file.url, file.sha256] for file in files]
 
+    def beside(self, url: str) -> Index:
+        """One other index, reached in the same way and kept in the same store; it is closed with this one."""
+        settings = replace(self.settings, sources=(Source(url),), pinned=EMPTY)
+        found = Index(settings, self.store, offline=self.offline, before=self._before, max_age=self._max_age)
+        self._beside.append(found)
+        return found
+
     def close(self) -> None:
         """Ends the threads and closes connections and the store."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-        if self._client is not None:
-            self._client.close()
+        for index in (self, *self._beside):
+            if index._pool is not None:
+                index._pool.shutdown(wait=False, cancel_futures=True)
+            if index._client is not None:
+                index._client.close()
         self.store.close()
 
     # Pages

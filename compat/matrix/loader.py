@@ -11,7 +11,7 @@ from compat.matrix.examples import example_of
 from compat.matrix.rule import RELATIONS, FixTemplate, Rule, Signature
 from compat.report import CONFIDENCES, EFFECTS, FIX_KINDS, SEVERITIES
 from compat.toml import parse_toml
-from compat.versions import key_of, ranges_of
+from compat.versions import is_version, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _signature(table: Mapping[str, Any]) -> Signature:
 
 def _fix(table: Mapping[str, Any]) -> FixTemplate:
     kinds = [key for key in table if key in FIX_KINDS]
-    known_keys("fix", table, (*FIX_KINDS, "text", "command", "when"))
+    known_keys("fix", table, (*FIX_KINDS, "text", "command", "when", "version"))
     if len(kinds) != 1:
         raise ValueError(f"fix: expected exactly one of {', '.join(FIX_KINDS)}")
     kind = kinds[0]
@@ -174,9 +174,16 @@ def _fix(table: Mapping[str, Any]) -> FixTemplate:
         packages, value = tuple((name, "") for name in words("fix.uninstall", value)), ""
     return FixTemplate(
         kind=kind, packages=packages, value=_text(f"fix.{kind}", value) if not packages else "",
-        text=table.get("text", ""), command=table.get("command", ""),
+        text=table.get("text", ""), command=table.get("command", ""), version=_version(kind, table.get("version", "")),
         when=atoms_of(table["when"]) if "when" in table else (),
     )  # fmt: skip
+
+
+def _version(kind: str, value: Any) -> str:
+    """The version that a commit calls itself; only a source install has one."""
+    if value != "" and (kind != "source-install" or not isinstance(value, str) or not is_version(value)):
+        raise ValueError(f"fix.version: expected the version of the commit of a source-install, not {value!r}")
+    return str(value)
 
 
 def _text(key: str, value: Any) -> str:

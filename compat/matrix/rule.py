@@ -37,7 +37,10 @@ class Signature:
 
 @record(frozen=True)
 class FixTemplate:
-    """A fix as the rule states it; ``packages`` are (name, specifier) pairs moved together, the first one at fault."""
+    """A fix as the rule states it; ``packages`` are (name, specifier) pairs moved together, the first one at fault.
+
+    ``version`` is what the commit of a source install calls itself, where it may be a candidate of a repair.
+    """
 
     kind: str
     packages: tuple[tuple[str, str], ...] = ()
@@ -45,6 +48,7 @@ class FixTemplate:
     text: str = ""
     command: str = ""
     when: tuple[Atom, ...] = ()
+    version: str = ""
 
 
 @record(frozen=True)

@@ -20,7 +20,8 @@ from compat.repair.target import Need, Target
 class Release:
     """A version that can be installed; ``day`` of its upload ("" where that is not known), ``source`` where it comes from.
 
-    Two of the same name and version are one.
+    Two of the same name and version are one: what is installed in another way than from the ordinary index has a local label of
+    its own, ``+cu128`` where its wheel has it, else one that begins with ``compat.`` and that installers do not see.
     """
 
     name: str
@@ -32,6 +33,24 @@ class Release:
     @cached_property
     def key(self) -> Version:
         return Version(self.version)
+
+    @property
+    def installed(self) -> str:
+        """The version as installers and metadata have it."""
+        return self.version.partition("+compat.")[0]
+
+    @property
+    def built(self) -> bool:
+        """Whether it is built on the machine: a commit, an archive, or the source distribution of a release."""
+        return self.source is not None and (self.source.kind in ("vcs", "url") or bool(self.source.details.get("build")))
+
+    @property
+    def told(self) -> str:
+        """The version in words."""
+        if self.installed == self.version or self.source is None:
+            return self.version
+        commit = self.source.details.get("commit")
+        return f"{self.installed} {f'at commit {str(commit)[:12]}' if commit else 'built from source'}"
 
 
 class Universe(Protocol):
@@ -107,6 +126,13 @@ class IndexUniverse:
                 found[release] = declared_needs(self._declared, release.name, release.version, self.target) if unbuilt else None
         return found
 
+    def source_needs(self, release: Release) -> Mapping[str, tuple[Need, ...]] | None:
+        """What the source distribution of a release requires, where it says so without a build."""
+        files = self._files.get((release.name, release.version), ())
+        source = next((file for file in files if file.kind != "wheel"), None)
+        metadata = None if source is None else self.index.metadata(source)
+        return None if metadata is None else self.target.needs_by_extra(metadata.requires_dist)
+
     def _metadata(self, files: list[File]) -> dict[File, Metadata]:
         """What files say; for a source distribution that leaves it to its build, what a wheel for another machine says."""
         read = {file: found for file, found in zip(files, self.index.metadata_many(files)) if found is not None}
@@ -123,6 +149,10 @@ class IndexUniverse:
         if release.name not in self._read:
             return None
         return any(file.kind == "wheel" for file in self._files.get((release.name, release.version), ()))
+
+    def has_source(self, release: Release) -> bool:
+        """Whether there is a source distribution of a release."""
+        return any(file.kind != "wheel" for file in self._files.get((release.name, release.version), ()))
 
     def hashes(self, name: str, version: str) -> tuple[str, ...]:
         """``sha256:…`` of every file of a release that the target can take."""

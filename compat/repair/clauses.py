@@ -17,6 +17,7 @@ LEVELS = (
     "old releases added",
     "packages added or removed",
     "release steps",
+    "other builds",
     "release steps of what is added",
 )
 """What is minimised, the first level first."""

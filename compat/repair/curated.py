@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from compat.environment import Environment
@@ -20,11 +20,13 @@ _OF_PACKAGES = ("package", "source", "code")
 Known = Mapping[str, tuple[Release, ...]]
 
 
-def forbidden(matrix: Matrix, environment: Environment, current: Mapping[str, Release], known: Known) -> Iterator[Forbidden]:
+def forbidden(
+    matrix: Matrix, environment: Environment, current: Mapping[str, Release], known: Known, ignored: Collection[str] = ()
+) -> Iterator[Forbidden]:
     """Every rule that can hold on this machine, over the releases that are known of each package."""
     facts = Facts(environment)
     for rule in matrix.rules():
-        if rule.severity in LEVEL:
+        if rule.severity in LEVEL and rule.id not in ignored:
             yield from _of_rule(rule, facts.presuming(rule.presume), current, known)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from compat.records import record, replace
 from compat.repair.clauses import LEVELS, Statement
 from compat.repair.engine import best, contradiction
 from compat.repair.problem import Problem
-from compat.repair.relaxation import Forbidden, Relaxation
+from compat.repair.relaxation import ABSENT, Forbidden, Relaxation
 from compat.repair.solve import Solution, Solver
 from compat.repair.target import Need
 
@@ -54,20 +55,60 @@ def _reason(solver: Solver, name: str, left: int) -> Reason:
     return Reason(instead=f"keeping {name} {current.version} would cost at least: {said(model.cost)}")
 
 
+@record(frozen=True)
+class Contrast:
+    """Another plan, its cost, the level at which it loses, and what the chosen one costs there."""
+
+    changes: tuple[tuple[str, str | None, str | None], ...]
+    cost: Mapping[str, int]
+    level: str
+    chosen: int
+
+    @property
+    def text(self) -> str:
+        moved = (
+            ", ".join(f"{name} {before or '—'} → {after or 'removed'}" for name, before, after in self.changes) or "no change"
+        )
+        return f"{moved}: {self.cost.get(self.level, 0)} {self.level}, not {self.chosen}"
+
+    def to_json(self) -> dict[str, Any]:
+        changes = [{"name": name, "from": before, "to": after} for name, before, after in self.changes]
+        return {"changes": changes, "cost": dict(self.cost), "lost_at": self.level}
+
+
+def next_best(solver: Solver, solution: Solution) -> Contrast | None:
+    """The cheapest other plan without an error; ``None`` where there is none.
+
+    It keeps a package that the chosen one moves, or else moves one of them to another release.
+    """
+    current, chosen = solver.problem.current, solution.chosen or {}
+    moved = [name for name in sorted(current) if chosen.get(name) != current[name]]
+    at = solution.relaxation.at
+    keeps = tuple((name, frozenset(at[name]) - {current[name].version}) for name in moved)
+    same = tuple((name, frozenset((chosen[name].version if name in chosen else ABSENT,))) for name in moved)
+    for together in (keeps, same) if moved else ():
+        other = solver.also(Forbidden(together, Statement("stays", "another choice"), "")).solve()
+        if other.chosen is not None:
+            return _contrast(solver, solution.cost, other)
+    return None
+
+
+def _contrast(solver: Solver, cost: tuple[int, ...], other: Solution) -> Contrast:
+    current, chosen = solver.problem.current, other.chosen or {}
+    names = [name for name in sorted(current) if chosen.get(name) != current[name]]
+    changes = tuple((name, current[name].told, chosen[name].told if name in chosen else None) for name in names)
+    lost = next((place for place, (one, two) in enumerate(zip(cost, other.cost)) if one != two), len(LEVELS) - 1)
+    return Contrast(changes, dict(zip(LEVELS, other.cost)), LEVELS[lost], cost[lost])
+
+
 def _with(solver: Solver, left: int) -> Relaxation:
     """The problem with its errors forbidden, where a plan without them exists."""
-    if left:
-        return solver.relaxation()
-    return solver.relaxation(_hard)
-
-
-def _hard(rules: Iterable[Forbidden]) -> list[Forbidden]:
-    return [replace(each, level="") if each.level == _ERRORS else each for each in rules]
+    return solver.relaxation(strict=not left)
 
 
 def conflict(solver: Solver) -> tuple[Statement, ...]:
     """Statements that cannot hold together, where no plan without an error exists."""
-    return contradiction(solver.relaxation(_hard).clauses)
+    return contradiction(solver.relaxation(strict=True).clauses)
 
 
 def relieving(problem: Problem, core: Iterable[Statement], solve: Callable[[Problem], Solution]) -> tuple[str, Solution] | None:

@@ -33,6 +33,7 @@ class Policy:
     prereleases: bool = False
     floors: Mapping[str, str] = EMPTY
     any_age: bool = False
+    allow_source: bool = False
 
     def said(self) -> tuple[str, ...]:
         """The policies in words, as they are printed with a plan."""
@@ -40,7 +41,7 @@ class Policy:
             "pre-releases only where one is installed or asked for" if not self.prereleases else "pre-releases are candidates",
             "any age" if self.any_age else f"no release uploaded more than {DAYS_BACK} days before the installed one",
             "withdrawn releases are no candidates; what no longer is needed stays",
-            "nothing is built from source",
+            "what is built from source costs more than any release" if self.allow_source else "nothing is built from source",
             f"the members of a family ({', '.join(sorted(set(FAMILIES)))} and nvidia-* with torch) count as one change",
         )
 
@@ -49,6 +50,7 @@ class Policy:
 class Problem:
     """``current`` is what is installed; ``asked`` what the project requires; ``keep`` the user's pins, as requirements.
 
+    ``ignored`` are rules whose findings the user lives with.
     ``direct`` are the packages that the user asked for by name: they are not removed, and going back costs more.
     """
 
@@ -59,6 +61,7 @@ class Problem:
     keep: tuple[Need, ...] = ()
     direct: frozenset[str] = frozenset()
     policy: Policy = Policy()
+    ignored: frozenset[str] = frozenset()
 
     def candidates(self, name: str, releases: Iterable[Release]) -> tuple[Release, ...]:
         """The releases that may be chosen, oldest first; the installed one is always among them."""
@@ -82,7 +85,7 @@ class Problem:
     def _may(self, release: Release, current: Release | None, wanted: list[str], day: str) -> bool:
         if release.yanked and not any(_pins(specifier, release) for specifier in wanted):
             return False
-        if release.key.is_prerelease and not self._prereleases(release, current, wanted):
+        if release.key.is_prerelease and not release.built and not self._prereleases(release, current, wanted):
             return False
         if not self._flavour_fits(release, current):
             return False
@@ -95,6 +98,8 @@ class Problem:
     def _flavour_fits(self, release: Release, current: Release | None) -> bool:
         """A build for processors alone is no release for a machine with an accelerator, unless it is what is there."""
         here = None if current is None else current.key.local
+        if release.source is not None:
+            return not release.built or self.policy.allow_source
         return release.key.local != "cpu" or here == "cpu" or not (self.environment.accelerators or self.environment.driver)
 
     def _prereleases(self, release: Release, current: Release | None, wanted: list[str]) -> bool:

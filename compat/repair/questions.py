@@ -17,6 +17,7 @@ from compat.repair.target import Need, satisfies
 class Question:
     """``pins`` are versions by name, ``loose`` those of them whose version others may require otherwise.
 
+    ``indexes`` are those that a pin comes from besides the ordinary ones.
     ``without`` is never looked for: no index has a wheel of it, or it is missing already, or nobody knows whether it is there.
     ``requires`` is what the plan's releases without a wheel declare.
     """
@@ -25,6 +26,7 @@ class Question:
     loose: frozenset[str] = frozenset()
     without: frozenset[str] = frozenset()
     requires: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
         """The requirements."""
@@ -44,7 +46,7 @@ class Served(Protocol):
 
 def question(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs], index: Served) -> Question:
     """The question for a plan: what it holds is pinned, and what is broken as it was is not asked about."""
-    gone = {name for name, release in chosen.items() if release.source is not None or index.serves(release) is False}
+    gone = {name for name, release in chosen.items() if _elsewhere(release, index)}
     broken = list(_broken(problem, chosen, needs))
     missing = {name for name in broken if name not in chosen}
     wanted = [need for name in gone for need in needs.get(chosen[name], EMPTY).get("", ())]
@@ -52,7 +54,17 @@ def question(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Rel
         {name: release.version for name, release in chosen.items() if name not in gone},
         frozenset(name for name in broken if name in chosen) - gone, frozenset(gone | missing),
         tuple(need.text for need in wanted if need.name not in broken),
+        tuple(sorted({url for name, release in chosen.items() if name not in gone and (url := _index_of(release))})),
     )  # fmt: skip
+
+
+def _elsewhere(release: Release, index: Served) -> bool:
+    """Whether no index that an installer can be given has it: it is built, or its index was not read."""
+    return release.built or index.serves(release) is False or (release.source is not None and index.serves(release) is not True)
+
+
+def _index_of(release: Release) -> str:
+    return "" if release.source is None else str(release.source.details.get("url", ""))
 
 
 def brought_along(
@@ -67,10 +79,17 @@ def brought_along(
                 wanted[need.name].append(need.specifier)
     found = set()
     for name, specifiers in wanted.items():
-        fitting = [each.version for each in opened.get(name, ()) if all(satisfies(each.version, text) for text in specifiers)]
+        plain = [each for each in opened.get(name, ()) if each.source is None]
+        fitting = [each.version for each in plain if all(satisfies(each.version, text) for text in specifiers)]
         if specifiers and name not in asked and fitting and fitting[-1] == chosen[name].version:
             found.add(name)
     return frozenset(found)
+
+
+def partial(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> bool:
+    """Whether something listed requires what is not, and did so before: then more is installed than is listed."""
+    listed = [needs.get(release, EMPTY).get("", ()) for release in problem.current.values()]
+    return not problem.complete and any(need.name not in problem.current for found in listed for need in found)
 
 
 def _broken(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> Iterator[str]:

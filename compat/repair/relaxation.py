@@ -31,6 +31,12 @@ class Forbidden:
     unless: tuple[tuple[tuple[str, frozenset[str]], ...], ...] = ()
 
 
+def places(releases: Iterable[Release]) -> dict[str, int]:
+    """Where each release stands, the oldest first; all builds of a release stand in one place."""
+    numbers: dict[str, int] = {}
+    return {each.version: numbers.setdefault(each.key.public, len(numbers)) for each in releases}
+
+
 class Relaxation:
     """Clauses, and which atom stands for which release."""
 
@@ -125,8 +131,8 @@ class Relaxation:
 
     def _price(self, name: str, releases: tuple[Release, ...], current: Release | None) -> None:
         cost, atoms = self.clauses.cost, self.at[name]
-        place = {release.version: number for number, release in enumerate(releases)}
-        newest = len(releases) - 1
+        place = places(releases)
+        newest = max(place.values(), default=-1)
         here = place[current.version] if current is not None else newest
         for what, atom in atoms.items():
             if what == (ABSENT if current is None else current.version):
@@ -141,13 +147,16 @@ class Relaxation:
                 cost("old releases added", atom, int("" < self._release[name][what].day < self._oldest))
             else:
                 nearby = self.problem.policy.prefer == "stay"
-                cost("release steps", atom, abs(place[what] - here) if nearby else newest - place[what])
+                steps = abs(place[what] - here) if nearby else newest - place[what]
+                cost("release steps", atom, steps if family(name) == name else 0)  # the others follow
             if name in self.problem.direct and self.problem.policy.prefer == "newest":
                 cost("downgrades of direct requirements", atom, newest - place[what])
             elif current is not None and place[what] < here and name in self.problem.direct:
                 cost("downgrades of direct requirements", atom)
-            if self._release[name][what].source is not None:
+            if self._release[name][what].built:
                 cost("source installs", atom)
+            elif self._release[name][what].source is not None:
+                cost("other builds", atom)
 
     def price_changes(self) -> None:
         """What it costs to change an installed package: once for each family."""
@@ -172,7 +181,7 @@ class Relaxation:
             if need.name == release.name and not need.specifier:
                 self._wants(where, need)
                 continue
-            statement = Statement("requires", f"{asking} {release.version} requires {need.text}")
+            statement = Statement("requires", f"{asking} {release.told} requires {need.text}")
             broken = self._tolerated(release, need, where)
             self.clauses.add((*where, self._met_by(need.name, need.specifier), *broken), statement)
             self._wants(where, need)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 
-from compat.records import record
+from compat.records import record, replace
 from compat.repair.ahead import follow
 from compat.repair.candidates import Release, Universe
 from compat.repair.clauses import LEVELS
@@ -56,8 +56,10 @@ class Solver:
         self.learnt: dict[Forbidden, None] = {}
         self._asked: dict[str, int] = {}
         self._unreadable: set[Release] = set()
+        self._strict = False
+        self.bound: tuple[int, ...] | None = None
+        """What every plan costs at least, as far as it is proven."""
         self._progress, self._deadline = progress or (lambda text: None), deadline
-        self._bound = ""
 
     def solve(self, seeds: Iterable[str] = ()) -> Solution:
         """The cheapest plan; ``seeds`` are packages whose releases will be looked at for sure."""
@@ -66,13 +68,16 @@ class Solver:
         while True:
             rounds += 1
             relaxation = self.relaxation()
-            model = best(relaxation.clauses, self._deadline)
+            try:
+                model = best(relaxation.clauses, self._deadline)
+            except TimeoutError as problem:
+                raise TimeoutError(f"{problem}{bounded(self.bound)}") from None
             if model is None:
                 return self._solution(None, relaxation, rounds)
-            chosen = relaxation.chosen(model.true)
             if model.optimal:
-                self._bound = _said(model.cost)
+                self.bound = model.cost
                 self._tell()
+            chosen = relaxation.chosen(model.true)
             late = self._deadline is not None and monotonic() > self._deadline
             if not late and self._read(chosen, relaxation):
                 continue
@@ -82,12 +87,24 @@ class Solver:
                 return self._solution(model, relaxation, rounds)
             self.learnt.update(dict.fromkeys(news))
 
-    def relaxation(self, changed: Callable[[list[Forbidden]], list[Forbidden]] = list) -> Relaxation:
-        """The clauses of everything that is known now; ``changed`` may make of what is forbidden something else."""
+    def also(self, forbidden: Forbidden) -> Solver:
+        """The same problem with one thing more forbidden, without an error in any plan, and with all that was read."""
+        other = Solver(
+            self.problem, self.universe, rules=self._rules, judge=self._judge, needs=self.needs,
+            progress=self._progress, deadline=self._deadline,
+        )  # fmt: skip
+        other.opened, other._unreadable = dict(self.opened), set(self._unreadable)
+        other.learnt = {**self.learnt, forbidden: None}
+        other._strict = True
+        return other
+
+    def relaxation(self, *, strict: bool = False) -> Relaxation:
+        """The clauses of everything that is known now; ``strict``: with an error no plan is one, whatever else it costs."""
         relaxation = Relaxation(self.problem, self.opened, self.needs)
         known = {name: relaxation.releases(name) for name in relaxation.at}
         current = {name: release for name, release in self.problem.current.items() if name in known}
-        relaxation.forbid(changed([*self._rules(current, known), *self.learnt]))
+        bad = [*self._rules(current, known), *self.learnt]
+        relaxation.forbid(map(_hard, bad) if strict or self._strict else bad)
         relaxation.price_changes()
         return relaxation
 
@@ -101,8 +118,8 @@ class Solver:
 
     def _tell(self) -> None:
         """How far it is: what any plan costs at least, as far as that is proven."""
-        if self._bound:
-            self._progress(f"{len(self.opened)} packages opened; any plan: at least {self._bound}")
+        if self.bound is not None:
+            self._progress(f"{len(self.opened)} packages opened{bounded(self.bound)}")
 
     def _read(self, chosen: Mapping[str, str], relaxation: Relaxation) -> bool:
         """Reads what a model rests on without having been read; whether there was anything."""
@@ -132,8 +149,9 @@ class Solver:
             return [release]
         width = _NEAR * 4 ** self._asked.get(release.name, 0)
         self._asked[release.name] = self._asked.get(release.name, 0) + 1
-        place = releases.index(release)
-        return [release, *releases[max(0, place - width) : place + width + 1]]
+        plain = [each for each in releases if each.source is None or each == release]  # another build is asked for by itself
+        place = plain.index(release)
+        return [release, *plain[max(0, place - width) : place + width + 1]]
 
     def _read_needs(self, releases: Iterable[Release]) -> None:
         wanted = [each for each in dict.fromkeys(releases) if each not in self.needs]
@@ -158,5 +176,14 @@ class Solver:
         return Solution(chosen, model.cost, model.optimal, relaxation, unread, rounds)
 
 
+def _hard(each: Forbidden) -> Forbidden:
+    return replace(each, level="") if each.level == LEVELS[0] else each
+
+
+def bounded(bound: tuple[int, ...] | None) -> str:
+    """A proven bound in words; "" where nothing is proven."""
+    return "" if bound is None else f"; every plan costs at least: {_said(bound)}"
+
+
 def _said(cost: tuple[int, ...]) -> str:
-    return ", ".join(f"{amount} {level}" for amount, level in zip(cost, LEVELS) if amount) or "nothing"
+    return ", ".join(f"{amount} {level}" for amount, level in zip(cost, LEVELS) if amount) or "nothing to change"

@@ -12,17 +12,19 @@ from compat.judge.worlds import Worlds
 from compat.read.files.listing import ROOT, Listing
 from compat.records import replace
 from compat.repair.candidates import Release, parsed
+from compat.repair.compiled_roots import asked_for
 from compat.repair.problem import Policy, Problem
 from compat.repair.relaxation import Needs
 from compat.repair.target import Need, Target
 
+_DEFAULT = Asked()
 _OWN = ("vcs", "directory", "image", "nightly", "url")
 """Kinds of source of which no index has the like: such a copy stays, or gives way to a release."""
 
 
 def problem_of(
     environment: Environment, *, asked: Iterable[Need] = (), keep: Iterable[str] = (), direct: Iterable[str] = (),
-    policy: Policy,
+    policy: Policy, ignored: frozenset[str] = frozenset(),
 ) -> Problem:  # fmt: skip
     """The problem of an environment; :class:`InputError` where its Python is not known or a pin is no requirement.
 
@@ -40,7 +42,7 @@ def problem_of(
     for name in twice:
         current.pop(name, None)
     pins = tuple(kept(text, target, current) for text in keep)
-    return Problem(environment, target, current, tuple(asked), pins, frozenset(direct), policy)
+    return Problem(environment, target, current, tuple(asked), pins, frozenset(direct), policy, ignored)
 
 
 def kept(text: str, target: Target, current: dict[str, Release]) -> Need:
@@ -64,14 +66,16 @@ def roots(needs: dict[Release, Needs], current: Iterable[str]) -> frozenset[str]
     return frozenset(name for name in current if name not in asked)
 
 
-def installed_by(listing: Listing, known: Environment) -> tuple[Environment, frozenset[str], tuple[Need, ...]]:
+def installed_by(
+    listing: Listing, known: Environment, asked: Asked = _DEFAULT
+) -> tuple[Environment, frozenset[str], tuple[Need, ...]]:
     """What a file installs on a target by default: the environment, what is asked for directly, and requirements without a pin.
 
     The interpreter is the target's, or the oldest one that the file is made for; the platform Linux on x86_64 where nothing
     tells it.
     """
     known = replace(known, os=known.os or "linux", machine=known.machine or "x86_64")
-    worlds = Worlds(listing, known, Asked())
+    worlds = Worlds(listing, known, asked)
     if not worlds.places:
         raise InputError("is made for no interpreter that is known", listing.file)
     masks = worlds.installed()
@@ -84,11 +88,11 @@ def installed_by(listing: Listing, known: Environment) -> tuple[Environment, fro
         distributions_complete=listing.complete,
     )  # fmt: skip
     pinned = {copy.name for copy in environment.distributions or () if copy.version is not None}
-    asked = tuple(
+    wanted = tuple(
         Need(copy.name, copy.specifier or "", tuple(copy.extra.get("extras", ())))
         for copy in environment.distributions or () if copy.version is None and copy.name not in pinned
     )  # fmt: skip
-    return environment, _direct(listing, here), asked
+    return environment, _direct(listing, here), wanted
 
 
 def _plain(copy: Distribution) -> Distribution:
@@ -100,11 +104,20 @@ def _direct(listing: Listing, here: list[int]) -> frozenset[str]:
     """What the project itself asks for: all of a file without a graph, else what its first nodes lead to."""
     names = {number: listing.entries[number].distribution.name for number in here}
     if listing.edges is None:
-        return frozenset(names.values()) if listing.kind != "requirements" or not listing.complete else frozenset()
+        if listing.kind != "requirements" or not listing.complete:
+            return frozenset(names.values())
+        return asked_for(_text_of(listing.file)) & frozenset(names.values())
     own = {child for parent, child, _, _ in listing.edges if parent == ROOT}
     projects = {number for number in own if _is_project(listing, number)}
     found = {child for parent, child, _, _ in listing.edges if parent in projects} | (own - projects)
     return frozenset(names[number] for number in found if number in names)
+
+
+def _text_of(file: str) -> str:
+    from compat.read.files.kinds import read_content
+    from compat.read.files.requirements.requirement_lines import decode
+
+    return decode(read_content(file), file)
 
 
 def _is_project(listing: Listing, number: int) -> bool:

@@ -13,11 +13,13 @@ from typing import Any
 
 from compat.index import Settings
 from compat.index.address import host_of
-from compat.records import record
+from compat.index.settings import Source as IndexSource
+from compat.records import record, replace
 from compat.repair.questions import Question
 from compat.repair.target import Target
 
 _SECONDS = 180
+_COMMON = ("--quiet", "--no-config", "--no-build", "--color", "never")
 _KEPT = ("UV_CACHE_DIR", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "UV_KEYRING_PROVIDER")
 """Variables for uv that change no answer."""
 
@@ -25,18 +27,35 @@ _KEPT = ("UV_CACHE_DIR", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "UV_KEYRING_PROVIDE
 @record(frozen=True)
 class Verified:
     """``rules``: our evaluator finds no error that the plan does not name. ``uv``: uv accepts it; ``None`` where it was not
-    asked, and ``why`` says why."""
+    asked, and ``why`` says why. ``unasked`` are changes that no index could be asked about: what is built, and what its index
+    did not tell; ``installs`` says whether uv's dry run of an installation went through, where that was asked for."""
 
     rules: bool
     uv: bool | None
     why: str = ""
+    unasked: tuple[str, ...] = ()
+
+    installs: bool | None = None
 
     @property
     def stands(self) -> bool:
-        return self.rules and self.uv is not False
+        return self.rules and self.uv is not False and self.installs is not False
 
     def to_json(self) -> dict[str, Any]:
-        return {"rules": self.rules, "uv": self.uv, **({"why": self.why} if self.why else {})}
+        found: dict[str, Any] = {"rules": self.rules, "uv": self.uv}
+        found |= {"unasked": list(self.unasked)} if self.unasked else {}
+        found |= {} if self.installs is None else {"install": self.installs}
+        return found | ({"why": self.why} if self.why else {})
+
+
+@record(frozen=True)
+class Checks:
+    """Who is to check a plan: ``uv`` whether it resolves, ``install`` whether a dry run installs it, into the environment of
+    ``python`` where there is one."""
+
+    uv: bool = True
+    install: bool = False
+    python: str | None = None
 
 
 def uv_binary() -> str | None:
@@ -54,43 +73,69 @@ def accepted_by_uv(question: Question, target: Target, settings: Settings, *, of
     uv = uv_binary()
     if uv is None:
         return None, "uv is not installed (pip install 'compat-doctor[fix]'): only our own evaluator has checked the plan"
+    settings = _with_indexes(settings, question.indexes)
     with tempfile.TemporaryDirectory(prefix="compat-fix-") as folder:
-        wanted, overrides = Path(folder, "requirements.in"), Path(folder, "overrides.txt")
-        wanted.write_text("".join(f"{line}\n" for line in question.lines()), encoding="utf-8")
-        overrides.write_text("".join(f"{line}\n" for line in question.overrides()), encoding="utf-8")
-        command = [
-            uv,
-            "pip",
-            "compile",
-            "--quiet",
-            "--no-header",
-            "--no-annotate",
-            "--no-config",
-            "--no-build",
-            "--color",
-            "never",
-        ]
+        command = [uv, "pip", "compile", "--no-header", "--no-annotate", *_COMMON, *_asked(question, folder)]
         command += ["--python", sys.executable]  # uv otherwise looks for one of the target's very version, on the whole machine
-        command += ["--python-version", target.python, "--python-platform", target.uv_platform, str(wanted)]
-        command += ["--override", str(overrides)] if question.overrides() else []
-        command += ["--offline"] if offline else []
-        accepted, why = _ran([*command, *_indexes(settings)], question, _variables(settings))
-    return (None, f"uv, with what its own cache holds: {why}") if offline and accepted is False else (accepted, why)
+        command += [*_of(target), *(["--offline"] if offline else []), *_indexes(settings)]
+        code, out, why = _ran(command, _variables(settings))
+    if code is None:
+        return None, why
+    if code:
+        refused = "No solution found" in why
+        return (None, f"uv, with what its own cache holds: {why}") if offline and refused else (False if refused else None, why)
+    found = [line.partition("==")[0] for line in out.splitlines() if "==" in line]
+    other = sorted(name for name in found if name not in question.pins)
+    return (True, "") if not other else (False, f"uv wants {', '.join(other)} as well")
 
 
-def _ran(command: list[str], question: Question, variables: Mapping[str, str]) -> tuple[bool | None, str]:
+def installable_by_uv(
+    question: Question, target: Target, settings: Settings, *, python: str | None = None, offline: bool = False
+) -> tuple[bool | None, str]:
+    """Whether ``uv pip install --dry-run`` would install it, into the environment of ``python`` or into an empty folder."""
+    uv = uv_binary()
+    if uv is None:
+        return None, "uv is not installed (pip install 'compat-doctor[fix]')"
+    settings = _with_indexes(settings, question.indexes)
+    with tempfile.TemporaryDirectory(prefix="compat-fix-") as folder:
+        command = [uv, "pip", "install", "--dry-run", *_COMMON, "-r", *_asked(question, folder)]
+        if python is not None:
+            command += ["--python", python]
+        else:
+            command += ["--python", sys.executable, "--target", str(Path(folder, "target")), *_of(target)]
+        code, _, why = _ran([*command, *(["--offline"] if offline else []), *_indexes(settings)], _variables(settings))
+    refused = "No solution found" in why and not offline
+    return (True if code == 0 else False if refused else None), why
+
+
+def _asked(question: Question, folder: str) -> list[str]:
+    """The files for a question, as uv's options."""
+    wanted, overrides = Path(folder, "requirements.in"), Path(folder, "overrides.txt")
+    wanted.write_text("".join(f"{line}\n" for line in question.lines()), encoding="utf-8")
+    overrides.write_text("".join(f"{line}\n" for line in question.overrides()), encoding="utf-8")
+    return [str(wanted), *(["--override", str(overrides)] if question.overrides() else [])]
+
+
+def _of(target: Target) -> list[str]:
+    return ["--python-version", target.python, "--python-platform", target.uv_platform]
+
+
+def _with_indexes(settings: Settings, urls: tuple[str, ...]) -> Settings:
+    """The settings with further indexes, and every one asked for each pin."""
+    if not urls:
+        return settings
+    return replace(settings, sources=(*map(IndexSource, urls), *settings.sources), strategy="unsafe-best-match")
+
+
+def _ran(command: list[str], variables: Mapping[str, str]) -> tuple[int | None, str, str]:
+    """The exit status (``None`` where it did not come to one), what was printed, and what was wrong."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, env=dict(variables))
     except subprocess.TimeoutExpired:
-        return None, f"uv did not answer within {_SECONDS} s"
+        return None, "", f"uv did not answer within {_SECONDS} s"
     except OSError as problem:
-        return None, f"uv cannot be run: {problem.strerror}"
-    if done.returncode:
-        text = " ".join(done.stderr.split())
-        return (False if "No solution found" in text else None), text[:600]
-    found = [line.partition("==")[0] for line in done.stdout.splitlines() if "==" in line]
-    other = sorted(name for name in found if name not in question.pins)
-    return (True, "") if not other else (False, f"uv wants {', '.join(other)} as well")
+        return None, "", f"uv cannot be run: {problem.strerror}"
+    return done.returncode, done.stdout, " ".join(done.stderr.split())[:600] if done.returncode else ""
 
 
 def _indexes(settings: Settings) -> list[str]:

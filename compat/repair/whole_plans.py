@@ -6,7 +6,7 @@ turns up in a plan, the releases for which it would turn up as well are found by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from compat.environment import Distribution, Environment, Source
 from compat.judge import derived, rules
@@ -31,28 +31,30 @@ def planned(environment: Environment, chosen: Mapping[str, Release]) -> Environm
         if here is not None and here.version == release.version:
             copies.append(here)
         else:
-            copies.append(Distribution(name=name, version=release.version, source=release.source or _INDEX))
+            copies.append(Distribution(name=name, version=release.installed, source=release.source or _INDEX))
     left = [copy for copy in environment.distributions or () if copy.version is None]
     return replace(environment, distributions=(*copies, *left))
 
 
-def findings(environment: Environment, matrix: Matrix) -> tuple[Finding, ...]:
-    """What certainly holds and is a warning at least."""
+def findings(environment: Environment, matrix: Matrix, ignored: Collection[str] = ()) -> tuple[Finding, ...]:
+    """What certainly holds and is a warning at least, without the rules that the user lives with."""
     seen = visible(environment)
     found = (*rules.judge(seen, matrix), *derived.judge(seen))
-    return tuple(each for each in found if each.verdict == "hit" and each.severity in LEVEL)
+    return tuple(each for each in found if each.verdict == "hit" and each.severity in LEVEL and each.rule not in ignored)
 
 
 class WholePlans:
     """Judges plans for one environment."""
 
-    def __init__(self, environment: Environment, matrix: Matrix, current: Mapping[str, Release]) -> None:
-        self._environment, self._matrix = environment, matrix
+    def __init__(
+        self, environment: Environment, matrix: Matrix, current: Mapping[str, Release], ignored: Collection[str] = ()
+    ) -> None:
+        self._environment, self._matrix, self._ignored = environment, matrix, ignored
         self._there = frozenset(each.rule for each in findings(planned(environment, current), matrix))
 
     def __call__(self, chosen: Mapping[str, Release], known: Mapping[str, tuple[Release, ...]]) -> Iterator[Forbidden]:
         """What of a plan is bad and no clause says: errors, and warnings that are not there now."""
-        for each in findings(planned(self._environment, chosen), self._matrix):
+        for each in findings(planned(self._environment, chosen), self._matrix, self._ignored):
             if each.origin == "metadata" or (each.severity == "warning" and each.rule in self._there):
                 continue  # declared requirements are clauses already
             names = [name for name in each.packages if name in chosen]

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from compat.environment import Environment
     from compat.repair.plan import Plan
     from compat.report import Finding
+    from compat.write.changes import Change
     from compat.write.commands import Commands
 
 _WIDTH = 100
@@ -64,9 +65,9 @@ def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
     yield f"{_count(count, 'change')} {'mends' if count == 1 else 'mend'} {_count(mended, 'error')}. {proof}"
     named = [each for each in plan.changes if each.direct or not each.implied] or plan.changes
     width = max(len(each.name) for each in named)
-    versions = max(len(f"{each.before or '—'} → {each.after or 'removed'}") for each in named)
+    versions = max(len(_move(each)) for each in named)
     for each in named:
-        moved = f"{each.before or '—'} → {each.after or 'removed'}"
+        moved = _move(each)
         yield f"  {each.name:{width}}  {moved:{versions}}".rstrip()
         if explained and each.why:
             yield from wrap(each.why, _WIDTH, initial_indent="      because ", subsequent_indent="              ")
@@ -74,6 +75,9 @@ def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
     yield from wrap(", ".join(along), _WIDTH, initial_indent="  along     ", subsequent_indent="            ") if along else ()
     yield f"  cost      {', '.join(f'{amount} {level}' for level, amount in plan.cost.items() if amount) or 'nothing'}"
     yield f"  checked   {_checked(plan)}"
+    yield from (f"  assumed   {name}: {text}" for name, text in plan.assumed.items())
+    if plan.next_best is not None:
+        yield from wrap(plan.next_best.text, _WIDTH, initial_indent="  next best ", subsequent_indent="            ")
     if explained:
         yield from (f"  policy    {text}" for text in plan.policies)
 
@@ -82,7 +86,18 @@ def _checked(plan: Plan) -> str:
     verified = plan.verified
     if verified is None or verified.uv is None:
         return f"by our own evaluator; {verified.why if verified and verified.why else 'uv was not asked'}"
-    return "by our own evaluator on the planned environment, and by uv pip compile"
+    text = "by our own evaluator on the planned environment, and by uv pip compile"
+    text += " and uv pip install --dry-run" if verified.installs else f"; {verified.why}" if verified.why else ""
+    return f"{text} (all but {', '.join(verified.unasked)})" if verified.unasked else text
+
+
+def _move(change: Change) -> str:
+    """``0.14.0 → 0.16.0``, and where the release comes from, where that is not the ordinary index."""
+    text = f"{change.before or '—'} → {change.after or 'removed'}"
+    if change.source is None:
+        return text
+    commit = str(change.source.details.get("commit") or "")
+    return f"{text} at commit {commit[:12]}" if commit else f"{text} built from source" if change.is_built else text
 
 
 def _impossible(plan: Plan) -> Iterator[str]:

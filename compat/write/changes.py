@@ -46,6 +46,16 @@ class Change:
         return self.source is not None and self.source.kind in ("vcs", "url")
 
     @property
+    def is_built(self) -> bool:
+        """Whether it is compiled where it is installed: from a repository, or from the source distribution of a release."""
+        return self.source is not None and (self.source.kind == "vcs" or self.no_binary)
+
+    @property
+    def no_binary(self) -> bool:
+        """Whether a release of an index is to be built although it has wheels."""
+        return self.source is not None and bool(self.source.details.get("build"))
+
+    @property
     def index_url(self) -> str | None:
         """The address of the vendor's index it comes from; ``None`` for the ordinary one."""
         if self.source is None or self.source.kind not in ("index", "nightly"):

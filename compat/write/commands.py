@@ -46,6 +46,8 @@ def commands(
     if path is None:
         return Commands(install=here, rollback=back)
     lock, install = _for_file(path, wanted, pip)
+    if any(change.is_built for change in wanted):
+        install = tuple(f"{pip.variables()}{line}" for line in install)
     return Commands(lock, install or here, back)
 
 
@@ -70,7 +72,7 @@ class _Installer:
         gone = [change.name for change in changes if change.after is None]
         if gone:
             found.append(f"{self.start('uninstall')} {' '.join(gone)}")
-        built = [change for change in changes if change.after is not None and _is_built(change)]
+        built = [change for change in changes if change.after is not None and change.is_built]
         releases = [change for change in changes if change.after is not None and change not in built]
         forced = [change for change in releases if change.override]
         for together, option in (([each for each in releases if not each.override], ""), (forced, "--no-deps ")):
@@ -79,6 +81,24 @@ class _Installer:
                 found.append(f"{self.start('install')} {option}{words}{self.index_options(together)}")
         return [*found, *map(self._build, built)]
 
+    def _again(self, change: Change) -> str:
+        """What has an installer take the version that is there once more."""
+        if change.before != change.after:
+            return ""
+        return f" --reinstall-package {change.name}" if self.name == "uv" else " --force-reinstall --no-deps"
+
+    def build_options(self, changes: Sequence[Change]) -> str:
+        """What an installation of many needs for those that are built against what is installed."""
+        built = [change for change in changes if change.is_built]
+        if self.name != "uv":
+            return " --no-build-isolation" if built else ""
+        return "".join(f" --no-build-isolation-package {change.name}{self._again(change)}" for change in built)
+
+    def variables(self) -> str:
+        """What a build is told: the GPUs to compile for."""
+        listed = ";".join(self.architectures)
+        return f'TORCH_CUDA_ARCH_LIST="{listed}" ' if listed else ""
+
     def index_options(self, changes: Sequence[Change]) -> str:
         """The options that name the vendors' indexes."""
         urls = dict.fromkeys(change.index_url for change in changes if change.index_url is not None)
@@ -86,22 +106,15 @@ class _Installer:
         return f"{options} {_MIXED}" if options and self.name == "uv" else options
 
     def _build(self, change: Change) -> str:
-        listed = ";".join(self.architectures)
-        variables = f'TORCH_CUDA_ARCH_LIST="{listed}" ' if listed else ""
         binary = "" if change.is_direct_url else f" --no-binary {change.name}"
-        word = _word(requirement_for(change))
-        return f"{variables}{self.start('install')} --no-build-isolation{binary} {word}{self.index_options([change])}"
+        words = f"{self._again(change)}{binary} {_word(requirement_for(change))}{self.index_options([change])}"
+        return f"{self.variables()}{self.start('install')} --no-build-isolation{words}"
 
 
 def _can_come_back(change: Change) -> bool:
     """Whether it is known where what was there came from."""
     source = change.before_source
     return source is None or source.kind in ("index", "nightly") or (source.kind in ("vcs", "url") and "url" in source.details)
-
-
-def _is_built(change: Change) -> bool:
-    """Whether it is compiled here: from a repository, or from the archive of a release (``build`` in its source)."""
-    return change.source is not None and (change.source.kind == "vcs" or bool(change.source.details.get("build")))
 
 
 def _word(requirement: str) -> str:
@@ -187,14 +200,15 @@ def _conda(path: str, changes: Sequence[Change]) -> tuple[str, ...]:
 def _requirements(path: str, text: str, changes: Sequence[Change], pip: _Installer) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What was compiled is compiled again, with the command it says it was made by."""
     word = shlex.quote(path)
-    install = f"{pip.start('install')} -r {word}"
+    built = pip.build_options(changes)
+    install = f"{pip.start('install')} -r {word}{built}"
     if any(change.index_url is not None for change in changes) and pip.name == "uv":
         install += f" {_MIXED}"
     stem, ending = os.path.splitext(path)
     if ending == ".in" and os.path.isfile(f"{stem}.txt"):
         output = shlex.quote(f"{stem}.txt")
         lock = f"uv pip compile {word} --output-file {output}{_upgrades(changes)}{pip.index_options(changes)}"
-        return (lock,), (f"{pip.start('install')} -r {output}",)
+        return (lock,), (f"{pip.start('install')} -r {output}{built}",)
     made = next((line for line in header(text.splitlines()) if line.startswith((*_COMPILERS, "uv export"))), None)
     if made is None or not re.fullmatch(r"[\w ./=:,@+'\"\[\]<>!~-]+", made):
         return (), (install,)

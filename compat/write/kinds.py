@@ -31,7 +31,15 @@ def edits_of_file(path: str, changes: Sequence[Change], depth: int = 0) -> tuple
     kind = "Pipfile" if os.path.basename(path) == "Pipfile" else kind_of(path, content)
     if kind in _SOURCES:
         return edits_of_file(source_of_lock(path, kind), wanted, depth)
+    _refuse_builds(path, kind, wanted)
     return _joined(_edits(path, kind, content, wanted, depth))
+
+
+def _refuse_builds(path: str, kind: str, changes: Sequence[Change]) -> None:
+    """:class:`InputError` for a release that is to be built although it has wheels, where a file cannot say so."""
+    built = next((change.name for change in changes if change.no_binary), None)
+    if built is not None and kind not in ("requirements", "pyproject", "script"):
+        raise InputError(f"cannot say that {built} is built from source: add --no-binary {built} to its install command", path)
 
 
 def source_of_lock(path: str, kind: str) -> str:

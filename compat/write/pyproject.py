@@ -78,12 +78,25 @@ class Project:
 
     def _source(self, change: Change, wanted: Sequence[object]) -> None:
         """Where the distribution comes from, in the settings of the tool."""
-        if self.tool == "uv" and (wanted or change.source is not None):
+        if change.no_binary:
+            self._build(change)
+        elif self.tool == "uv" and (wanted or change.source is not None):
             set_source(self.file, change)
         elif self.tool == "pdm" and change.index_url is not None:
             self._pdm_source(change)
         elif self.tool == "poetry" and change.index_url is not None and not self._poetry:
             poetry_source(self.file, change.index_url, "supplemental")
+
+    def _build(self, change: Change) -> None:
+        """Have a release built although it has wheels, which of the tools only uv can be told in this file."""
+        if self.tool != "uv":
+            raise InputError(
+                f"{change.name} is to be built from source, which only uv can be told here (tool.uv.no-binary-package)",
+                self.file.path,
+            )
+        known = self.file.table("tool", "uv", "no-binary-package")
+        if change.name not in map(str, known or ()):
+            self._append_text(known, "tool.uv", "no-binary-package", change.name, change.reason)
 
     def _statements(self) -> Iterator[Statement]:
         """Every requirement, each in an array or in a table of Poetry."""
@@ -194,12 +207,14 @@ class Project:
 
     def _append_to(self, array: Any, header: str, key: str, change: Change) -> None:
         by_source = self.tool == "uv" and change.is_direct_url
-        text = change.name if by_source else requirement_for(change)
+        self._append_text(array, header, key, change.name if by_source else requirement_for(change), change.reason)
+
+    def _append_text(self, array: Any, header: str, key: str, text: str, reason: str) -> None:
         if array is not None:
-            append(array, text, change.reason)
+            append(array, text, reason)
             return
         written = as_written(text, None).as_string()
-        comment = f" # {change.reason}" if change.reason else ""
+        comment = f" # {reason}" if reason else ""
         if not header:
             array = tomlkit.array()
             array.append(as_written(text, None))

@@ -54,6 +54,8 @@ class RequirementsFile:
         self.indexes: list[tuple[str, tuple[int, int]]] = []
         """Addresses of indexes, each with its place."""
         self.require_hashes = False
+        self.no_binary: set[str] = set()
+        """What is built although it has wheels."""
         self.replacements: list[Replacement] = []
         self.first: int | None = None
         """Where the first line that is no comment starts."""
@@ -75,6 +77,8 @@ class RequirementsFile:
                 self.indexes.append((value, line.mapped.span(at, at + len(value))))
             elif name == "--editable":
                 self._editable(line, value)
+            elif name == "--no-binary":
+                self.no_binary.update(part.strip() for part in value.split(","))
             self.require_hashes = self.require_hashes or name == "--require-hashes"
 
     def _editable(self, line: LogicalLine, operand: str) -> None:
@@ -162,10 +166,19 @@ class RequirementsFile:
         if span is not None and all(each[:2] != span for each in self.replacements):
             self.replacements.append((*span, url))
             return
+        self._in_front(f"--extra-index-url {url}")
+
+    def build(self, name: str) -> None:
+        """Have a distribution built although it has wheels."""
+        self.no_binary.add(name)
+        self._in_front(f"--no-binary {name}")
+
+    def _in_front(self, option: str) -> None:
+        """An option on a line of its own, in front of everything."""
         at = len(self.text) if self.first is None else self.first
         end = line_end(self.text)
         lead = end if at == len(self.text) and self.text and not self.text.endswith("\n") else ""
-        self.replacements.append((at, at, f"{lead}--extra-index-url {url}{end}"))
+        self.replacements.append((at, at, f"{lead}{option}{end}"))
 
     def edit(self) -> Edit:
         """The file with everything that was noted down."""
@@ -198,6 +211,9 @@ def edit_requirements(path: str, content: bytes, changes: Sequence[Change], *, c
         if not compiled and (top.pinned or change.direct or not change.implied):
             top.add(change, hashed=hashed)
     _use_indexes(top, files, statements, changes)
+    for change in changes:
+        if change.no_binary and not any({change.name, ":all:"} & file.no_binary for file in files):
+            top.build(change.name)
     return tuple(_verified(file, changes) for file in files)
 
 

@@ -393,3 +393,22 @@ def test_without_uv_the_plan_says_who_checked_it(fix: Run, index: IndexServer, t
     assert done.returncode == 0
     assert "by our own evaluator; uv is not installed" in done.stdout
     assert "compat-doctor[fix]" in done.stdout
+
+
+def test_a_lock_file_without_the_file_it_is_made_from_has_a_plan_all_the_same(
+    fix: Run, index: IndexServer, tmp_path: Path
+) -> None:
+    packages = [("transformers", "4.51.3", "tokenizers"), ("tokenizers", "0.21.1", "")]
+    text = 'version = 1\nrequires-python = ">=3.11"\n[[package]]\nname = "job"\nversion = "1"\nsource = { virtual = "." }\ndependencies = [{ name = "transformers" }]\n'
+    for name, version, needed in packages:
+        needs = f'dependencies = [{{ name = "{needed}" }}]\n' if needed else ""
+        text += f'[[package]]\nname = "{name}"\nversion = "{version}"\nsource = {{ registry = "https://index.example/simple" }}\n{needs}'
+    (tmp_path / "uv.lock").write_text(text)
+    done = fix("--brief", url=index.url, subject=("uv.lock",))
+    assert done.returncode == 0, done.stderr
+    assert "transformers  4.51.3 → 4.57.1" in done.stdout
+    assert "not written: uv.lock: is a lock file, which is never edited: expected pyproject.toml beside it" in done.stdout
+    refused = fix("--brief", "--write", url=index.url, subject=("uv.lock",))
+    assert refused.returncode == 2
+    assert refused.stderr == "compat: uv.lock: is a lock file, which is never edited: expected pyproject.toml beside it\n"
+    assert (tmp_path / "uv.lock").read_text() == text

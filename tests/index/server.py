@@ -72,11 +72,12 @@ class IndexServer:
         seconds: float = 1.0,
         login: tuple[str, str] | None = None,
         certificate: tuple[str, str] | None = None,
+        root: str = "simple",
     ) -> None:
-        """``certificate`` and its key make it speak TLS. ``ranges``: True, False, or "absolute" for a host that knows none that count from the end."""
+        """``root`` is the folder of its pages. ``certificate`` and its key make it speak TLS. ``ranges``: True, False, or "absolute" for a host that knows none that count from the end."""
         self.metadata, self.json, self.ranges, self.hashes = metadata, json, ranges, hashes
         self.faults = dict(faults or {})
-        self.seconds, self.login = seconds, login
+        self.seconds, self.login, self.root = seconds, login, root
         self.requests: list[str] = []
         """Every path that was asked for, with the range: ``/files/a-1.0-py3-none-any.whl bytes=-65536``."""
         self.files: dict[str, Hosted] = {}
@@ -106,7 +107,7 @@ class IndexServer:
 
     @property
     def url(self) -> str:
-        return f"{self._scheme}://{self.host}/simple"
+        return f"{self._scheme}://{self.host}/{self.root}"
 
     @property
     def flat(self) -> str:
@@ -171,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(401, b"who are you?", {"WWW-Authenticate": 'Basic realm="index"'})
             return
         parts = path.strip("/").split("/")
-        if parts[0] == "simple" and len(parts) <= 2:
+        if parts[0] == self.index.root and len(parts) <= 2:
             self._page(parts[1] if len(parts) == 2 else None)
         elif parts[0] == "flat":
             self._listing("everything", list(self.index.files))
@@ -190,7 +191,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _page(self, name: str | None) -> None:
         if name is None:
-            names = "".join(f'<a href="/simple/{name}/">{name}</a>' for name in self.index.pages)
+            names = "".join(f'<a href="/{self.index.root}/{name}/">{name}</a>' for name in self.index.pages)
             self._answer(200, names.encode(), {"Content-Type": "text/html"})
         elif self._fails(self.index.fault(name), name):
             pass

@@ -47,6 +47,8 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
+        ("upgrade = {", 'version = "1.0"\nupgrade = {', "fix.version: expected the version of the commit of a source-install"),
+        ('upgrade = { trl = ">=0.16.0" }', 'source-install = { trl = "git+https://e@abc" }\nversion = "x"', "fix.version"),
         ('">=0.14.0,<0.16.0"', '">=0.14.0,<0.16.x"', "packages.trl: '>=0.14.0,<0.16.x' is not a set of version specifiers"),
         ('">=0.14.0,<0.16.0"', '">=0.16.0,<0.14.0"', "packages.trl: no version lies in"),
         ('">=0.14.0,<0.16.0"', '"==0.15.0+cu124"', "local version labels"),

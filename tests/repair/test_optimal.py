@@ -50,6 +50,10 @@ def instance(seed: int) -> tuple[Problem, MemoryUniverse, list[Forbidden]]:
         if dice.random() < 0.15:
             found.append(Release(name, "2.5", "2020-01-01", source=Source("vcs", {"commit": "abc"})))
             found.sort(key=lambda each: each.key)
+        elsewhere = Source("index", {"url": "https://index.example/cu128"})
+        labelled = [each for each in found if each.source is None and dice.random() < 0.08]
+        found += [Release(name, f"{each.version}+cu128", each.day, elsewhere) for each in labelled]
+        found.sort(key=lambda each: each.key)
         releases[name] = tuple(found)
         for each in found:
             requires[name, each.version] = {"": some_needs(dice, name), **{extra: some_needs(dice, name) for extra in EXTRAS}}
@@ -57,7 +61,11 @@ def instance(seed: int) -> tuple[Problem, MemoryUniverse, list[Forbidden]]:
     direct = frozenset(name for name in releases if dice.random() < 0.4)
     asked = tuple(need(f"{name}{dice.choice(SPECIFIERS[:3])}") for name in sorted(direct) if dice.random() < 0.5)
     keep = tuple(need(f"{name}{dice.choice(SPECIFIERS)}") for name in releases if dice.random() < 0.1)
-    policy = Policy(dice.choice(("stay", "upgrade", "newest")), dice.random() < 0.3, any_age=not current or dice.random() < 0.5)
+    policy = Policy(
+        dice.choice(("stay", "upgrade", "newest")), dice.random() < 0.3, any_age=not current or dice.random() < 0.5,
+        allow_source=dice.random() < 0.5,
+    )  # fmt: skip
+
     environment = Environment(distributions_complete=dice.random() < 0.5)
     problem = Problem(environment, TARGET, current, asked, keep, direct, policy)
     universe = MemoryUniverse(releases, requires)

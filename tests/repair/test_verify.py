@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +18,7 @@ from compat.repair.candidates import Release
 from compat.repair.problem import Problem
 from compat.repair.questions import Question, brought_along, question
 from compat.repair.target import Need
-from compat.repair.verify import Verified, accepted_by_uv
+from compat.repair.verify import Verified, accepted_by_uv, installable_by_uv
 from tests.index.server import IndexServer
 from tests.repair.worlds import TARGET, need
 
@@ -118,6 +121,42 @@ def test_an_index_that_does_not_answer_is_no_refusal() -> None:
     accepted, why = checked(Question({"a": "2.0", "b": "2.0"}), offline=True)
     assert accepted is None
     assert "with what its own cache holds" in why
+
+
+@pytest.mark.usefixtures("uv_cache")
+@pytest.mark.parametrize(
+    ("packages", "fault", "installs", "why"),
+    [
+        (Question({"a": "2.0", "b": "2.0"}), {}, True, ""),
+        (Question({"a": "2.0", "b": "1.0"}), {}, False, "depends on b>=2"),
+        (Question({"own": "1.0"}), {}, False, "own==1.0 has no usable wheels"),
+        (Question({"a": "2.0", "b": "2.0"}), {"a": "500"}, None, "500"),
+    ],
+)
+def test_a_dry_run_of_an_installation(packages: Question, fault: dict[str, str], installs: bool | None, why: str) -> None:
+    with IndexServer(PACKAGES, faults=fault) as server:
+        found, said = installable_by_uv(packages, TARGET, Settings(sources=(IndexSource(server.url),), retries=0))
+        assert (found, why in said) == (installs, True), said
+    assert Verified(rules=True, uv=True, why=said, installs=found).stands is (installs is not False)
+
+
+@pytest.mark.usefixtures("uv_cache")
+def test_a_dry_run_sees_what_is_installed(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
+    python = str(tmp_path / "venv" / "bin" / "python")
+    with IndexServer(PACKAGES) as server:
+        settings = Settings(sources=(IndexSource(server.url),), retries=0)
+        assert installable_by_uv(Question({"b": "2.0"}), TARGET, settings, python=python) == (True, "")
+    assert not list(tmp_path.glob("venv/lib/*/site-packages/b*"))
+
+
+@pytest.mark.usefixtures("uv_cache")
+def test_a_pin_of_another_index_is_looked_for_there() -> None:
+    wheel = {"a": {"2.0+cu128": {}}}
+    with IndexServer(PACKAGES) as server, IndexServer(wheel, root="cu128") as vendor:
+        settings = Settings(sources=(IndexSource(server.url),), retries=0)
+        assert accepted_by_uv(Question({"a": "2.0+cu128"}), TARGET, settings)[0] is False
+        assert accepted_by_uv(Question({"a": "2.0+cu128"}, indexes=(vendor.url,)), TARGET, settings) == (True, "")
 
 
 def test_without_uv_it_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from itertools import product
 
+from packaging.version import Version
+
 from compat.environment import Environment
 from compat.repair.candidates import Release
 from compat.repair.problem import OLD, Problem, family
@@ -49,6 +51,18 @@ class MemoryUniverse:
         }
 
 
+class Places:
+    """How far releases are apart; the builds of one release are not."""
+
+    def __init__(self, releases: Iterable[Release]) -> None:
+        steps = sorted({each.key.public for each in releases}, key=Version)
+        self._found = {each.version: steps.index(each.key.public) for each in releases}
+        self.newest = len(steps) - 1
+
+    def index(self, version: str) -> int:
+        return self._found[version]
+
+
 class Everything:
     """Brute force over the same problem: every choice of releases, with its cost."""
 
@@ -83,29 +97,32 @@ class Everything:
                 levels[each.level] += 1
         current = {name: release.version for name, release in self.problem.current.items()}
         changed = {family(name) for name, version in current.items() if chosen[name] != version}
-        place = {name: [each.version for each in releases] for name, releases in self.releases.items()}
+        release = {name: {each.version: each for each in releases} for name, releases in self.releases.items()}
+        place = {name: Places(releases) for name, releases in self.releases.items()}
         added = sum(chosen[name] != ABSENT and name not in current for name in chosen) * self.problem.complete
         removed = sum(chosen[name] == ABSENT for name in current)
-        downgrades = steps = more_steps = sources = old = 0
+        downgrades = steps = more_steps = sources = others = old = 0
         for name, version in chosen.items():
             if version in (ABSENT, current.get(name)):
                 continue
-            here = place[name].index(current[name]) if name in current else len(place[name]) - 1
-            newest = len(place[name]) - 1
+            newest = place[name].newest
+            here = place[name].index(current[name]) if name in current else newest
             if name in self.problem.direct and self.problem.policy.prefer == "newest":
                 downgrades += newest - place[name].index(version)
             else:
                 downgrades += name in current and name in self.problem.direct and place[name].index(version) < here
             near = self.problem.policy.prefer == "stay"
-            if name in current:
+            if name in current and family(name) == name:
                 steps += abs(place[name].index(version) - here) if near else newest - place[name].index(version)
-            else:
+            elif name not in current:
                 more_steps += 1 + newest - place[name].index(version)
-                old += self._old(self.releases[name][place[name].index(version)].day)
-            sources += self.releases[name][place[name].index(version)].source is not None
+                old += self._old(release[name][version].day)
+            source = release[name][version].source
+            sources += source is not None and source.kind == "vcs"
+            others += source is not None and source.kind == "index"
         return (
             levels["error findings left"], len(changed), sources, downgrades, levels["warnings left"] + violated, old,
-            added + removed, steps, more_steps,
+            added + removed, steps, others, more_steps,
         )  # fmt: skip
 
     def _old(self, day: str) -> bool:

@@ -161,4 +161,5 @@ def key(copy: Distribution) -> Key:
 
 def own_build(copy: Distribution) -> bool:
     """Whether a distribution is no published wheel, or a wheel from elsewhere."""
-    return copy.source is not None and copy.source.kind in (*OWN_BUILDS, "url")
+    source = copy.source
+    return source is not None and (source.kind in (*OWN_BUILDS, "url") or bool(source.details.get("build")))

@@ -1,0 +1,99 @@
+"""What can be installed from source: releases compiled on the machine, and commits that a rule names as its mend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from packaging.version import Version
+
+from compat.environment import Source, normalized
+from compat.matrix.code_tables import EXTENSIONS
+from compat.matrix.compiled import Matrix
+from compat.records import record, replace
+from compat.repair.candidates import IndexUniverse, Release
+from compat.repair.relaxation import Needs
+from compat.repair.target import Need
+
+COMPILED = frozenset((*EXTENSIONS, "flash-attn", "causal-conv1d", "mamba-ssm"))
+"""Packages whose wheels are compiled for some GPUs, CUDA and torch: a build on the machine is for those that are there."""
+
+PIN_TORCH = frozenset(("xformers",))
+"""Packages whose wheels pin the torch that they were compiled with, where the source takes that one and later ones."""
+
+
+class Builds:
+    """Releases with a source distribution, compiled for the GPUs and the torch that are there."""
+
+    def __init__(self, base: IndexUniverse) -> None:
+        self._base = base
+
+    def of(self, name: str, releases: Iterable[Release]) -> Iterator[Release]:
+        if name in COMPILED:
+            for each in releases:
+                if self._base.has_source(each):
+                    yield Release(name, f"{each.version}+compat.built", each.day, Source("index", {"build": True}), each.yanked)
+
+    def needs(self, release: Release) -> Needs | None:
+        """What the source distribution says where it does, else what the wheel of the release requires."""
+        plain = Release(release.name, release.installed)
+        told = self._base.source_needs(plain)
+        if told is not None:
+            return told
+        needs = self._base.needs([plain])[plain]
+        if needs is None or release.name not in PIN_TORCH:
+            return needs
+        return {extra: tuple(map(_or_later, found)) for extra, found in needs.items()}
+
+
+def _or_later(need: Need) -> Need:
+    """A pinned torch or a later one."""
+    pin = need.name == "torch" and need.specifier.startswith("==")
+    return replace(need, specifier=f">={need.specifier.removeprefix('==')}") if pin else need
+
+
+@record(frozen=True)
+class Commit:
+    """A commit of a package that a rule names, and the version that it calls itself."""
+
+    url: str
+    commit: str
+    version: str
+    rule: str
+
+
+class Commits:
+    """The commits that the rules of a matrix name. What one requires is what the next release does."""
+
+    def __init__(self, base: IndexUniverse, matrix: Matrix) -> None:
+        self._base = base
+        self._known: dict[str, list[Commit]] = {}
+        for name, commit in commits_of(matrix):
+            self._known.setdefault(name, []).append(commit)
+        self._like: dict[Release, Release] = {}
+        self.assumed: dict[Release, str] = {}
+        """What was taken for granted about a commit."""
+
+    def of(self, name: str, releases: Iterable[Release]) -> Iterator[Release]:
+        known = sorted(releases, key=lambda each: each.key)
+        for each in self._known.get(name, ()):
+            like = next((release for release in known if release.key >= Version(each.version)), None)
+            if like is not None:
+                source = Source("vcs", {"url": each.url, "vcs": "git", "commit": each.commit})
+                found = Release(name, f"{each.version}+compat.{each.commit[:12]}", like.day, source)
+                self._like[found] = like
+                yield found
+
+    def needs(self, release: Release) -> Needs | None:
+        like = self._like[release]
+        self.assumed[release] = f"taken to require what {like.name} {like.version} does"
+        return self._base.needs([like])[like]
+
+
+def commits_of(matrix: Matrix) -> Iterator[tuple[str, Commit]]:
+    """The commits in the fixes of rules: those with a version, and of a repository that git reaches."""
+    for rule in matrix.rules():
+        for fix in rule.fixes:
+            for name, where in fix.packages if fix.kind == "source-install" and fix.version else ():
+                url, at, commit = where.removeprefix("git+").rpartition("@")
+                if at and where.startswith("git+"):
+                    yield normalized(name), Commit(url, commit, fix.version, rule.id)

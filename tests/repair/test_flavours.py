@@ -1,0 +1,124 @@
+"""torch's builds for other CUDAs as candidates: which there are, what they need, and what must be of the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from compat.environment import Accelerator, Environment
+from compat.index import Index, Settings, Store
+from compat.index.settings import Source
+from compat.matrix.code_tables import open_code_tables
+from compat.matrix.declared import Declared
+from compat.repair.candidates import IndexUniverse, Release
+from compat.repair.flavours import Flavours
+from compat.repair.relaxation import Forbidden
+from tests.index.server import IndexServer
+from tests.repair.worlds import TARGET, need
+
+GPU = Environment(os="linux", machine="x86_64", accelerators=(Accelerator(vendor="nvidia", compute_capability="12.0"),))
+PACKAGES = {
+    "torch": {"2.7.1": {"requires": ["triton==3.3.1", "nvidia-cudnn-cu12==9.5.1.17"]}},
+    "torchvision": {"0.22.1": {"requires": ["torch==2.7.1"]}},
+}
+VENDOR = {"torch": {"2.7.1+cu128": {"requires": ["triton==3.3.1", "nvidia-cudnn-cu12==9.7.1.26"]}}}
+
+
+@contextmanager
+def flavours(environment: Environment, current: dict[str, str], address: str = "http://127.0.0.1:9") -> Iterator[Flavours]:
+    with IndexServer(PACKAGES) as server:
+        index = Index(Settings(sources=(Source(server.url),), retries=0), Store(":memory:"))
+        there = {name: Release(name, version) for name, version in current.items()}
+        base = IndexUniverse(index, TARGET)
+        yield Flavours(environment, there, open_code_tables(), Declared(), base, index, address)
+        index.close()
+
+
+def versions(found: Flavours, name: str, *known: str) -> list[str]:
+    return [each.version for each in found.of(name, [Release(name, version) for version in known])]
+
+
+def test_the_builds_are_those_that_the_matrix_knows() -> None:
+    with flavours(GPU, {"torch": "2.7.1"}) as found:
+        assert versions(found, "torch", "2.7.1") == ["2.7.1+cu118", "2.7.1+cu128"]  # the ordinary index has cu126
+        assert versions(found, "torchvision", "0.22.1", "0.0.1") == ["0.22.1+cu118", "0.22.1+cu128"]
+        assert versions(found, "torch", "2.7.1+cu126", "99.0") == []
+        assert versions(found, "transformers", "4.57.1") == []
+        (release, *_) = found.of("torch", [Release("torch", "2.7.1", "2025-06-04")])
+        assert release.source is not None
+        assert release.source.details["url"] == "http://127.0.0.1:9/cu118"
+        assert (release.day, release.built) == ("2025-06-04", False)
+
+
+def test_beside_another_build_of_the_release_the_default_one_has_its_label() -> None:
+    with flavours(GPU, {"torch": "2.7.1+cu118"}) as found:
+        assert versions(found, "torch", "2.7.1", "2.7.0") == ["2.7.1+cu126", "2.7.1+cu128", "2.7.0+cu118", "2.7.0+cu128"]
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [Environment(os="linux"), Environment(os="windows", driver="570.86"), Environment(os="linux", accelerators=(Accelerator(vendor="amd"),))],
+)  # fmt: skip
+def test_where_no_nvidia_gpu_is_known_there_are_none(environment: Environment) -> None:
+    with flavours(environment, {"torch": "2.7.1"}) as found:
+        assert versions(found, "torch", "2.7.1") == []
+
+
+def test_what_a_build_needs_is_what_its_index_says() -> None:
+    with IndexServer(VENDOR, root="cu128") as vendor, flavours(GPU, {}, vendor.url.removesuffix("/cu128")) as found:
+        needs = found.needs(Release("torch", "2.7.1+cu128"))
+        assert needs is not None
+        assert needs[""] == (need("triton==3.3.1"), need("nvidia-cudnn-cu12==9.7.1.26"))
+        assert found.needs(Release("torch", "2.7.0+cu128")) is None  # read, and not there
+        assert found.served(Release("torch", "2.7.1+cu128"))
+        assert not found.served(Release("torch", "2.7.0+cu128"))
+        assert (found.assumed, found.unknown) == ({}, {})
+
+
+def test_where_its_index_cannot_be_reached_it_needs_what_the_default_build_does_but_for_the_libraries() -> None:
+    release = Release("torch", "2.7.1+cu128")
+    with flavours(GPU, {"torch": "2.7.1"}) as found:
+        assert found.needs(release) == {"": (need("triton==3.3.1"),)}
+        assert "cannot be reached" in found.assumed[release]
+        assert not found.served(release)
+
+
+def test_where_libraries_are_pinned_an_index_that_cannot_be_reached_leaves_the_build_unknown() -> None:
+    with flavours(GPU, {"torch": "2.7.1", "nvidia-cudnn-cu12": "9.5.1.17"}) as found:
+        assert found.needs(Release("torch", "2.7.1+cu128")) is None
+        assert list(found.unknown) == ["torch 2.7.1+cu128"]
+        assert found.assumed == {}
+
+
+def together(found: Flavours, **known: tuple[str, ...]) -> set[tuple[str, str]]:
+    """The pairs (torch, torchvision) that must not be together."""
+    releases = {name: tuple(Release(name, each) for each in several) for name, several in known.items()}
+    pairs = set()
+    for each in found.forbidden(releases):
+        assert isinstance(each, Forbidden)
+        assert each.level == ""
+        of = dict(each.together)
+        pairs |= {(torch, vision) for torch in of["torch"] for vision in of["torchvision"]}
+    return pairs
+
+
+def test_torch_and_torchvision_are_of_one_index() -> None:
+    torch, vision = ("2.7.1", "2.7.1+cu118", "2.7.1+cu128"), ("0.22.1", "0.22.1+cu118", "0.22.1+cu128")
+    with flavours(GPU, {"torch": "2.7.1", "torchvision": "0.22.1"}) as found:
+        pairs = together(found, torch=torch, torchvision=vision)
+    every = {(one, other) for one in torch for other in vision}
+    assert every - pairs == {("2.7.1", "0.22.1"), ("2.7.1+cu118", "0.22.1+cu118"), ("2.7.1+cu128", "0.22.1+cu128")}
+
+
+def test_the_label_of_the_default_build_and_no_label_are_the_same() -> None:
+    with flavours(GPU, {"torch": "2.7.1+cu126", "torchvision": "0.22.1"}) as found:
+        assert ("2.7.1+cu126", "0.22.1") not in together(found, torch=("2.7.1+cu126",), torchvision=("0.22.1", "0.22.1+cu128"))
+
+
+def test_what_is_installed_may_stay_as_it_is() -> None:
+    with flavours(GPU, {"torch": "2.7.1+cu118", "torchvision": "0.22.1+cu128"}) as found:
+        pairs = together(found, torch=("2.7.1+cu118", "2.7.1+cu128"), torchvision=("0.22.1+cu118", "0.22.1+cu128"))
+    assert ("2.7.1+cu118", "0.22.1+cu128") not in pairs
+    assert ("2.7.1+cu128", "0.22.1+cu118") in pairs
