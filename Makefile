@@ -45,6 +45,7 @@ bench: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m benchmarks.files
 
 bench-repair: $(VENV)/.dev $(COMPILED)
+	$(BIN)/python -m benchmarks.repair --second-engine
 	$(BIN)/python -m benchmarks.repair
 
 peers: $(VENV)/.dev $(COMPILED)
