@@ -2,8 +2,8 @@
 
 Each case is a line of JSON as for ``make peers``, with what mended it (``fix``: tables with ``kind``, ``package``, ``spec``). A
 plan *holds* where ``compat check`` finds no error in the environment that it leads to and uv accepts its releases; it *agrees*
-where it moves a package of a recorded fix to a release that the fix admits. Cases whose recorded fix moves no package, and those
-without an error finding, are counted and not compared.
+where it moves a package of a recorded fix to a release that the fix admits. Cases whose recorded fix moves no package, and
+those without an error finding, are counted and not compared.
 """
 
 from __future__ import annotations

@@ -180,9 +180,11 @@ class _Progress:
     """What is known so far, on a line of the terminal that overwrites itself."""
 
     def __init__(self) -> None:
+        self.last = ""
         self._shown = sys.stderr.isatty()
 
     def __call__(self, text: str) -> None:
+        self.last = text
         if self._shown:
             from shutil import get_terminal_size
 
@@ -207,8 +209,8 @@ def planning(words: Words, case: Case, matrix: Matrix, policy: Policy) -> Iterat
         raise Undecided(str(problem)) from None
     except KeyboardInterrupt:
         progress.clear()
-        if planner.bound:
-            print(f"compat: interrupted{planner.bound}", file=sys.stderr)
+        if progress.last:
+            print(f"compat: interrupted: {progress.last}", file=sys.stderr)
         raise
     finally:
         planner.index.close()

@@ -20,7 +20,7 @@ from compat.repair.flavours import Flavours
 from compat.repair.problem import Problem
 from compat.repair.questions import brought_along, partial, question
 from compat.repair.relaxation import Needs
-from compat.repair.solve import Solution, Solver, bounded
+from compat.repair.solve import Solution, Solver
 from compat.repair.source_builds import Builds, Commits
 from compat.repair.target import Need
 from compat.repair.variants import Variants
@@ -106,7 +106,6 @@ class Planner:
         self._torch_index = torch_index
         self.problem, self.matrix, self.settings, self.index = problem, matrix, settings, index
         self._needs, self._progress, self._deadline = dict(needs), progress, deadline
-        self._first: Solver | None = None
         self._universe = _universe(problem, index, matrix, torch_index)
 
     def plan(self, *, explained: bool = True, contrasted: bool = False, checks: Checks = _BY_UV) -> Plan:
@@ -122,14 +121,9 @@ class Planner:
         plan = self._made(solver, solution, checks, explained=explained)
         return replace(plan, next_best=next_best(solver, solution)) if contrasted and plan.changes else plan
 
-    @property
-    def bound(self) -> str:
-        """What is proven about every plan so far, in words; "" where nothing is."""
-        return "" if self._first is None else bounded(self._first.bound)
-
     def solved(self) -> tuple[Solver, Solution]:
         """The cheapest choice of releases that nobody has checked yet, and who found it."""
-        solver = self._first = self._solver(self.problem)
+        solver = self._solver(self.problem)
         return solver, solver.solve(self._seeds())
 
     def moved(self, need: Need) -> Planner:

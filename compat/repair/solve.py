@@ -57,9 +57,8 @@ class Solver:
         self._asked: dict[str, int] = {}
         self._unreadable: set[Release] = set()
         self._strict = False
-        self.bound: tuple[int, ...] | None = None
-        """What every plan costs at least, as far as it is proven."""
         self._progress, self._deadline = progress or (lambda text: None), deadline
+        self._bound = ""
 
     def solve(self, seeds: Iterable[str] = ()) -> Solution:
         """The cheapest plan; ``seeds`` are packages whose releases will be looked at for sure."""
@@ -71,13 +70,14 @@ class Solver:
             try:
                 model = best(relaxation.clauses, self._deadline)
             except TimeoutError as problem:
-                raise TimeoutError(f"{problem}{bounded(self.bound)}") from None
+                bound = f"; every plan costs at least: {self._bound}" if self._bound else ""
+                raise TimeoutError(f"{problem}{bound}") from None
             if model is None:
                 return self._solution(None, relaxation, rounds)
-            if model.optimal:
-                self.bound = model.cost
-                self._tell()
             chosen = relaxation.chosen(model.true)
+            if model.optimal:
+                self._bound = _said(model.cost)
+                self._tell()
             late = self._deadline is not None and monotonic() > self._deadline
             if not late and self._read(chosen, relaxation):
                 continue
@@ -118,8 +118,8 @@ class Solver:
 
     def _tell(self) -> None:
         """How far it is: what any plan costs at least, as far as that is proven."""
-        if self.bound is not None:
-            self._progress(f"{len(self.opened)} packages opened{bounded(self.bound)}")
+        if self._bound:
+            self._progress(f"{len(self.opened)} packages opened; any plan: at least {self._bound}")
 
     def _read(self, chosen: Mapping[str, str], relaxation: Relaxation) -> bool:
         """Reads what a model rests on without having been read; whether there was anything."""
@@ -180,10 +180,5 @@ def _hard(each: Forbidden) -> Forbidden:
     return replace(each, level="") if each.level == LEVELS[0] else each
 
 
-def bounded(bound: tuple[int, ...] | None) -> str:
-    """A proven bound in words; "" where nothing is proven."""
-    return "" if bound is None else f"; every plan costs at least: {_said(bound)}"
-
-
 def _said(cost: tuple[int, ...]) -> str:
-    return ", ".join(f"{amount} {level}" for amount, level in zip(cost, LEVELS) if amount) or "nothing to change"
+    return ", ".join(f"{amount} {level}" for amount, level in zip(cost, LEVELS) if amount) or "nothing"
