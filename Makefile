@@ -52,6 +52,7 @@ bench-probe: $(VENV)/.dev $(VENV)/.probes $(COMPILED)
 	$(BIN)/python -m benchmarks.probe
 
 bench-repair: $(VENV)/.dev $(COMPILED)
+	$(BIN)/python -m benchmarks.repair --second-engine
 	$(BIN)/python -m benchmarks.repair
 
 peers: $(VENV)/.dev $(COMPILED)

@@ -1,7 +1,8 @@
 """``make bench-repair``: whole runs of ``compat fix`` beside ``uv pip compile`` of the same pins: real releases, warm caches.
 
 Each problem is run once to fill the caches, then both commands in turn. Beside it stands one run of each with no cache at all.
-``--second-engine`` instead gives the last clauses of each problem to CP-SAT as well, ``--growth`` the time by number of pins.
+Then the time by number of pins (``--growth``: that alone).
+``--second-engine`` instead gives the last clauses of each problem to CP-SAT as well.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ def _wanted(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Rele
         if name not in chosen:
             continue
         for need in needs.get(chosen[name], {}).get(extra, ()):
-            found.setdefault(need.name, {})[need.specifier] = None
+            if any(chosen.get(each) != problem.current.get(each) for each in (name, need.name)):  # else it may stay as it is
+                found.setdefault(need.name, {})[need.specifier] = None
             new = [(need.name, each) for each in need.extras if (need.name, each) not in seen]
             seen.update(new)
             waiting += new

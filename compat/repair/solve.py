@@ -131,13 +131,13 @@ class Solver:
         ]  # fmt: skip
         self._read_needs([near for release in unread for near in self._near(release)])
         if unopened or unread:
-            self._read_ahead(self._releases(chosen, relaxation))
+            self._read_ahead(self._releases(chosen, relaxation), [each for each in unread if each.name in self.problem.current])
         return bool(unopened or unread)
 
-    def _read_ahead(self, chosen: dict[str, Release]) -> None:
-        """Reads on to where the next models will probably look."""
+    def _read_ahead(self, chosen: dict[str, Release], unsure: list[Release]) -> None:
+        """Reads on to where the next models will probably look; not from those that the next one may well move elsewhere."""
         while True:
-            unopened, unread = follow(self.problem, chosen, self.opened, self.needs)
+            unopened, unread = follow(self.problem, chosen, self.opened, {**self.needs, **{each: {} for each in unsure}})
             if not unopened and not unread:
                 return
             self.open(unopened)
