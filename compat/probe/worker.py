@@ -12,7 +12,7 @@ from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from compat.probe.process import Ended
@@ -52,7 +52,7 @@ class Outcome:
     unusable: bool = False
 
 
-def work_off(work: Work) -> Outcome:
+def work_off(work: Work, stop: Callable[[], bool] = lambda: False) -> Outcome:
     """Runs the probes of a child until it ends by itself or the time is over."""
     results: list[ProbeResult] = []
     stack: Mapping[str, Any] | None = None
@@ -87,7 +87,7 @@ def work_off(work: Work) -> Outcome:
         if any(event["event"] == "end" for event in events):
             break
         results += _crashed(events, work, ended)
-        if left <= 1 or not any(event["event"] == "hello" for event in events):
+        if left <= 1 or stop() or not any(event["event"] == "hello" for event in events):
             break
     return Outcome(tuple(results), stack, unusable=stack is None)
 
