@@ -95,6 +95,7 @@ def work_off(work: Work, stop: Callable[[], bool] = lambda: False) -> Outcome:
 def _variables() -> dict[str, str]:
     """The user's variables; relative parts of PYTHONPATH stay what they are, though the child has a folder of its own."""
     variables = {**os.environ, **_OFFLINE, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    variables.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin while they wait cost seconds on a busy machine
     path = variables.get("PYTHONPATH")
     if path:
         variables["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in path.split(os.pathsep) if part)
