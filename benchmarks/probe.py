@@ -51,7 +51,8 @@ def quick(python: str, repeats: int) -> None:
         shutil.rmtree(cache, ignore_errors=True)
     whole, imported = (statistics.median(column) for column in zip(*pairs))
     print(f"import torch                          {imported:.2f} s (median of {repeats})")
-    ratio = f"{whole / imported:.2f} times import torch, {whole - imported:+.2f} s"
+    more = statistics.median(ours - theirs for ours, theirs in pairs)  # of pairs side by side: a busy machine slows both
+    ratio = f"{whole / imported:.2f} times import torch, {more:+.2f} s"
     print(f"compat probe --quick, warm            {whole:.2f} s, {ratio}")
     print(f"compat probe --quick, first run       {cold:.2f} s, {cold - imported:+.2f} s")
 

@@ -69,6 +69,7 @@ def run(command: Sequence[str], limit: float, variables: Mapping[str, str], fold
             start_new_session=True,
         )  # fmt: skip
     timed_out = False
+    _running.add(child)
     try:
         child.wait(limit)
     except subprocess.TimeoutExpired:
@@ -76,8 +77,18 @@ def run(command: Sequence[str], limit: float, variables: Mapping[str, str], fold
         _ask_where(child)
     finally:
         _kill(child)
+        _running.discard(child)
     seconds = limit if timed_out else time.monotonic() - began
     return Ended(child.returncode, timed_out, seconds, last_words(said))
+
+
+_running: set[subprocess.Popen[bytes]] = set()
+
+
+def end_all() -> None:
+    """Kills what other threads are waiting for: the user has interrupted the run."""
+    for child in tuple(_running):
+        _kill(child)
 
 
 def _ask_where(child: subprocess.Popen[bytes]) -> None:

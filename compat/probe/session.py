@@ -6,12 +6,14 @@ import os
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 from compat.errors import InputError
 from compat.probe import endings
 from compat.probe.devices import Devices, devices_of
 from compat.probe.groups import GROUPS, QUICK
 from compat.probe.peaks import peak_rates
+from compat.probe.process import end_all
 from compat.probe.results import COULD_NOT_RUN, ProbeReport, ProbeResult, exit_code
 from compat.probe.worker import Work, work_off
 from compat.records import record
@@ -60,8 +62,17 @@ def _run(request: Request, environment: Environment, devices: Devices, folder: s
     done: dict[str, _Done] = {}
     if single and devices.names:
         with ThreadPoolExecutor(len(devices.names)) as pool:
-            tasks = {name: pool.submit(_on_one, request, name, single, environment, folder) for name in devices.names}
-            done = {name: task.result() for name, task in tasks.items()}
+            interrupted = Event()
+            tasks = {
+                name: pool.submit(_on_one, request, name, single, environment, folder, interrupted=interrupted)
+                for name in devices.names
+            }
+            try:
+                done = {name: task.result() for name, task in tasks.items()}
+            except BaseException:  # an interrupt above all: the pool waits for its threads, and those for their children
+                interrupted.set()
+                end_all()
+                raise
     if together and devices.names and not any(_is_torch(each) for each in done.values()):
         last = devices.names[-1] if devices.cuda else "cpu"
         more = _on_one(request, last, together, environment, folder, len(devices.cuda))
@@ -89,8 +100,9 @@ def _is_wanted(group: Group, request: Request) -> bool:
 
 
 def _on_one(
-    request: Request, device: str, groups: list[Group], environment: Environment, folder: str, processes: int = 0
-) -> _Done:
+    request: Request, device: str, groups: list[Group], environment: Environment, folder: str, processes: int = 0,
+    interrupted: Event | None = None,
+) -> _Done:  # fmt: skip
     """The groups on one device: in quick runs one process for all of them, else one for each."""
     parts = [groups] if request.depth == QUICK else [[group] for group in groups]
     results: tuple[ProbeResult, ...] = ()
@@ -105,12 +117,14 @@ def _on_one(
                   "devices": processes, "only": request.only, **_of_health(part)},
             torch=_torch_there(environment),
         )  # fmt: skip
-        outcome = work_off(work)
+        outcome = work_off(work, interrupted.is_set) if interrupted is not None else work_off(work)
         if outcome.no_torch:
             raise NoTorch(outcome.no_torch)
         results += outcome.results
         stack = stack or outcome.stack
-        if outcome.unusable:  # torch, or the device, is no better for the next group
+        if outcome.unusable or (
+            interrupted is not None and interrupted.is_set()
+        ):  # torch, or the device, is no better for the next group
             break
     return _Done(results, stack)
 

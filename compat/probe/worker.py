@@ -12,7 +12,7 @@ from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from compat.probe.process import Ended
@@ -52,7 +52,7 @@ class Outcome:
     unusable: bool = False
 
 
-def work_off(work: Work) -> Outcome:
+def work_off(work: Work, stop: Callable[[], bool] = lambda: False) -> Outcome:
     """Runs the probes of a child until it ends by itself or the time is over."""
     results: list[ProbeResult] = []
     stack: Mapping[str, Any] | None = None
@@ -87,7 +87,7 @@ def work_off(work: Work) -> Outcome:
         if any(event["event"] == "end" for event in events):
             break
         results += _crashed(events, work, ended)
-        if left <= 1 or not any(event["event"] == "hello" for event in events):
+        if left <= 1 or stop() or not any(event["event"] == "hello" for event in events):
             break
     return Outcome(tuple(results), stack, unusable=stack is None)
 
@@ -95,6 +95,7 @@ def work_off(work: Work) -> Outcome:
 def _variables() -> dict[str, str]:
     """The user's variables; relative parts of PYTHONPATH stay what they are, though the child has a folder of its own."""
     variables = {**os.environ, **_OFFLINE, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    variables.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin while they wait cost seconds on a busy machine
     path = variables.get("PYTHONPATH")
     if path:
         variables["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in path.split(os.pathsep) if part)

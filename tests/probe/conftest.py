@@ -23,7 +23,7 @@ def needs(*modules: str) -> None:
     """Skips where a module is not installed: ``make test PROBES=0`` leaves torch and trl out."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
-            pytest.skip(f"{module} is not installed (make test PROBES=0)")
+            pytest.skip(f"{module} is not installed (make test PROBES=0)", allow_module_level=True)
 
 
 @pytest.fixture

@@ -112,17 +112,3 @@ def test_no_accelerator_is_no_failure_unless_one_is_required(compat: Callable[..
     assert done.returncode == 0
     assert "could not run: no accelerator" in done.stdout
     assert compat(*words, "--require-device", CUDA_VISIBLE_DEVICES="-1").returncode == 3
-
-
-def test_doctor_runs_the_probes_too(compat: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
-    """With no limit of time: it is every probe there is."""
-    command = [sys.executable, "-m", "compat", "doctor", "--probe", "--fail-on", "never", "--format", "json"]
-    variables = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1",
-                 "OMP_NUM_THREADS": "1"}  # fmt: skip
-    done = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, text=True, check=False)
-    document = json.loads(done.stdout)
-    assert document["probes"]
-    assert document["exit"] == done.returncode
-    refused = compat("doctor", "--probe", "--environment", "x.json")
-    assert refused.returncode == 2
-    assert "--environment describes another machine" in refused.stderr

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,8 @@ from compat.probe.request import Request, requested
 from compat.probe.results import COULD_NOT_RUN, FAILED, PASSED, ProbeReport, ProbeResult, exit_code
 from compat.probe.session import NoTorch, probe
 from compat.show.probes import rendered
+from tests.conftest import ROOT
+from tests.probe.conftest import needs
 
 H100 = Accelerator(vendor="nvidia", name="NVIDIA H100 80GB HBM3", compute_capability="9.0")
 TWO = Environment(accelerators=(H100, H100), driver="550.54.15", machine="x86_64", os="linux")
@@ -239,3 +244,45 @@ def test_the_text_shows_number_last_words_and_mend() -> None:
                   "no accelerator: triton/run", "1 passed, 1 failed, 2 could not run"):  # fmt: skip
         assert words in text
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_who_ends_the_command_ends_its_children(tmp_path: Path, ending: signal.Signals) -> None:
+    """An interrupt is answered at once, and leaves nothing behind; nor does a parent that is killed."""
+    needs("torch")
+    faults = Path(__file__).parent / "faults"
+    variables = {
+        **os.environ,
+        "PYTHONPATH": f"{faults}{os.pathsep}{ROOT}",
+        "COMPAT_TEST_FAULT": "import-hangs",
+        "TMPDIR": str(tmp_path),
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "compat",
+        "probe",
+        "--only",
+        "matmul",
+        "--device",
+        "cpu",
+        "--timeout",
+        "3000",
+        "--python",
+        sys.executable,
+    ]
+    running = subprocess.Popen(command, env=variables, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not any(b"libtorch" in _content(path.with_name("maps")) for path in children_in(tmp_path)):
+        assert running.poll() is None
+        time.sleep(0.1)
+    running.send_signal(ending)
+    running.communicate()
+    assert running.returncode == (130 if ending == signal.SIGINT else -9)
+    while children_in(tmp_path):  # killed, and on their way out
+        time.sleep(0.1)
+
+
+def children_in(folder: Path) -> list[Path]:
+    """Processes whose command line names a job in the folder."""
+    found = [Path(f"/proc/{each}/cmdline") for each in os.listdir("/proc") if each.isdecimal()]
+    return [path for path in found if str(folder).encode() in _content(path) and b"start.py" in _content(path)]

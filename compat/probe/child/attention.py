@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import inspect
 from collections.abc import Callable, Iterator
@@ -43,7 +44,8 @@ def probes(job: Job) -> Iterator[Probe]:
 
 def backend(job: Job, name: str) -> Verdict:
     """One backend of torch, alone; a shape that it refuses by its own word is left out."""
-    attention = importlib.import_module("torch.nn.attention") if hasattr(torch.nn, "attention") else None
+    there = importlib.util.find_spec("torch.nn.attention") is not None  # from torch 2.3 on
+    attention = importlib.import_module("torch.nn.attention") if there else None
     which = getattr(getattr(attention, "SDPBackend", None), name, None)
     if attention is None or which is None:
         raise NotHere(f"this torch has no backend {name}")

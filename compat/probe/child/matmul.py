@@ -164,13 +164,15 @@ def _short(job: Job, dtype: torch.dtype) -> Verdict:
 def precision(*, tf32: bool) -> Iterator[None]:
     """TF32 as asked, and sums of parts in float32, for the time of a check."""
     settings: Any = torch.backends.cuda.matmul
-    names = {"allow_tf32": tf32, "allow_fp16_reduced_precision_reduction": False,
-             "allow_bf16_reduced_precision_reduction": False}  # fmt: skip
+    names = ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
     before = {name: getattr(settings, name) for name in names if hasattr(settings, name)}
+    float32 = torch.get_float32_matmul_precision()
     try:
+        torch.set_float32_matmul_precision("high" if tf32 else "highest")
         for name in before:
-            setattr(settings, name, names[name])
+            setattr(settings, name, False)
         yield
     finally:
+        torch.set_float32_matmul_precision(float32)
         for name, value in before.items():
             setattr(settings, name, value)

@@ -13,6 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
+from .job import NotHere
 from .rotary_own import checked
 from .rotary_reference import Tables
 
@@ -109,5 +110,7 @@ class _Rotation(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
 def rotate(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool) -> Tables:
     """Queries and keys ([batch, heads, tokens, d], any strides) turned; :class:`ValueError` for tables that do not fit."""
     checked(q, k, cos, sin)
+    if interleaved and not hasattr(tl, "split"):
+        raise NotHere("this Triton has no tl.split: it came with 3.0")
     result: Tables = _Rotation.apply(q, k, cos.contiguous(), sin.contiguous(), interleaved)
     return result

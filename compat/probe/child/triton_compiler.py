@@ -107,6 +107,9 @@ def compiled_for(capability: int) -> Verdict:
     _package()
     if torch.version.hip is not None:
         raise NotHere("only run on this device: ROCm's targets are named otherwise")
+    version = tuple(int(part) for part in re.findall(r"\d+", importlib.import_module("triton").__version__)[:2])
+    if version < (3, 3):
+        raise NotHere("this Triton compiles ahead of time by another interface: it came with 3.3")
     kernels = importlib.import_module(".rotary_triton", __package__)
     before = os.environ.get("TRITON_ALWAYS_COMPILE")
     os.environ["TRITON_ALWAYS_COMPILE"] = "1"
