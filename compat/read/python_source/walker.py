@@ -1,0 +1,431 @@
+"""Walks a module's tree once: definitions at its top, and what it uses anywhere."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from compat.read.python_source.class_draft import ClassDraft
+from compat.read.python_source.guards import guard_of, guard_of_try, guard_of_with, is_dead, leaves
+from compat.read.python_source.records import (
+    AVAILABLE,
+    FUNCTION,
+    HANDLER,
+    TRY,
+    TYPES,
+    VERSION,
+    Call,
+    Function,
+    Import,
+    Imported,
+    Use,
+    Value,
+)
+from compat.read.python_source.scopes import Scope, Scopes
+from compat.read.python_source.signatures import signature_of
+from compat.read.python_source.trees import dotted, identifiers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from compat.read.python_source.records import Definition
+
+_FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Walker:
+    """Collects; :meth:`run` once."""
+
+    def __init__(self, module: str, is_package: bool) -> None:
+        self.module, self.is_package = module, is_package
+        self._own = module.partition(".")[0] + "."
+        self.definitions: dict[str, Definition | ClassDraft] = {}
+        self.stars: list[str] = []
+        self.all: list[str] | None = None
+        self.imports: list[Import] = []
+        self.calls: list[Call] = []
+        self.uses: dict[tuple[str, int, str, bool], int] = {}
+        self.scopes = Scopes(module)
+        self._flags = 0
+        self._classes: list[ClassDraft] = []
+        self._where: list[str] = []
+        self._visitors: dict[type[ast.AST], Callable[[Any], None]] = {
+            ast.Import: self._import, ast.ImportFrom: self._import_from, ast.If: self._if, ast.IfExp: self._if_expression,
+            ast.BoolOp: self._boolean, ast.Try: self._try, ast.With: self._with, ast.AsyncWith: self._with,
+            ast.FunctionDef: self._function, ast.AsyncFunctionDef: self._function, ast.Lambda: self._lambda,
+            ast.ClassDef: self._class, ast.Assign: self._assign, ast.AnnAssign: self._annotated, ast.AugAssign: self._augmented,
+            ast.For: self._for, ast.AsyncFor: self._for, ast.While: self._while, ast.NamedExpr: self._named,
+            ast.ExceptHandler: self._handler, ast.Attribute: self._attribute, ast.Call: self._call, ast.Global: self._nothing,
+            ast.Constant: self._nothing, ast.Name: self._nothing, ast.ListComp: self._comprehension,
+            ast.SetComp: self._comprehension, ast.GeneratorExp: self._comprehension, ast.DictComp: self._comprehension,
+        }  # fmt: skip
+        if hasattr(ast, "TryStar"):
+            self._visitors[ast.TryStar] = self._try
+
+    def run(self, tree: ast.Module) -> None:
+        here = self.scopes.here
+        for statement in tree.body:
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                here.names[statement.name] = f"{self.module}.{statement.name}"  # functions may name what comes below them
+        self._block(tree.body)
+
+    # Statements in order
+
+    def _visit(self, node: ast.AST) -> None:
+        visitor = self._visitors.get(type(node))
+        if visitor is not None:
+            visitor(node)
+            return
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                for each in value:
+                    if isinstance(each, ast.AST):
+                        self._visit(each)
+            elif isinstance(value, ast.AST):
+                self._visit(value)
+
+    def _each(self, nodes: Iterable[ast.AST | None]) -> None:
+        for node in nodes:
+            if node is not None:
+                self._visit(node)
+
+    def _block(self, body: Iterable[ast.stmt], flags: int = 0) -> None:
+        before = self._flags
+        self._flags |= flags
+        for statement in body:
+            self._visit(statement)
+            if isinstance(statement, ast.If) and leaves(statement.body) and not statement.orelse:
+                # what follows "if version < …: return" runs under the opposite of that test
+                self._flags |= guard_of(statement.test) & (VERSION | AVAILABLE)
+        self._flags = before
+
+    def _nothing(self, node: ast.AST) -> None:
+        pass
+
+    # Conditions
+
+    def _if(self, node: ast.If) -> None:
+        self._visit(node.test)
+        guard = guard_of(node.test)
+        if not is_dead(node.test):
+            self._block(node.body, guard)
+        opposite = guard not in (TYPES, FUNCTION) and not (isinstance(node.test, ast.Constant) and not is_dead(node.test))
+        if opposite or node.orelse:
+            self._block(node.orelse, guard if guard not in (TYPES, FUNCTION) and not is_dead(node.test) else 0)
+
+    def _if_expression(self, node: ast.IfExp) -> None:
+        self._visit(node.test)
+        before = self._flags
+        self._flags |= guard_of(node.test)
+        self._each((node.body, node.orelse))
+        self._flags = before
+
+    def _boolean(self, node: ast.BoolOp) -> None:
+        before = self._flags
+        for value in node.values:
+            self._visit(value)
+            self._flags |= guard_of(value)
+        self._flags = before
+
+    def _while(self, node: ast.While) -> None:
+        if not is_dead(node.test):
+            self._visit(node.test)
+            self._block(node.body)
+        self._block(node.orelse)
+
+    def _try(self, node: Any) -> None:
+        self._block(node.body, guard_of_try(node))
+        self._each(node.handlers)
+        self._block(node.orelse)
+        self._block(node.finalbody)
+
+    def _handler(self, node: ast.ExceptHandler) -> None:
+        if node.name:
+            self.scopes.bind(node.name)
+        self._block(node.body, TRY | HANDLER)
+
+    def _with(self, node: ast.With | ast.AsyncWith) -> None:
+        for item in node.items:
+            self._visit(item.context_expr)
+            if item.optional_vars is not None:
+                self._target(item.optional_vars, None)
+        self._block(node.body, guard_of_with(node))
+
+    # Imports
+
+    def _import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            bound = alias.asname or alias.name.partition(".")[0]
+            place = alias.name if alias.asname else bound
+            self._define(bound, Imported(node.lineno, place, None, self._flags))
+            self._bind_import(bound, place)
+            self._note_import(alias.name, None, node.lineno)
+
+    def _import_from(self, node: ast.ImportFrom) -> None:
+        module = self._absolute(node.level, node.module or "")
+        for alias in node.names:
+            self._note_import(module, alias.name, node.lineno)
+            if alias.name == "*":
+                if not self._where and module not in self.stars and not self._flags & TYPES:
+                    self.stars.append(module)
+                continue
+            bound = alias.asname or alias.name
+            self._define(bound, Imported(node.lineno, module, alias.name, self._flags))
+            self._bind_import(bound, f"{module}.{alias.name}")
+
+    def _absolute(self, level: int, module: str) -> str:
+        if not level:
+            return module
+        parts = self.module.split(".")
+        keep = len(parts) - level + self.is_package
+        parts = parts[: max(keep, 0)]
+        return ".".join((*parts, module) if module else parts)
+
+    def _bind_import(self, name: str, place: str) -> None:
+        if not (self._flags & HANDLER and self.scopes.here.names.get(name)):
+            self.scopes.bind(name, place)
+
+    def _note_import(self, module: str, name: str | None, line: int) -> None:
+        self.imports.append(Import(module, name, self._flags, line, self._scope))
+
+    @property
+    def _scope(self) -> str:
+        return ".".join(self._where[:2])
+
+    def _define(self, name: str, definition: Definition | ClassDraft) -> None:
+        """The first definition of a name holds, but a class or function without a condition replaces an import."""
+        if self._where:
+            return
+        before = self.definitions.get(name)
+        own = isinstance(definition, (Function, ClassDraft))
+        if before is None or isinstance(before, Value) or (own and isinstance(before, Imported) and not self._flags):
+            self.definitions[name] = definition
+
+    # Functions and classes
+
+    def _function(self, node: _FunctionNode) -> None:
+        made = Function(node.lineno, signature_of(node))
+        if not self._where:
+            self._define(node.name, made)
+        elif self.scopes.here.kind == "class":
+            self._classes[-1].methods.setdefault(node.name, made)
+        else:
+            self.scopes.bind(node.name)
+        given = node.args
+        self._each((*node.decorator_list, *given.defaults, *given.kw_defaults))
+        parameters = (*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg)))
+        types = [(each.arg, self._annotated_type(each.annotation)) for each in parameters]
+        self._inside("function", node.name, FUNCTION)
+        for name, of in types:
+            self.scopes.bind(name, kind="typed" if of else None, of=of or "")
+        self._block(node.body)
+        self._outside()
+
+    def _inside(self, kind: str, name: str, flags: int = 0) -> None:
+        self._saved = [*getattr(self, "_saved", []), self._flags]
+        self._flags |= flags
+        self._where.append(name)
+        self.scopes.all.append(Scope(kind))
+
+    def _outside(self) -> None:
+        self._flags = self._saved.pop()
+        self._where.pop()
+        self.scopes.all.pop()
+
+    def _annotated_type(self, node: ast.expr | None) -> str | None:
+        """The class an annotation names: ``X``, ``"X"``, ``X | None``, ``Optional[X]``."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
+            try:
+                node = ast.parse(node.value, mode="eval").body
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                return None
+        if isinstance(node, ast.Subscript) and (dotted(node.value) or "").rpartition(".")[2] == "Optional":
+            node = node.slice
+        if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant) and node.right.value is None:
+            node = node.left
+        chain = dotted(node) if node is not None else None
+        return self.scopes.place(chain) if chain else None
+
+    def _lambda(self, node: ast.Lambda) -> None:
+        given = node.args
+        self._each((*given.defaults, *given.kw_defaults))
+        self._inside("function", "<lambda>", FUNCTION)
+        for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))):
+            self.scopes.bind(each.arg)
+        self._visit(node.body)
+        self._outside()
+
+    def _comprehension(self, node: Any) -> None:
+        self.scopes.all.append(Scope("function"))
+        for generator in node.generators:
+            self._visit(generator.iter)
+            self._target(generator.target, None)
+            self._each(generator.ifs)
+        self._each((node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,))
+        self.scopes.all.pop()
+
+    def _class(self, node: ast.ClassDef) -> None:
+        draft = ClassDraft(node, self.scopes)
+        self._each((*node.bases, *node.decorator_list, *(keyword.value for keyword in node.keywords)))
+        if not self._where:
+            self._define(node.name, draft)
+        else:
+            self.scopes.bind(node.name)
+        self._inside("class", node.name)
+        self._classes.append(draft)
+        self._block(node.body)
+        self._classes.pop()
+        self._outside()
+
+    # Assignments
+
+    def _assign(self, node: ast.Assign) -> None:
+        self._visit(node.value)
+        for target in node.targets:
+            self._target(target, node.value)
+
+    def _annotated(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self._visit(node.value)
+        if not self._flags & FUNCTION:
+            self._visit(node.annotation)
+        if node.value is not None or self.scopes.here.kind == "module":
+            self._target(node.target, node.value)
+
+    def _augmented(self, node: ast.AugAssign) -> None:
+        self._visit(node.value)
+        if isinstance(node.target, ast.Name) and node.target.id == "__all__" and not self._where and self.all is not None:
+            self.all += identifiers(node.value)
+
+    def _named(self, node: ast.NamedExpr) -> None:
+        self._visit(node.value)
+        self._target(node.target, node.value)
+
+    def _for(self, node: ast.For | ast.AsyncFor) -> None:
+        self._visit(node.iter)
+        self._target(node.target, None)
+        self._block(node.body)
+        self._block(node.orelse)
+
+    def _target(self, target: ast.AST, value: ast.expr | None) -> None:
+        if isinstance(target, ast.Name):
+            self._name(target, value)
+        elif isinstance(target, ast.Attribute):
+            self._stored(target, value)
+        elif isinstance(target, ast.Subscript):
+            self._stored_key(target)
+            self._each((target.value, target.slice))
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for each in target.elts:
+                self._target(each, None)
+        elif isinstance(target, ast.Starred):
+            self._target(target.value, None)
+
+    def _name(self, target: ast.Name, value: ast.expr | None) -> None:
+        name = target.id
+        if not self._where:
+            self._define(name, Value(target.lineno))
+            if name == "__all__" and value is not None:
+                self.all = identifiers(value) if self.all is None else [*self.all, *identifiers(value)]
+        made = self._made_of(value)
+        if made is not None:
+            self.scopes.bind(name, kind="made", of=made)
+        elif not (self.scopes.here.kind == "module" and (self._flags or isinstance(value, ast.Constant))):
+            self.scopes.bind(name)
+        elif name not in self.scopes.here.names:
+            self.scopes.bind(name)
+        if isinstance(value, ast.Dict):
+            keys = [key.value for key in value.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+            self.scopes.here.tables[name] = [(key, self._flags) for key in keys]
+
+    def _made_of(self, value: ast.expr | None) -> str | None:
+        """The class whose call made a value; classes are told from functions by their capital."""
+        chain = dotted(value.func) if isinstance(value, ast.Call) else None
+        if not chain or not chain.rpartition(".")[2][:1].isupper() or chain.startswith(("super()", "self.")):
+            return None
+        return self.scopes.place(chain)
+
+    def _stored(self, target: ast.Attribute, value: ast.expr | None) -> None:
+        if isinstance(target.value, ast.Name) and target.value.id == "self" and self._classes:
+            self._classes[-1].instance.add(target.attr)
+            made = self._made_of(value)
+            if made is not None:
+                self._classes[-1].made[target.attr] = made
+            return
+        place = self._outer_place(target)
+        if place is not None:
+            self.uses.setdefault((place, self._flags, self._scope, True), target.lineno)
+        else:
+            self._visit(target.value)
+
+    def _stored_key(self, target: ast.Subscript) -> None:
+        if (
+            isinstance(target.value, ast.Name)
+            and isinstance(target.slice, ast.Constant)
+            and isinstance(target.slice.value, str)
+        ):
+            table = self.scopes.keys_of(target.value.id)
+            if table is not None:
+                table.append((target.slice.value, self._flags))
+
+    # Uses
+
+    def _outer_place(self, node: ast.Attribute) -> str | None:
+        """The absolute name of a chain that starts at an import."""
+        chain = dotted(node)
+        return self.scopes.place(chain) if chain else None
+
+    def _attribute(self, node: ast.Attribute) -> None:
+        place = self._outer_place(node)
+        if place is None:
+            if dotted(node) is None:
+                self._visit(node.value)
+        elif not place.startswith(self._own):
+            self.uses.setdefault((place, self._flags, self._scope, False), node.lineno)
+
+    def _call(self, node: ast.Call) -> None:
+        chain = dotted(node.func)
+        if chain is not None:
+            self._note_call(node, chain)
+            if chain in ("setattr", "monkeypatch.setattr") and len(node.args) > 1:
+                self._patched(node)
+        self._visit(node.func)
+        self._each(node.args)
+        self._each(keyword.value for keyword in node.keywords)
+
+    def _patched(self, node: ast.Call) -> None:
+        chain = dotted(node.args[0])
+        place = self.scopes.place(chain) if chain else None
+        name = node.args[1]
+        if place is not None and isinstance(name, ast.Constant) and isinstance(name.value, str):
+            self.uses.setdefault((f"{place}.{name.value}", self._flags, self._scope, True), node.lineno)
+
+    def _note_call(self, node: ast.Call, chain: str) -> None:
+        found = self._callee(chain)
+        if found is None:
+            return
+        kind, target, of = found
+        keywords = tuple(keyword.arg for keyword in node.keywords if keyword.arg)
+        star = any(isinstance(argument, ast.Starred) for argument in node.args)
+        positional = sum(not isinstance(argument, ast.Starred) for argument in node.args)
+        spread = [keyword.value for keyword in node.keywords if keyword.arg is None]
+        if kind == "self" and "." not in target and self._classes:
+            self._classes[-1].self_call(target, positional, keywords, star, bool(spread), self._flags, node.lineno)
+        shape = positional, keywords, star, bool(spread), self._flags, node.lineno, self._scope
+        self.calls.append(Call(kind, target, of, *shape))
+        for table in spread:
+            for key, flags in (self.scopes.keys_of(table.id) if isinstance(table, ast.Name) else None) or ():
+                self.calls.append(Call(kind, target, of, 0, (key,), True, True, self._flags | flags, node.lineno, self._scope))
+
+    def _callee(self, chain: str) -> tuple[str, str, str] | None:
+        first, _, rest = chain.partition(".")
+        if first in ("super()", "self"):
+            if not self._classes or not rest or self._classes[0].name not in self.definitions:
+                return None
+            return ("super" if first == "super()" else "self"), rest, self._classes[-1].name
+        typed = self.scopes.type_of(first)
+        if typed is not None:
+            return (typed[0], rest, typed[1]) if rest and "." not in rest else None
+        place = self.scopes.place(chain)
+        return ("name", place, "") if place is not None and not place.startswith(self._own) else None

@@ -1,0 +1,86 @@
+"""How much of each module the shipped tables keep: everything of what people import, names of the rest."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from scripts.surface.history import PackageHistory
+from scripts.surface.packages import BESIDE, TOPS, TRACKED
+
+_ALWAYS = ("__init__", "__call__", "forward", "from_pretrained")
+_TOPS = frozenset(top for package in (*TRACKED, *BESIDE) for top in TOPS.get(package, (package.replace("-", "_"),)))
+
+
+@dataclass(frozen=True)
+class Detail:
+    """``any``: whether a module is in the table. ``whole``: with signatures, members of classes and what calls them."""
+
+    any: bool
+    whole: bool
+
+    def kept(self, section: str, about: Any, says: dict[Hashable, int]) -> dict[Hashable, int]:
+        """What of a statement is kept."""
+        if section == "define":
+            return self._definitions(says)
+        if section in ("star", "open", "lazy", "field", "rename"):
+            return says
+        if section == "method":
+            return says if self.whole or about[1] in _ALWAYS else {}
+        if section in ("attribute", "instance", "made", "call"):
+            return says if self.whole else {}
+        return {}
+
+    def _definitions(self, says: dict[Hashable, int]) -> dict[Hashable, int]:
+        """Definitions of one name; imports of packages that are not tracked are left out, classes say whether they are whole."""
+        kept: dict[Hashable, int] = defaultdict(int)
+        for each, mask in says.items():
+            assert isinstance(each, tuple)
+            if each[0] == "c":
+                kept[(*each, not self.whole)] |= mask
+            elif each[0] != "i" or each[1].partition(".")[0] in _TOPS:
+                kept[each] |= mask
+        return kept
+
+
+WHOLE, SOME, NOTHING = Detail(True, True), Detail(True, False), Detail(False, False)
+_LEFT_OUT = {
+    "transformers": re.compile(r"\.(dummy_\w+|modeling_(tf|flax)_\w+|sagemaker\b)|^transformers\.(kernels|benchmark)\b"),
+    "torch": re.compile(
+        r"^torch\.(_inductor|_dynamo\.(polyfills|variables)|testing|onnx\._internal|ao\.ns|_refs|_decomp|package)\b"
+    ),
+    "vllm": re.compile(r"^vllm\.(third_party|benchmarks|vllm_flash_attn)\b"),
+}
+_NAMES_ONLY = {
+    "transformers": re.compile(r"^transformers\.models\."),
+    "torch": re.compile(r"^torch\.(_|ao\.|onnx\.|distributed\.(_|elastic|rpc|checkpoint|pipelining)|fx\.|jit\.|utils\._|sparse|export|nested|mtia|xpu|contrib|masked)"),
+    "vllm": re.compile(r"^vllm\.(model_executor\.(layers|models)|v1\.(attention|spec_decode|worker)|attention|distributed|compilation|kernels|lora\.layers)"),
+    "diffusers": re.compile(r"^diffusers\.(pipelines|models|schedulers|modular_pipelines)\."),
+    "sentence-transformers": re.compile(r"$^"),
+}  # fmt: skip
+
+
+def detail_of(package: str, module: str) -> Detail:
+    left_out, names_only = _LEFT_OUT.get(package), _NAMES_ONLY.get(package)
+    if left_out is not None and left_out.search(module):
+        return NOTHING
+    return SOME if names_only is not None and names_only.search(module) else WHOLE
+
+
+def without_provided(history: PackageHistory) -> None:
+    """Spells out the names that a package gives because ``__all__`` of the modules below it lists them."""
+    for name, module in history.modules.items():
+        listed = module.statements.pop("listed", None)
+        if not listed:
+            continue
+        when = listed[None][None]
+        for below, other in history.modules.items():
+            if below.startswith(f"{name}."):
+                for names, mask in other.statements.get("all", {}).get(None, {}).items():
+                    assert isinstance(names, tuple)
+                    for each in names:
+                        if mask & when:
+                            module.statements["lazy"][each][f"{below}.{each}"] |= mask & when
