@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from scripts.surface.history import PackageHistory
-from scripts.surface.packages import BESIDE, TOPS, TRACKED
+from scripts.surface.packages import BESIDE, TRACKED, tops_of
 
 _ALWAYS = ("__init__", "__call__", "forward", "from_pretrained")
-_TOPS = frozenset(top for package in (*TRACKED, *BESIDE) for top in TOPS.get(package, (package.replace("-", "_"),)))
+_TOPS = frozenset(top for package in (*TRACKED, *BESIDE) for top in tops_of(package))
 
 
 @dataclass(frozen=True)

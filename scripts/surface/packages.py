@@ -29,3 +29,8 @@ TOPS = {
     "ms-swift": ("swift",), "autoawq": ("awq",), "llamafactory": ("llamafactory", "llmtuner"),
 }  # fmt: skip
 """What is imported, where that is not the package's own name."""
+
+
+def tops_of(package: str) -> tuple[str, ...]:
+    """The top-level modules of a package."""
+    return TOPS.get(package, (package.replace("-", "_"),))

@@ -35,9 +35,9 @@ def main(arguments: list[str]) -> int:
     for package in words.packages or (*TRACKED, *BESIDE):
         began = time.monotonic()
         content = packed(history_of(mined, package))
-        _write(FOLDER / f"{package}.bin", content)
+        write(FOLDER / f"{package}.bin", content)
         print(f"{package}: {len(content) >> 10} KiB, {time.monotonic() - began:.1f} s", flush=True)
-    _write(FOLDER / "index.bin", marshal.dumps(_index(), 4))
+    write(FOLDER / "index.bin", marshal.dumps(_index(), 4))
     return 0
 
 
@@ -52,7 +52,7 @@ def _index() -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def _write(path: Path, content: bytes) -> None:
+def write(path: Path, content: bytes) -> None:
     path.with_suffix(".new").write_bytes(content)
     os.replace(path.with_suffix(".new"), path)
 
@@ -93,7 +93,7 @@ class _Writer:
 
     def _close(self) -> None:
         if self._open:
-            self.chunks.append(_compressed(bytes(self._open)))
+            self.chunks.append(compressed(bytes(self._open)))
             self._open = bytearray()
 
     def _block(self, module: ModuleHistory, detail: Detail) -> dict[str, list[tuple[Any, ...]]]:
@@ -124,7 +124,7 @@ class _Writer:
             "chunks": tuple(map(len, self.chunks)), "masks": (),
         }  # fmt: skip
         header["masks"] = tuple(self.masks)
-        body = _compressed(marshal.dumps(header, 4))
+        body = compressed(marshal.dumps(header, 4))
         return b"".join((MAGIC, len(body).to_bytes(4, "little"), body, *self.chunks))
 
 
@@ -140,7 +140,7 @@ def _one(value: Any, shared: dict[Any, Any]) -> Any:
     return value
 
 
-def _compressed(body: bytes) -> bytes:
+def compressed(body: bytes) -> bytes:
     return lzma.compress(body, lzma.FORMAT_RAW, filters=FILTERS)
 
 

@@ -97,6 +97,24 @@ def _of_installation(word: str) -> bool:
     return low.endswith(_INSTALLED) or low.startswith(("has_", "_has_", "is_installed", "have_")) or "_available" in low
 
 
+def asked_by(test: ast.expr) -> tuple[str, ...]:
+    """The packages a test asks for: ``peft`` for ``is_peft_available()``, ``_PEFT_AVAILABLE`` and ``HAS_PEFT``."""
+    found = []
+    for word in _words(test):
+        low = word.lower().strip("_")
+        if _of_installation(word):
+            for part in ("is_", "has_", "have_"):
+                low = low.removeprefix(part)
+            for part in (*_INSTALLED, "is", ""):
+                low = low.removesuffix(part).strip("_") if part else low
+            found.append(low)
+    return tuple(found)
+
+
+def is_negated(test: ast.expr) -> bool:
+    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+
+
 def is_dead(test: ast.expr) -> bool:
     return isinstance(test, ast.Constant) and not test.value
 

@@ -11,7 +11,7 @@ from compat.read.python_source.records import Module, Rename, Use
 from compat.read.python_source.renames import renames_in
 from compat.read.python_source.walker import Walker
 
-FORM = 1
+FORM = 2
 """The number of the record's form: another one makes every kept record unread."""
 LARGEST = 8 << 20
 """Bytes; larger files are generated, and parsing one would take gigabytes."""
@@ -44,7 +44,9 @@ def _read(tree: ast.Module, source: bytes, name: str, is_package: bool, stub: bo
         for node in tree.body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 renames += renames_in(node, node.name)
-    used = tuple(Use(target, flags, line, scope, stored) for (target, flags, scope, stored), line in walker.uses.items())
+    used = tuple(
+        Use(target, flags, line, scope, stored, asks) for (target, flags, scope, stored, asks), line in walker.uses.items()
+    )
     return Module(
         name, is_package, None,
         {key: each.done() if isinstance(each, ClassDraft) else each for key, each in walker.definitions.items()},

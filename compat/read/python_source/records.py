@@ -108,13 +108,17 @@ class Value:
 
 @record(frozen=True)
 class Import:
-    """``name`` is ``None`` for ``import module`` and ``*`` for a star import; ``scope`` is the class and function it is in."""
+    """``name`` is ``None`` for ``import module`` and ``*`` for a star import; ``scope`` is the class and function it is in.
+
+    ``asks`` are the packages whose presence is tested around it (:data:`AVAILABLE`), as the tests name them.
+    """
 
     module: str
     name: str | None
     flags: int
     line: int
     scope: str = ""
+    asks: tuple[str, ...] = ()
 
 
 @record(frozen=True)
@@ -146,6 +150,7 @@ class Use:
     line: int
     scope: str = ""
     stored: bool = False
+    asks: tuple[str, ...] = ()
 
 
 @record(frozen=True)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from compat.read.python_source.class_draft import ClassDraft
-from compat.read.python_source.guards import guard_of, guard_of_try, guard_of_with, is_dead, leaves
+from compat.read.python_source.guards import asked_by, guard_of, guard_of_try, guard_of_with, is_dead, is_negated, leaves
 from compat.read.python_source.records import (
     AVAILABLE,
+    BRANCH,
     FUNCTION,
     HANDLER,
     TRY,
@@ -44,9 +45,10 @@ class Walker:
         self.all: list[str] | None = None
         self.imports: list[Import] = []
         self.calls: list[Call] = []
-        self.uses: dict[tuple[str, int, str, bool], int] = {}
+        self.uses: dict[tuple[str, int, str, bool, tuple[str, ...]], int] = {}
         self.scopes = Scopes(module)
         self._flags = 0
+        self._asks: tuple[str, ...] = ()
         self._classes: list[ClassDraft] = []
         self._where: list[str] = []
         self._visitors: dict[type[ast.AST], Callable[[Any], None]] = {
@@ -90,15 +92,22 @@ class Walker:
             if node is not None:
                 self._visit(node)
 
-    def _block(self, body: Iterable[ast.stmt], flags: int = 0) -> None:
-        before = self._flags
+    def _block(self, body: Iterable[ast.stmt], flags: int = 0, asks: tuple[str, ...] = ()) -> None:
+        before = self._flags, self._asks
         self._flags |= flags
+        self._asks += asks
         for statement in body:
             self._visit(statement)
             if isinstance(statement, ast.If) and leaves(statement.body) and not statement.orelse:
-                # what follows "if version < …: return" runs under the opposite of that test
-                self._flags |= guard_of(statement.test) & (VERSION | AVAILABLE)
-        self._flags = before
+                self._after_leaving(statement.test)
+        self._flags, self._asks = before
+
+    def _after_leaving(self, test: ast.expr) -> None:
+        """What follows ``if version < …: return`` runs under the opposite of that test."""
+        guard = guard_of(test)
+        if guard & AVAILABLE and is_negated(test):
+            self._asks += asked_by(test)
+        self._flags |= guard & (VERSION | AVAILABLE) if is_negated(test) or guard & VERSION else 0
 
     def _nothing(self, node: ast.AST) -> None:
         pass
@@ -108,11 +117,17 @@ class Walker:
     def _if(self, node: ast.If) -> None:
         self._visit(node.test)
         guard = guard_of(node.test)
-        if not is_dead(node.test):
-            self._block(node.body, guard)
-        opposite = guard not in (TYPES, FUNCTION) and not (isinstance(node.test, ast.Constant) and not is_dead(node.test))
-        if opposite or node.orelse:
-            self._block(node.orelse, guard if guard not in (TYPES, FUNCTION) and not is_dead(node.test) else 0)
+        body, other = guard, guard
+        if guard in (TYPES, FUNCTION):
+            other = 0
+        elif guard == AVAILABLE:
+            body, other = (BRANCH, AVAILABLE) if is_negated(node.test) else (AVAILABLE, BRANCH)
+        asks = asked_by(node.test) if guard == AVAILABLE else ()
+        if is_dead(node.test):
+            self._block(node.orelse)
+            return
+        self._block(node.body, body, asks if body == AVAILABLE else ())
+        self._block(node.orelse, other, asks if other == AVAILABLE else ())
 
     def _if_expression(self, node: ast.IfExp) -> None:
         self._visit(node.test)
@@ -187,7 +202,7 @@ class Walker:
             self.scopes.bind(name, place)
 
     def _note_import(self, module: str, name: str | None, line: int) -> None:
-        self.imports.append(Import(module, name, self._flags, line, self._scope))
+        self.imports.append(Import(module, name, self._flags, line, self._scope, self._asks))
 
     @property
     def _scope(self) -> str:
@@ -355,7 +370,7 @@ class Walker:
             return
         place = self._outer_place(target)
         if place is not None:
-            self.uses.setdefault((place, self._flags, self._scope, True), target.lineno)
+            self.uses.setdefault((place, self._flags, self._scope, True, self._asks), target.lineno)
         else:
             self._visit(target.value)
 
@@ -382,7 +397,7 @@ class Walker:
             if dotted(node) is None:
                 self._visit(node.value)
         elif not place.startswith(self._own):
-            self.uses.setdefault((place, self._flags, self._scope, False), node.lineno)
+            self.uses.setdefault((place, self._flags, self._scope, False, self._asks), node.lineno)
 
     def _call(self, node: ast.Call) -> None:
         chain = dotted(node.func)
@@ -399,7 +414,7 @@ class Walker:
         place = self.scopes.place(chain) if chain else None
         name = node.args[1]
         if place is not None and isinstance(name, ast.Constant) and isinstance(name.value, str):
-            self.uses.setdefault((f"{place}.{name.value}", self._flags, self._scope, True), node.lineno)
+            self.uses.setdefault((f"{place}.{name.value}", self._flags, self._scope, True, self._asks), node.lineno)
 
     def _note_call(self, node: ast.Call, chain: str) -> None:
         found = self._callee(chain)
