@@ -14,15 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compat.matrix.surface.needs import packages_of
-from compat.matrix.surface.rows import MAGIC
+from compat.matrix.surface.rows import E2, MAGIC
 
 from scripts.surface.collect import CONSUMERS, PACKAGE_OF, Occurrence, needs_of, occurrences_of
+from scripts.surface.imports import Edges, edges_of, entries_of, leading_to
 from scripts.surface.judged import Judged, judged
 from scripts.surface.mined import Mined
 from scripts.surface.store import Store
 from scripts.surface.tables import FOLDER, compressed, write
 
 if TYPE_CHECKING:
+    from multiprocessing.pool import Pool
+
     from compat.matrix.surface.needs import Need
 
     Pairs = dict[str, dict[Need, Judged]]
@@ -52,9 +55,11 @@ def main(arguments: list[str]) -> int:
         days = {package: uploads(store, package) for package in known}
         tasks = [(package, wanted(package, needs[package], pairs, days)) for package in consumers]
         places = dict(pool.imap_unordered(_places, tasks))
+        _say("the lines", began)
+        edges = _imports(pool, known, places)
     blocks = {package: _rows(package, places[package], pairs) for package in consumers}
     versions = {package: tuple(version for version, _ in days[package]) for package in known}
-    content = packed(blocks, versions)
+    content = packed(blocks, edges, versions)
     write(FOLDER / "rows.bin", content)
     _say(f"{sum(len(rows) for kinds in blocks.values() for rows in kinds.values())} rows, {len(content) >> 10} KiB", began)
     return 0
@@ -82,6 +87,34 @@ def _judged(task: tuple[str, list[Need]]) -> tuple[str, dict[Need, Judged]]:
 def _places(task: tuple[str, dict[Need, int]]) -> tuple[str, dict[Occurrence, dict[int, int]]]:
     assert _mined is not None
     return task[0], occurrences_of(_mined, *task)
+
+
+def _edges(package: str) -> tuple[str, Edges]:
+    assert _mined is not None
+    return package, edges_of(_mined, package)
+
+
+def _entries(task: tuple[str, list[str]]) -> tuple[str, Edges]:
+    assert _mined is not None
+    return task[0], entries_of(_mined, *task)
+
+
+def _imports(pool: Pool, known: list[str], places: dict[str, dict[Occurrence, dict[int, int]]]) -> dict[str, Edges]:
+    """The imports that lead to a row of tier E2, by package."""
+    edges = dict(pool.imap_unordered(_edges, known))
+    nodes: dict[str, set[str]] = defaultdict(set)
+    for found in edges.values():
+        for _, end, _ in found:
+            nodes[PACKAGE_OF[end.partition(":")[0].partition(".")[0]]].add(end)
+    for package, more in pool.imap_unordered(_entries, [(package, sorted(nodes[package])) for package in known]):
+        edges[package].update(more)
+    goals = {_module(place.path) for found in places.values() for place in found if place.tier == E2}
+    leading = leading_to(edges, goals)
+    return {package: {edge: mask for edge, mask in found.items() if edge[1] in leading} for package, found in edges.items()}
+
+
+def _module(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _by_target(needs: dict[str, dict[Need, int]], known: Iterable[str]) -> list[tuple[str, list[Need]]]:
@@ -155,17 +188,21 @@ def _row(target: str, place: Occurrence, lines: dict[int, int], entry: Judged) -
     )  # fmt: skip
 
 
-def packed(blocks: dict[str, dict[str, list[tuple[Any, ...]]]], versions: dict[str, tuple[str, ...]]) -> bytes:
+def packed(
+    blocks: dict[str, dict[str, list[tuple[Any, ...]]]], edges: dict[str, Edges], versions: dict[str, tuple[str, ...]]
+) -> bytes:
     """The file; see :mod:`compat.matrix.surface.rows`."""
+    made = {(package, kind): _block(rows) for package, kinds in blocks.items() for kind, rows in kinds.items()}
+    made |= {(package, "X"): _import_block(found) for package, found in edges.items() if found}
     bodies, at = [], 0
     index: dict[tuple[str, str], tuple[int, int]] = {}
-    for package, kinds in blocks.items():
-        for kind, rows in kinds.items():
-            body = compressed(marshal.dumps(_block(rows), 4))
-            index[package, kind] = at, len(body)
-            bodies.append(body)
-            at += len(body)
-    header = compressed(marshal.dumps({"versions": versions, "blocks": index}, 4))
+    for key, block in sorted(made.items()):
+        body = compressed(marshal.dumps(block, 4))
+        index[key] = at, len(body)
+        bodies.append(body)
+        at += len(body)
+    tops = {top: package for top, package in PACKAGE_OF.items() if package in versions}
+    header = compressed(marshal.dumps({"versions": versions, "blocks": index, "tops": tops}, 4))
     return b"".join((MAGIC, len(header).to_bytes(4, "little"), header, *bodies))
 
 
@@ -180,6 +217,14 @@ def _block(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
         flat = tuple(each for line, mask in sorted(lines.items()) for each in (number(mask), line))
         made.append((sys.intern(target), number(bad), flat, *map(_interned, rest)))
     return {"masks": tuple(masks), "rows": tuple(made)}
+
+
+def _import_block(edges: Edges) -> dict[str, Any]:
+    masks: dict[int, int] = {}
+    rows: dict[str, list[Any]] = defaultdict(list)
+    for (start, end, asks), mask in sorted(edges.items()):
+        rows[start] += [sys.intern(end), masks.setdefault(mask, len(masks)), asks]
+    return {"masks": tuple(masks), "rows": tuple((start, *found) for start, found in rows.items())}
 
 
 def _interned(value: Any) -> Any:

@@ -49,14 +49,15 @@ class Eager:
                 continue
             more = asks | frozenset(each.asks) if each.asks else asks
             if each.module.partition(".")[0] in self._surface.tops:
-                for target in self._loaded(each):
+                for target in self.loaded(each):
                     yield target, more
             else:
                 key = each.module, each.name
                 if key not in self.outside or len(more) < len(self.outside[key]):
                     self.outside[key] = more
 
-    def _loaded(self, imported: Import) -> Iterator[str]:
+    def loaded(self, imported: Import) -> Iterator[str]:
+        """The modules of this release that an import of it loads: those around it, itself, and where the name comes from."""
         parts = imported.module.split(".")
         for at in range(1, len(parts) + 1):
             yield ".".join(parts[:at])
@@ -72,3 +73,6 @@ class Eager:
             parts = place.split(".")
             yield from (".".join(parts[:at]) for at in range(1, len(parts) + 1))
             yield from self.provider(place, name) if place != module else ()
+
+    def holds(self, name: str) -> str | None:
+        return self._surface.holds(name)

@@ -1,7 +1,8 @@
 """What releases need of one another and some releases do not have: rows found by comparing all pairs of tracked packages.
 
-One file: a header with the releases of every package, then two blocks for each package that needs something, the needs of
-its imports (``E``) and those of what it does later (``R``). ``scripts/surface/rows.py`` writes it.
+One file: a header with the releases of every package, then blocks for each package that needs something: the needs of its
+imports (``E``), those of what it does later (``R``), and which of its modules import which (``X``), as far as that leads to a
+row. ``scripts/surface/rows.py`` writes it.
 """
 
 from __future__ import annotations
@@ -95,12 +96,13 @@ class Rows:
         header = unpacked(content[at : at + length])
         self._versions: dict[str, tuple[str, ...]] = header["versions"]
         self._blocks: dict[tuple[str, str], tuple[int, int]] = header["blocks"]
+        self._tops: dict[str, str] = header["tops"]
         self._start = at + length
         self._opened: dict[tuple[str, str], Any] = {}
 
     @property
     def consumers(self) -> frozenset[str]:
-        return frozenset(consumer for consumer, _ in self._blocks)
+        return frozenset(consumer for consumer, kind in self._blocks if kind != "X")
 
     def versions(self, package: str) -> tuple[str, ...]:
         """The known releases of a package, oldest first."""
@@ -151,6 +153,30 @@ class Rows:
             last = next(line for mask, line in lines if mask >> when[-1] & 1)
             made = self._row(consumer, versions[when[-1]], row, block["masks"][row[1]], last)
             found.append((tuple(versions[at] for at in when), made))
+        return found
+
+    # Imports
+
+    def package_of(self, node: str) -> str | None:
+        """The package of a module, by its top."""
+        return self._tops.get(node.partition(":")[0].partition(".")[0])
+
+    def tops(self, package: str) -> tuple[str, ...]:
+        return tuple(top for top, each in self._tops.items() if each == package)
+
+    def steps(self, package: str, version: str, here: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """What each module of a release runs when it is imported, as far as it leads to a row; ``here`` is what is installed."""
+        at = self._position(package, version)
+        if at is None:
+            return {}
+        block, present, found = self._block(package, "X"), frozenset(here), {}
+        for start, *targets in block["rows"]:
+            kept = [
+                end for end, mask, asks in zip(targets[::3], targets[1::3], targets[2::3])
+                if block["masks"][mask] >> at & 1 and present.issuperset(asks)
+            ]  # fmt: skip
+            if kept:
+                found[start] = tuple(kept)
         return found
 
     def _row(self, consumer: str, version: str, row: tuple[Any, ...], bad: int, line: int) -> Row:
