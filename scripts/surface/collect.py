@@ -45,7 +45,7 @@ def needs_of(mined: Mined, package: str) -> dict[Need, int]:
     releases = mined.releases(package)
     for at, release in enumerate(releases):
         for name, source in modules_of(release).items():
-            if not passed_over(name):
+            if name.partition(".")[0] in own and not passed_over(name):
                 sources[name][source] |= 1 << at
     for name, kept in sources.items():
         for source, mask in kept.items():
@@ -91,6 +91,7 @@ class Occurrence:
 def occurrences_of(mined: Mined, package: str, wanted: dict[Need, int]) -> dict[Occurrence, dict[int, int]]:
     """Where the wanted needs are written: the releases by line. ``wanted`` says in which releases each matters."""
     found: dict[Occurrence, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    own = frozenset(tops_of(package))
     for at, release in enumerate(mined.releases(package)):
         bit = 1 << at
         if not any(mask & bit for mask in wanted.values()):
@@ -100,7 +101,7 @@ def occurrences_of(mined: Mined, package: str, wanted: dict[Need, int]) -> dict[
         eager = Eager(surface).run(roots)
         consumer = Consumer(surface)
         for name in surface.names:
-            module = surface.module(name) if not passed_over(name) else None
+            module = surface.module(name) if name.partition(".")[0] in own and not passed_over(name) else None
             if module is None:
                 continue
             chained = () if _IMPORTS_ONLY.search(name) else _chained(consumer, module)

@@ -26,7 +26,7 @@ PRE_RELEASES = {
 
 TOPS = {
     "huggingface-hub": ("huggingface_hub",), "sentence-transformers": ("sentence_transformers",), "lm-eval": ("lm_eval",),
-    "ms-swift": ("swift",), "autoawq": ("awq",), "llamafactory": ("llamafactory", "llmtuner"),
+    "ms-swift": ("swift",), "autoawq": ("awq",), "llamafactory": ("llamafactory", "llmtuner"), "torch": ("torch", "functorch"),
 }  # fmt: skip
 """What is imported, where that is not the package's own name."""
 

@@ -166,13 +166,29 @@ def current(dates: list[tuple[str, int]], day: str) -> list[int]:
 
 
 def _rows(package: str, places: dict[Occurrence, dict[int, int]], pairs: Pairs) -> dict[str, list[tuple[Any, ...]]]:
-    found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    """The rows by block; imports of several names that fail for the same reason are one."""
+    found: dict[str, dict[tuple[Any, ...], tuple[Any, ...]]] = defaultdict(dict)
     for place, lines in places.items():
         for target in targets_of(place.need) - {package}:
             entry = pairs.get(target, {}).get(place.need)
             if entry is not None:
-                found[place.tier[0]].append(_row(target, place, lines, entry))
-    return found
+                row = _row(target, place, lines, entry)
+                same = found[place.tier[0]].setdefault((*row[:2], *row[3:7], row[10], row[11], row[7] if row[10] != "name" else ""), row)
+                if same is not row:
+                    _merge(same[2], lines)
+    return {kind: list(rows.values()) for kind, rows in found.items()}
+
+
+def _merge(into: dict[int, int], lines: dict[int, int]) -> None:
+    """A release gets one line, the first."""
+    for line, mask in sorted(lines.items()):
+        for other, there in list(into.items()):
+            if other <= line:
+                mask &= ~there
+            else:
+                into[other] = there & ~mask
+        if mask:
+            into[line] = into.get(line, 0) | mask
 
 
 def _row(target: str, place: Occurrence, lines: dict[int, int], entry: Judged) -> tuple[Any, ...]:
@@ -183,7 +199,7 @@ def _row(target: str, place: Occurrence, lines: dict[int, int], entry: Judged) -
         entry.evidence[:2] + entry.evidence[-MOST_EVIDENCE + 2 :] if len(entry.evidence) > MOST_EVIDENCE else entry.evidence
     )
     return (
-        target, entry.unmet, lines, place.tier, place.path, place.scope, asks, kind, text, name, entry.kind,
+        target, entry.unmet, dict(lines), place.tier, place.path, place.scope, asks, kind, text, name, entry.kind,
         entry.missing, evidence,
     )  # fmt: skip
 
@@ -214,7 +230,7 @@ def _block(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
 
     made = []
     for target, bad, lines, *rest in sorted(rows, key=lambda row: (row[0], row[8], row[9] or "", row[4], row[5])):
-        flat = tuple(each for line, mask in sorted(lines.items()) for each in (number(mask), line))
+        flat = tuple(each for line, mask in sorted(lines.items()) if mask for each in (number(mask), line))
         made.append((sys.intern(target), number(bad), flat, *map(_interned, rest)))
     return {"masks": tuple(masks), "rows": tuple(made)}
 
