@@ -134,7 +134,7 @@ class Names:
             module, _, last = record.lazy[name].rpartition(".")
             if module and self.surface.holds(module) == "source":
                 return self._known_or_value(self.get(module, last, depth), record.name, name), False
-            return Meaning(VALUE, self.surface, record.name, name), False
+            return self._module(f"{record.name}.{name}") or Meaning(VALUE, self.surface, record.name, name), False
         return None, unsure
 
     def _lists(self, module: str, name: str) -> bool:

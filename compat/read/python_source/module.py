@@ -25,7 +25,7 @@ def read_module(source: bytes, name: str, *, is_package: bool = False, stub: boo
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in what others wrote
             tree = ast.parse(source)
-        return _read(tree, source, name, is_package, stub)
+        return module_of(tree, source, name, is_package=is_package, stub=stub)
     except SyntaxError as problem:
         return Module(name, is_package, f"line {problem.lineno or 0}: {problem.msg}")
     except (ValueError, OverflowError) as problem:
@@ -34,7 +34,8 @@ def read_module(source: bytes, name: str, *, is_package: bool = False, stub: boo
         return Module(name, is_package, "nested too deeply")
 
 
-def _read(tree: ast.Module, source: bytes, name: str, is_package: bool, stub: bool) -> Module:
+def module_of(tree: ast.Module, source: bytes, name: str, *, is_package: bool = False, stub: bool = False) -> Module:
+    """What a tree that is parsed already defines and uses; :class:`RecursionError` where it is nested too deeply."""
     walker = Walker(name, is_package)
     walker.run(tree)
     lazy = Lazy(name)
