@@ -88,6 +88,8 @@ def _dispatch(words: Words) -> int:
         from compat.commands.init import run
     elif name == "diagnose":
         from compat.commands.diagnose import run
+    elif name == "script":
+        from compat.commands.script import run
     elif name == "rules":
         from compat.commands.rules import run
     else:

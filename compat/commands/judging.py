@@ -90,7 +90,7 @@ def _environment(subject: Subject, environment: Environment, target: Target | No
     known, notes = targeted(environment, target, words)
     known, findings, remarks = judged(known, matrix)
     location = None if subject.file is None else Location(subject.file)
-    found = tuple(replace(each, location=location, target=_name(target)) for each in findings)
+    found = tuple(replace(each, location=each.location or location, target=_name(target)) for each in findings)
     return _Judgement(known, found, (*notes, *remarks))
 
 

@@ -13,19 +13,20 @@ _opened: list[Declared] = []
 
 def judge(environment: Environment) -> tuple[Finding, ...]:
     """Every derived finding about an environment whose devices are those that the job sees."""
-    from compat.judge import builds, metadata, releases
+    from compat.judge import builds, metadata, releases, surface
     from compat.judge.facts import Facts
 
     facts = Facts(environment)
     declared = _declared()
-    return (*builds.judge(facts), *metadata.judge(facts, declared), *releases.judge(facts, declared))
+    return (*builds.judge(facts), *metadata.judge(facts, declared), *releases.judge(facts, declared), *surface.judge(facts))
 
 
 def asked_about() -> frozenset[str]:
     """The distributions that derived findings may be about."""
+    from compat.judge import surface
     from compat.judge.builds import NAMES
 
-    return NAMES | _declared().names
+    return NAMES | _declared().names | surface.asked_about()
 
 
 def _declared() -> Declared:

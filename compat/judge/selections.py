@@ -141,6 +141,8 @@ def _common(values: list[str], known: str | None) -> str | None:
 
 def _located(finding: Finding, entries: list[Entry], listing: Listing) -> Finding:
     """The finding with the line of the first of its distributions that the file lists."""
+    if finding.location is not None:
+        return finding
     by_name = {entry.distribution.name: entry for entry in reversed(entries)}
     for name in finding.packages:
         entry = by_name.get(name)

@@ -1,8 +1,8 @@
 """Which releases have everything that some code uses: each tracked package on its own, then those that lean on each other.
 
-A class may inherit what it takes from another package (``trl.SFTConfig`` from ``transformers.TrainingArguments``). Such a need is
-met by a release together with releases of the other package; it is taken apart into what each of the two has, so that no
-pair has to be judged.
+A class may inherit what it takes from another package (``trl.SFTConfig`` from ``transformers.TrainingArguments``). Such a
+need is met by a release together with releases of the other package; it is taken apart into what each of the two has, so
+that no pair has to be judged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from compat.versions import contains, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from compat.judge.code.wanted import Wanted, WantedOf
     from compat.matrix.surface.needs import Need
@@ -152,6 +152,22 @@ class Reverse:
         self._wanted, self._releases = wanted, releases
         self._bounds = tuple((bound, ranges_of(bound.specifier)) for bound in bounds)
         self._good: dict[tuple[str, Need], frozenset[str]] = {}
+        self.hopeless: tuple[Wanted, ...] = tuple(self._nowhere())
+
+    def _nowhere(self) -> Iterator[Wanted]:
+        """What every known release lacks: it says nothing about which release is meant."""
+        for each in self._wanted.all:
+            for package in self._wanted.packages_of(each)[:1]:
+                table = self._releases.table(package)
+                if table is not None and not any(self._possible(package, version, each.need) for version in table.versions):
+                    yield each
+
+    def _possible(self, package: str, version: str, need: Need) -> bool:
+        answer = self._releases.answer(package, version, need)
+        if answer.lean is None:
+            return answer.met is not False
+        table = self._releases.table(answer.lean.package)
+        return table is None or any(self._met(answer.lean.package, each, answer.lean.need) for each in table.versions)
 
     def ranges(self) -> tuple[Range, ...]:
         """One for each package that the code uses, and for those that these lean on."""
@@ -164,13 +180,16 @@ class Reverse:
                 continue
             found[package] = self._alone(package, table)
             waiting += [
-                lean for each in found[package].leaning.values() for _, lean in each if lean not in found and lean not in waiting
+                lean
+                for each in found[package].leaning.values()
+                for _, lean in each
+                if lean not in found and lean not in waiting
             ]
         return tuple(self._together(found).values())
 
     def _alone(self, package: str, table: Table) -> Range:
         allowed, why, leaning = set(), {}, {}
-        wanted = self._wanted.of(package)
+        wanted = [each for each in self._wanted.of(package) if each not in self.hopeless]
         bounds = [(bound, ranges) for bound, ranges in self._bounds if bound.package == package]
         for version in table.versions:
             key = key_of(version)
@@ -228,9 +247,7 @@ class Reverse:
     def _having(self, other: Range, lean: Lean) -> frozenset[str]:
         key = other.package, lean.need
         if key not in self._good:
-            self._good[key] = frozenset(
-                version for version in other.versions if self._met(other.package, version, lean.need)
-            )
+            self._good[key] = frozenset(version for version in other.versions if self._met(other.package, version, lean.need))
         return self._good[key]
 
     def _met(self, package: str, version: str, need: Need) -> bool:

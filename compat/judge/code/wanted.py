@@ -60,7 +60,7 @@ class WantedOf:
     """The needs of some code, by package. ``tracked`` is the package of each top-level module."""
 
     def __init__(self, code: Code, tracked: Mapping[str, str]) -> None:
-        self.code, self._tracked = code, tracked
+        self.code, self.tracked = code, tracked
         self._stored = {use.target for each in code.files for use in each.module.uses if use.stored}
         self.patched_by = _patchers(code)
         self._patched = frozenset(top for name in self.patched_by for top in PATCHERS[name])
@@ -71,7 +71,7 @@ class WantedOf:
         return tuple(dict.fromkeys(package for each in self.all for package in self.packages_of(each)))
 
     def packages_of(self, wanted: Wanted) -> tuple[str, ...]:
-        return tuple(sorted({self._tracked[top] for top in packages_of(wanted.need) if top in self._tracked}))
+        return tuple(sorted({self.tracked[top] for top in packages_of(wanted.need) if top in self.tracked}))
 
     def of(self, package: str) -> tuple[Wanted, ...]:
         return tuple(each for each in self.all if package in self.packages_of(each))
@@ -97,7 +97,7 @@ class WantedOf:
 
     def _counts(self, need: Need) -> bool:
         tops = packages_of(need)
-        if not tops & self._tracked.keys() or tops & (self.code.shadowed | self.code.tops):
+        if not tops & self.tracked.keys() or tops & (self.code.shadowed | self.code.tops):
             return False
         if need[0] not in ("import", "attribute") and tops & self._patched:
             return False

@@ -104,6 +104,11 @@ class Rows:
     def consumers(self) -> frozenset[str]:
         return frozenset(consumer for consumer, kind in self._blocks if kind != "X")
 
+    @property
+    def packages(self) -> frozenset[str]:
+        """The packages that rows may be about."""
+        return frozenset(self._versions)
+
     def versions(self, package: str) -> tuple[str, ...]:
         """The known releases of a package, oldest first."""
         return self._versions.get(package, ())

@@ -97,7 +97,8 @@ def _python_files(path: str) -> tuple[list[tuple[str, str, bool]], list[str]]:
         return [(path, _identifier(os.path.basename(path)), False)], []
     is_package = os.path.isfile(os.path.join(path, "__init__.py"))
     outer = [os.path.basename(os.path.abspath(path))] if is_package else []
-    found, notes = [], []
+    found: list[tuple[str, str, bool]] = []
+    notes: list[str] = []
     for folder, name in _walked(path, notes):
         inner = os.path.relpath(folder, path)
         parts = [*outer, *([] if inner == os.curdir else inner.split(os.sep))]
