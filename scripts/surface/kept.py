@@ -11,7 +11,7 @@ from typing import Any
 from scripts.surface.history import PackageHistory
 from scripts.surface.packages import BESIDE, TRACKED, tops_of
 
-_ALWAYS = ("__init__", "__call__", "forward", "from_pretrained")
+_OF_WHOLE = ("field", "rename", "method", "attribute", "instance", "made", "call")
 _TOPS = frozenset(top for package in (*TRACKED, *BESIDE) for top in tops_of(package))
 
 
@@ -26,13 +26,11 @@ class Detail:
         """What of a statement is kept."""
         if section == "define":
             return self._definitions(says)
-        if section in ("star", "open", "lazy", "field", "rename"):
+        if section == "lazy":
+            return _short(about, says)
+        if section in ("star", "open"):
             return says
-        if section == "method":
-            return says if self.whole or about[1] in _ALWAYS else {}
-        if section in ("attribute", "instance", "made", "call"):
-            return says if self.whole else {}
-        return {}
+        return says if self.whole and section in _OF_WHOLE else {}
 
     def _definitions(self, says: dict[Hashable, int]) -> dict[Hashable, int]:
         """Definitions of one name; imports of packages that are not tracked are left out, classes say whether they are whole."""
@@ -40,10 +38,20 @@ class Detail:
         for each, mask in says.items():
             assert isinstance(each, tuple)
             if each[0] == "c":
-                kept[(*each, not self.whole)] |= mask
+                kept[(*each, False) if self.whole else ("c", each[1], (), True, True)] |= mask
+            elif each[0] == "f" and not self.whole:
+                kept[("v",)] |= mask
             elif each[0] != "i" or each[1].partition(".")[0] in _TOPS:
                 kept[each] |= mask
         return kept
+
+
+def _short(name: str, places: dict[Hashable, int]) -> dict[Hashable, int]:
+    """Places that end in the name itself are written without it."""
+    found: dict[Hashable, int] = defaultdict(int)
+    for place, mask in places.items():
+        found[str(place).removesuffix(name) if str(place).endswith(f".{name}") else place] |= mask
+    return found
 
 
 WHOLE, SOME, NOTHING = Detail(True, True), Detail(True, False), Detail(False, False)
@@ -76,6 +84,8 @@ def without_provided(history: PackageHistory) -> None:
         listed = module.statements.pop("listed", None)
         if not listed:
             continue
+        if name == "transformers.models":
+            continue  # the package above it gives the same names
         when = listed[None][None]
         for below, other in history.modules.items():
             if below.startswith(f"{name}."):

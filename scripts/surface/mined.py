@@ -20,10 +20,10 @@ KEPT = 6000
 
 
 class Mined:
-    """Reads records from the store, and keeps the latest."""
+    """Reads records from the store, without what they use if that is not asked for, and keeps the latest."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, store: Store, *, uses: bool = True) -> None:
+        self.store, self._uses = store, uses
         self._kept: OrderedDict[tuple[int, str], Module | None] = OrderedDict()
 
     def releases(self, package: str) -> list[Release]:
@@ -36,7 +36,7 @@ class Mined:
             self._kept.move_to_end(key)
             return self._kept[key]
         body = self.store.record(FORM, source, place)
-        module = None if body is None else unpack_module(body)
+        module = None if body is None else unpack_module(body, uses=self._uses)
         if module is not None and place.endswith("?"):
             module = replace(module, open=True)  # a stub says what is there, not what is missing
         self._kept[key] = module

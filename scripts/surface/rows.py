@@ -81,7 +81,7 @@ def _needs(package: str) -> tuple[str, dict[Need, int]]:
 
 def _judged(task: tuple[str, list[Need]]) -> tuple[str, dict[Need, Judged]]:
     assert _mined is not None
-    return task[0], judged(_mined, *task)
+    return task[0], judged(Mined(_mined.store, uses=False), *task)
 
 
 def _places(task: tuple[str, dict[Need, int]]) -> tuple[str, dict[Occurrence, dict[int, int]]]:

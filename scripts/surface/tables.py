@@ -21,8 +21,8 @@ from scripts.surface.packages import BESIDE, TRACKED
 from scripts.surface.store import Store
 
 FOLDER = Path(__file__).resolve().parents[2] / "matrix" / "surface"
-CHUNK = 160 << 10
-"""Bytes before compression: a question opens a whole chunk."""
+CHUNK, LARGE_CHUNK = 192 << 10, 2 << 20
+"""Bytes before compression: a question opens a whole chunk. What is seldom asked for is kept in large ones."""
 
 
 def main(arguments: list[str]) -> int:
@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("packages", nargs="*", metavar="PACKAGE", help="only these (default: all that are tracked)")
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="default: the user's cache")
     words = parser.parse_args(arguments)
-    mined = Mined(Store(words.store))
+    mined = Mined(Store(words.store), uses=False)
     FOLDER.mkdir(parents=True, exist_ok=True)
     for package in words.packages or (*TRACKED, *BESIDE):
         began = time.monotonic()
@@ -61,8 +61,9 @@ def packed(history: PackageHistory) -> bytes:
     """The file of one package."""
     without_provided(history)
     writer = _Writer(history)
-    for name in sorted(history.modules, key=lambda name: (name.count(".") > 1, name)):
-        writer.add(name, history.modules[name], detail_of(history.package, name))
+    details = {name: detail_of(history.package, name) for name in history.modules}
+    for name in sorted(details, key=lambda name: (not details[name].whole, name.count(".") > 1, name)):
+        writer.add(name, history.modules[name], details[name])
     return writer.done()
 
 
@@ -74,6 +75,7 @@ class _Writer:
         self.names: list[str] = []
         self.chunks: list[bytes] = []
         self._open = bytearray()
+        self._detail: Detail | None = None
 
     def number(self, mask: int, whole: int = 0) -> int:
         return 0 if mask == whole and whole else self.masks.setdefault(mask, len(self.masks) + 1)
@@ -86,8 +88,9 @@ class _Writer:
             self.places.append((life, read, -1, 0, package))
             return
         block = marshal.dumps(self._block(module, detail), 4)
-        if self._open and len(self._open) + len(block) > CHUNK:
+        if self._open and (len(self._open) + len(block) > (CHUNK if detail.whole else LARGE_CHUNK) or detail != self._detail):
             self._close()
+        self._detail = detail
         self.places.append((life, read, len(self.chunks), len(self._open), package * len(block)))
         self._open += block
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"surface1"
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "compiled", "surface")
-FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9}]
+FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 4 << 20}]
 _PARTIAL = "partial"
 
 
@@ -220,7 +220,7 @@ class TableSurface:
         renames = tuple(Rename(owner, old, new, until, 0) for (owner, old), (new, until) in said("rename"))
         return Module(
             name, self.table.is_package(name), None, definitions, tuple(star for star, _ in said("star")), None,
-            dict(said("lazy")), False, any(True for _ in said("open")), renames=renames, known=self.table.known(name),
+            {about: place + about if place.endswith(".") else place for about, place in said("lazy")}, False, any(True for _ in said("open")), renames=renames, known=self.table.known(name),
         )  # fmt: skip
 
     def _definition(self, says: Row) -> Any:

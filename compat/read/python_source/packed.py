@@ -45,12 +45,12 @@ def _plain(definition: Any) -> tuple[Any, ...]:
     return kind, *values_of(definition)
 
 
-def unpack_module(body: bytes) -> Module:
-    """The record that :func:`pack_module` packed; ``ValueError`` or what ``marshal`` raises for anything else."""
+def unpack_module(body: bytes, *, uses: bool = True) -> Module:
+    """The record that :func:`pack_module` packed, or what it defines alone; what ``marshal`` raises for anything else."""
     values = dict(zip(Module.__annotations__, marshal.loads(zlib.decompress(body))))
     values["definitions"] = {name: _definition(each) for name, each in values["definitions"].items()}
     for name, kind in (("imports", Import), ("calls", Call), ("uses", Use), ("renames", Rename)):
-        values[name] = tuple(kind(*each) for each in values[name])
+        values[name] = tuple(kind(*each) for each in values[name]) if uses or kind is Rename else ()
     return Module(**values)
 
 
