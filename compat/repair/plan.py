@@ -9,6 +9,7 @@ from compat.environment import EMPTY
 from compat.index import Index, Settings
 from compat.matrix.compiled import Matrix
 from compat.records import record, replace
+from compat.repair import surface
 from compat.repair.candidates import IndexUniverse, Release
 from compat.repair.clauses import LEVELS
 from compat.repair.curated import forbidden
@@ -116,7 +117,9 @@ class Planner:
     def _solver(self, problem: Problem) -> Solver:
         return Solver(
             problem, self._universe, needs=self._needs, progress=self._progress, deadline=self._deadline,
-            rules=lambda current, known: list(forbidden(self.matrix, problem.environment, current, known)),
+            rules=lambda current, known: [
+                *forbidden(self.matrix, problem.environment, current, known), *surface.forbidden(problem.environment, known)
+            ],
             judge=WholePlans(problem.environment, self.matrix, problem.current),
         )  # fmt: skip
 
