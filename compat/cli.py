@@ -90,6 +90,8 @@ def _dispatch(words: Words) -> int:
         from compat.commands.diagnose import run
     elif name == "script":
         from compat.commands.script import run
+    elif name == "surface":
+        from compat.commands.surface import run
     elif name == "rules":
         from compat.commands.rules import run
     else:

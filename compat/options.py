@@ -164,6 +164,8 @@ COMMANDS = (
             (RULES, FORMAT), operands="[list | show ID… | lint [FILE…]]", most=1000, words=("list", "show", "lint")),
     Command("script", "the releases in which everything that a script uses exists",
             (FORMAT,), operands="FILE…", most=100_000),
+    Command("surface", "what breaks between releases, with file and line on both sides",
+            (FORMAT,), operands="NAME==VERSION…", most=100),
     Command("completions", "print completions for a shell", (),
             operands="bash|zsh|fish", most=1, words=("bash", "zsh", "fish")),
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from compat.judge.code.releases import Range, Releases, Reverse
 from compat.judge.code.renamed import Renamed, in_other_release, nearest
 from compat.judge.code.wanted import Wanted
+from compat.matrix.surface.verdicts import verdict_on
 from compat.records import record
 
 TYPE_CHECKING = False
@@ -99,7 +100,7 @@ def nowhere(reverse: Reverse, releases: Releases, wanted: WantedOf) -> tuple[Now
 def _one(each: Range, ranges: tuple[Range, ...], reverse: Reverse, releases: Releases) -> Explained:
     good = [at for at, version in enumerate(each.versions) if version in each.allowed]
     if not good:
-        return Explained(each.package, each, conflict=_conflict(each, reverse, releases))
+        return Explained(each.package, each, conflict=_conflict(each, releases))
     first, last = good[0], good[-1]
     versions = each.versions
 
@@ -155,12 +156,20 @@ def _reason(package: str, each: Wanted | Bound, has: str, lacks: str, releases: 
     if lean is not None:  # the other package decides
         return Reason(each.place, each.what, f"no release of {lean.package} that is left has it for {package} {lacks}")
     found = in_other_release(releases, about, need, known, missing)
+    if need[0] == "override":
+        return Reason(each.place, each.what, _overridden(package, need, lacks, releases))
     return Reason(each.place, each.what, _text(need, lacks, found, newer=newer), None if found is None else found.name)
 
 
+def _overridden(package: str, need: Need, lacks: str, releases: Releases) -> str:
+    world = releases.world(package, lacks)
+    verdict = None if world is None else verdict_on(world, need)
+    if verdict is not None and verdict.kind == "override-keyword":
+        return f"{lacks} calls it with {verdict.missing}=, which it does not take"
+    return f"{lacks} calls it with more arguments than it takes"
+
+
 def _text(need: Need, lacks: str, found: Renamed | None, *, newer: bool) -> str:
-    if need[0] == "override":
-        return f"{lacks} calls it in a way in which it cannot be called"
     if need[0] in ("import", "attribute"):
         text = f"gone in {lacks}" if newer else f"not yet in {lacks}"
         if found is not None and found.said:
@@ -178,19 +187,21 @@ def _text(need: Need, lacks: str, found: Renamed | None, *, newer: bool) -> str:
     return f"gone in {lacks}" if newer else f"not yet in {lacks}"
 
 
-def _conflict(each: Range, reverse: Reverse, releases: Releases) -> tuple[Reason, ...]:
-    """What cannot be had together: each thing that the release nearest to having all lacks, with where it is."""
-    lacking: dict[Wanted | Bound, None] = {}
-    fewest = min((len(why) for why in each.why.values()), default=0)
+def _conflict(each: Range, releases: Releases) -> tuple[Reason, ...]:
+    """What cannot be had together: each thing with the releases that have it, the rarest first."""
+    lacking: dict[int, Wanted | Bound] = {}
     for why in each.why.values():
-        if len(why) == fewest:
-            lacking.update(dict.fromkeys(why))
+        lacking.update((id(one), one) for one in why)
     found = []
-    for one in lacking:
+    for one in lacking.values():
+        have = [version for version in each.versions if all(one is not other for other in each.why.get(version, ()))]
+        where = f"only in {have[0]}" + (f" – {have[-1]}" if len(have) > 1 else "") if have else "in no release"
         if isinstance(one, Wanted):
-            have = [version for version in each.versions if version not in each.why or one not in each.why[version]]
-            where = f"only in {each.package} {have[0]} – {have[-1]}" if have else f"in no {each.package}"
-            found.append(Reason(one.place, one.what, where))
+            near = nearest(releases, each.package, one.need) if have and have[-1] != each.versions[-1] else None
+            hint = f"; {near} is alike" if near else ""
+            found.append((len(have), Reason(one.place, one.what, where + hint, near)))
         else:
-            found.append(Reason(f"{one.path}:{one.line}", f"{each.package}{one.specifier}", "the code asks for it"))
-    return tuple(found)
+            found.append(
+                (len(have), Reason(f"{one.path}:{one.line}", f"{each.package}{one.specifier}", "the code asks for it"))
+            )
+    return tuple(reason for _, reason in sorted(found, key=lambda pair: pair[0]))

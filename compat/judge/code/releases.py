@@ -189,7 +189,8 @@ class Reverse:
 
     def _alone(self, package: str, table: Table) -> Range:
         allowed, why, leaning = set(), {}, {}
-        wanted = [each for each in self._wanted.of(package) if each not in self.hopeless]
+        hopeless = {id(each) for each in self.hopeless}
+        wanted = [each for each in self._wanted.of(package) if id(each) not in hopeless]
         bounds = [(bound, ranges) for bound, ranges in self._bounds if bound.package == package]
         for version in table.versions:
             key = key_of(version)
@@ -265,11 +266,11 @@ class Reverse:
 
     def _unwanted(self, each: Range, other: str, version: str, range_: Range) -> tuple[Wanted, ...]:
         """What a release of the other package lacks that every release left to go with it leaves to it."""
-        lacking: dict[Wanted, None] = {}
+        lacking: dict[int, Wanted] = {}
         for mine in each.versions:
             if mine in each.allowed:
                 for wanted, package in each.leaning.get(mine, ()):
                     lean = self._releases.answer(each.package, mine, wanted.need).lean
                     if package == other and lean is not None and version not in self._having(range_, lean):
-                        lacking[wanted] = None
-        return tuple(lacking)
+                        lacking[id(wanted)] = wanted
+        return tuple(lacking.values())
