@@ -56,15 +56,16 @@ def main(arguments: list[str]) -> int:
     with multiprocessing.Pool(words.jobs, _start, (words.store,)) as pool:
         for package in words.packages or (*TRACKED, *BESIDE):
             began = time.monotonic()
-            missing = _missing(store, package)
-            for made in pool.imap_unordered(_records, _batches(missing)):
+            waiting = missing(store, package)
+            for made in pool.imap_unordered(_records, _batches(waiting)):
                 store.keep_records(FORM, made)
-            print(f"{package}: {len(missing)} modules read in {time.monotonic() - began:.1f} s", flush=True)
+            print(f"{package}: {len(waiting)} modules read in {time.monotonic() - began:.1f} s", flush=True)
     store.close()
     return 0
 
 
-def _missing(store: Store, package: str) -> list[tuple[int, str]]:
+def missing(store: Store, package: str) -> list[tuple[int, str]]:
+    """The modules of a package that have no record of the present form."""
     known = store.recorded(FORM)
     return list({pair for release in store.releases(package) for pair in places_of(release)} - known)
 
@@ -81,10 +82,15 @@ def _start(folder: Path | None) -> None:
 
 def _records(pairs: list[tuple[int, str]]) -> list[tuple[int, str, bytes]]:
     assert _store is not None
+    return read_records(_store, pairs)
+
+
+def read_records(store: Store, pairs: Iterable[tuple[int, str]]) -> list[tuple[int, str, bytes]]:
+    """The packed records of sources, each read as what its place says."""
     made = []
     for source, place in pairs:
         name = place.rstrip("/?")
-        record = read_module(_store.body(source), name, is_package="/" in place, stub=place.endswith("?"))
+        record = read_module(store.body(source), name, is_package="/" in place, stub=place.endswith("?"))
         made.append((source, place, pack_module(record)))
     return made
 

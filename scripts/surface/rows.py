@@ -173,7 +173,9 @@ def _rows(package: str, places: dict[Occurrence, dict[int, int]], pairs: Pairs) 
             entry = pairs.get(target, {}).get(place.need)
             if entry is not None:
                 row = _row(target, place, lines, entry)
-                same = found[place.tier[0]].setdefault((*row[:2], *row[3:7], row[10], row[11], row[7] if row[10] != "name" else ""), row)
+                same = found[place.tier[0]].setdefault(
+                    (*row[:2], *row[3:7], row[10], row[11], row[7] if row[10] != "name" else ""), row
+                )
                 if same is not row:
                     _merge(same[2], lines)
     return {kind: list(rows.values()) for kind, rows in found.items()}

@@ -20,7 +20,6 @@ from compat.read.python_source.records import (
     Function,
     Import,
     Imported,
-    Use,
     Value,
 )
 from compat.read.python_source.scopes import Scope, Scopes
@@ -346,9 +345,7 @@ class Walker:
         made = self._made_of(value)
         if made is not None:
             self.scopes.bind(name, kind="made", of=made)
-        elif not (self.scopes.here.kind == "module" and (self._flags or isinstance(value, ast.Constant))):
-            self.scopes.bind(name)
-        elif name not in self.scopes.here.names:
+        elif not (self.scopes.here.kind == "module" and (self._flags or isinstance(value, ast.Constant))) or name not in self.scopes.here.names:
             self.scopes.bind(name)
         if isinstance(value, ast.Dict):
             keys = [key.value for key in value.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
