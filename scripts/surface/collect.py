@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from compat.matrix.surface.eager import Eager
 from compat.matrix.surface.needs import Consumer, Place, direct_needs, packages_of
 from compat.read.python_source.records import AVAILABLE, BRANCH, FUNCTION, Module
-
 from scripts.surface.mined import Mined, modules_of
 from scripts.surface.packages import BESIDE, TRACKED, tops_of
 
@@ -47,7 +46,7 @@ def needs_of(mined: Mined, package: str) -> dict[Need, int]:
         for name, source in modules_of(release).items():
             if name.partition(".")[0] in own and not passed_over(name):
                 sources[name][source] |= 1 << at
-    for name, kept in sources.items():
+    for kept in sources.values():
         for source, mask in kept.items():
             module = mined.record(*source)
             if module is not None:

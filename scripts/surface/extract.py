@@ -12,7 +12,6 @@ from pathlib import Path
 
 from compat.read.python_source.module import FORM, read_module
 from compat.read.python_source.packed import pack_module
-
 from scripts.surface.packages import BESIDE, TRACKED
 from scripts.surface.store import Release, Store
 

@@ -14,14 +14,14 @@ from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
+from packaging.version import InvalidVersion, Version
+
 from compat.index import File, Index, gather
 from compat.index import Store as IndexStore
 from compat.index.records import Unread
 from compat.index.settings import Settings
 from compat.index.transport import Transport
 from compat.records import replace
-from packaging.version import InvalidVersion, Version
-
 from scripts.surface.members import read_members
 from scripts.surface.packages import BESIDE, PRE_RELEASES, SINCE, TRACKED
 from scripts.surface.store import Fetched, Store

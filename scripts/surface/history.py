@@ -10,7 +10,6 @@ from collections.abc import Hashable, Iterable
 
 from compat.read.python_source.records import Class, Function, Imported, Module
 from compat.records import values_of
-
 from scripts.surface.mined import Mined, modules_of
 from scripts.surface.store import Release
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from compat.matrix.surface.eager import Eager
 from compat.read.python_source.records import AVAILABLE, Import
-
 from scripts.surface.collect import PACKAGE_OF, passed_over
 from scripts.surface.mined import Mined
 from scripts.surface.packages import tops_of

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from compat.matrix.surface.verdicts import Verdict, verdict_on
 from compat.matrix.surface.world import World
-
 from scripts.surface.mined import Mined
 
 if TYPE_CHECKING:

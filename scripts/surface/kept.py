@@ -33,7 +33,7 @@ class Detail:
         return says if self.whole and section in _OF_WHOLE else {}
 
     def _definitions(self, says: dict[Hashable, int]) -> dict[Hashable, int]:
-        """Definitions of one name; imports of packages that are not tracked are left out, classes say whether they are whole."""
+        """Definitions of one name: without imports of packages that are not tracked; classes say whether they are whole."""
         kept: dict[Hashable, int] = defaultdict(int)
         for each, mask in says.items():
             assert isinstance(each, tuple)
@@ -54,47 +54,62 @@ def _short(name: str, places: dict[Hashable, int]) -> dict[Hashable, int]:
     return found
 
 
-WHOLE, SOME, NOTHING = Detail(True, True), Detail(True, False), Detail(False, False)
+WHOLE, SOME, NOTHING = Detail(any=True, whole=True), Detail(any=True, whole=False), Detail(any=False, whole=False)
 _LEFT_OUT = {
-    "transformers": re.compile(r"\.(dummy_\w+|modeling_(tf|flax)_\w+|sagemaker\b)|^transformers\.(kernels|benchmark)\b"),
-    "torch": re.compile(
-        r"^torch\.(_inductor|_dynamo\.(polyfills|variables)|testing|onnx\._internal|ao\.ns|_refs|_decomp|package)\b"
-    ),
-    "vllm": re.compile(r"^vllm\.(third_party|benchmarks|vllm_flash_attn)\b"),
+    "transformers": r".*\.(dummy_\w+|modeling_(tf|flax)_\w+|sagemaker)$|kernels|benchmark",
+    "torch": r"_(?!C$|C/|utils$|jit_internal$|tensor$|six$|dynamo$)\w*\.|testing|onnx\._|ao\.ns|package|distributed\._"
+    r"|fx\.experimental|.*\._internal",
+    "vllm": "third_party|benchmarks|vllm_flash_attn",
 }
+"""Modules that nobody imports by name, below the package's own."""
 _NAMES_ONLY = {
-    "transformers": re.compile(r"^transformers\.models\."),
-    "torch": re.compile(r"^torch\.(_|ao\.|onnx\.|distributed\.(_|elastic|rpc|checkpoint|pipelining)|fx\.|jit\.|utils\._|sparse|export|nested|mtia|xpu|contrib|masked)"),
-    "vllm": re.compile(r"^vllm\.(model_executor\.(layers|models)|v1\.(attention|spec_decode|worker)|attention|distributed|compilation|kernels|lora\.layers)"),
-    "diffusers": re.compile(r"^diffusers\.(pipelines|models|schedulers|modular_pipelines)\."),
-    "unsloth-zoo": re.compile(r"^unsloth_zoo\.(?!(dataset|training|vision|tokenizer|peft|saving|vllm)_utils$|utils$|rl_replacements$|device_type$)"),
-    "unsloth": re.compile(r"^unsloth\.(kernels|registry|utils|dataprep|studio|ollama|import_fixes|_)"),
-    "deepspeed": re.compile(r"^deepspeed\.(inference|module_inject|ops|model_implementations|compression|autotuning|nebula|profiling|linear|compile)"),
-    "axolotl": re.compile(r"^axolotl\.(integrations|kernels|monkeypatch|cli|loaders|prompt_strategies)"),
-    "verl": re.compile(r"^verl\.(models|third_party|workers|experimental|utils|single_controller)"),
-    "llamafactory": re.compile(r"^llamafactory\.(webui|api|v1|extras|third_party)"),
-    "torchao": re.compile(r"^torchao\.(prototype|kernel|_|experimental|dtypes|swizzle)"),
-    "ms-swift": re.compile(r"^swift\.(ui|megatron|model|template|dataset|rlhf_trainers|infer_engine|pipelines|llm\.(model|template|dataset|ui)|hub)"),
-    "optimum": re.compile(r"^optimum\.(onnx|onnxruntime|exporters|intel|bettertransformer|commands|utils|fx|gptq|habana|neuron)"),
-    "lm-eval": re.compile(r"^lm_eval\.tasks\."),
-    "lighteval": re.compile(r"^lighteval\.tasks\."),
-    "timm": re.compile(r"^timm\.(layers|models)\."),
-    "llmcompressor": re.compile(r"^llmcompressor\.(modifiers|pytorch|transformers)\."),
-    "torchvision": re.compile(r"^torchvision\.(models|prototype|transforms|datasets)\."),
-    "sglang": re.compile(r"^sglang\.(srt|multimodal_gen|bench|test|jit_kernel)"),
-    "xformers": re.compile(r"^xformers\.(benchmarks|triton|_|components|factory|sparse)"),
-    "auto-gptq": re.compile(r"^auto_gptq\.(nn_modules|eval_tasks|modeling\._)"),
-    "triton": re.compile(r"^triton\.(_|tools|compiler|runtime|backends|experimental|language\.extra)"),
-    "numpy": re.compile(r"^numpy\."),
-    "liger-kernel": re.compile(r"^liger_kernel\.(ops|megatron)"),
-}  # fmt: skip
+    "transformers": r"models\.",
+    "vllm": r"model_executor\.(layers|models)|v1\.|attention|distributed|compilation|kernels|lora\.layers|multimodal"
+    "|transformers_utils",
+    "diffusers": r"(pipelines|models|schedulers|modular_pipelines)\.",
+    "unsloth": "kernels|registry|utils|dataprep|ollama|import_fixes|_",
+    "deepspeed": "inference|module_inject|ops|model_implementations|compression|autotuning|nebula|profiling|linear|compile",
+    "axolotl": "integrations|kernels|monkeypatch|cli|loaders|prompt_strategies",
+    "verl": "models|third_party|workers|experimental|utils|single_controller",
+    "llamafactory": "webui|api|v1|extras|third_party",
+    "torchao": "prototype|kernel|_|experimental|dtypes|swizzle",
+    "ms-swift": r"ui|megatron|model|template|dataset|rlhf_trainers|infer_engine|pipelines|llm\.(model|template|dataset|ui)|hub",
+    "optimum": "onnx|exporters|intel|bettertransformer|commands|utils|fx|gptq|habana|neuron",
+    "lm-eval": r"tasks\.",
+    "lighteval": r"tasks\.",
+    "timm": r"(layers|models)\.",
+    "llmcompressor": r"(modifiers|pytorch|transformers)\.",
+    "torchvision": r"(models|prototype|transforms|datasets)\.",
+    "sglang": "srt|multimodal_gen|bench|test|jit_kernel",
+    "xformers": "benchmarks|triton|_|components|factory|sparse",
+    "auto-gptq": r"nn_modules|eval_tasks|modeling\._",
+    "triton": r"_|tools|compiler|runtime|backends|experimental|language\.extra",
+    "numpy": "",
+    "liger-kernel": "ops|megatron",
+}
+"""Modules of which only the names are kept."""
+_WHOLE_ONLY = {
+    "torch": r"nn\b|optim|utils\.(data|checkpoint)|cuda\b(?!\._)|amp|compiler"
+    r"|distributed\.(fsdp|device_mesh|distributed_c10d|algorithms)|serialization",
+    "unsloth-zoo": r"(dataset|training|vision|tokenizer|peft|saving|vllm)_utils$|utils$|rl_replacements$|device_type$",
+}
+"""Packages of which only these modules, and the package itself, are kept whole."""
+
+
+def _matches(table: dict[str, str], package: str, module: str) -> bool:
+    below = module.partition(".")[2]
+    return package in table and re.match(table[package], below) is not None
 
 
 def detail_of(package: str, module: str) -> Detail:
-    left_out, names_only = _LEFT_OUT.get(package), _NAMES_ONLY.get(package)
-    if left_out is not None and left_out.search(module):
+    """How much of a module is kept."""
+    if "." not in module:
+        return WHOLE
+    if _matches(_LEFT_OUT, package, module):
         return NOTHING
-    return SOME if names_only is not None and names_only.search(module) else WHOLE
+    if package in _WHOLE_ONLY:
+        return WHOLE if _matches(_WHOLE_ONLY, package, module) else SOME
+    return SOME if _matches(_NAMES_ONLY, package, module) else WHOLE
 
 
 def without_provided(history: PackageHistory) -> None:

@@ -11,7 +11,6 @@ from compat.read.python_source.packed import unpack_module
 from compat.read.python_source.records import Module
 from compat.records import replace
 from compat.versions import key_of
-
 from scripts.surface.extract import places_of
 from scripts.surface.store import Release, Store
 

@@ -11,8 +11,8 @@ TRACKED = (
 
 BESIDE = (
     "compressed-tensors", "torchao", "triton", "optimum", "auto-gptq", "autoawq", "evaluate", "safetensors", "torchvision",
-    "xgrammar", "llmcompressor", "ms-swift", "lighteval", "timm", "pydantic", "fastapi", "starlette", "numpy", "pyarrow", "sglang",
-    "openai",
+    "xgrammar", "llmcompressor", "ms-swift", "lighteval", "timm", "pydantic", "fastapi", "starlette", "numpy", "pyarrow",
+    "sglang", "openai",
 )  # fmt: skip
 """Packages that the tracked ones use, or that use them: read once the others are there."""
 

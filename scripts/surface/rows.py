@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from compat.matrix.surface.needs import packages_of
 from compat.matrix.surface.rows import E2, MAGIC
-
 from scripts.surface.collect import CONSUMERS, PACKAGE_OF, Occurrence, needs_of, occurrences_of
 from scripts.surface.imports import Edges, edges_of, entries_of, leading_to
 from scripts.surface.judged import Judged, judged

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from compat.matrix.surface.table import FILTERS, MAGIC, open_table
-
 from scripts.surface.history import ModuleHistory, PackageHistory, history_of
 from scripts.surface.kept import Detail, detail_of, without_provided
 from scripts.surface.mined import Mined

@@ -105,7 +105,8 @@ class Consumer:
         found = self._world.find(f"{module}.{name}")
         if found.kind != "class":
             return (), ()
-        chain, outer = [], []
+        chain: list[Meaning] = []
+        outer: list[str] = []
         for each in self._world.bases(found)[0]:
             if isinstance(each.definition, Class):
                 chain.append(each)

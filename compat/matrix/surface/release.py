@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 NO_PACKAGES = frozenset(
     (
-        "tests", "test", "docs", "examples", "benchmark", "benchmarks", "scripts", "utils", "tools", "data", "src", "build", "images",
-        "assets", "research", "evaluation", "tutorials", "csrc", "cmake", "recipes", "templates", "lm_eval_tests",
+        "tests", "test", "docs", "examples", "benchmark", "benchmarks", "scripts", "utils", "tools", "data", "src", "build",
+        "images", "assets", "research", "evaluation", "tutorials", "csrc", "cmake", "recipes", "templates", "lm_eval_tests",
     )
 )  # fmt: skip
 """Top-level folders that packages install by mistake, or several of them: nobody means them by an import."""

@@ -34,8 +34,9 @@ class Row:
     """``consumer`` at ``version`` needs something that ``package`` does not have in the releases ``bad``.
 
     ``tier``: E1 the import of the package itself fails, E2 that of one of its modules, R1 a call or an import made later.
-    ``asks``: only where these are installed too. ``kind`` and ``target`` say what is needed (:mod:`.needs`), ``problem`` what is
-    wrong with it (``name``, ``keyword``, ``positional``, ``override-keyword``, ``override-positional``), ``missing`` the name.
+    ``asks``: only where these are installed too. ``kind`` and ``target`` say what is needed (:mod:`.needs`), ``problem`` what
+    is wrong with it (``name``, ``keyword``, ``positional``, ``override-keyword``, ``override-positional``), ``missing`` the
+    name.
     """
 
     consumer: str
@@ -57,7 +58,7 @@ class Row:
 
     @property
     def what(self) -> str:
-        """What is needed, in short: ``accelerate.utils.memory.clear_device_cache``, ``peft.get_peft_model(autocast_adapter_dtype=)``."""
+        """What is needed, in short: ``accelerate.utils.memory.clear_device_cache``, ``peft.get_peft_model(low_memory=)``."""
         whole = f"{self.target}.{self.name}" if self.name and self.kind != "override" else self.target
         if self.problem == "keyword":
             return f"{whole}({self.missing}=)"
@@ -170,7 +171,7 @@ class Rows:
         return tuple(top for top, each in self._tops.items() if each == package)
 
     def steps(self, package: str, version: str, here: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """What each module of a release runs when it is imported, as far as it leads to a row; ``here`` is what is installed."""
+        """What each module runs when it is imported, as far as it leads to a row; ``here`` is what is installed."""
         at = self._position(package, version)
         if at is None:
             return {}

@@ -218,9 +218,10 @@ class TableSurface:
             if isinstance(each, dict):
                 definitions[about] = members.finish(about, each)
         renames = tuple(Rename(owner, old, new, until, 0) for (owner, old), (new, until) in said("rename"))
+        lazy = {about: place + about if place.endswith(".") else place for about, place in said("lazy")}
         return Module(
-            name, self.table.is_package(name), None, definitions, tuple(star for star, _ in said("star")), None,
-            {about: place + about if place.endswith(".") else place for about, place in said("lazy")}, False, any(True for _ in said("open")), renames=renames, known=self.table.known(name),
+            name, self.table.is_package(name), definitions=definitions, stars=tuple(star for star, _ in said("star")),
+            lazy=lazy, open=any(True for _ in said("open")), renames=renames, known=self.table.known(name),
         )  # fmt: skip
 
     def _definition(self, says: Row) -> Any:
@@ -249,7 +250,7 @@ class _Members:
         return Class(
             0, shell["bases"], {member: Function(0, _signature(says)) for member, says in of.get("method", ())}, fields,
             tuple(member for member, _ in of.get("attribute", ())), tuple(member for member, _ in of.get("instance", ())),
-            dict(of.get("made", ())), tuple(SelfCall(member, *says, 0) for member, says in of.get("call", ())),
+            dict(of.get("made", ())), tuple(SelfCall(*(member, *says, 0)) for member, says in of.get("call", ())),
             shell["decorators"], shell["dynamic"], shell[_PARTIAL],
         )  # fmt: skip
 

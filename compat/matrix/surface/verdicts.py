@@ -47,8 +47,16 @@ def verdict_on(world: World, need: Need) -> Verdict:
 
 def _found(meaning: Meaning) -> Verdict:
     if meaning.kind == "absent":
-        return Verdict(False, "name", meaning.dotted, meaning)
+        return _lacking(meaning)
     return Verdict(None if meaning.kind in ("unknown", "never") else True, where=meaning, line=meaning.line)
+
+
+def _lacking(meaning: Meaning) -> Verdict:
+    return Verdict(met=False, kind="name", missing=meaning.dotted, where=meaning)
+
+
+def _unfit(kind: str, complaint: Complaint, line: int) -> Verdict:
+    return Verdict(met=False, kind=kind, missing=complaint.what, where=complaint.callee, line=line)
 
 
 def _called(world: World, meaning: Meaning, positional: int, keywords: tuple[str, ...]) -> Verdict:
@@ -60,8 +68,8 @@ def _called(world: World, meaning: Meaning, positional: int, keywords: tuple[str
 
 def _judged(complaints: tuple[Complaint, ...], where: Meaning) -> Verdict:
     for complaint in complaints:
-        return Verdict(False, complaint.kind, complaint.what, complaint.callee, complaint.callee.line)
-    return Verdict(True, where=where, line=where.line)
+        return _unfit(complaint.kind, complaint, complaint.callee.line)
+    return Verdict(met=True, where=where, line=where.line)
 
 
 def _method(world: World, of: Meaning, name: str, positional: int, keywords: tuple[str, ...]) -> Verdict:
@@ -69,9 +77,9 @@ def _method(world: World, of: Meaning, name: str, positional: int, keywords: tup
         return _UNKNOWN
     found = world.member(of, name)
     if found.kind == "absent":
-        return Verdict(False, "name", found.dotted, found)
+        return _lacking(found)
     if found.kind != "method":
-        return _UNKNOWN if found.kind == "unknown" else Verdict(True, where=found, line=found.line)
+        return _UNKNOWN if found.kind == "unknown" else Verdict(met=True, where=found, line=found.line)
     callee = world.callee(found)
     assert callee is not None
     return _judged(world.rejected(callee[0], 1, callee[2], positional, keywords), callee[2])
@@ -99,7 +107,7 @@ def _override(world: World, bases: tuple[str, ...], name: str, signature: Signat
         if of.kind != "class":
             return _UNKNOWN
         for complaint, line in world.override_complaints(of, name, signature):
-            return Verdict(False, f"override-{complaint.kind}", complaint.what, complaint.callee, line)
+            return _unfit(f"override-{complaint.kind}", complaint, line)
         found = world.member(of, name)
         where = where or (found if found.kind == "method" else None)
-    return Verdict(True, where=where, line=where.line if where is not None else 0)
+    return Verdict(met=True, where=where, line=where.line if where is not None else 0)

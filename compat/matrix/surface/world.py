@@ -201,7 +201,7 @@ class World:
         """What is called when a name is: its signature, how many parameters are filled already, where it is."""
         if found.kind == "class":
             made = self.constructor(found)
-            return (made[0], 1, Meaning("method", made[1].surface, made[1].module, f"{made[1].name}.__init__", None, made[1].line)) if made else None  # fmt: skip
+            return _of_constructor(made) if made is not None else None
         if isinstance(found.definition, Function):
             signature = found.definition.signature
             if found.kind == "function":
@@ -257,7 +257,7 @@ class World:
         """What ``super().method`` in a class calls; ``None`` where it cannot be told."""
         if method == "__init__":
             made = self.constructor(of, after=of)
-            return (made[0], 1, Meaning("method", made[1].surface, made[1].module, f"{made[1].name}.__init__", None, made[1].line)) if made else None  # fmt: skip
+            return _of_constructor(made) if made is not None else None
         for each in self.bases(of)[0][1:]:
             definition = each.definition
             if not isinstance(definition, Class):
@@ -282,6 +282,11 @@ class World:
                     where = Meaning("method", each.surface, each.module, each.name, None, call.line)
                     found += [(one, call.line) for one in self.rejected(signature, 1, where, call.positional, call.keywords)]
         return tuple(found)
+
+
+def _of_constructor(made: tuple[Signature, Meaning]) -> tuple[Signature, int, Meaning]:
+    of = made[1]
+    return made[0], 1, Meaning("method", of.surface, of.module, f"{of.name}.__init__", None, of.line)
 
 
 def _takes_positional(signature: Signature) -> bool:

@@ -12,8 +12,8 @@ from compat.read.python_source.trees import dotted, walk
 class ClassDraft:
     """Bases and class-level names at once, methods and what is set on ``self`` as they come."""
 
-    def __init__(self, node: ast.ClassDef, scopes: Scopes) -> None:
-        self.name, self.line = node.name, node.lineno
+    def __init__(self, node: ast.ClassDef, scopes: Scopes, *, at_top: bool) -> None:
+        self.name, self.line, self.at_top = node.name, node.lineno, at_top
         self.bases = tuple(_base(base, scopes) for base in node.bases)
         self.dynamic = bool(node.keywords)
         self.decorators = tuple(
@@ -42,8 +42,8 @@ class ClassDraft:
         elif isinstance(statement, (ast.Import, ast.ImportFrom)):
             self.attributes |= {alias.asname or alias.name for alias in statement.names}
 
-    def self_call(self, method: str, positional: int, keywords: tuple[str, ...], star: bool, double: bool, flags: int, line: int) -> None:  # fmt: skip
-        self._calls.append(SelfCall(method, positional, keywords, star, double, flags, line))
+    def add_call(self, call: SelfCall) -> None:
+        self._calls.append(call)
 
     def done(self) -> Class:
         return Class(

@@ -46,11 +46,14 @@ def module_of(tree: ast.Module, source: bytes, name: str, *, is_package: bool = 
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 renames += renames_in(node, node.name)
     used = tuple(
-        Use(target, flags, line, scope, stored, asks) for (target, flags, scope, stored, asks), line in walker.uses.items()
+        Use(target, flags, line, scope, stored, asks)
+        for (target, flags, scope, stored, asks), line in walker.uses.names.items()
     )
     return Module(
         name, is_package, None,
         {key: each.done() if isinstance(each, ClassDraft) else each for key, each in walker.definitions.items()},
-        tuple(walker.stars), None if walker.all is None else tuple(dict.fromkeys(walker.all)), lazy.names, lazy.listed, lazy.open,
-        () if stub else tuple(walker.imports), () if stub else tuple(walker.calls), () if stub else used, tuple(renames),
+        tuple(walker.stars), None if walker.all is None else tuple(dict.fromkeys(walker.all)),
+        lazy.names, lazy.listed, lazy.open,
+        () if stub else tuple(walker.uses.imports), () if stub else tuple(walker.uses.calls), () if stub else used,
+        tuple(renames),
     )  # fmt: skip

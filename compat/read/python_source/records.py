@@ -126,7 +126,7 @@ class Call:
     """A call of something that may belong to another package.
 
     ``kind``: ``name`` (``target`` is dotted), ``super`` and ``self`` (``target`` is the attribute, ``of`` the class in this
-    module), ``made`` and ``typed`` (``target`` is the method, ``of`` the dotted class an object was made from or annotated with).
+    module), ``made`` and ``typed`` (``target`` is the method, ``of`` the class an object was made from or annotated with).
     """
 
     kind: str
@@ -177,8 +177,8 @@ class Module:
 
     ``lazy`` are names provided on demand, with the dotted place where that is known (else ``""``). ``listed``: the ``__all__``
     of every module below it is provided too. ``open``: names may exist that cannot be seen (``globals().update``, a
-    ``__getattr__`` that asks elsewhere). ``all`` is ``__all__`` where it is a plain list. ``known``, of a shipped table: the names
-    that some release has here; a name that is not among them is in no release, or was left out of the table.
+    ``__getattr__`` that asks elsewhere). ``all`` is ``__all__`` where it is a plain list. ``known``, of a shipped table: the
+    names that some release has here; a name that is not among them is in no release, or was left out of the table.
     """
 
     name: str

@@ -13,7 +13,8 @@ _OLD = re.compile(
     _QUOTED + r"(?:\s+\w+){0,4}?\s+(?:is|are|was|were|has been|have been|will be|argument|parameter|keyword|attribute)\b"
 )
 _NEW = re.compile(
-    r"(?:\buse|\bin favou?r of|\binstead of|\brenamed(?: to)?|\breplaced (?:by|with)|\bmoved to|\bpass|\bset|\bspecify|\bconsider using|\busing)"
+    r"(?:\buse|\bin favou?r of|\binstead of|\brenamed(?: to)?|\breplaced (?:by|with)|\bmoved to|\bpass|\bset|\bspecify"
+    r"|\bconsider using|\busing)"
     r"\s+(?:(?:the|a|new|argument|parameter|keyword|it as|them as|through|via|by)\s+){0,3}" + _QUOTED,
     re.IGNORECASE,
 )

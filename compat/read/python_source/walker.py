@@ -16,15 +16,14 @@ from compat.read.python_source.records import (
     TRY,
     TYPES,
     VERSION,
-    Call,
     Function,
-    Import,
     Imported,
     Value,
 )
 from compat.read.python_source.scopes import Scope, Scopes
 from compat.read.python_source.signatures import signature_of
 from compat.read.python_source.trees import dotted, identifiers
+from compat.read.python_source.uses import Conditions, Uses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,18 +37,13 @@ class Walker:
 
     def __init__(self, module: str, is_package: bool) -> None:
         self.module, self.is_package = module, is_package
-        self._own = module.partition(".")[0] + "."
         self.definitions: dict[str, Definition | ClassDraft] = {}
         self.stars: list[str] = []
         self.all: list[str] | None = None
-        self.imports: list[Import] = []
-        self.calls: list[Call] = []
-        self.uses: dict[tuple[str, int, str, bool, tuple[str, ...]], int] = {}
         self.scopes = Scopes(module)
-        self._flags = 0
-        self._asks: tuple[str, ...] = ()
-        self._classes: list[ClassDraft] = []
-        self._where: list[str] = []
+        self._now = Conditions()
+        self.uses = Uses(module, self.scopes, self._now)
+        self._saved: list[int] = []
         self._visitors: dict[type[ast.AST], Callable[[Any], None]] = {
             ast.Import: self._import, ast.ImportFrom: self._import_from, ast.If: self._if, ast.IfExp: self._if_expression,
             ast.BoolOp: self._boolean, ast.Try: self._try, ast.With: self._with, ast.AsyncWith: self._with,
@@ -92,21 +86,21 @@ class Walker:
                 self._visit(node)
 
     def _block(self, body: Iterable[ast.stmt], flags: int = 0, asks: tuple[str, ...] = ()) -> None:
-        before = self._flags, self._asks
-        self._flags |= flags
-        self._asks += asks
+        before = self._now.flags, self._now.asks
+        self._now.flags |= flags
+        self._now.asks += asks
         for statement in body:
             self._visit(statement)
             if isinstance(statement, ast.If) and leaves(statement.body) and not statement.orelse:
                 self._after_leaving(statement.test)
-        self._flags, self._asks = before
+        self._now.flags, self._now.asks = before
 
     def _after_leaving(self, test: ast.expr) -> None:
         """What follows ``if version < …: return`` runs under the opposite of that test."""
         guard = guard_of(test)
         if guard & AVAILABLE and is_negated(test):
-            self._asks += asked_by(test)
-        self._flags |= guard & (VERSION | AVAILABLE) if is_negated(test) or guard & VERSION else 0
+            self._now.asks += asked_by(test)
+        self._now.flags |= guard & (VERSION | AVAILABLE) if is_negated(test) or guard & VERSION else 0
 
     def _nothing(self, node: ast.AST) -> None:
         pass
@@ -130,17 +124,17 @@ class Walker:
 
     def _if_expression(self, node: ast.IfExp) -> None:
         self._visit(node.test)
-        before = self._flags
-        self._flags |= guard_of(node.test)
+        before = self._now.flags
+        self._now.flags |= guard_of(node.test)
         self._each((node.body, node.orelse))
-        self._flags = before
+        self._now.flags = before
 
     def _boolean(self, node: ast.BoolOp) -> None:
-        before = self._flags
+        before = self._now.flags
         for value in node.values:
             self._visit(value)
-            self._flags |= guard_of(value)
-        self._flags = before
+            self._now.flags |= guard_of(value)
+        self._now.flags = before
 
     def _while(self, node: ast.While) -> None:
         if not is_dead(node.test):
@@ -172,20 +166,20 @@ class Walker:
         for alias in node.names:
             bound = alias.asname or alias.name.partition(".")[0]
             place = alias.name if alias.asname else bound
-            self._define(bound, Imported(node.lineno, place, None, self._flags))
+            self._define(bound, Imported(node.lineno, place, None, self._now.flags))
             self._bind_import(bound, place)
-            self._note_import(alias.name, None, node.lineno)
+            self.uses.note_import(alias.name, None, node.lineno)
 
     def _import_from(self, node: ast.ImportFrom) -> None:
         module = self._absolute(node.level, node.module or "")
         for alias in node.names:
-            self._note_import(module, alias.name, node.lineno)
+            self.uses.note_import(module, alias.name, node.lineno)
             if alias.name == "*":
-                if not self._where and module not in self.stars and not self._flags & TYPES:
+                if not self._now.where and module not in self.stars and not self._now.flags & TYPES:
                     self.stars.append(module)
                 continue
             bound = alias.asname or alias.name
-            self._define(bound, Imported(node.lineno, module, alias.name, self._flags))
+            self._define(bound, Imported(node.lineno, module, alias.name, self._now.flags))
             self._bind_import(bound, f"{module}.{alias.name}")
 
     def _absolute(self, level: int, module: str) -> str:
@@ -197,33 +191,26 @@ class Walker:
         return ".".join((*parts, module) if module else parts)
 
     def _bind_import(self, name: str, place: str) -> None:
-        if not (self._flags & HANDLER and self.scopes.here.names.get(name)):
+        if not (self._now.flags & HANDLER and self.scopes.here.names.get(name)):
             self.scopes.bind(name, place)
-
-    def _note_import(self, module: str, name: str | None, line: int) -> None:
-        self.imports.append(Import(module, name, self._flags, line, self._scope, self._asks))
-
-    @property
-    def _scope(self) -> str:
-        return ".".join(self._where[:2])
 
     def _define(self, name: str, definition: Definition | ClassDraft) -> None:
         """The first definition of a name holds, but a class or function without a condition replaces an import."""
-        if self._where:
+        if self._now.where:
             return
         before = self.definitions.get(name)
         own = isinstance(definition, (Function, ClassDraft))
-        if before is None or isinstance(before, Value) or (own and isinstance(before, Imported) and not self._flags):
+        if before is None or isinstance(before, Value) or (own and isinstance(before, Imported) and not self._now.flags):
             self.definitions[name] = definition
 
     # Functions and classes
 
     def _function(self, node: _FunctionNode) -> None:
         made = Function(node.lineno, signature_of(node))
-        if not self._where:
+        if not self._now.where:
             self._define(node.name, made)
         elif self.scopes.here.kind == "class":
-            self._classes[-1].methods.setdefault(node.name, made)
+            self._now.classes[-1].methods.setdefault(node.name, made)
         else:
             self.scopes.bind(node.name)
         given = node.args
@@ -237,14 +224,14 @@ class Walker:
         self._outside()
 
     def _inside(self, kind: str, name: str, flags: int = 0) -> None:
-        self._saved = [*getattr(self, "_saved", []), self._flags]
-        self._flags |= flags
-        self._where.append(name)
+        self._saved.append(self._now.flags)
+        self._now.flags |= flags
+        self._now.where.append(name)
         self.scopes.all.append(Scope(kind))
 
     def _outside(self) -> None:
-        self._flags = self._saved.pop()
-        self._where.pop()
+        self._now.flags = self._saved.pop()
+        self._now.where.pop()
         self.scopes.all.pop()
 
     def _annotated_type(self, node: ast.expr | None) -> str | None:
@@ -280,16 +267,16 @@ class Walker:
         self.scopes.all.pop()
 
     def _class(self, node: ast.ClassDef) -> None:
-        draft = ClassDraft(node, self.scopes)
+        draft = ClassDraft(node, self.scopes, at_top=not self._now.where)
         self._each((*node.bases, *node.decorator_list, *(keyword.value for keyword in node.keywords)))
-        if not self._where:
+        if not self._now.where:
             self._define(node.name, draft)
         else:
             self.scopes.bind(node.name)
         self._inside("class", node.name)
-        self._classes.append(draft)
+        self._now.classes.append(draft)
         self._block(node.body)
-        self._classes.pop()
+        self._now.classes.pop()
         self._outside()
 
     # Assignments
@@ -302,14 +289,14 @@ class Walker:
     def _annotated(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
             self._visit(node.value)
-        if not self._flags & FUNCTION:
+        if not self._now.flags & FUNCTION:
             self._visit(node.annotation)
         if node.value is not None or self.scopes.here.kind == "module":
             self._target(node.target, node.value)
 
     def _augmented(self, node: ast.AugAssign) -> None:
         self._visit(node.value)
-        if isinstance(node.target, ast.Name) and node.target.id == "__all__" and not self._where and self.all is not None:
+        if isinstance(node.target, ast.Name) and node.target.id == "__all__" and not self._now.where and self.all is not None:
             self.all += identifiers(node.value)
 
     def _named(self, node: ast.NamedExpr) -> None:
@@ -338,18 +325,21 @@ class Walker:
 
     def _name(self, target: ast.Name, value: ast.expr | None) -> None:
         name = target.id
-        if not self._where:
+        if not self._now.where:
             self._define(name, Value(target.lineno))
             if name == "__all__" and value is not None:
                 self.all = identifiers(value) if self.all is None else [*self.all, *identifiers(value)]
         made = self._made_of(value)
         if made is not None:
             self.scopes.bind(name, kind="made", of=made)
-        elif not (self.scopes.here.kind == "module" and (self._flags or isinstance(value, ast.Constant))) or name not in self.scopes.here.names:
+        elif (
+            not (self.scopes.here.kind == "module" and (self._now.flags or isinstance(value, ast.Constant)))
+            or name not in self.scopes.here.names
+        ):
             self.scopes.bind(name)
         if isinstance(value, ast.Dict):
             keys = [key.value for key in value.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
-            self.scopes.here.tables[name] = [(key, self._flags) for key in keys]
+            self.scopes.here.tables[name] = [(key, self._now.flags) for key in keys]
 
     def _made_of(self, value: ast.expr | None) -> str | None:
         """The class whose call made a value; classes are told from functions by their capital."""
@@ -359,16 +349,13 @@ class Walker:
         return self.scopes.place(chain)
 
     def _stored(self, target: ast.Attribute, value: ast.expr | None) -> None:
-        if isinstance(target.value, ast.Name) and target.value.id == "self" and self._classes:
-            self._classes[-1].instance.add(target.attr)
+        if isinstance(target.value, ast.Name) and target.value.id == "self" and self._now.classes:
+            self._now.classes[-1].instance.add(target.attr)
             made = self._made_of(value)
             if made is not None:
-                self._classes[-1].made[target.attr] = made
+                self._now.classes[-1].made[target.attr] = made
             return
-        place = self._outer_place(target)
-        if place is not None:
-            self.uses.setdefault((place, self._flags, self._scope, True, self._asks), target.lineno)
-        else:
+        if not self.uses.note_stored(target):
             self._visit(target.value)
 
     def _stored_key(self, target: ast.Subscript) -> None:
@@ -379,65 +366,16 @@ class Walker:
         ):
             table = self.scopes.keys_of(target.value.id)
             if table is not None:
-                table.append((target.slice.value, self._flags))
+                table.append((target.slice.value, self._now.flags))
 
     # Uses
 
-    def _outer_place(self, node: ast.Attribute) -> str | None:
-        """The absolute name of a chain that starts at an import."""
-        chain = dotted(node)
-        return self.scopes.place(chain) if chain else None
-
     def _attribute(self, node: ast.Attribute) -> None:
-        place = self._outer_place(node)
-        if place is None:
-            if dotted(node) is None:
-                self._visit(node.value)
-        elif not place.startswith(self._own):
-            self.uses.setdefault((place, self._flags, self._scope, False, self._asks), node.lineno)
+        if not self.uses.note_name(node) and dotted(node) is None:
+            self._visit(node.value)
 
     def _call(self, node: ast.Call) -> None:
-        chain = dotted(node.func)
-        if chain is not None:
-            self._note_call(node, chain)
-            if chain in ("setattr", "monkeypatch.setattr") and len(node.args) > 1:
-                self._patched(node)
+        self.uses.note_call(node)
         self._visit(node.func)
         self._each(node.args)
         self._each(keyword.value for keyword in node.keywords)
-
-    def _patched(self, node: ast.Call) -> None:
-        chain = dotted(node.args[0])
-        place = self.scopes.place(chain) if chain else None
-        name = node.args[1]
-        if place is not None and isinstance(name, ast.Constant) and isinstance(name.value, str):
-            self.uses.setdefault((f"{place}.{name.value}", self._flags, self._scope, True, self._asks), node.lineno)
-
-    def _note_call(self, node: ast.Call, chain: str) -> None:
-        found = self._callee(chain)
-        if found is None:
-            return
-        kind, target, of = found
-        keywords = tuple(keyword.arg for keyword in node.keywords if keyword.arg)
-        star = any(isinstance(argument, ast.Starred) for argument in node.args)
-        positional = sum(not isinstance(argument, ast.Starred) for argument in node.args)
-        spread = [keyword.value for keyword in node.keywords if keyword.arg is None]
-        if kind == "self" and "." not in target and self._classes:
-            self._classes[-1].self_call(target, positional, keywords, star, bool(spread), self._flags, node.lineno)
-        shape = positional, keywords, star, bool(spread), self._flags, node.lineno, self._scope
-        self.calls.append(Call(kind, target, of, *shape))
-        for table in spread:
-            for key, flags in (self.scopes.keys_of(table.id) if isinstance(table, ast.Name) else None) or ():
-                self.calls.append(Call(kind, target, of, 0, (key,), True, True, self._flags | flags, node.lineno, self._scope))
-
-    def _callee(self, chain: str) -> tuple[str, str, str] | None:
-        first, _, rest = chain.partition(".")
-        if first in ("super()", "self"):
-            if not self._classes or not rest or self._classes[0].name not in self.definitions:
-                return None
-            return ("super" if first == "super()" else "self"), rest, self._classes[-1].name
-        typed = self.scopes.type_of(first)
-        if typed is not None:
-            return (typed[0], rest, typed[1]) if rest and "." not in rest else None
-        place = self.scopes.place(chain)
-        return ("name", place, "") if place is not None and not place.startswith(self._own) else None

@@ -197,7 +197,7 @@ class TestRenames:
                 ("f", "tokenizer", "processing_class", "0.16.0"),
             ),
             (
-                "def f(x=None):\n    warnings.warn('`max_seq_length` is deprecated and will be removed in version 0.20.0. Use `max_length` instead.')",  # fmt: skip
+                "def f(x=None):\n    warnings.warn('`max_seq_length` is deprecated and will be removed in version 0.20.0. Use `max_length` instead.')",
                 ("f", "max_seq_length", "max_length", "0.20.0"),
             ),
             (
