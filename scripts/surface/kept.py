@@ -41,7 +41,7 @@ class Detail:
                 kept[(*each, False) if self.whole else ("c", each[1], (), True, True)] |= mask
             elif each[0] == "f" and not self.whole:
                 kept[("v",)] |= mask
-            elif each[0] != "i" or each[1].partition(".")[0] in _TOPS:
+            elif each[0] != "i" or (self.whole and each[1].partition(".")[0] in _TOPS):
                 kept[each] |= mask
         return kept
 
@@ -59,40 +59,47 @@ _LEFT_OUT = {
     "transformers": r".*\.(dummy_\w+|modeling_(tf|flax)_\w+|sagemaker)$|kernels|benchmark",
     "torch": r"_(?!C$|C/|utils$|jit_internal$|tensor$|six$|dynamo$)\w*\.|testing|onnx\._|ao\.ns|package|distributed\._"
     r"|fx\.experimental|.*\._internal",
-    "vllm": "third_party|benchmarks|vllm_flash_attn",
+    "vllm": r"third_party|benchmarks|vllm_flash_attn|model_executor\.(models|layers)\."
+    r"|v1\.(attention|worker|spec_decode|sample)\.|attention\.|distributed\.|compilation\.|kernels|device_allocator|multimodal\.|lora\.(layers|ops)",
+    "deepspeed": r"(inference|module_inject|ops|model_implementations|autotuning|compile)\.\w+\.",
+    "axolotl": r"(integrations|kernels|monkeypatch|prompt_strategies)\.\w",
+    "verl": r"(models|third_party|workers|experimental)\.\w+\.",
+    "lm-eval": r"tasks\.",
+    "lighteval": r"tasks\.",
+    "sglang": r"srt\.\w+\.|multimodal_gen|bench|test|jit_kernel",
+    "ms-swift": r"(ui|megatron|model|template|dataset)\.|llm\.(model|template|dataset|ui)\.",
+    "torchao": "prototype|experimental|kernel",
+    "optimum": r"(onnx\w*|exporters|intel|commands)\.",
 }
 """Modules that nobody imports by name, below the package's own."""
 _NAMES_ONLY = {
     "transformers": r"models\.",
-    "vllm": r"model_executor\.(layers|models)|v1\.|attention|distributed|compilation|kernels|lora\.layers|multimodal"
-    "|transformers_utils",
     "diffusers": r"(pipelines|models|schedulers|modular_pipelines)\.",
-    "unsloth": "kernels|registry|utils|dataprep|ollama|import_fixes|_",
     "deepspeed": "inference|module_inject|ops|model_implementations|compression|autotuning|nebula|profiling|linear|compile",
-    "axolotl": "integrations|kernels|monkeypatch|cli|loaders|prompt_strategies",
-    "verl": "models|third_party|workers|experimental|utils|single_controller",
-    "llamafactory": "webui|api|v1|extras|third_party",
-    "torchao": "prototype|kernel|_|experimental|dtypes|swizzle",
-    "ms-swift": r"ui|megatron|model|template|dataset|rlhf_trainers|infer_engine|pipelines|llm\.(model|template|dataset|ui)|hub",
-    "optimum": "onnx|exporters|intel|bettertransformer|commands|utils|fx|gptq|habana|neuron",
-    "lm-eval": r"tasks\.",
-    "lighteval": r"tasks\.",
     "timm": r"(layers|models)\.",
-    "llmcompressor": r"(modifiers|pytorch|transformers)\.",
-    "torchvision": r"(models|prototype|transforms|datasets)\.",
-    "sglang": "srt|multimodal_gen|bench|test|jit_kernel",
-    "xformers": "benchmarks|triton|_|components|factory|sparse",
-    "auto-gptq": r"nn_modules|eval_tasks|modeling\._",
-    "triton": r"_|tools|compiler|runtime|backends|experimental|language\.extra",
-    "numpy": "",
-    "liger-kernel": "ops|megatron",
+    "sentence-transformers": r".*\.(evaluation|losses)\.",
 }
 """Modules of which only the names are kept."""
 _WHOLE_ONLY = {
     "torch": r"nn\b|optim|utils\.(data|checkpoint)|cuda\b(?!\._)|amp|compiler"
-    r"|distributed\.(fsdp|device_mesh|distributed_c10d|algorithms)|serialization",
-    "unsloth-zoo": r"(dataset|training|vision|tokenizer|peft|saving|vllm)_utils$|utils$|rl_replacements$|device_type$",
-}
+    r"|distributed\.(fsdp|device_mesh|distributed_c10d)|serialization",
+    "vllm": r"entrypoints\.llm$|sampling_params$|engine\.arg_utils|lora\.request$|outputs$|inputs\b|pooling_params$",
+    "unsloth": r"models\.(loader|llama|vision|_utils|rl)$|trainer$|chat_templates$|save$",
+    "unsloth-zoo": r"(dataset|training|vision|peft)_utils$|utils$",
+    "axolotl": r"train$|utils\.(trainer|dict)$|prompters$",
+    "verl": r"protocol$|trainer\.main_ppo$",
+    "llamafactory": r"train\.tuner$|hparams\.\w+_args$|chat\.chat_model$|launcher$|cli$",
+    "ms-swift": r"llm\.(train\.sft|infer\.infer)$|tuners\.base$",
+    "lm-eval": r"evaluator$|api\.model$|models\.(huggingface|vllm_causallms)$",
+    "lighteval": r"pipeline$|logging\.evaluation_tracker$",
+    "torchao": r"quantization\.quant_api$|float8\.\w+$",
+    "optimum": r"(pipelines|bettertransformer)\b|gptq\.quantizer$",
+    "llmcompressor": r"entrypoints\.\w+$|modifiers\.quantization\b",
+    "torchvision": r"transforms\.transforms$", "sglang": r"lang\.api$|srt\.entrypoints\.engine$",
+    "xformers": r"ops\.fmha$", "auto-gptq": r"modeling\._?(base|auto)$", "triton": "runtime.autotuner$", "numpy": "$^",
+    "liger-kernel": r"transformers\.(monkey_patch|auto_model)$",
+    "compressed-tensors": r"quantization\.quant_\w+$", "xgrammar": "$^",
+}  # fmt: skip
 """Packages of which only these modules, and the package itself, are kept whole."""
 
 

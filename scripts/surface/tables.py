@@ -109,7 +109,7 @@ class _Writer:
             ]
             if rows:
                 block[sys.intern(section)] = rows
-        return block
+        return block if detail.whole else block | {"some": []}
 
     def _says(self, says: dict[Hashable, int], whole: int, shared: dict[Any, Any]) -> Iterable[Any]:
         for each, mask in says.items():

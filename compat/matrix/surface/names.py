@@ -76,7 +76,7 @@ class Names:
         if unsure or record.open or self._falls_back(name):
             return UNKNOWN
         if record.known is not None and name not in record.known:
-            return Meaning("never", surface, module, name)
+            return UNKNOWN if record.partial else Meaning("never", surface, module, name)
         return absent(surface, module, name)
 
     def _falls_back(self, name: str) -> bool:

@@ -222,6 +222,7 @@ class TableSurface:
         return Module(
             name, self.table.is_package(name), definitions=definitions, stars=tuple(star for star, _ in said("star")),
             lazy=lazy, open=any(True for _ in said("open")), renames=renames, known=self.table.known(name),
+            partial="some" in self.table.block(name),
         )  # fmt: skip
 
     def _definition(self, says: Row) -> Any:

@@ -30,7 +30,7 @@ def pack_module(module: Module) -> bytes:
     values[names.index("definitions")] = {name: _plain(each) for name, each in module.definitions.items()}
     for kind in ("imports", "calls", "uses", "renames"):
         values[names.index(kind)] = tuple(map(values_of, getattr(module, kind)))
-    return zlib.compress(marshal.dumps(tuple(values[:-1]), 4), 6)
+    return zlib.compress(marshal.dumps(tuple(values[:-2]), 4), 6)
 
 
 def _plain(definition: Any) -> tuple[Any, ...]:

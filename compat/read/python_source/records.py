@@ -178,7 +178,7 @@ class Module:
     ``lazy`` are names provided on demand, with the dotted place where that is known (else ``""``). ``listed``: the ``__all__``
     of every module below it is provided too. ``open``: names may exist that cannot be seen (``globals().update``, a
     ``__getattr__`` that asks elsewhere). ``all`` is ``__all__`` where it is a plain list. ``known``, of a shipped table: the
-    names that some release has here; a name that is not among them is in no release, or was left out of the table.
+    names that some release has here; another one is in no release, or where ``partial`` was left out of the table.
     """
 
     name: str
@@ -195,3 +195,4 @@ class Module:
     uses: tuple[Use, ...] = ()
     renames: tuple[Rename, ...] = ()
     known: frozenset[str] | None = None
+    partial: bool = False
