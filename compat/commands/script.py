@@ -6,9 +6,10 @@ import sys
 
 from compat.errors import InputError
 from compat.judge.code.explained import Explained, Nowhere, explained, nowhere
-from compat.judge.code.releases import Releases, Reverse
+from compat.judge.code.findings import releases
+from compat.judge.code.releases import Reverse
 from compat.judge.code.wanted import WantedOf
-from compat.matrix.surface.table import open_table, tracked
+from compat.matrix.surface.table import tracked
 from compat.read.code.files import read_code
 from compat.records import record
 from compat.show.output import emit
@@ -62,10 +63,10 @@ def answer(paths: tuple[str, ...]) -> Answered:
     if not known:
         raise InputError("the tables of published source are not there: this build of compat was made without them")
     wanted = WantedOf(code, known)
-    releases = Releases(open_table, known)
+    answers = releases()
     bounds = tuple(bound for each in code.files for bound in each.bounds)
-    reverse = Reverse(wanted, releases, bounds)
-    return Answered(code, explained(reverse, releases), nowhere(reverse, releases, wanted), (*code.notes, *_notes(wanted)))
+    reverse = Reverse(wanted, answers, bounds)
+    return Answered(code, explained(reverse, answers), nowhere(reverse, answers, wanted), (*code.notes, *_notes(wanted)))
 
 
 def _notes(wanted: WantedOf) -> tuple[str, ...]:

@@ -127,9 +127,15 @@ def _has_itself(world: World, owner: Meaning, method: str, keywords: tuple[str, 
             return True
         if dataclass and not keywords:
             return True
-        if method != "__init__" and (method in definition.attributes or method in definition.instance):
+        if method != "__init__" and _holds(definition, method):
             return True
     return True
+
+
+def _holds(definition: Class, name: str) -> bool:
+    return (
+        name in definition.attributes or name in definition.instance or any(field == name for field, _ in definition.fields)
+    )  # fmt: skip
 
 
 def _outer_bases(world: World, owner: Meaning) -> Iterable[str]:

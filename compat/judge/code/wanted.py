@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.matrix.surface.needs import Consumer, direct_needs, packages_of
+from compat.matrix.surface.needs import Consumer, Place, direct_needs, packages_of
 from compat.matrix.surface.release import SourceSurface
 from compat.read.python_source.records import AVAILABLE, BRANCH, GUARDED
 from compat.records import record
@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from compat.matrix.surface.needs import Need, Place
+    from compat.matrix.surface.needs import Need
     from compat.read.code.records import Code, CodeFile
 
 PATCHERS = {
@@ -92,6 +92,8 @@ class WantedOf:
     def _needs(self, file: CodeFile) -> Iterator[tuple[Need, Place]]:
         own = self.code.tops
         yield from direct_needs(file.module, own)
+        for each in file.fields:
+            yield ("method", each.of, each.attribute, (), 0, (), None), Place(each.line, 0 if each.sure else BRANCH)
         names = {each.module.name: each.module for each in self.code.files}
         yield from Consumer(SourceSurface("", "", names, names.get)).inherited_needs(file.module)
 

@@ -15,11 +15,11 @@ _LEAST = "check_min_version"
 _REQUIRED = ("require_version", "require_version_core")
 
 
-def bounds_in(source: bytes, path: str) -> tuple[Bound, ...]:
+def bounds_in(tree: ast.Module, source: bytes, path: str) -> tuple[Bound, ...]:
     """What the source of a script states: in calls, and in inline metadata (PEP 723)."""
     found: tuple[Bound, ...] = ()
     if b"check_min_version" in source or b"require_version" in source:
-        found = bounds_of(ast.walk(ast.parse(source)), path)
+        found = bounds_of(ast.walk(tree), path)
     if b"# /// script" in source:
         found = (*found, *_inline(source, path))
     return found

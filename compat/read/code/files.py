@@ -58,13 +58,18 @@ def read_file(path: str, name: str, *, is_package: bool = False) -> CodeFile:
 
         return read_notebook(path, name)
     from compat.read.code.bounds import bounds_in
-    from compat.read.python_source.module import read_module
+    from compat.read.code.fields import fields_of
+    from compat.read.python_source.module import module_of
+    from compat.read.workload.notebook import parsed
 
     source = _content(path)
-    module = read_module(source, name, is_package=is_package)
-    if module.problem is not None:
-        raise _unreadable(path, module.problem)
-    return CodeFile(path, module, lambda line: f"{path}:{line}", bounds_in(source, path))
+    tree = parsed(source, path)
+    try:
+        module = module_of(tree, source, name, is_package=is_package)
+    except (RecursionError, MemoryError):
+        raise InputError("is not Python that can be read: nested too deeply", path) from None
+    bounds = bounds_in(tree, source, path)
+    return CodeFile(path, module, lambda line: f"{path}:{line}", bounds, fields_of(tree, module))
 
 
 def _content(path: str) -> bytes:
@@ -78,17 +83,6 @@ def _content(path: str) -> bytes:
     if len(content) > LIMIT:
         raise InputError(f"has more than {LIMIT >> 20} MB of code: it is not read", path)
     return content
-
-
-def _unreadable(path: str, problem: str) -> InputError:
-    import sys
-
-    first, colon, rest = problem.partition(": ")
-    line = first.removeprefix("line ")
-    if colon and line.isdecimal():
-        running = f"{sys.version_info.major}.{sys.version_info.minor}"
-        return InputError(f"is not Python {running}: {rest}", path, int(line) or None)
-    return InputError(f"is not Python that can be read: {problem}", path)
 
 
 def _python_files(path: str) -> tuple[list[tuple[str, str, bool]], list[str]]:

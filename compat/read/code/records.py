@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from compat.errors import InputError
+    from compat.read.code.fields import Field
     from compat.read.python_source.records import Module
 
 
@@ -30,6 +31,7 @@ class CodeFile:
     module: Module
     place: Callable[[int], str]
     bounds: tuple[Bound, ...] = ()
+    fields: tuple[Field, ...] = ()
     is_notebook: bool = False
 
 
