@@ -60,11 +60,16 @@ def judge_code(paths: tuple[str, ...], installed: Mapping[str, str]) -> Iterator
     wanted = wanted_of(paths)
     known = releases()
     seen: set[str] = set()
+    gone: set[str] = set()
     for each in wanted.all:
+        if any(name == missing or name.startswith(f"{missing}.") for name in (each.need[1], *each.need[3]) for missing in gone):
+            continue  # what is not there is told once
         for package in wanted.packages_of(each):
             found = None if package not in installed else _lacking(known, package, installed, each)
             if found is None:
                 continue
+            if each.need[0] == "import":
+                gone.add(f"{each.need[1]}.{each.need[2]}" if each.need[2] else each.need[1])
             finding = _finding(each, package, found, wanted, installed, known)
             if finding.rule not in seen:
                 seen.add(finding.rule)
@@ -108,6 +113,9 @@ def _title(each: Wanted, package: str, lacking: str, installed: Mapping[str, str
     name = f"{lacking} {installed[lacking]}"
     if nowhere:
         return f"{each.what} is in no known release of {package}"
+    if lacking != package and each.need[0] != "override":
+        both = f"{package} {installed[package]} nor {name}"
+        return f"{each.what} is {'taken by' if each.need[5] or each.need[4] else 'in'} neither {both}"
     if each.need[0] == "override":
         return f"{name} calls {each.need[2]} in a way that your {each.need[2]} does not take"
     if each.need[5]:
