@@ -8,9 +8,9 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from compat.environment import Environment
+    from compat.environment import Environment, Workload
     from compat.judge.facts import Facts
     from compat.matrix.surface.rows import Rows
     from compat.report import Finding
@@ -20,42 +20,52 @@ _OWN = ("vcs", "directory", "nightly", "url", "image")
 _opened: list[Rows | None] = []
 
 
-def judge(facts: Facts) -> Iterator[Finding]:
-    """Every finding about an environment, and about the code of its workload."""
+def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding]:
+    """Every finding about an environment, and about the code of its workload; ``about``: only between these packages."""
     installed = releases_in(facts.environment)
+    if about is not None:
+        installed = {name: version for name, version in installed.items() if name in about}
     rows = open_rows_once()
     if rows is not None and len(installed) > 1:
-        broken = rows.broken(installed, tiers=("E1",))
+        from compat.matrix.surface.reach import eager_rows
+
+        broken = eager_rows(rows, installed)
         if broken:
             from compat.judge.surface_rows import of_imports
 
             yield from of_imports(broken, installed, rows)
-        if _may_reach(facts):
-            from compat.judge.surface_rows import of_reached
+        if _says_what_runs(facts.workload):
+            from compat.judge.surface_reach import of_reached
 
-            yield from of_reached(facts, installed, rows)
+            yield from of_reached(facts.workload, installed, rows)
     if facts.workload.code:
         from compat.judge.code.findings import judge_code
 
         yield from judge_code(facts.workload.code, installed)
 
 
+def suspects(releases: Iterable[tuple[str, str | None]], workload: Workload | None) -> frozenset[str]:
+    """The distributions, of some that are listed in one or more releases, that :func:`judge` may find something about."""
+    rows = open_rows_once()
+    if rows is None:
+        return frozenset()
+    from compat.judge.surface_suspects import broken_together, used_by_code
+
+    found = broken_together(releases, rows, later=workload is not None and _says_what_runs(workload))
+    return found | used_by_code(workload.code) if workload is not None and workload.code else found
+
+
 def unreached(environment: Environment) -> Iterator[Finding]:
     """What fails in a submodule or in a call that nobody said is reached: as open questions."""
     rows = open_rows_once()
     if rows is not None:
-        from compat.judge.surface_rows import of_unreached
+        from compat.judge.surface_reach import of_unreached
 
         yield from of_unreached(environment, releases_in(environment), rows)
 
 
-def asked_about() -> frozenset[str]:
-    """The distributions that :func:`judge` may be about."""
-    rows = open_rows_once()
-    return frozenset() if rows is None else rows.packages
-
-
 def open_rows_once() -> Rows | None:
+    """The shipped rows, read once; ``None`` where there are none."""
     if not _opened:
         from compat.matrix.surface.rows import open_rows
 
@@ -77,6 +87,5 @@ def releases_in(environment: Environment) -> dict[str, str]:
     return {name: version for name, version in found.items() if name not in several}
 
 
-def _may_reach(facts: Facts) -> bool:
-    workload = facts.workload
-    return bool(workload.trainer or workload.model)
+def _says_what_runs(workload: Workload) -> bool:
+    return bool(workload.trainer or workload.model or workload.code)
