@@ -9,7 +9,7 @@ READERS ?=
 START ?= 0
 JOBS ?= 1
 
-.PHONY: help doctor test fuzz lint bench bench-repair peers reproductions build clean
+.PHONY: help doctor test fuzz lint bench bench-repair peers reproductions audit-rules build clean
 
 help:
 	@echo "make doctor         set up, and judge the Python and the hardware of this machine"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench-repair   plans for real releases beside uv pip compile, as ratios (uses the index)"
 	@echo "make peers          CASES=cases.jsonl: described environments, given to peers as well"
 	@echo "make reproductions  show the founding bugs with the real packages (downloads releases)"
+	@echo "make audit-rules    rules whose cause is a name, held against the mined source"
 	@echo "make build          wheel and sdist in dist/"
 
 # findings are no failure of make: the report says what they are
@@ -52,6 +53,9 @@ peers: $(VENV)/.dev $(COMPILED)
 reproductions: $(VENV)/.dev
 	COMPAT_REPRODUCE=1 $(BIN)/pytest tests/reproductions
 
+audit-rules: $(VENV)/.dev $(COMPILED)
+	$(BIN)/python -m scripts.surface.audit
+
 build: $(VENV)/.dev
 	$(BIN)/python -m build
 
@@ -64,7 +68,7 @@ $(VENV)/.dev: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-$(COMPILED) &: $(wildcard matrix/*.toml matrix/rules/*.toml matrix/facts/*.csv compat/matrix/*.py) compat/versions.py scripts/build_matrix.py | $(VENV)/.installed
+$(COMPILED) &: $(wildcard matrix/*.toml matrix/rules/*.toml matrix/facts/*.csv matrix/surface/*.bin compat/matrix/*.py) compat/versions.py scripts/build_matrix.py | $(VENV)/.installed
 	$(BIN)/python scripts/build_matrix.py
 
 clean:
