@@ -26,6 +26,9 @@ def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding
     if about is not None:
         installed = {name: version for name, version in installed.items() if name in about}
     rows = open_rows_once()
+    from_source = any(
+        "tree" in copy.source.details for copy in facts.environment.distributions or () if copy.source is not None
+    )
     if rows is not None and len(installed) > 1:
         from compat.matrix.surface.reach import eager_rows
 
@@ -38,6 +41,16 @@ def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding
             from compat.judge.surface_reach import of_reached
 
             yield from of_reached(facts.workload, installed, rows)
+    if from_source:
+        from compat.judge.code.findings import releases
+        from compat.judge.source_trees import of_trees, trees_in
+        from compat.matrix.surface.table import tracked
+
+        trees = trees_in(facts.environment, tracked())
+        yield from of_trees(trees, installed, releases())
+        for tree in trees.values():
+            releases().put(tree)
+        installed = {**installed, **{name: tree.version for name, tree in trees.items()}}
     if facts.workload.code:
         from compat.judge.code.findings import judge_code
 

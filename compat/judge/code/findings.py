@@ -9,6 +9,7 @@ from compat.judge.surface_rows import nearest_fixes
 from compat.matrix.surface.table import open_table, tracked
 from compat.read.code.files import read_code
 from compat.report import Finding, Fix, Location
+from compat.versions import is_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,8 +94,7 @@ def _lacking(known: Releases, package: str, installed: Mapping[str, str], each: 
 def _finding(
     each: Wanted, package: str, lacking: str, wanted: WantedOf, installed: Mapping[str, str], known: Releases
 ) -> Finding:
-    here = installed[package]
-    about = {package: here, lacking: installed[lacking]}
+    about = {name: installed[name].partition(" ")[0] for name in (package, lacking)}
     nowhere = _is_nowhere(known, package, each)
     fixes = _fixes(each, package, lacking, wanted, installed, known, nowhere=nowhere)
     path = each.file.path
@@ -169,6 +169,8 @@ def _fixes(
         if near:
             yield Fix("config", None, None, f"did you mean {near}?")
         return
+    if not is_version(installed[lacking]):
+        return  # source that was read on the spot: there is no next release of it
     table = known.table(lacking)
     versions = () if table is None else table.versions
     about = [

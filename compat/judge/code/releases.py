@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from compat.judge.code.wanted import Wanted, WantedOf
     from compat.matrix.surface.needs import Need
+    from compat.matrix.surface.release import Surface
     from compat.matrix.surface.table import Table
     from compat.read.code.records import Bound
 
@@ -79,6 +80,12 @@ class Releases:
             surface = None if table is None else table.surface(version)
             self._worlds[key] = None if surface is None else World((surface,))
         return self._worlds[key]
+
+    def put(self, surface: Surface) -> None:
+        """Adds a release that is in no table: source that was read on the spot."""
+        key = surface.package, surface.version
+        if key not in self._worlds:
+            self._worlds[key] = World((surface,))
 
     def answer(self, package: str, version: str, need: Need) -> Answer:
         key = package, version, need
