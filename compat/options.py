@@ -110,7 +110,7 @@ PASTED = Option(
     "pasted text: collect_env, trl env, pip list,\nnvidia-smi …, also inside an issue (-: standard input)",
 )
 BASELINE = Option("baseline", "FILE", "a report of --format json: only what is new is\nreported")
-ALL = Option("all", None, "ask every open question, also the unlikely ones")
+ALL = Option("all", None, "ask every open question, also the unlikely ones, and\nwhat breaks where nobody said that it is run")
 QUIET = Option("quiet", None, "print nothing where no finding holds")
 
 DEEP = Option("deep", None, "also ask pip what it sees in the running environment\n(starts pip)")

@@ -68,9 +68,7 @@ def _unreadable_code(words: Words) -> list[Outcome]:
         return []
     from compat.judge.code.findings import wanted_of
 
-    return [
-        Outcome(problem.file or "", error=problem) for problem in wanted_of(tuple(words.values["script"])).code.problems
-    ]
+    return [Outcome(problem.file or "", error=problem) for problem in wanted_of(tuple(words.values["script"])).code.problems]
 
 
 def _config(kind: str, name: str, words: Words) -> ProjectConfig:

@@ -83,7 +83,7 @@ def _judged(
     suspects: frozenset[str] = frozenset(), settled: tuple[Finding, ...] | None = None, asking: frozenset[str] | None = None,
 ) -> _Selection:  # fmt: skip
     """One selection judged; where ``settled`` is given it is known already, and only the rules ``asking`` are open."""
-    from compat.judge import derived, rules
+    from compat.judge import derived, rules, surface
 
     entries = [entry for entry, installed in relevant if installed & mask]
     places = worlds.places_of(mask)
@@ -93,7 +93,8 @@ def _judged(
         machine=_common([place.machine for place in places], known.machine),
         distributions=tuple(_alone(entry.distribution) for entry in entries), distributions_complete=listing.complete,
     )  # fmt: skip
-    found = (*rules.judge(environment, matrix, asking), *(derived.judge(environment, suspects) if settled is None else ()))
+    more = derived.judge(environment, suspects) if settled is None else ()
+    found = surface.told_once((*rules.judge(environment, matrix, asking), *more))
     located = tuple(_located(finding, entries, listing) for finding in found)
     return _Selection(mask, tuple(places), (*located, *(settled or ())))
 
