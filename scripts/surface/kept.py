@@ -69,6 +69,8 @@ _LEFT_OUT = {
     "sglang": r"srt\.\w+\.|multimodal_gen|bench|test|jit_kernel",
     "ms-swift": r"(ui|megatron|model|template|dataset)\.|llm\.(model|template|dataset|ui)\.",
     "torchao": "prototype|experimental|kernel",
+    "triton": r"backends|tools|compiler\.|experimental|language\.extra|runtime\.\w+\.",
+    "torchvision": r"(models|prototype|datasets)\.",
     "optimum": r"(onnx\w*|exporters|intel|commands)\.",
 }
 """Modules that nobody imports by name, below the package's own."""

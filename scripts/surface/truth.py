@@ -3,7 +3,8 @@
 For each chosen row both the release that lacks what is needed and the one beside it that has it are installed, with the
 consumer and what was current on its day, in a throw-away folder. A row is *confirmed* when its error appears with the first
 and not with the second. Where the consumer cannot be imported at all beside these (another package is in the way), the
-statement that needs the name is run alone. Nothing of it is used by anything else.
+statement that needs the name is run alone, beside what was current on the day of the release that has it; where that fails
+for another reason there is *no control*. Nothing of it is used by anything else.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from uv import find_uv_bin
+
 from compat.matrix.surface.rows import Row, Rows, open_rows
 from scripts.surface.collect import CONSUMERS
 from scripts.surface.mined import Mined
@@ -35,12 +38,16 @@ _TIMEOUT = 240
 
 @dataclass(frozen=True)
 class Trial:
-    """One row: ``bad`` and ``good`` are neighbouring releases of the package it is about."""
+    """One row: ``bad`` and ``good`` are neighbouring releases of the package it is about.
+
+    ``others`` are the companions of the consumer's day, ``alone`` those of the day of ``good``.
+    """
 
     row: Row
     bad: str
     good: str
     others: tuple[str, ...]
+    alone: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -123,12 +130,14 @@ def _trial(rows: Rows, mined: Mined, row: Row) -> Trial | None:
     at = versions.index(there.version)
     for beside in (at - 1, at + 1):
         if 0 <= beside < len(versions) and versions[beside] in row.bad:
-            return Trial(row, versions[beside], there.version, tuple(_companions(rows, mined, row)))
+            then = _companions(mined, row, row.consumer, row.version), _companions(mined, row, row.package, there.version)
+            return Trial(row, versions[beside], there.version, tuple(then[0]), tuple(then[1]))
     return None
 
 
-def _companions(rows: Rows, mined: Mined, row: Row) -> Iterator[str]:
-    day = next(release.uploaded for release in _releases(mined, row.consumer) if release.version == row.version)
+def _companions(mined: Mined, row: Row, package: str, version: str) -> Iterator[str]:
+    """What was current on the day of a release, beside the two packages of the row."""
+    day = next(release.uploaded for release in _releases(mined, package) if release.version == version)
     for name in COMPANIONS:
         if name not in (row.consumer, row.package):
             releases = _releases(mined, name)
@@ -162,7 +171,7 @@ def tried(trial: Trial, python: str) -> Outcome:
         )
         if _is_the_error(row, bad) and not _is_the_error(row, good) and not good.startswith("!"):
             return Outcome(trial, "import of the consumer", CONFIRMED, bad)
-    both = ((f"{row.package}=={version}", *trial.others) for version in (trial.bad, trial.good))
+    both = ((f"{row.package}=={version}", *trial.alone) for version in (trial.bad, trial.good))
     bad, good = (_ran(python, releases, _statement(row)) for releases in both)
     result = _result(row, bad, good)
     return Outcome(trial, "the statement alone" if row.kind == "import" else "the call alone", result, bad or good)
@@ -171,7 +180,7 @@ def tried(trial: Trial, python: str) -> Outcome:
 def _result(row: Row, bad: str, good: str) -> str:
     if _is_the_error(row, bad):
         return BOTH if _is_the_error(row, good) else NO_CONTROL if good.startswith("!") else CONFIRMED
-    return NO_CONTROL if bad.startswith("!") or good.startswith("!") else NO_ERROR
+    return NO_CONTROL if bad or good.startswith("!") else NO_ERROR
 
 
 def _is_the_error(row: Row, seen: str) -> bool:
@@ -198,7 +207,7 @@ def _statement(row: Row) -> str:
 def _ran(python: str, releases: Iterable[str], statement: str) -> str:
     """The last line of what a statement raises, ``""`` where it runs; ``!`` before what says nothing about it."""
     with tempfile.TemporaryDirectory(prefix="surface-truth-") as folder:
-        install = ("uv", "pip", "install", "--quiet", "--no-deps", "--python", python, "--target", folder, *releases)
+        install = (find_uv_bin(), "pip", "install", "--quiet", "--no-deps", "--python", python, "--target", folder, *releases)
         done = subprocess.run(install, capture_output=True, text=True, check=False)
         if done.returncode:
             return "!not installed: " + " ".join(done.stderr.split())[:160]
