@@ -132,7 +132,7 @@ def _has_itself(world: World, owner: Meaning, method: str, keywords: tuple[str, 
             return True
         if dataclass and marked and keywords and any(field == keywords[0] for field, _ in definition.fields):
             return True
-        if dataclass and not keywords:
+        if dataclass and not keywords and method == "__init__":
             return True
         if method != "__init__" and _holds(definition, method):
             return True
