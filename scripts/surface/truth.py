@@ -16,9 +16,10 @@ import random
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,8 @@ from scripts.surface.store import Store
 
 COMPANIONS = ("transformers", "accelerate", "peft", "datasets", "huggingface-hub", "tokenizers", "safetensors", "trl")
 """Installed as they were on the consumer's day, unless the row is about them."""
+IMPORTABLE = ("trl", "peft", "accelerate", "transformers", "datasets", "huggingface-hub", "sentence-transformers", "evaluate")
+"""Consumers that can be imported beside the interpreter's packages."""
 CONFIRMED, NO_ERROR, BOTH, NO_CONTROL = "confirmed", "no error", "error in both", "no control"
 _TIMEOUT = 240
 
@@ -73,10 +76,15 @@ def main(arguments: list[str]) -> int:
         return 1
     trials = chosen(rows, Mined(Store(words.store)), words.rows, random.Random(words.seed))
     counts: Counter[tuple[str, str]] = Counter()
-    with open(words.out, "w", newline="", encoding="utf-8") as file, ThreadPoolExecutor(words.jobs) as pool:
+    with (
+        open(words.out, "w", newline="", encoding="utf-8") as file,
+        ThreadPoolExecutor(words.jobs) as pool,
+        tempfile.TemporaryDirectory(prefix="surface-truth-") as root,
+    ):
+        folders = Folders(Path(root), words.python)
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("consumer", "file", "line", "tier", "needs", "bad", "good", "how", "result", "seen"))
-        for outcome in pool.map(tried, trials, [words.python] * len(trials)):
+        for outcome in pool.map(tried, trials, [words.python] * len(trials), [folders] * len(trials)):
             row, trial = outcome.trial.row, outcome.trial
             counts[outcome.how, outcome.result] += 1
             told = (
@@ -160,27 +168,30 @@ def _releases(mined: Mined, package: str) -> list[Dated]:
     return _kept[package]
 
 
-def tried(trial: Trial, python: str) -> Outcome:
+def tried(trial: Trial, python: str, folders: Folders) -> Outcome:
     """The consumer's own module first, the bare statement where that tells nothing."""
     row = trial.row
-    if row.kind == "import" and row.tier != "R1":
+    if row.kind == "import" and row.tier != "R1" and row.consumer in IMPORTABLE:
         consumer = f"{row.consumer}=={row.version}"
-        bad, good = (
-            _ran(python, (consumer, f"{row.package}=={version}", *trial.others), f"import {row.module}")
-            for version in (trial.bad, trial.good)
-        )
-        if _is_the_error(row, bad) and not _is_the_error(row, good) and not good.startswith("!"):
+        beside = ((consumer, f"{row.package}=={version}", *trial.others) for version in (trial.bad, trial.good))
+        bad, good = (_ran(python, folders, releases, f"import {row.module}") for releases in beside)
+        if _result(row, bad, good) == CONFIRMED:
             return Outcome(trial, "import of the consumer", CONFIRMED, bad)
-    both = ((f"{row.package}=={version}", *trial.alone) for version in (trial.bad, trial.good))
-    bad, good = (_ran(python, releases, _statement(row)) for releases in both)
-    result = _result(row, bad, good)
-    return Outcome(trial, "the statement alone" if row.kind == "import" else "the call alone", result, bad or good)
+    how = "the statement alone" if row.kind == "import" else "the call alone"
+    outcome = Outcome(trial, how, NO_CONTROL, "")
+    for others in ((), trial.alone):
+        both = ((f"{row.package}=={version}", *others) for version in (trial.bad, trial.good))
+        bad, good = (_ran(python, folders, releases, _statement(row)) for releases in both)
+        outcome = Outcome(trial, how, _result(row, bad, good), bad or good)
+        if outcome.result != NO_CONTROL:
+            break
+    return outcome
 
 
 def _result(row: Row, bad: str, good: str) -> str:
     if _is_the_error(row, bad):
-        return BOTH if _is_the_error(row, good) else NO_CONTROL if good.startswith("!") else CONFIRMED
-    return NO_CONTROL if bad or good.startswith("!") else NO_ERROR
+        return BOTH if _is_the_error(row, good) else NO_CONTROL if good else CONFIRMED
+    return NO_CONTROL if bad or good else NO_ERROR
 
 
 def _is_the_error(row: Row, seen: str) -> bool:
@@ -204,19 +215,41 @@ def _statement(row: Row) -> str:
     return "\n".join(lines)
 
 
-def _ran(python: str, releases: Iterable[str], statement: str) -> str:
+class Folders:
+    """Throw-away folders with releases in them, each set of releases installed once."""
+
+    def __init__(self, root: Path, python: str) -> None:
+        self._root, self._python = root, python
+        self._lock = threading.Lock()
+        self._made: dict[tuple[str, ...], Future[str]] = {}
+
+    def folder(self, releases: tuple[str, ...]) -> str:
+        """Where they are, or ``!`` and why they could not be installed."""
+        with self._lock:
+            known = self._made.get(releases)
+            future = self._made.setdefault(releases, known or Future())
+            place = self._root / str(len(self._made))
+        if known is None:
+            future.set_result(self._install(releases, str(place)))
+        return future.result()
+
+    def _install(self, releases: tuple[str, ...], place: str) -> str:
+        install = (find_uv_bin(), "pip", "install", "--quiet", "--no-deps", "--python", self._python, "--target", place)
+        done = subprocess.run((*install, *releases), capture_output=True, text=True, check=False)
+        return "!not installed: " + " ".join(done.stderr.split())[:160] if done.returncode else place
+
+
+def _ran(python: str, folders: Folders, releases: tuple[str, ...], statement: str) -> str:
     """The last line of what a statement raises, ``""`` where it runs; ``!`` before what says nothing about it."""
-    with tempfile.TemporaryDirectory(prefix="surface-truth-") as folder:
-        install = (find_uv_bin(), "pip", "install", "--quiet", "--no-deps", "--python", python, "--target", folder, *releases)
-        done = subprocess.run(install, capture_output=True, text=True, check=False)
-        if done.returncode:
-            return "!not installed: " + " ".join(done.stderr.split())[:160]
-        environ = {**os.environ, "PYTHONPATH": folder, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-        try:
-            run = (python, "-c", statement)
-            done = subprocess.run(run, capture_output=True, text=True, timeout=_TIMEOUT, env=environ, cwd=folder, check=False)
-        except subprocess.TimeoutExpired:
-            return "!took too long"
+    folder = folders.folder(releases)
+    if folder.startswith("!"):
+        return folder
+    environ = {**os.environ, "PYTHONPATH": folder, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    run = (python, "-c", statement)
+    try:
+        done = subprocess.run(run, capture_output=True, text=True, timeout=_TIMEOUT, env=environ, cwd=folder, check=False)
+    except subprocess.TimeoutExpired:
+        return "!took too long"
     if not done.returncode:
         return ""
     lines = [line for line in done.stderr.splitlines() if line[:1].strip() and ("Error" in line or "Exception" in line)]
