@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compat.judge.code.releases import Range, Releases, Reverse
 from compat.judge.code.renamed import Renamed, in_other_release, nearest
-from compat.judge.code.wanted import Wanted
+from compat.judge.code.wanted import Wanted, follows, imported
 from compat.matrix.surface.verdicts import verdict_on
 from compat.records import record
 
@@ -145,7 +145,9 @@ def _span(partners: list[str], other: Range) -> str:
 def _reasons(
     package: str, why: tuple[Wanted | Bound, ...], has: str, lacks: str, releases: Releases, *, newer: bool
 ) -> tuple[Reason, ...]:
-    return tuple(_reason(package, each, has, lacks, releases, newer=newer) for each in why)
+    gone = [name for each in why if isinstance(each, Wanted) and (name := imported(each.need))]
+    told = [each for each in why if not (isinstance(each, Wanted) and follows(each.need, gone))]
+    return tuple(_reason(package, each, has, lacks, releases, newer=newer) for each in told)
 
 
 def _reason(package: str, each: Wanted | Bound, has: str, lacks: str, releases: Releases, *, newer: bool) -> Reason:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compat.errors import InputError
 from compat.judge.code.releases import Releases
-from compat.judge.code.wanted import Wanted, WantedOf
+from compat.judge.code.wanted import Wanted, WantedOf, follows, imported
 from compat.judge.surface_rows import nearest_fixes
 from compat.matrix.surface.table import open_table, tracked
 from compat.read.code.files import read_code
@@ -63,14 +63,13 @@ def judge_code(paths: tuple[str, ...], installed: Mapping[str, str]) -> Iterator
     seen: set[str] = set()
     gone: set[str] = set()
     for each in wanted.all:
-        if any(name == missing or name.startswith(f"{missing}.") for name in (each.need[1], *each.need[3]) for missing in gone):
+        if follows(each.need, gone):
             continue  # what is not there is told once
         for package in wanted.packages_of(each):
             found = None if package not in installed else _lacking(known, package, installed, each)
             if found is None:
                 continue
-            if each.need[0] == "import":
-                gone.add(f"{each.need[1]}.{each.need[2]}" if each.need[2] else each.need[1])
+            gone.update(filter(None, (imported(each.need),)))
             finding = _finding(each, package, found, wanted, installed, known)
             if finding.rule not in seen:
                 seen.add(finding.rule)

@@ -42,6 +42,7 @@ class Answer:
 
 
 _UNKNOWN = Answer(None)
+_NO = Answer(met=False)
 
 
 @record(frozen=True)
@@ -95,6 +96,9 @@ class Releases:
         return self._answers[key]
 
     def _answered(self, world: World, need: Need) -> Answer:
+        kind, target, _, bases, *_ = need
+        if kind not in ("import", "attribute") and world.find(bases[0] if bases else target).kind == "absent":
+            return _NO  # what takes it is not there
         lean = self._left_to_others(world, need)
         verdict = verdict_on(world, need)
         if verdict.met is False or lean is None:
@@ -183,7 +187,7 @@ class Reverse:
         return table is None or any(self._met(answer.lean.package, each, answer.lean.need) for each in table.versions)
 
     def ranges(self) -> tuple[Range, ...]:
-        """One for each package that the code uses, and for those that these lean on."""
+        """One for each package that the code uses, and for those that these lean on where not every release will do."""
         found: dict[str, Range] = {}
         waiting = list(self._wanted.packages())
         while waiting:
@@ -198,7 +202,9 @@ class Reverse:
                 for _, lean in each
                 if lean not in found and lean not in waiting
             ]
-        return tuple(self._together(found).values())
+        used = set(self._wanted.packages())
+        together = self._together(found).values()
+        return tuple(each for each in together if each.package in used or len(each.allowed) < len(each.versions))
 
     def _alone(self, package: str, table: Table) -> Range:
         allowed, why, leaning = set(), {}, {}

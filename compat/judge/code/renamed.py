@@ -58,11 +58,9 @@ def nearest(releases: Releases, package: str, need: Need) -> str | None:
         return next(alike(name, table.names_in(module)), None)
     if need[5]:
         taken: set[str] = set()
-        for version in reversed(table.versions):
+        for version in table.versions:
             world = releases.world(package, version)
             taken |= _taken(world, need) if world is not None else set()
-            if taken:
-                break
         return next(alike(need[5][0], taken), None)
     return None
 

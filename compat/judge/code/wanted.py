@@ -9,7 +9,7 @@ from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from compat.matrix.surface.needs import Need
     from compat.read.code.records import Code, CodeFile
@@ -122,3 +122,20 @@ def _singly(need: Need) -> Iterator[Need]:
         yield kind, target, name, bases, positional, (), signature
     for keyword in keywords:
         yield kind, target, name, bases, 0, (keyword,), signature
+
+
+def names_of(need: Need) -> tuple[str, ...]:
+    """The dotted names that a need begins with."""
+    return need[1], *need[3]
+
+
+def imported(need: Need) -> str | None:
+    """The dotted name that an import binds."""
+    if need[0] != "import":
+        return None
+    return f"{need[1]}.{need[2]}" if need[2] else need[1]
+
+
+def follows(need: Need, gone: Iterable[str]) -> bool:
+    """Whether a need is about something below names that are not there."""
+    return any(name == missing or name.startswith(f"{missing}.") for name in names_of(need) for missing in gone)

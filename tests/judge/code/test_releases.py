@@ -31,7 +31,7 @@ def test_an_override_that_a_base_of_another_package_calls_otherwise(tmp_path: Pa
     text = "from lib import Special\nclass Mine(Special):\n    def compute_loss(self, model, inputs): pass"
     assert allowed(tmp_path, text)["base"] == ("1.0", "2.0")
     text = text.replace("inputs)", "inputs, items=None)")
-    assert allowed(tmp_path, text)["base"] == ("1.0", "2.0", "3.0")
+    assert "base" not in allowed(tmp_path, text)  # every release of it will do
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,9 @@ def test_a_module_beside_the_code_is_what_it_imports(tmp_path: Path) -> None:
 
 
 def test_a_requirement_that_the_code_states(tmp_path: Path) -> None:
-    text = "from lib import Special\nfrom transformers.utils.versions import require_version\nrequire_version('lib>=0.2,<0.3')\n"
+    text = (
+        "from lib import Special\nfrom transformers.utils.versions import require_version\nrequire_version('lib>=0.2,<0.3')\n"
+    )
     assert allowed(tmp_path, text) == {"lib": ("0.2",)}
 
 
