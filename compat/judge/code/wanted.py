@@ -5,7 +5,7 @@ from __future__ import annotations
 from compat.matrix.surface.needs import Consumer, Place, direct_needs, packages_of
 from compat.matrix.surface.release import SourceSurface
 from compat.read.python_source.records import AVAILABLE, BRANCH, GUARDED
-from compat.records import record
+from compat.records import record, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +91,9 @@ class WantedOf:
 
     def _needs(self, file: CodeFile) -> Iterator[tuple[Need, Place]]:
         own = self.code.tops
-        yield from direct_needs(file.module, own)
+        # what a parameter is annotated with may be a subclass that has more
+        certain = tuple(call for call in file.module.calls if call.kind != "typed")
+        yield from direct_needs(replace(file.module, calls=certain), own)
         for each in file.fields:
             yield ("method", each.of, each.attribute, (), 0, (), None), Place(each.line, 0 if each.sure else BRANCH)
         names = {each.module.name: each.module for each in self.code.files}

@@ -141,7 +141,7 @@ class _Reading:
         given = node.args
         for at, each in enumerate((*given.posonlyargs, *given.args)):
             if (node.name, at, each.arg) not in passed:
-                self._types.setdefault(each.arg, set()).add(self._class(each.annotation))
+                self._types.setdefault(each.arg, set()).add("")  # whatever its annotation says, it may be of a subclass
         for each in (*given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))):
             self._types.setdefault(each.arg, set()).add("")
 

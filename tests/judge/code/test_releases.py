@@ -40,6 +40,7 @@ def test_an_override_that_a_base_of_another_package_calls_otherwise(tmp_path: Pa
         "try:\n    from lib import helper\nexcept ImportError:\n    helper = None",
         "import lib\nif hasattr(lib, 'helper'):\n    lib.helper()",
         "import lib\nlib.helper = print\nlib.helper()",
+        "from lib import Special\ndef f(it: Special):\n    it.of_a_subclass()\n    it.compute_loss(other=1)",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from lib import helper",
     ],
 )

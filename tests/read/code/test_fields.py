@@ -27,6 +27,7 @@ def _fields(text: str) -> list[tuple[str, str]]:
         ("a, m = p.parse_args_and_config()\nfor m in range(3):\n    m.dtype", []),
         ("a, m = p.parse_args_and_config()\ndef f(m):\n    m.dtype", []),
         ("def f(a, m):\n    m.dtype\na, m = p.parse_args_and_config()\nf(a, m)", [("trl.ModelConfig", "dtype")]),
+        ("from trl import SFTConfig as C\ndef f(m: C):\n    m.dtype", []),
         ("a, m = other.parse_args_and_config()\nm.dtype", []),
     ],
 )
