@@ -22,7 +22,7 @@ from packaging.specifiers import SpecifierSet
 from compat.environment import Environment, normalized
 from compat.errors import InputError
 from compat.judge.surface import open_rows_once, releases_in
-from compat.matrix.surface.rows import Rows
+from compat.matrix.surface.rows import Row, Rows
 from compat.versions import key_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,25 +55,54 @@ def _environment(case: dict[str, Any], folder: Path) -> Environment:
 
 
 def cases(arguments: list[str]) -> int:
-    """A case counts as found where a row is about two of the packages that were to blame."""
+    """A case counts as found where a row is about two of the packages to blame and of a name that the report tells."""
     import tempfile
 
     path = Path(arguments[0]) if arguments else SHARED / "cases" / "cases.jsonl"
-    rows, found, gone, total = _rows(), 0, 0, 0
+    rows, found, gone, total, stated = _rows(), 0, 0, 0, 0
     with tempfile.TemporaryDirectory() as name:
         for case in _read(path):
             if case["expect"] != "flag" or not _is_of_interface(case):
                 continue
             total += 1
-            blamed = {normalized(each) for each in case["bad"] if not each.startswith("@")}
-            installed = {**_newest_to_blame(case, rows), **releases_in(_environment(case, Path(name)))}
-            hits = [row for row in rows.broken(installed) if {row.consumer, row.package} <= blamed]
+            blamed = _blamed(case)
+            known = releases_in(_environment(case, Path(name)))
+            hits, installed = next(_found_in(case, known, rows), ([], known))
             mended = _mended(case, installed, rows) if hits else ""
-            found, gone = found + bool(hits), gone + (mended == "gone")
+            whole = hits and all(installed.get(each) == known.get(each) for each in blamed)
+            found, gone, stated = found + bool(hits), gone + (mended == "gone"), stated + bool(whole)
             first = f"{hits[0].tier} {hits[0].consumer} → {hits[0].what}" if hits else _not_seen(blamed, installed, rows)
             print(f"{'found' if hits else '-':6} {case['id']:22} {mended:10} {first}")
-    print(f"{found} of {total} found ({found / max(total, 1):.0%}), {gone} gone at the recorded fix")
+    print(
+        f"{found} of {total} found ({found / max(total, 1):.0%}), {gone} gone at the recorded fix; {stated} state all releases"
+    )
     return 0
+
+
+def _blamed(case: dict[str, Any]) -> set[str]:
+    return {normalized(each) for each in case["bad"] if not each.startswith("@")}
+
+
+def _found_in(case: dict[str, Any], known: dict[str, str], rows: Rows) -> Iterator[tuple[list[Row], dict[str, str]]]:
+    """What is found with the releases of the report; of a package it does not state, with any that is recorded as bad."""
+    choices = [known]
+    for name, specifier in case["bad"].items():
+        package = normalized(name)
+        if name.startswith("@") or known.get(package) in rows.versions(package):
+            continue
+        bad = list(SpecifierSet(specifier).filter(rows.versions(package)))
+        choices = [{**each, package: version} for each in choices for version in bad] or choices
+    for installed in choices:
+        hits = _hits(case, installed, rows)
+        if hits:
+            yield hits, installed
+
+
+def _hits(case: dict[str, Any], installed: dict[str, str], rows: Rows) -> list[Row]:
+    blamed = _blamed(case)
+    told = set(re.findall(r"\w+", f"{case['traceback']} {case['cause']}"))
+    found = [row for row in rows.broken(installed) if {row.consumer, row.package} <= blamed]
+    return [row for row in found if {row.missing.rpartition(".")[2], row.name} & told]
 
 
 def _newest_to_blame(case: dict[str, Any], rows: Rows) -> dict[str, str]:
@@ -102,7 +131,7 @@ def _not_seen(blamed: set[str], installed: dict[str, str], rows: Rows) -> str:
 
 def _mended(case: dict[str, Any], installed: dict[str, str], rows: Rows) -> str:
     """``gone`` where a recorded fix leaves no row between the packages to blame."""
-    blamed = {normalized(each) for each in case["bad"] if not each.startswith("@")}
+    blamed = _blamed(case)
     for fix in case["fix"]:
         if fix.get("package") and fix.get("spec") and normalized(fix["package"]) in blamed:
             package = normalized(fix["package"])
@@ -111,8 +140,7 @@ def _mended(case: dict[str, Any], installed: dict[str, str], rows: Rows) -> str:
                 continue
             here = key_of(installed[package]) if package in installed else key_of("0")
             nearest = next((each for each in fitting if key_of(each) > here), fitting[-1])
-            left = [row for row in rows.broken({**installed, package: nearest}) if {row.consumer, row.package} <= blamed]
-            if not left:
+            if not _hits(case, {**installed, package: nearest}, rows):
                 return "gone"
     return "left"
 

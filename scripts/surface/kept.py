@@ -43,6 +43,9 @@ class Detail:
                 kept[("v",)] |= mask
             elif each[0] != "i" or (self.whole and each[1].partition(".")[0] in _TOPS):
                 kept[each] |= mask
+        left_out = sum(mask for each, mask in says.items() if isinstance(each, tuple) and each[0] == "i" and each not in kept)
+        if kept and left_out:  # what is defined in one release and imported in another is there in both
+            kept[("v",)] |= left_out
         return kept
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from compat.read.python_source.trees import dotted, identifiers, strings, walk
+from compat.read.python_source.trees import dotted, identifiers, strings, text_of, walk
 
 _MARKS = frozenset(("_LazyModule", "_import_structure", "define_import_structure", "_attach", "attach", "lazy_loader"))
 _SIGNS = (
@@ -57,7 +57,7 @@ class Lazy:
                 called = node.func
                 if isinstance(called, ast.Attribute) and called.attr == "update" and _is_globals(called.value):
                     return True
-                if dotted(called) == "setattr" and node.args and _is_this_module(node.args[0]):
+                if dotted(called) == "setattr" and node.args and _is_this_module(node.args[0]) and not self._aliases(tree, node):
                     return True
             elif isinstance(node, ast.Assign):
                 for target in node.targets:
@@ -66,6 +66,18 @@ class Lazy:
                     if isinstance(target, ast.Subscript) and _is_this_module(target) and not _lazy_class(node.value):
                         return True
         return False
+
+    def _aliases(self, tree: ast.Module, node: ast.Call) -> bool:
+        """Whether names are set by a function that is called with their texts: modules that keep an old name."""
+        inside = next((each for each in walk(tree) if isinstance(each, ast.FunctionDef) and node in walk(each)), None)
+        if inside is None:
+            return False
+        calls = [each for each in walk(tree) if isinstance(each, ast.Call) and dotted(each.func) == inside.name]
+        texts = [text_of(call.args[0]) if call.args else None for call in calls]
+        for text in texts:
+            if text is not None:
+                self.names.setdefault(text.rpartition(".")[2], "")
+        return bool(texts) and None not in texts
 
     def _table(self, node: ast.Dict) -> None:
         """``{"trainer": ["Trainer"]}`` and ``{"Trainer": ".trainer:Trainer"}``."""
