@@ -8,7 +8,7 @@ from compat.read.code.records import Bound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
 _OF_PACKAGE = {"transformers": "transformers", "diffusers": "diffusers", "accelerate": "accelerate"}
 _LEAST = "check_min_version"
@@ -19,17 +19,17 @@ def bounds_in(tree: ast.Module, source: bytes, path: str) -> tuple[Bound, ...]:
     """What the source of a script states: in calls, and in inline metadata (PEP 723)."""
     found: tuple[Bound, ...] = ()
     if b"check_min_version" in source or b"require_version" in source:
-        found = bounds_of(ast.walk(tree), path)
+        found = bounds_of(tree, path)
     if b"# /// script" in source:
         found = (*found, *_inline(source, path))
     return found
 
 
-def bounds_of(nodes: Iterable[ast.AST], path: str) -> tuple[Bound, ...]:
-    """What calls of ``check_min_version("4.46.0")`` and ``require_version("datasets>=2.14")`` state."""
+def bounds_of(tree: ast.Module, path: str) -> tuple[Bound, ...]:
+    """What calls of ``check_min_version("4.46.0")`` and ``require_version("datasets>=2.14")`` state that are always made."""
     package, found = "transformers", []
     calls = []
-    for node in nodes:
+    for node in _always(tree):
         if isinstance(node, ast.ImportFrom) and any(alias.name == _LEAST for alias in node.names):
             package = _OF_PACKAGE.get((node.module or "").partition(".")[0], "")
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
@@ -45,6 +45,17 @@ def bounds_of(nodes: Iterable[ast.AST], path: str) -> tuple[Bound, ...]:
         elif name in _REQUIRED:
             found += _requirement(value, path, call.lineno)
     return tuple(each for each in found if _readable(each))
+
+
+def _always(tree: ast.Module) -> Iterator[ast.AST]:
+    """What runs with the script: not what is inside functions (but ``main``) and classes."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop(0)
+        yield node
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name != "main":
+            continue
+        waiting.extend(ast.iter_child_nodes(node))
 
 
 def _requirement(text: str, path: str, line: int) -> list[Bound]:

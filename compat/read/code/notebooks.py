@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-
 from compat.errors import InputError
 from compat.read.code.bounds import bounds_of
 from compat.read.code.fields import fields_of
@@ -31,5 +29,5 @@ def read_notebook(path: str, name: str) -> CodeFile:
         module = module_of(notebook.tree, b"", name)
     except (RecursionError, MemoryError):
         raise InputError("is not Python that can be read: nested too deeply", path) from None
-    stated = bounds_of(ast.walk(notebook.tree), path)
+    stated = bounds_of(notebook.tree, path)
     return CodeFile(path, module, _Places(path, notebook), stated, fields_of(notebook.tree, module), is_notebook=True)

@@ -81,6 +81,7 @@ def test_two_scripts_of_one_name_are_two_modules(tmp_path: Path) -> None:
 def test_what_a_script_states_itself(tmp_path: Path) -> None:
     text = '# /// script\n# dependencies = ["trl>=0.20", "torch"]\n# ///\nfrom transformers.utils import check_min_version\n'
     text += 'check_min_version("4.46.0.dev0")\nrequire_version("datasets[vision]>=2.14", "help")\nrequire_version(name)\n'
+    text += "def for_one_task():\n    require_version('peft>=9')\n"
     (file,) = read_code((_write(tmp_path / "run.py", text),)).files
     assert [(each.package, each.specifier, each.line) for each in file.bounds] == [
         ("transformers", ">=4.46.0.dev0", 5),
