@@ -4,49 +4,26 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from compat.matrix.surface.rows import Rows
-
-_MOST = 32
-"""Combinations that are tried one by one."""
 
 
 def broken_together(releases: Iterable[tuple[str, str | None]], rows: Rows, *, later: bool) -> frozenset[str]:
     """The packages of every row that some choice of the listed releases breaks; ``later``: those of calls too."""
-    from compat.matrix.surface.reach import eager_rows
+    from compat.matrix.surface.reach import FRAMEWORKS
 
     listed: dict[str, dict[str, None]] = {}
     for name, version in releases:
         if version is not None and name in rows.packages:
             listed.setdefault(name, {})[version] = None
-    found: set[str] = set()
-    for installed in _choices({name: tuple(versions) for name, versions in listed.items()}):
-        for row, chain in eager_rows(rows, installed):
-            found |= {row.consumer, row.package}
-            found |= {package for node in chain if (package := rows.package_of(node)) is not None}
-        if later:
-            found |= {name for row in rows.broken(installed) for name in (row.consumer, row.package)}
+    frameworks = FRAMEWORKS & listed.keys()
+    tiers = ("E1", "E2") if frameworks or later else ("E1",)
+    broken = rows.broken_by_some(listed, tiers=tiers, later=later)
+    found = {name for row in broken for name in (row.consumer, row.package)}
+    if any(row.tier == "E2" for row in broken):
+        found |= frameworks  # one of them may be what runs the module
     return frozenset(found)
-
-
-def _choices(listed: dict[str, tuple[str, ...]]) -> Iterator[dict[str, str]]:
-    """Choices of one release each; where they are too many, so many that every two releases meet of which one is alone."""
-    count = 1
-    for versions in listed.values():
-        count *= len(versions)
-    if count <= _MOST:
-        chosen: list[dict[str, str]] = [{}]
-        for name, versions in listed.items():
-            chosen = [{**each, name: version} for each in chosen for version in versions]
-        yield from chosen
-        return
-    plain = {name: versions[0] for name, versions in listed.items()}
-    yield plain
-    for name, versions in listed.items():
-        for version in versions[1:]:
-            yield {**plain, name: version}
-    yield {name: versions[-1] for name, versions in listed.items()}
 
 
 def used_by_code(paths: tuple[str, ...]) -> frozenset[str]:

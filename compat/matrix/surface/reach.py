@@ -55,22 +55,26 @@ class Reach:
         return (*outer, *([module] if name else []), *self._steps[package].get(node, ()))
 
 
+FRAMEWORKS = frozenset(
+    (
+        "unsloth", "unsloth-zoo", "axolotl", "llamafactory", "ms-swift", "verl", "lighteval", "llmcompressor", "optimum",
+        "sentence-transformers", "auto-gptq", "autoawq",
+    )
+)  # fmt: skip
+"""Packages that import submodules of others as soon as they are imported; following all of them would take a check too long."""
+
+
 def eager_rows(rows: Rows, installed: Mapping[str, str]) -> list[tuple[Row, tuple[str, ...]]]:
-    """The rows that break the import of an installed package: its own, and those of modules that others import of it.
+    """The rows that break the import of an installed package: its own, and those of modules that a framework imports of it.
 
     Each with the imports that lead there.
     """
-    reach = Reach(rows, installed)
-    found: list[tuple[Row, tuple[str, ...]]] = []
-    runs: dict[str, Mapping[str, str]] = {}
-    for row in rows.broken(installed, tiers=(E1, E2)):
-        if row.tier == E1:
-            found.append((row, (row.module,)))
-            continue
-        for package in installed:
-            if package not in runs:
-                runs[package] = reach.run_by(rows.tops(package))
-            if row.module in runs[package]:
-                found.append((row, reach.chain(runs[package], row.module)))
-                break
+    entries = [top for package in sorted(FRAMEWORKS & installed.keys()) for top in rows.tops(package)]
+    broken = rows.broken(installed, tiers=(E1, E2) if entries else (E1,))
+    found: list[tuple[Row, tuple[str, ...]]] = [(row, (row.module,)) for row in broken if row.tier == E1]
+    later = [row for row in broken if row.tier == E2]
+    if later:
+        reach = Reach(rows, installed)
+        run = reach.run_by(entries)
+        found += [(row, reach.chain(run, row.module)) for row in later if row.module in run]
     return found

@@ -100,6 +100,7 @@ class Rows:
         self._tops: dict[str, str] = header["tops"]
         self._start = at + length
         self._opened: dict[tuple[str, str], Any] = {}
+        self._positions: dict[tuple[str, str], int | None] = {}
 
     @property
     def consumers(self) -> frozenset[str]:
@@ -131,18 +132,31 @@ class Rows:
                     found += [row for row in rows if row.tier in wanted and tops.issuperset(row.asks)]
         return found
 
+    def broken_by_some(self, listed: Mapping[str, Iterable[str]], *, tiers: Iterable[str], later: bool = False) -> list[Row]:
+        """What :meth:`broken` says of any choice of one release each, in a single pass; ``later``: of calls as well."""
+        wanted = frozenset((*tiers, R1) if later else tiers)
+        tops = {name.replace("-", "_") for name in listed} | set(listed)
+        bits = {package: self._bits(package, versions) for package, versions in listed.items()}
+        return [
+            row for consumer, versions in listed.items() for kind in ("E", "R")[: 1 + later] for version in versions
+            for row in self._of(consumer, version, kind, bits) if row.tier in wanted and tops.issuperset(row.asks)
+        ]  # fmt: skip
+
     def of(self, consumer: str, version: str, *, kind: str = "E", needed: Mapping[str, str] | None = None) -> list[Row]:
         """The rows of one release; with ``needed`` only those that these releases of other packages do not meet."""
+        bits = None if needed is None else {package: self._bits(package, (version,)) for package, version in needed.items()}
+        return self._of(consumer, version, kind, bits)
+
+    def _of(self, consumer: str, version: str, kind: str, bits: Mapping[str, int] | None) -> list[Row]:
         at = self._position(consumer, version)
         if at is None:
             return []
         block = self._block(consumer, kind)
-        bits = {package: self._bit(package, version) for package, version in (needed or {}).items()}
         masks = block["masks"]
         found = []
         for row in block["rows"]:
             package, bad = row[0], masks[row[1]]
-            if needed is not None and not bits.get(package, 0) & bad:
+            if bits is not None and not bits.get(package, 0) & bad:
                 continue
             line = next((line for mask, line in zip(row[2][::2], row[2][1::2]) if masks[mask] >> at & 1), None)
             if line is not None:
@@ -195,6 +209,15 @@ class Rows:
             tuple(Evidence(versions[at], path, line, has) for at, path, line, has in evidence),
         )  # fmt: skip
 
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """The blocks there are: package and kind."""
+        return tuple(self._blocks)
+
+    def part(self, package: str, kind: str) -> Any:
+        """A block as it is written; for the program that writes it."""
+        return self._block(package, kind)
+
     def _block(self, consumer: str, kind: str) -> Any:
         key = consumer, kind
         if key not in self._opened:
@@ -206,12 +229,17 @@ class Rows:
 
     def _position(self, package: str, version: str) -> int | None:
         """Which of the known releases a version is; local labels do not count."""
-        try:
-            wanted = key_of(version)
-        except ValueError:
-            return None
-        return next((at for at, each in enumerate(self.versions(package)) if key_of(each) == wanted), None)
+        place = package, version
+        if place not in self._positions:
+            try:
+                wanted = key_of(version)
+            except ValueError:
+                return None
+            known = enumerate(self.versions(package))
+            self._positions[place] = next((at for at, each in known if key_of(each) == wanted), None)
+        return self._positions[place]
 
-    def _bit(self, package: str, version: str) -> int:
-        at = self._position(package, version)
-        return 1 << at if at is not None else 0
+    def _bits(self, package: str, versions: Iterable[str]) -> int:
+        """The set of these releases."""
+        places = (self._position(package, version) for version in versions)
+        return sum({1 << at for at in places if at is not None})
