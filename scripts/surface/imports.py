@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -11,6 +12,10 @@ from scripts.surface.collect import PACKAGE_OF, passed_over
 from scripts.surface.mined import Mined
 from scripts.surface.packages import tops_of
 
+_SELDOM = re.compile(
+    r"^(transformers\.models\.|diffusers\.(models|pipelines|modular_pipelines)\.|torch\.|torchvision\.|torchao\.prototype"
+    r"|vllm\.(model_executor|v1|attention|distributed|compilation|platforms|lora|multimodal)\.)"
+)
 Asks = tuple[str, ...]
 Edges = dict[tuple[str, str, Asks], int]
 """(from, to, what has to be installed) → the releases of the package that "from" is of. A node is ``module``, or
@@ -75,3 +80,8 @@ def leading_to(edges: dict[str, Edges], goals: Iterable[str]) -> set[str]:
             reached.add(node)
             waiting += back[node]
     return reached
+
+
+def followed(edges: Edges) -> Edges:
+    """The edges that are worth shipping: none of modules that are thousands and that nothing but their own package imports."""
+    return {edge: mask for edge, mask in edges.items() if not _SELDOM.search(edge[0])}

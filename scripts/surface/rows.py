@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from compat.matrix.surface.needs import packages_of
 from compat.matrix.surface.rows import E2, MAGIC
 from scripts.surface.collect import CONSUMERS, PACKAGE_OF, Occurrence, needs_of, occurrences_of
-from scripts.surface.imports import Edges, edges_of, entries_of, leading_to
+from scripts.surface.existing import existing
+from scripts.surface.imports import Edges, edges_of, entries_of, followed, leading_to
 from scripts.surface.judged import Judged, judged
 from scripts.surface.mined import Mined
 from scripts.surface.store import Store
@@ -39,26 +40,32 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "packages", nargs="*", metavar="PACKAGE", help="only pairs of these (default: all that are in the store)"
     )
+    parser.add_argument("--target", metavar="PACKAGE", help="only rows about this one; all others stay as they are in the file")
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="default: the user's cache")
     parser.add_argument("--jobs", type=int, default=2)
     words = parser.parse_args(arguments)
     began = time.monotonic()
     store = Store(words.store)
-    known = [package for package in store.packages() if not words.packages or package in words.packages]
-    consumers = [package for package in CONSUMERS if package in known]
+    known = [package for package in store.packages() if not words.packages or package in (*words.packages, words.target)]
+    consumers = [package for package in CONSUMERS if package in known and package != words.target]
+    kept = existing(FOLDER / "rows.bin") if words.target else None
+    targets = [words.target] if words.target else known
     with multiprocessing.Pool(words.jobs, _start, (words.store,), maxtasksperchild=4) as pool:
         needs = dict(pool.imap_unordered(_needs, consumers))
         _say(f"{sum(map(len, needs.values()))} needs of {len(consumers)} packages", began)
-        pairs: Pairs = dict(pool.imap_unordered(_judged, _by_target(needs, known)))
+        pairs: Pairs = dict(pool.imap_unordered(_judged, _by_target(needs, targets)))
         _say(f"{sum(map(len, pairs.values()))} of them not met by every release", began)
         days = {package: uploads(store, package) for package in known}
         tasks = [(package, wanted(package, needs[package], pairs, days)) for package in consumers]
         places = dict(pool.imap_unordered(_places, tasks))
         _say("the lines", began)
-        edges = _imports(pool, known, places)
+        edges = kept.edges if kept is not None else _imports(pool, known, places)
     blocks = {package: _rows(package, places[package], pairs) for package in consumers}
     versions = {package: tuple(version for version, _ in days[package]) for package in known}
-    content = packed(blocks, edges, versions)
+    if kept is not None:
+        versions = kept.versions | versions
+        blocks = kept.with_rows_about(words.target, blocks)
+    content = packed(blocks, {package: followed(found) for package, found in edges.items()}, versions)
     write(FOLDER / "rows.bin", content)
     _say(f"{sum(len(rows) for kinds in blocks.values() for rows in kinds.values())} rows, {len(content) >> 10} KiB", began)
     return 0

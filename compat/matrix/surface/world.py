@@ -93,7 +93,7 @@ class World:
             if holds == "opaque":
                 return UNKNOWN
             if holds is None:
-                return absent(surface, ".".join(parts[: at - 1]), parts[at - 1]) if at > 1 else UNKNOWN
+                return self._no_module(surface, ".".join(parts[: at - 1]), parts[at - 1])
         if name is None or name == "*":
             return Meaning("module", surface, module)
         found = self.names(surface).get(module, name)
@@ -105,6 +105,13 @@ class World:
             if beyond.kind not in ("absent", "never", "unknown")
             else Meaning(VALUE, surface, module, name, None, found.line)
         )
+
+    def _no_module(self, surface: Surface, package: str, name: str) -> Meaning:
+        """A module that is not among the files; packages keep old ones alive under names that they have."""
+        record = surface.module(package) if package else None
+        if not package or (record is not None and (name in record.definitions or name in record.lazy)):
+            return UNKNOWN
+        return absent(surface, package, name)
 
     def attribute(self, of: Meaning, name: str) -> Meaning:
         if of.kind == "module" and of.surface is not None:

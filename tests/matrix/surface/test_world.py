@@ -71,6 +71,12 @@ class TestNames:
         assert world.imported("torch._six", "string_classes").kind == "absent"
         assert world.imported("torch", "_six").kind == "unknown"
 
+    def test_an_old_module_that_is_kept_under_a_name_is_unknown(self) -> None:
+        root = "def alias(name):\n    setattr(sys.modules[__name__], name, make(name))\nalias('tokenization_utils')"
+        world = World((release("transformers", {"transformers/": root}),))
+        assert world.imported("transformers.tokenization_utils", "PreTrainedTokenizer").kind == "unknown"
+        assert world.imported("transformers.other", "x").kind == "absent"
+
     def test_compiled_modules_hold_anything(self) -> None:
         world = World((release("torch", {"torch/": ""}, ("torch._C",)),))
         assert world.imported("torch._C._distributed", "x").kind == "unknown"

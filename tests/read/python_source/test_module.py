@@ -188,6 +188,18 @@ sys.modules[__name__] = _LazyModule(__name__, globals()["__file__"], _import_str
         assert read(source).open
 
 
+    def test_modules_that_keep_an_old_name(self) -> None:
+        source = """
+if not TYPE_CHECKING:
+    def alias(name, target):
+        setattr(sys.modules[__name__], name.rsplit(".", 1)[-1], target)
+    alias(f"{__name__}.tokenization_utils_fast", 1)
+"""
+        module = read(source, "transformers", is_package=True)
+        assert not module.open
+        assert "tokenization_utils_fast" in module.lazy
+
+
 class TestRenames:
     @pytest.mark.parametrize(
         ("source", "rename"),
