@@ -29,8 +29,10 @@ VALUE = "value"
 _NOTHING = ("absent", "never", "unknown")
 OUTSIDE = "outside"
 """A meaning whose ``module`` is the dotted name of something in another package."""
-_FALLS_BACK = {"transformers": (("Fast", ""), ("ImageProcessor", "ImageProcessorFast"))}
-"""Suffixes that a package's own lazy module replaces when a name is not there: those names are not absent for certain."""
+_FALLS_BACK = {"transformers": ("Fast", "ImageProcessor")}
+"""Endings that a package's own lazy module replaces when a name is not there: those names are not absent for certain."""
+KEPT_ALIVE = {"transformers": ("_fast",)}
+"""Endings of modules that a package puts into ``sys.modules`` under names it computes."""
 
 
 class Names:
@@ -80,7 +82,7 @@ class Names:
         return absent(surface, module, name)
 
     def _falls_back(self, name: str) -> bool:
-        return any(name.endswith(ends) for ends, _ in _FALLS_BACK.get(self.surface.package, ()))
+        return any(name.endswith(ending) for ending in _FALLS_BACK.get(self.surface.package, ()))
 
     def _module(self, name: str) -> Meaning | None:
         holds = self.surface.holds(name)

@@ -6,6 +6,7 @@ decides whether ``import unsloth`` works.
 
 from __future__ import annotations
 
+from compat.matrix.surface.at_once import FRAMEWORKS
 from compat.matrix.surface.rows import E1, E2
 
 TYPE_CHECKING = False
@@ -53,15 +54,6 @@ class Reach:
         module, _, name = node.partition(":")
         outer = [module[:at] for at, sign in enumerate(module) if sign == "."]
         return (*outer, *([module] if name else []), *self._steps[package].get(node, ()))
-
-
-FRAMEWORKS = frozenset(
-    (
-        "unsloth", "unsloth-zoo", "axolotl", "llamafactory", "ms-swift", "verl", "lighteval", "llmcompressor", "optimum",
-        "sentence-transformers", "auto-gptq", "autoawq",
-    )
-)  # fmt: skip
-"""Packages that import submodules of others as soon as they are imported; following all of them would take a check too long."""
 
 
 def eager_rows(rows: Rows, installed: Mapping[str, str]) -> list[tuple[Row, tuple[str, ...]]]:

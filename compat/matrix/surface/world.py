@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat.matrix.surface.meaning import UNKNOWN, Complaint, Meaning, absent
-from compat.matrix.surface.names import OUTSIDE, VALUE, Names
+from compat.matrix.surface.names import KEPT_ALIVE, OUTSIDE, VALUE, Names
 from compat.read.python_source.records import Class, Function, Signature
 
 TYPE_CHECKING = False
@@ -110,6 +110,8 @@ class World:
         """A module that is not among the files; packages keep old ones alive under names that they have."""
         record = surface.module(package) if package else None
         if not package or (record is not None and (name in record.definitions or name in record.lazy)):
+            return UNKNOWN
+        if any(name.endswith(ending) for ending in KEPT_ALIVE.get(surface.package, ())):
             return UNKNOWN
         return absent(surface, package, name)
 
