@@ -67,8 +67,11 @@ def cases(arguments: list[str]) -> int:
             total += 1
             blamed = _blamed(case)
             known = releases_in(_environment(case, Path(name)))
-            hits, installed = next(_found_in(case, known, rows), ([], known))
-            mended = _mended(case, installed, rows) if hits else ""
+            hits, installed, mended = [], known, ""
+            for hits, installed in _found_in(case, known, rows):
+                mended = _mended(case, installed, rows)
+                if mended == "gone":
+                    break
             whole = hits and all(installed.get(each) == known.get(each) for each in blamed)
             found, gone, stated = found + bool(hits), gone + (mended == "gone"), stated + bool(whole)
             first = f"{hits[0].tier} {hits[0].consumer} → {hits[0].what}" if hits else _not_seen(blamed, installed, rows)

@@ -12,7 +12,7 @@ sys.path.insert(0, ROOT)
 from compat.judge.lint import problems_of  # noqa: E402
 from compat.matrix import code_tables, compiled, declared, gpus, pack_declared  # noqa: E402
 from compat.matrix.loader import load_assessed, load_folder  # noqa: E402
-from compat.matrix.surface import table  # noqa: E402
+from compat.matrix.surface import at_once, rows, table  # noqa: E402
 
 FACTS = os.path.join(ROOT, "matrix", "facts")
 
@@ -38,6 +38,10 @@ def _copy_surface(source: str, target: str) -> None:
     for name in names:
         with open(os.path.join(source, name), "rb") as file:
             _write(os.path.join(target, name), file.read())
+    found = rows.open_rows(os.path.join(source, "rows.bin"))
+    if found is not None:
+        names.append("at_once.bin")
+        _write(os.path.join(target, "at_once.bin"), at_once.packed(found))
     for name in set(os.listdir(target)) - set(names):
         os.remove(os.path.join(target, name))
 

@@ -6,18 +6,22 @@ told where the code, trainer or model that is given reaches it; :func:`unreached
 
 from __future__ import annotations
 
+from compat.matrix.surface.at_once import FRAMEWORKS, open_at_once
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from compat.environment import Environment, Workload
     from compat.judge.facts import Facts
+    from compat.matrix.surface.at_once import AtOnce
     from compat.matrix.surface.rows import Rows
     from compat.report import Finding
 
 _OWN = ("vcs", "directory", "nightly", "url", "image")
 """Sources of which no index has the like: a version says nothing about them."""
 _opened: list[Rows | None] = []
+_at_once: list[AtOnce | None] = []
 
 
 def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding]:
@@ -25,7 +29,8 @@ def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding
     installed = releases_in(facts.environment)
     if about is not None:
         installed = {name: version for name, version in installed.items() if name in about}
-    rows = open_rows_once()
+    later = _says_what_runs(facts.workload)
+    rows = open_rows_once() if installed and (later or _may_fail(installed)) else None
     from_source = any(
         "tree" in copy.source.details for copy in facts.environment.distributions or () if copy.source is not None
     )
@@ -37,7 +42,7 @@ def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding
             from compat.judge.surface_rows import of_imports
 
             yield from of_imports(broken, installed, rows)
-        if _says_what_runs(facts.workload):
+        if later:
             from compat.judge.surface_reach import of_reached
 
             yield from of_reached(facts.workload, installed, rows)
@@ -59,13 +64,30 @@ def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding
 
 def suspects(releases: Iterable[tuple[str, str | None]], workload: Workload | None) -> frozenset[str]:
     """The distributions, of some that are listed in one or more releases, that :func:`judge` may find something about."""
+    listed: dict[str, dict[str, None]] = {}
+    for name, version in releases:
+        if version is not None:
+            listed.setdefault(name, {})[version] = None
+    later = workload is not None and _says_what_runs(workload)
+    if not later and not _may_fail(listed):
+        return frozenset()
     rows = open_rows_once()
     if rows is None:
         return frozenset()
     from compat.judge.surface_suspects import broken_together, used_by_code
 
-    found = broken_together(releases, rows, later=workload is not None and _says_what_runs(workload))
+    found = broken_together(listed, rows, later=later)
     return found | used_by_code(workload.code) if workload is not None and workload.code else found
+
+
+def _may_fail(listed: Mapping[str, str | Iterable[str]]) -> bool:
+    """Whether some of the releases fail when they are imported, as far as can be told without opening the rows."""
+    if not _at_once:
+        _at_once.append(open_at_once())
+    (first,) = _at_once
+    if first is None or not FRAMEWORKS.isdisjoint(listed):
+        return True
+    return bool(first.failing({name: (each,) if isinstance(each, str) else each for name, each in listed.items()}))
 
 
 def unreached(environment: Environment) -> Iterator[Finding]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from compat.matrix.surface.at_once import FRAMEWORKS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from compat.matrix.surface.rows import Rows
 
 
-def broken_together(releases: Iterable[tuple[str, str | None]], rows: Rows, *, later: bool) -> frozenset[str]:
+def broken_together(releases: Mapping[str, Iterable[str]], rows: Rows, *, later: bool) -> frozenset[str]:
     """The packages of every row that some choice of the listed releases breaks; ``later``: those of calls too."""
-    from compat.matrix.surface.reach import FRAMEWORKS
-
-    listed: dict[str, dict[str, None]] = {}
-    for name, version in releases:
-        if version is not None and name in rows.packages:
-            listed.setdefault(name, {})[version] = None
+    listed = {name: versions for name, versions in releases.items() if name in rows.packages}
     frameworks = FRAMEWORKS & listed.keys()
     tiers = ("E1", "E2") if frameworks or later else ("E1",)
     broken = rows.broken_by_some(listed, tiers=tiers, later=later)

@@ -11,7 +11,10 @@ pytestmark = pytest.mark.skipif(_ROWS is None, reason="the tables are not there:
 
 def _suspects(*releases: tuple[str, str | None]) -> frozenset[str]:
     assert _ROWS is not None
-    return broken_together(releases, _ROWS, later=False)
+    listed: dict[str, list[str]] = {}
+    for name, version in releases:
+        listed.setdefault(name, []).extend([] if version is None else [version])
+    return broken_together(listed, _ROWS, later=False)
 
 
 def test_only_packages_that_can_fail_beside_each_other() -> None:

@@ -43,8 +43,8 @@ def packed(rows: Rows) -> bytes:
                 kept[key] = kept.get(key, 0) | sum(1 << places[version] for version in versions)
         if kept:
             found[consumer] = [(package, bad, when, asks) for (package, bad, asks), when in kept.items()]
-    versions = {name: rows.versions(name) for name in sorted(rows.packages)}
-    return zlib.compress(marshal.dumps({"versions": versions, "rows": found}, 4), 9)
+    known = {name: rows.versions(name) for name in sorted(rows.packages)}
+    return zlib.compress(marshal.dumps({"versions": known, "rows": found}, 4), 9)
 
 
 class AtOnce:
