@@ -64,7 +64,8 @@ _LEFT_OUT = {
     r"|fx\.experimental|.*\._internal",
     "vllm": r"third_party|benchmarks|vllm_flash_attn|model_executor\.(models|layers)\."
     r"|v1\.(attention|worker|spec_decode|sample)\.|attention\.|distributed\.|compilation\.|kernels|device_allocator|multimodal\.|lora\.(layers|ops)",
-    "deepspeed": r"(inference|module_inject|ops|model_implementations|autotuning|compile)\.\w+\.",
+    "deepspeed": r"(inference|module_inject|ops|model_implementations|autotuning|compile|compression|elasticity|monitor)\.\w",
+    "diffusers": r"(pipelines|modular_pipelines)\.\w+\.\w",
     "axolotl": r"(integrations|kernels|monkeypatch|prompt_strategies)\.\w",
     "verl": r"(models|third_party|workers|experimental)\.\w+\.",
     "lm-eval": r"tasks\.",

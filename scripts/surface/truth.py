@@ -1,16 +1,16 @@
 """``python -m scripts.surface.truth``: mined rows against the real releases, installed and imported or called.
 
 For each chosen row both the release that lacks what is needed and the one beside it that has it are installed, with the
-consumer and what was current on its day, in a throw-away folder. A row is *confirmed* when its error appears with the first
-and not with the second. Where the consumer cannot be imported at all beside these (another package is in the way), the
-statement that needs the name is run alone, beside what was current on the day of the release that has it; where that fails
-for another reason there is *no control*. Nothing of it is used by anything else.
+consumer and what both require as of their day, in a throw-away folder. A row is *confirmed* when its error appears with the
+first and not with the second. Where the consumer cannot be imported at all beside these (another package is in the way), the
+statement that needs the name is run with that package alone; where that fails for another reason there is *no control*.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import datetime
 import os
 import random
 import subprocess
@@ -18,7 +18,6 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,11 +27,21 @@ from uv import find_uv_bin
 from compat.matrix.surface.rows import Row, Rows, open_rows
 from scripts.surface.collect import CONSUMERS
 from scripts.surface.mined import Mined
-from scripts.surface.rows import current
 from scripts.surface.store import Store
 
-COMPANIONS = ("transformers", "accelerate", "peft", "datasets", "huggingface-hub", "tokenizers", "safetensors", "trl")
-"""Installed as they were on the consumer's day, unless the row is about them."""
+_OF_THE_BASE = (
+    "torch",
+    "triton",
+    "torchvision",
+    "torchaudio",
+    "pyarrow",
+    "pandas",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "aiohttp",
+)
+"""Large packages that the interpreter has: those of the day are not installed."""
 IMPORTABLE = ("trl", "peft", "accelerate", "transformers", "datasets", "huggingface-hub", "sentence-transformers", "evaluate")
 """Consumers that can be imported beside the interpreter's packages."""
 CONFIRMED, NO_ERROR, BOTH, NO_CONTROL = "confirmed", "no error", "error in both", "no control"
@@ -41,16 +50,13 @@ _TIMEOUT = 240
 
 @dataclass(frozen=True)
 class Trial:
-    """One row: ``bad`` and ``good`` are neighbouring releases of the package it is about.
-
-    ``others`` are the companions of the consumer's day, ``alone`` those of the day of ``good``.
-    """
+    """One row: ``bad`` and ``good`` are neighbouring releases of the package it is about, ``day`` that of the later one."""
 
     row: Row
     bad: str
     good: str
-    others: tuple[str, ...]
-    alone: tuple[str, ...]
+    day: str
+    consumer_day: str
 
 
 @dataclass(frozen=True)
@@ -138,19 +144,11 @@ def _trial(rows: Rows, mined: Mined, row: Row) -> Trial | None:
     at = versions.index(there.version)
     for beside in (at - 1, at + 1):
         if 0 <= beside < len(versions) and versions[beside] in row.bad:
-            then = _companions(mined, row, row.consumer, row.version), _companions(mined, row, row.package, there.version)
-            return Trial(row, versions[beside], there.version, tuple(then[0]), tuple(then[1]))
+            days = {found.version: found.uploaded for found in _releases(mined, row.package)}
+            day = max(days[versions[beside]], days[there.version])
+            own = next(found.uploaded for found in _releases(mined, row.consumer) if found.version == row.version)
+            return Trial(row, versions[beside], there.version, day, max(day, own))
     return None
-
-
-def _companions(mined: Mined, row: Row, package: str, version: str) -> Iterator[str]:
-    """What was current on the day of a release, beside the two packages of the row."""
-    day = next(release.uploaded for release in _releases(mined, package) if release.version == version)
-    for name in COMPANIONS:
-        if name not in (row.consumer, row.package):
-            releases = _releases(mined, name)
-            dates = sorted((release.uploaded, at) for at, release in enumerate(releases))
-            yield f"{name}=={releases[current(dates, day)[0]].version}"
 
 
 _kept: dict[str, list[Dated]] = {}
@@ -173,19 +171,14 @@ def tried(trial: Trial, python: str, folders: Folders) -> Outcome:
     row = trial.row
     if row.kind == "import" and row.tier != "R1" and row.consumer in IMPORTABLE:
         consumer = f"{row.consumer}=={row.version}"
-        beside = ((consumer, f"{row.package}=={version}", *trial.others) for version in (trial.bad, trial.good))
-        bad, good = (_ran(python, folders, releases, f"import {row.module}") for releases in beside)
+        both = ((consumer, f"{row.package}=={version}") for version in (trial.bad, trial.good))
+        bad, good = (_ran(python, folders, trial.consumer_day, releases, f"import {row.module}") for releases in both)
         if _result(row, bad, good) == CONFIRMED:
             return Outcome(trial, "import of the consumer", CONFIRMED, bad)
     how = "the statement alone" if row.kind == "import" else "the call alone"
-    outcome = Outcome(trial, how, NO_CONTROL, "")
-    for others in ((), trial.alone):
-        both = ((f"{row.package}=={version}", *others) for version in (trial.bad, trial.good))
-        bad, good = (_ran(python, folders, releases, _statement(row)) for releases in both)
-        outcome = Outcome(trial, how, _result(row, bad, good), bad or good)
-        if outcome.result != NO_CONTROL:
-            break
-    return outcome
+    alone = ((f"{row.package}=={version}",) for version in (trial.bad, trial.good))
+    bad, good = (_ran(python, folders, trial.day, releases, _statement(row)) for releases in alone)
+    return Outcome(trial, how, _result(row, bad, good), bad or good)
 
 
 def _result(row: Row, bad: str, good: str) -> str:
@@ -216,32 +209,45 @@ def _statement(row: Row) -> str:
 
 
 class Folders:
-    """Throw-away folders with releases in them, each set of releases installed once."""
+    """Throw-away folders with releases and what they require as of a day, each set of releases installed once."""
 
     def __init__(self, root: Path, python: str) -> None:
         self._root, self._python = root, python
         self._lock = threading.Lock()
         self._made: dict[tuple[str, ...], Future[str]] = {}
 
-    def folder(self, releases: tuple[str, ...]) -> str:
+    def folder(self, day: str, releases: tuple[str, ...]) -> str:
         """Where they are, or ``!`` and why they could not be installed."""
+        key = (day, *releases)
         with self._lock:
-            known = self._made.get(releases)
-            future = self._made.setdefault(releases, known or Future())
+            known = self._made.get(key)
+            future = self._made.setdefault(key, known or Future())
             place = self._root / str(len(self._made))
         if known is None:
-            future.set_result(self._install(releases, str(place)))
+            future.set_result(self._install(day, releases, place))
         return future.result()
 
-    def _install(self, releases: tuple[str, ...], place: str) -> str:
-        install = (find_uv_bin(), "pip", "install", "--quiet", "--no-deps", "--python", self._python, "--target", place)
-        done = subprocess.run((*install, *releases), capture_output=True, text=True, check=False)
-        return "!not installed: " + " ".join(done.stderr.split())[:160] if done.returncode else place
+    def _install(self, day: str, releases: tuple[str, ...], place: Path) -> str:
+        """Declared bounds on the releases themselves are overridden: it is they that are put to the test."""
+        overrides = place.with_suffix(".txt")
+        overrides.write_text(
+            "\n".join((*releases, *(f"{name} ; python_version < '3'" for name in _OF_THE_BASE))), encoding="utf-8"
+        )
+        install = (
+            find_uv_bin(), "pip", "install", "--quiet", "--python", self._python, "--target", str(place), "--overrides",
+            str(overrides), "--exclude-newer", _after(day), *releases,
+        )  # fmt: skip
+        done = subprocess.run(install, capture_output=True, text=True, check=False)
+        return "!not installed: " + " ".join(done.stderr.split())[:160] if done.returncode else str(place)
 
 
-def _ran(python: str, folders: Folders, releases: tuple[str, ...], statement: str) -> str:
+def _after(day: str) -> str:
+    return (datetime.date.fromisoformat(day[:10]) + datetime.timedelta(days=2)).isoformat()
+
+
+def _ran(python: str, folders: Folders, day: str, releases: tuple[str, ...], statement: str) -> str:
     """The last line of what a statement raises, ``""`` where it runs; ``!`` before what says nothing about it."""
-    folder = folders.folder(releases)
+    folder = folders.folder(day, releases)
     if folder.startswith("!"):
         return folder
     environ = {**os.environ, "PYTHONPATH": folder, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
