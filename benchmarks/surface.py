@@ -67,9 +67,10 @@ def cases(arguments: list[str]) -> int:
             total += 1
             blamed = _blamed(case)
             known = releases_in(_environment(case, Path(name)))
-            hits, installed, mended = [], known, ""
-            for hits, installed in _found_in(case, known, rows):
-                mended = _mended(case, installed, rows)
+            hits: list[Row] = []
+            installed, mended = known, ""
+            for each, releases in _found_in(case, known, rows):
+                hits, installed, mended = each, releases, _mended(case, releases, rows)
                 if mended == "gone":
                     break
             whole = hits and all(installed.get(each) == known.get(each) for each in blamed)
@@ -244,7 +245,9 @@ def reverse(arguments: list[str]) -> int:
 
 def scripts(arguments: list[str]) -> int:
     """Every finding about scripts beside the release they were written for and what was newest on its day."""
-    from compat.judge.code.findings import judge_code
+    from compat.environment import Distribution, Workload
+    from compat.judge.facts import Facts
+    from compat.judge.surface import judge
     from compat.matrix.surface.table import open_table, tracked
 
     tables = {package: open_table(package) for package in sorted(set(tracked().values()))}
@@ -262,7 +265,9 @@ def scripts(arguments: list[str]) -> int:
                 before = [each for each, on in zip(other.versions, other.uploaded) if on <= day]
                 installed.update({name: before[-1]} if before else {})
         count += 1
-        for finding in judge_code((str(path),), installed):
+        copies = tuple(Distribution(name, each) for name, each in installed.items())
+        environment = Environment(distributions=copies, distributions_complete=True, workload=Workload(code=(str(path),)))
+        for finding in judge(Facts(environment)):
             told += 1
             line = finding.location.line if finding.location else None
             print(f"{package} {version} {path.name}:{line} {finding.severity}: {finding.title}")

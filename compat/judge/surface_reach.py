@@ -22,6 +22,7 @@ class Reached:
     def __init__(self, workload: Workload, installed: Mapping[str, str], rows: Rows) -> None:
         self._model = (workload.model or "").lower().replace("-", "_")
         self.classes: set[str] = set()
+        self._called = _called_by(workload)
         entries: set[str] = set()
         for module, name in _imports_of(workload, installed, rows):
             entries |= {module, f"{module}:{name}"} if name else {module}
@@ -36,7 +37,10 @@ class Reached:
             return True
         if row.tier != "R1":
             return row.module in self.modules
-        return row.module in self.modules and row.scope.partition(".")[0] in self.classes
+        name, _, method = row.scope.partition(".")
+        if row.module not in self.modules or name not in self.classes:
+            return False
+        return row.kind == "override" or name.endswith("Trainer") or method == "__init__" or method in self._called
 
 
 def _imports_of(workload: Workload, installed: Mapping[str, str], rows: Rows) -> Iterator[tuple[str, str | None]]:
@@ -50,6 +54,15 @@ def _imports_of(workload: Workload, installed: Mapping[str, str], rows: Rows) ->
         for package in _HAVE_TRAINERS:
             if package in installed and package in rows.packages:
                 yield package.replace("-", "_"), workload.trainer
+
+
+def _called_by(workload: Workload) -> frozenset[str]:
+    """The methods that code calls itself; of a trainer every method may be run."""
+    if not workload.code:
+        return frozenset()
+    from compat.judge.code.findings import wanted_of
+
+    return frozenset(each.need[2] or "" for each in wanted_of(workload.code).all if each.need[0] == "method")
 
 
 def _home(module: str, name: str | None, installed: Mapping[str, str], rows: Rows) -> str | None:
