@@ -77,8 +77,11 @@ def _home(module: str, name: str | None, installed: Mapping[str, str], rows: Row
 
 def of_reached(workload: Workload, installed: Mapping[str, str], rows: Rows) -> Iterator[Finding]:
     """Rows of submodules and calls that the workload comes to."""
+    broken = rows.broken(installed, tiers=("E2", "R1"))
+    if not broken:
+        return
     reached = Reached(workload, installed, rows)
-    found = [row for row in rows.broken(installed, tiers=("E2", "R1")) if reached.comes_to(row)]
+    found = [row for row in broken if reached.comes_to(row)]
     for (consumer, package), rows_of_pair in paired(found).items():
         yield _finding(consumer, package, rows_of_pair, installed, rows, "hit")
 
