@@ -64,7 +64,7 @@ _REPORTS = ("text", "json", "github", "sarif", "junit")
 REPORT = Option(
     "format", "FORMAT", "how the result is printed: text (default), json,\ngithub (annotations), sarif, junit", choices=_REPORTS
 )
-SCRIPT = Option("script", "FILE", "your own code: a script, a notebook or a folder (may be\nrepeated)")
+SCRIPT = Option("script", "FILE", "your own code: a script, a notebook or a folder\n(may be repeated)")
 FORMAT = Option("format", "text|json", "how the result is printed (default: text)", choices=_FORMATS)
 FAIL_ON = Option("fail-on", "LEVEL", "exit 1 from this level on: error (default), warning,\ninfo; 'possible' counts open "
                  "questions about errors\ntoo; 'never'", choices=("error", "warning", "info", "possible", "never"))  # fmt: skip
