@@ -12,7 +12,7 @@ JOBS ?= 1
 # make test PROBES=0: without torch and trl, which the tests of the probes need (1.3 GB where torch is its build for CPU)
 PROBES ?= 1
 
-.PHONY: help doctor test fuzz lint bench bench-probe bench-repair peers fixes reproductions build clean
+.PHONY: help doctor test fuzz lint bench bench-probe bench-repair peers fixes reproductions audit-rules build clean
 
 help:
 	@echo "make doctor         set up, and judge the Python and the hardware of this machine"
@@ -25,6 +25,7 @@ help:
 	@echo "make peers          CASES=cases.jsonl: described environments, given to peers as well"
 	@echo "make fixes          CASES=cases.jsonl: a plan for each of them, held against what mended it (uses the index)"
 	@echo "make reproductions  show the founding bugs with the real packages (downloads releases)"
+	@echo "make audit-rules    rules whose cause is a name, held against the mined source"
 	@echo "make build          wheel and sdist in dist/"
 
 # findings are no failure of make: the report says what they are
@@ -64,6 +65,9 @@ fixes: $(VENV)/.dev $(COMPILED)
 reproductions: $(VENV)/.dev
 	COMPAT_REPRODUCE=1 $(BIN)/pytest tests/reproductions
 
+audit-rules: $(VENV)/.dev $(COMPILED)
+	$(BIN)/python -m scripts.surface.audit
+
 build: $(VENV)/.dev
 	$(BIN)/python -m build
 
@@ -80,7 +84,7 @@ $(VENV)/.probes: tests/probe/requirements.txt | $(VENV)/.dev
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement tests/probe/requirements.txt
 	@touch $@
 
-$(COMPILED) &: $(wildcard matrix/*.toml matrix/rules/*.toml matrix/facts/*.csv compat/matrix/*.py) compat/versions.py scripts/build_matrix.py | $(VENV)/.installed
+$(COMPILED) &: $(wildcard matrix/*.toml matrix/rules/*.toml matrix/facts/*.csv matrix/surface/*.bin compat/matrix/*.py) compat/versions.py scripts/build_matrix.py | $(VENV)/.installed
 	$(BIN)/python scripts/build_matrix.py
 
 clean:

@@ -71,27 +71,5 @@ def _run(words: list[str]) -> int:
 
 def _dispatch(words: Words) -> int:
     """Imports the one command that is run, so that none pays for another."""
-    name = words.command.name
-    if name == "doctor":
-        from compat.commands.doctor import run
-    elif name == "probe":
-        from compat.commands.probe import run
-    elif name == "check":
-        from compat.commands.check import run
-    elif name == "fix":
-        from compat.commands.fix import run
-    elif name == "why":
-        from compat.commands.why import run
-    elif name == "suggest":
-        from compat.commands.suggest import run
-    elif name == "facts":
-        from compat.commands.facts import run
-    elif name == "init":
-        from compat.commands.init import run
-    elif name == "diagnose":
-        from compat.commands.diagnose import run
-    elif name == "rules":
-        from compat.commands.rules import run
-    else:
-        from compat.commands.completions import run
-    return run(words)
+    module = __import__(f"compat.commands.{words.command.name}", fromlist=["run"])
+    return int(module.run(words))

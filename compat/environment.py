@@ -101,6 +101,7 @@ class Workload:
     extra: Mapping[str, Any] = EMPTY
     origins: Mapping[str, str] = EMPTY
     script: str | None = None
+    code: tuple[str, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {**_known(

@@ -64,6 +64,7 @@ _REPORTS = ("text", "json", "github", "sarif", "junit")
 REPORT = Option(
     "format", "FORMAT", "how the result is printed: text (default), json,\ngithub (annotations), sarif, junit", choices=_REPORTS
 )
+SCRIPT = Option("script", "FILE", "your own code: a script, a notebook or a folder\n(may be repeated)")
 FORMAT = Option("format", "text|json", "how the result is printed (default: text)", choices=_FORMATS)
 FAIL_ON = Option("fail-on", "LEVEL", "exit 1 from this level on: error (default), warning,\ninfo; 'possible' counts open "
                  "questions about errors\ntoo; 'never'", choices=("error", "warning", "info", "possible", "never"))  # fmt: skip
@@ -110,7 +111,7 @@ PASTED = Option(
     "pasted text: collect_env, trl env, pip list,\nnvidia-smi …, also inside an issue (-: standard input)",
 )
 BASELINE = Option("baseline", "FILE", "a report of --format json: only what is new is\nreported")
-ALL = Option("all", None, "ask every open question, also the unlikely ones")
+ALL = Option("all", None, "ask every open question, also the unlikely ones, and\nwhat breaks where nobody said that it is run")
 QUIET = Option("quiet", None, "print nothing where no finding holds")
 
 DEEP = Option("deep", None, "also ask pip what it sees in the running environment\n(starts pip)")
@@ -151,7 +152,7 @@ COMMANDS = (
     Command("check", "judge lock files, requirements, Dockerfiles … and descriptions",
             (Option("environment", "FILE…", "described environments (JSON, as 'compat facts'\nprints)", many=True), PASTED,
              Option("installed", None, "what is installed here, for a declared target: no\nhardware of this machine is read"),
-             PYTHON,
+             PYTHON, SCRIPT,
              *DECLARED, *SELECTION, *PLACE, *WORKLOAD, RULES, BASELINE, ALL, QUIET, REPORT, FAIL_ON),
             operands="[FILE…] [-- COMMAND…]", most=100_000, command_after_dashes=True),
     Command("facts", "print this machine, or what a file lists, as described environments",
@@ -160,7 +161,7 @@ COMMANDS = (
             (Option("target", "NAME", "how the target is called (default: this-machine)"), *PLACE, *WORKLOAD,
              Option("print", None, "print the table instead of writing it")), operands="[pyproject.toml]", most=1),
     Command("fix", "the smallest set of changes that mends every error",
-            (PYTHON, ENVIRONMENT, *ONE_TARGET, *SELECTION,
+            (PYTHON, ENVIRONMENT, SCRIPT, *ONE_TARGET, *SELECTION,
              Option("keep", "REQ…", "what must hold: 'torch==2.5.1', or 'torch' as it is", many=True),
              Option("prefer", "stay|upgrade", "releases close to what is there (default), or the\nnewest",
                     choices=("stay", "upgrade")),
@@ -187,6 +188,10 @@ COMMANDS = (
             (PYTHON, ENVIRONMENT, *WORKLOAD, RULES, FORMAT, FAIL_ON), operands="[FILE|-]", most=1),
     Command("rules", "the matrix: list it, show a rule, check rule files",
             (RULES, FORMAT), operands="[list | show ID… | lint [FILE…]]", most=1000, words=("list", "show", "lint")),
+    Command("script", "the releases in which everything that a script uses exists",
+            (FORMAT,), operands="FILE…", most=100_000),
+    Command("surface", "what breaks between releases, with file and line on both sides",
+            (FORMAT,), operands="NAME==VERSION…", most=100),
     Command("completions", "print completions for a shell", (),
             operands="bash|zsh|fish", most=1, words=("bash", "zsh", "fish")),
 )  # fmt: skip

@@ -24,7 +24,7 @@ def run(words: Words) -> int:
     if not things:
         raise InputError("expected files to check, or --environment, --pasted or --installed")
     matrix = open_matrix(words.values.get("rules", ()))
-    outcomes = []
+    outcomes = _unreadable_code(words)
     for kind, name in things:
         try:
             subject = read_subject(kind, name, matrix)
@@ -43,7 +43,7 @@ _PRECEDENCE = (2, 1, 3, 0)
 
 
 def _named(words: Words) -> Iterator[tuple[str, str]]:
-    if words.flag("python") and not words.flag("installed"):
+    if words.flag("python") and not words.flag("installed") and not _only_code(words):
         raise InputError("--python goes with --installed; 'compat doctor --python' judges an environment on this machine")
     for name in words.operands:
         yield "file", name
@@ -51,8 +51,23 @@ def _named(words: Words) -> Iterator[tuple[str, str]]:
         yield "described", name
     for name in words.values.get("pasted", ()):
         yield "pasted", name
-    if words.flag("installed"):
+    if words.flag("installed") or _only_code(words):
         yield "installed", words.one("python") or ""
+
+
+def _only_code(words: Words) -> bool:
+    """Whether nothing is named that code could be judged against: then it is what is installed here."""
+    named = words.operands or words.flag("environment") or words.flag("pasted")
+    return words.flag("script") and not named
+
+
+def _unreadable_code(words: Words) -> list[Outcome]:
+    """The files of ``--script`` that cannot be read, each with its line and reason; the others are judged."""
+    if not words.flag("script"):
+        return []
+    from compat.judge.code.findings import wanted_of
+
+    return [Outcome(problem.file or "", error=problem) for problem in wanted_of(tuple(words.values["script"])).code.problems]
 
 
 def _new_ones(outcomes: list[Outcome], words: Words) -> list[Outcome]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compat.commands.given import command_of, stated, threshold_code
 from compat.commands.ignores import not_ignored
+from compat.commands.judging import unreached
 from compat.errors import InputError
 from compat.judge import judged
 from compat.judge.ranking import folded
@@ -31,6 +32,7 @@ def run(words: Words) -> int:
     environment, machine, notes = _read(words, matrix)
     environment, more = command_of(environment, words)
     environment, findings, judged_notes = judged(stated(environment, words), matrix)
+    findings = (*findings, *unreached(environment, words))
     if words.flag("python") and machine and machine.interpreter:
         findings = with_pip_of(machine.interpreter, findings)
     kept, ignored = not_ignored(findings, find_config(".").ignores)

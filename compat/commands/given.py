@@ -49,16 +49,40 @@ def stated_workload(words: Words, origin: str = "the command line") -> Workload 
         values["features"] = tuple(_word("features", name) for name in words.all("features"))
     if words.flag("without"):
         values["features_absent"] = tuple(_word("features", name) for name in words.all("without"))
+    if words.flag("script"):
+        values["code"] = tuple(words.values["script"])
     both = set(values.get("features", ())) & set(values.get("features_absent", ()))
     if both:
         raise InputError(f"--features and --without both name {', '.join(sorted(both))}")
     if not values:
         return None
+    workload = _worded(values, origin)
+    return _with_code(workload) if workload.code else workload
+
+
+def _worded(values: dict[str, Any], origin: str) -> Workload:
     named = {
         **dict.fromkeys(values, ""),
         **{f"features.{n}": "" for n in (*values.get("features", ()), *values.get("features_absent", ()))},
     }
     return Workload(**values, origins=dict.fromkeys(named, origin))
+
+
+def _with_code(workload: Workload) -> Workload:
+    """The workload with what its code tells, where that is one script or notebook."""
+    import os
+
+    from compat.read.workload.launch import merge
+    from compat.read.workload.script import read_script
+
+    paths = workload.code or ()
+    if len(paths) != 1 or not os.path.isfile(paths[0]):
+        return workload
+    try:
+        told = read_script(paths[0]).workload
+    except InputError:  # told where the code itself is read
+        return workload
+    return merge(workload, replace(told, script=paths[0]))
 
 
 def command_of(

@@ -100,7 +100,10 @@ def _environment(subject: Subject, environment: Environment, target: Target | No
     known, notes = targeted(environment, target, words)
     known, findings, remarks = judged(known, matrix)
     location = None if subject.file is None else Location(subject.file)
-    found = tuple(replace(each, location=location, target=_name(target)) for each in findings)
+    found = tuple(
+        replace(each, location=each.location or location, target=_name(target))
+        for each in (*findings, *unreached(known, words))
+    )
     return _Judgement(known, found, (*notes, *remarks))
 
 
@@ -120,7 +123,20 @@ def _listing(listing: Listing, target: Target | None, words: Words, matrix: Matr
     whole = described(listing)
     whole = replace(known, distributions=whole.distributions, distributions_complete=whole.distributions_complete)
     assessed = not_assessed(whole, matrix) if listing.entries else ()
+    shown += tuple(
+        replace(each, location=Location(listing.file), target=_name(target), selections=(part,) if part else ())
+        for each in unreached(whole, words)
+    )
     return _Judgement(whole, shown, (*listing.notes, *notes, *more, *remarks, *assessed), part)
+
+
+def unreached(environment: Environment, words: Words) -> tuple[Finding, ...]:
+    """With ``--all``: what releases need of one another in submodules and calls, where nobody said what is run."""
+    if not words.flag("all"):
+        return ()
+    from compat.judge import surface
+
+    return tuple(surface.unreached(environment))
 
 
 def part_name(listing: Listing) -> str:

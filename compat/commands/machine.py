@@ -14,7 +14,9 @@ from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from compat.environment import Workload
+    from collections.abc import Sequence
+
+    from compat.environment import Distribution, Workload
     from compat.matrix.compiled import Matrix
 
 
@@ -37,7 +39,7 @@ def read_machine(python: str | None, matrix: Matrix) -> Machine:
     installed = read_installed(target)
     hardware = read_hardware(variables)
     system = read_system()
-    distributions = tuple(detected(copy, target.folders, matrix.detectors) for copy in installed.distributions)
+    distributions = _known(installed.distributions, target.folders, matrix)
     environment = Environment(
         python=target.version, os=system.os, machine=system.machine, platform=system.platform, glibc=system.glibc,
         distributions=distributions, distributions_complete=True, accelerators=hardware.accelerators,
@@ -68,10 +70,25 @@ def read_installation(python: str | None, matrix: Matrix) -> tuple[Environment, 
                 if value is not None and not name.endswith("VISIBLE_DEVICES")}  # fmt: skip
     environment = Environment(
         python=target.version, os=system.os, machine=system.machine, glibc=system.glibc, variables=set_here or None,
-        distributions=tuple(detected(copy, target.folders, matrix.detectors) for copy in installed.distributions),
+        distributions=_known(installed.distributions, target.folders, matrix),
         distributions_complete=True,
     )  # fmt: skip
     return environment, installed.notes
+
+
+def _known(copies: tuple[Distribution, ...], folders: Sequence[str], matrix: Matrix) -> tuple[Distribution, ...]:
+    """The distributions with what their files tell: texts that rules look for, and where the source of a checkout is."""
+    found = tuple(detected(copy, folders, matrix.detectors) for copy in copies)
+    if not any(copy.source is not None and copy.source.kind in _OF_SOURCE for copy in found):
+        return found
+    from compat.matrix.surface.table import tracked
+    from compat.read.machine.detectors import located
+
+    tops = tracked()
+    return tuple(located(copy, folders, tops) for copy in found)
+
+
+_OF_SOURCE = ("vcs", "directory", "url", "nightly")
 
 
 def _workload(variables: os._Environ[str]) -> Workload | None:

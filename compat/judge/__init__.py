@@ -14,12 +14,12 @@ def judged(environment: Environment, matrix: Matrix) -> tuple[Environment, tuple
 
     Names of accelerators are looked up first, so that the environment in a report says what the verdict rests on.
     """
-    from compat.judge import derived, installation, rules
+    from compat.judge import derived, installation, rules, surface
     from compat.judge.facts import visible
 
     environment, notes = named_devices(environment)
     seen = visible(environment)
-    found = (*installation.judge(environment), *rules.judge(seen, matrix), *derived.judge(seen))
+    found = surface.told_once((*installation.judge(environment), *rules.judge(seen, matrix), *derived.judge(seen)))
     return environment, tuple(sorted(found, key=lambda finding: finding.order())), (*notes, *not_assessed(environment, matrix))
 
 

@@ -11,14 +11,18 @@ if TYPE_CHECKING:
 _opened: list[Declared] = []
 
 
-def judge(environment: Environment) -> tuple[Finding, ...]:
-    """Every derived finding about an environment whose devices are those that the job sees."""
-    from compat.judge import builds, metadata, releases
+def judge(environment: Environment, suspects: frozenset[str] | None = None) -> tuple[Finding, ...]:
+    """Every derived finding about an environment whose devices are those that the job sees.
+
+    ``suspects``: the only packages whose source has anything to say here (default: nobody has looked).
+    """
+    from compat.judge import builds, metadata, releases, surface
     from compat.judge.facts import Facts
 
     facts = Facts(environment)
     declared = _declared()
-    return (*builds.judge(facts), *metadata.judge(facts, declared), *releases.judge(facts, declared))
+    of_source = () if suspects is not None and not suspects else surface.judge(facts, suspects)
+    return (*builds.judge(facts), *metadata.judge(facts, declared), *releases.judge(facts, declared), *of_source)
 
 
 def asked_about() -> frozenset[str]:

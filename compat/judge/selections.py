@@ -42,21 +42,24 @@ def judged_listing(
 
     ``known`` are the facts of the target (its distributions are not used): what the file itself tells and what was stated.
     """
-    from compat.judge import derived, named_devices
+    from compat.judge import derived, named_devices, surface
     from compat.judge.facts import visible
 
     known, notes = named_devices(known)
     worlds = Worlds(listing, known, asked or Asked())
     known = visible(known)
     installed = worlds.installed()
-    asked_about = {*matrix.names, *derived.asked_about(), "python"}
+    suspects = surface.suspects(
+        ((entry.distribution.name, entry.distribution.version) for entry in listing.entries), known.workload
+    )
+    asked_about = {*matrix.names, *derived.asked_about(), *suspects, "python"}
     relevant = [
         (entry, mask) for entry, mask in zip(listing.entries, installed)
         if mask and entry.distribution.name in asked_about
     ]  # fmt: skip
     selections = [
         selection for mask in _classes(worlds.all, relevant)
-        for selection in _settled(_judged(mask, relevant, worlds, known, matrix), relevant, worlds, known, matrix)
+        for selection in _settled(_judged(mask, relevant, worlds, known, matrix, suspects), relevant, worlds, known, matrix)
     ]  # fmt: skip
     findings = _merged(selections, worlds)
     mended = (in_project(finding, listing.kind) for finding in findings)
@@ -77,10 +80,10 @@ def _classes(everything: int, relevant: list[tuple[Entry, int]]) -> list[int]:
 
 def _judged(
     mask: int, relevant: list[tuple[Entry, int]], worlds: Worlds, known: Environment, matrix: Matrix,
-    settled: tuple[Finding, ...] | None = None, asking: frozenset[str] | None = None,
+    suspects: frozenset[str] = frozenset(), settled: tuple[Finding, ...] | None = None, asking: frozenset[str] | None = None,
 ) -> _Selection:  # fmt: skip
     """One selection judged; where ``settled`` is given it is known already, and only the rules ``asking`` are open."""
-    from compat.judge import derived, rules
+    from compat.judge import derived, rules, surface
 
     entries = [entry for entry, installed in relevant if installed & mask]
     places = worlds.places_of(mask)
@@ -90,7 +93,8 @@ def _judged(
         machine=_common([place.machine for place in places], known.machine),
         distributions=tuple(_alone(entry.distribution) for entry in entries), distributions_complete=listing.complete,
     )  # fmt: skip
-    found = (*rules.judge(environment, matrix, asking), *(derived.judge(environment) if settled is None else ()))
+    more = derived.judge(environment, suspects) if settled is None else ()
+    found = surface.told_once((*rules.judge(environment, matrix, asking), *more))
     located = tuple(_located(finding, entries, listing) for finding in found)
     return _Selection(mask, tuple(places), (*located, *(settled or ())))
 
@@ -112,7 +116,7 @@ def _settled(
     for number, place in enumerate(worlds.places):
         alike = tuple(getattr(place, name) for name in sorted(facts))
         parts[alike] = parts.get(alike, 0) | selection.mask & worlds.of_place(number)
-    return [_judged(part, relevant, worlds, known, matrix, settled, again) for part in parts.values() if part]
+    return [_judged(part, relevant, worlds, known, matrix, settled=settled, asking=again) for part in parts.values() if part]
 
 
 _PLACE = {"python", "os", "machine"}
@@ -141,6 +145,8 @@ def _common(values: list[str], known: str | None) -> str | None:
 
 def _located(finding: Finding, entries: list[Entry], listing: Listing) -> Finding:
     """The finding with the line of the first of its distributions that the file lists."""
+    if finding.location is not None:
+        return finding
     by_name = {entry.distribution.name: entry for entry in reversed(entries)}
     for name in finding.packages:
         entry = by_name.get(name)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _KEYS = (
     "id", "title", "severity", "effect", "confidence", "packages", "errors", "evidence", "why",
-    "when", "unless", "presume", "fix", "example",
+    "when", "unless", "presume", "fix", "example", "source",
 )  # fmt: skip
 _REQUIRED = ("id", "title", "severity", "effect", "confidence", "evidence", "why", "fix", "example")
 _PRESUMABLE = ("task", "trainer", "model", "launcher", "processes", "batch_size", "precision", "quantization",
@@ -112,6 +112,8 @@ def rule_of(table: Any, file: str = "", line: int = 0) -> Rule:
         examples=tuple(map(example_of, _tables("example", table["example"]))),
         detectors=tuple(d for each in (when_table, *unless_tables) for d in detectors_of(each)), file=file, line=line,
     )  # fmt: skip
+    if "source" in table:
+        _text("source", table["source"])  # why the rule stands where mined source says otherwise; read by the audit
     verdicts = {example.verdict for example in rule.examples}
     if not {"hit", "clear"} <= verdicts:
         raise ValueError("at least one 'hit' and one 'clear' example are needed")

@@ -12,6 +12,7 @@ from compat.matrix.code_tables import open_code_tables
 from compat.matrix.compiled import Matrix
 from compat.matrix.declared import Declared
 from compat.records import record, replace
+from compat.repair import surface
 from compat.repair.candidates import IndexUniverse, Release
 from compat.repair.clauses import LEVELS
 from compat.repair.curated import forbidden
@@ -158,7 +159,8 @@ class Planner:
         return Solver(
             problem, self._universe, needs=self._needs, progress=self._progress, deadline=self._deadline,
             rules=lambda current, known: [
-                *forbidden(self.matrix, problem.environment, current, known, problem.ignored), *self._universe.forbidden(known)
+                *forbidden(self.matrix, problem.environment, current, known, problem.ignored), *self._universe.forbidden(known),
+                *surface.forbidden(problem.environment, known),
             ],
             judge=WholePlans(problem.environment, self.matrix, problem.current, problem.ignored),
         )  # fmt: skip

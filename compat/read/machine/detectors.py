@@ -29,6 +29,19 @@ def detected(copy: Distribution, folders: Sequence[str], detectors: Detectors) -
     return replace(copy, source=Source(copy.source.kind, {**copy.source.details, "contains": answers}))
 
 
+def located(copy: Distribution, folders: Sequence[str], tops: Mapping[str, str]) -> Distribution:
+    """The distribution with the folder of its modules, where it was installed from source; ``tops``: package of each module."""
+    if copy.source is None or copy.source.kind not in ("vcs", "directory", "url", "nightly"):
+        return copy
+    import os
+
+    names = [top for top, package in tops.items() if package == copy.name]
+    for root in (*_source_roots(copy.source), *folders):
+        if any(os.path.isfile(f"{root}/{name}/__init__.py") for name in names):
+            return replace(copy, source=Source(copy.source.kind, {**copy.source.details, "tree": root}))
+    return copy
+
+
 def _source_roots(source: Source) -> tuple[str, ...]:
     """Where an editable install keeps its modules."""
     url = source.details.get("url")

@@ -63,6 +63,10 @@ class Notebook:
         """The code cell a line of the tree stands in."""
         return max(1, bisect.bisect_right(self._starts, line))
 
+    def first_line(self, cell: int) -> int:
+        """The line of the tree that a cell begins with."""
+        return self._starts[cell - 1]
+
 
 def parsed(source: str | bytes, path: str) -> ast.Module:
     """Source text as a syntax tree; :class:`InputError` with line and reason where it is no Python that can be read."""

@@ -1,0 +1,99 @@
+"""Which releases fail beside which as soon as they are imported: the rows of tier E1 without their evidence.
+
+A few kilobytes that every check can afford; only where they say yes are the rows themselves opened. Made out of them when the
+matrix is built.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import zlib
+
+from compat.versions import key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from compat.matrix.surface.rows import Rows
+
+_NAME = "at_once.bin"
+FRAMEWORKS = frozenset(
+    (
+        "unsloth", "unsloth-zoo", "axolotl", "llamafactory", "ms-swift", "verl", "lighteval", "llmcompressor", "optimum",
+        "sentence-transformers", "auto-gptq", "autoawq",
+    )
+)  # fmt: skip
+"""Packages that import submodules of others as soon as they are imported; following all of them would take a check too long."""
+
+
+def packed(rows: Rows) -> bytes:
+    """The file's content."""
+    found: dict[str, list[tuple[str, int, int, tuple[str, ...]]]] = {}
+    for consumer in sorted(rows.consumers):
+        places = {version: at for at, version in enumerate(rows.versions(consumer))}
+        kept: dict[tuple[str, int, tuple[str, ...]], int] = {}
+        for versions, row in rows.all_of(consumer, kind="E"):
+            if row.tier == "E1":
+                bad = frozenset(row.bad)
+                mask = sum(1 << at for at, version in enumerate(rows.versions(row.package)) if version in bad)
+                key = row.package, mask, row.asks
+                kept[key] = kept.get(key, 0) | sum(1 << places[version] for version in versions)
+        if kept:
+            found[consumer] = [(package, bad, when, asks) for (package, bad, asks), when in kept.items()]
+    known = {name: rows.versions(name) for name in sorted(rows.packages)}
+    return zlib.compress(marshal.dumps({"versions": known, "rows": found}, 4), 9)
+
+
+class AtOnce:
+    """Opened; see the module."""
+
+    def __init__(self, content: bytes) -> None:
+        opened: dict[str, Any] = marshal.loads(zlib.decompress(content))
+        self._versions: dict[str, tuple[str, ...]] = opened["versions"]
+        self._rows: dict[str, list[tuple[str, int, int, tuple[str, ...]]]] = opened["rows"]
+
+    @property
+    def packages(self) -> frozenset[str]:
+        """The packages that rows may be about."""
+        return frozenset(self._versions)
+
+    def failing(self, listed: Mapping[str, Iterable[str]]) -> frozenset[str]:
+        """The packages of which one listed release fails beside one of another, whichever are installed together."""
+        bits = {name: self._bits(name, versions) for name, versions in listed.items() if name in self._versions}
+        tops = {name.replace("-", "_") for name in listed} | set(listed)
+        return frozenset(
+            name for consumer in bits for package, bad, when, asks in self._rows.get(consumer, ())
+            if bits[consumer] & when and bits.get(package, 0) & bad and tops.issuperset(asks) for name in (consumer, package)
+        )  # fmt: skip
+
+    def _bits(self, package: str, versions: Iterable[str]) -> int:
+        known, found = self._versions[package], 0
+        for version in versions:
+            at = _place(known, version.partition("+")[0])
+            found |= 0 if at is None else 1 << at
+        return found
+
+
+def _place(known: tuple[str, ...], version: str) -> int | None:
+    try:
+        return known.index(version)
+    except ValueError:
+        pass
+    try:  # written in another way
+        wanted = key_of(version)
+    except ValueError:
+        return None
+    return next((at for at, each in enumerate(known) if key_of(each) == wanted), None)
+
+
+def open_at_once(path: str | None = None) -> AtOnce | None:
+    """The shipped file; ``None`` where there is none, or none of this form."""
+    folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "compiled", "surface")
+    try:
+        with open(path or os.path.join(folder, _NAME), "rb") as file:
+            return AtOnce(file.read())
+    except (OSError, ValueError, EOFError, TypeError, KeyError, zlib.error):
+        return None

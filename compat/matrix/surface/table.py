@@ -1,0 +1,260 @@
+"""The shipped table of one package: what every known release has, opened module by module.
+
+A file is a header and chunks of blocks, a block a module, each chunk compressed by itself: a question about one module
+costs the header and one chunk. docs/surface.md describes the form; ``scripts/surface/tables.py`` writes it.
+"""
+
+from __future__ import annotations
+
+import lzma
+import marshal
+import os
+
+from compat.environment import normalized
+from compat.matrix.surface.release import NO_PACKAGES
+from compat.read.python_source.records import Class, Function, Imported, Module, Rename, SelfCall, Signature, Value
+from compat.versions import key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, TypeAlias
+
+    Row: TypeAlias = tuple[Any, ...]
+    """What a statement is about, then pairs: the number of a set of releases, what it says in them."""
+
+MAGIC = b"surface1"
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "compiled", "surface")
+FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 4 << 20}]
+_PARTIAL = "partial"
+
+
+def path_of(package: str) -> str:
+    return os.path.join(FOLDER, f"{normalized(package)}.bin")
+
+
+def tracked() -> dict[str, str]:
+    """The package of each top-level module that has a table; empty where none are there."""
+    try:
+        with open(path_of("index"), "rb") as file:
+            found: dict[str, str] = marshal.load(file)
+    except (OSError, ValueError, EOFError, TypeError):
+        return {}
+    return found
+
+
+def open_table(package: str, path: str | None = None) -> Table | None:
+    """The table of a package; ``None`` where there is none, or where it is of another form."""
+    try:
+        with open(path or path_of(package), "rb") as file:
+            content = file.read()
+    except OSError:
+        return None
+    return Table(content) if content.startswith(MAGIC) else None
+
+
+def unpacked(content: bytes) -> Any:
+    """What a compressed part holds."""
+    return marshal.loads(lzma.decompress(content, lzma.FORMAT_RAW, None, FILTERS))
+
+
+class Table:
+    """All known releases of a package; :attr:`versions` oldest first."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        at = len(MAGIC) + 4
+        length = int.from_bytes(content[len(MAGIC) : at], "little")
+        header = unpacked(content[at : at + length])
+        self.package: str = header["package"]
+        self.versions: tuple[str, ...] = header["versions"]
+        self.uploaded: tuple[str, ...] = header["uploaded"]
+        self._masks: tuple[int, ...] = header["masks"]
+        self._modules: dict[str, tuple[int, int, int, int, int]] = dict(zip(header["modules"], header["places"]))
+        self._opaque: dict[str, int] = dict(header["opaque"])
+        self._starts = [at + length]
+        for size in header["chunks"]:
+            self._starts.append(self._starts[-1] + size)
+        self._chunks: dict[int, bytes] = {}
+        self._blocks: dict[str, dict[str, list[Row]]] = {}
+        self._known: dict[str, frozenset[str]] = {}
+        self._by_key = {key_of(version): at for at, version in enumerate(self.versions)}
+
+    @property
+    def tops(self) -> frozenset[str]:
+        return frozenset(name.partition(".")[0] for name in self._modules) - NO_PACKAGES
+
+    def surface(self, version: str) -> TableSurface | None:
+        """One release; ``None`` for one that the table does not know. Local labels do not count."""
+        try:
+            at = self._by_key.get(key_of(version))
+        except ValueError:
+            return None
+        return TableSurface(self, at) if at is not None else None
+
+    def surfaces(self) -> Iterator[TableSurface]:
+        """Every release, oldest first."""
+        return (TableSurface(self, at) for at in range(len(self.versions)))
+
+    def releases_with(self, module: str) -> tuple[str, ...]:
+        """The releases that have a module."""
+        place = self._modules.get(module)
+        mask = self._mask(place[0], 0) if place else self._mask(self._opaque.get(module, -1), 0)
+        return tuple(version for at, version in enumerate(self.versions) if mask >> at & 1)
+
+    def modules(self) -> tuple[str, ...]:
+        """Every module of any release, read or not."""
+        return (*self._modules, *self._opaque)
+
+    def names_in(self, module: str) -> frozenset[str]:
+        """The names that any release has in a module, as far as they are in the table; for suggestions."""
+        return self.known(module) if module in self._modules else frozenset()
+
+    def renames(self, module: str, owner: str, old: str) -> tuple[tuple[str | None, str | None, tuple[str, ...]], ...]:
+        """What became of a keyword of a class or function: its new name, the version announced for its end, who says so."""
+        found = []
+        for row in self.block(module).get("rename", ()) if module in self._modules else ():
+            if row[0] == (owner, old):
+                whole = self._modules[module][0]
+                for number, says in zip(row[1::2], row[2::2]):
+                    mask = self._mask(number, self._mask(whole, 0))
+                    found.append((*says, tuple(version for at, version in enumerate(self.versions) if mask >> at & 1)))
+        return tuple(found)
+
+    # For the surfaces
+
+    def _mask(self, number: int, whole: int) -> int:
+        """A set of releases by its number; 0 is the whole life of what it is about, -1 none."""
+        return whole if number == 0 else self._masks[number - 1] if number > 0 else 0
+
+    def has(self, module: str, bit: int) -> str | None:
+        """``source``, ``opaque`` or ``None``, for one release."""
+        place = self._modules.get(module)
+        if place is not None and self._mask(place[0], 0) & bit:
+            return "source" if place[2] >= 0 and self._mask(place[1], 0) & bit else "opaque"
+        number = self._opaque.get(module)
+        return "opaque" if number is not None and self._mask(number, 0) & bit else None
+
+    def is_package(self, module: str) -> bool:
+        return bool(self._modules[module][4] < 0)
+
+    def block(self, module: str) -> dict[str, list[Row]]:
+        found = self._blocks.get(module)
+        if found is None:
+            _, _, chunk, start, length = self._modules[module]
+            if chunk < 0:
+                return {}
+            if chunk not in self._chunks:
+                raw = self._content[self._starts[chunk] : self._starts[chunk + 1]]
+                self._chunks[chunk] = lzma.decompress(raw, lzma.FORMAT_RAW, None, FILTERS)
+            found = marshal.loads(self._chunks[chunk][start : start + abs(length)])
+            self._blocks[module] = found
+        return found
+
+    def known(self, module: str) -> frozenset[str]:
+        found = self._known.get(module)
+        if found is None:
+            block = self.block(module)
+            found = self._known[module] = frozenset(row[0] for kind in ("define", "lazy") for row in block.get(kind, ()))
+        return found
+
+    def statements(self, module: str, section: str, bit: int) -> Iterator[tuple[Any, Any]]:
+        """What a section says of one release: about, says."""
+        whole = self._mask(self._modules[module][0], 0)
+        masks = self._masks
+        for row in self.block(module).get(section, ()):
+            if len(row) == 3 and row[1] == 0:
+                yield row[0], row[2]
+                continue
+            for at in range(1, len(row), 2):
+                if (masks[row[at] - 1] if row[at] else whole) & bit:
+                    yield row[0], row[at + 1]
+
+
+class TableSurface:
+    """One release of a table."""
+
+    def __init__(self, table: Table, at: int) -> None:
+        self.table, self.package, self.version = table, table.package, table.versions[at]
+        self._bit = 1 << at
+        self.tops = table.tops
+        self._kept: dict[str, Module | None] = {}
+        self._folders: frozenset[str] | None = None
+
+    def holds(self, name: str) -> str | None:
+        found = self.table.has(name, self._bit)
+        if found is not None:
+            return found
+        outer = name
+        while "." in outer:
+            outer = outer.rpartition(".")[0]
+            if self.table.has(outer, self._bit) == "opaque" and outer in self.table._opaque:
+                return "opaque"
+        return "folder" if name in self._all_folders() else None
+
+    def _all_folders(self) -> frozenset[str]:
+        if self._folders is None:
+            names = [name for name in self.table.modules() if self.table.has(name, self._bit)]
+            self._folders = frozenset(name[:at] for name in names for at, sign in enumerate(name) if sign == ".")
+        return self._folders
+
+    def provided_by_modules(self, package: str) -> dict[str, str]:
+        return {}  # the table spells them out
+
+    def module(self, name: str) -> Module | None:
+        if name not in self._kept:
+            self._kept[name] = self._made(name) if self.table.has(name, self._bit) == "source" else None
+        return self._kept[name]
+
+    def _made(self, name: str) -> Module:
+        def said(section: str) -> Iterator[tuple[Any, Any]]:
+            return self.table.statements(name, section, self._bit)
+
+        definitions: dict[str, Any] = {}
+        for about, says in said("define"):
+            definitions[about] = self._definition(says)
+        members = _Members(said, {about for about, each in definitions.items() if isinstance(each, dict)})
+        for about, each in definitions.items():
+            if isinstance(each, dict):
+                definitions[about] = members.finish(about, each)
+        renames = tuple(Rename(owner, old, new, until, 0) for (owner, old), (new, until) in said("rename"))
+        lazy = {about: place + about if place.endswith(".") else place for about, place in said("lazy")}
+        return Module(
+            name, self.table.is_package(name), definitions=definitions, stars=tuple(star for star, _ in said("star")),
+            lazy=lazy, open=any(True for _ in said("open")), renames=renames, known=self.table.known(name),
+            partial="some" in self.table.block(name),
+        )  # fmt: skip
+
+    def _definition(self, says: Row) -> Any:
+        if says[0] == "f":
+            return Function(0, _signature(says[1]))
+        if says[0] == "i":
+            return Imported(0, says[1], says[2])
+        if says[0] == "c":
+            return {"bases": says[1], "decorators": says[2], "dynamic": says[3], _PARTIAL: says[4]}
+        return Value(0)
+
+
+class _Members:
+    """What a module's classes have, by class."""
+
+    def __init__(self, said: Any, names: set[str]) -> None:
+        self.found: dict[str, dict[str, list[tuple[str, Any]]]] = {name: {} for name in names}
+        if names:
+            for section in ("method", "field", "attribute", "instance", "made", "call"):
+                for (owner, member), says in said(section):
+                    self.found[owner].setdefault(section, []).append((member, says))
+
+    def finish(self, name: str, shell: dict[str, Any]) -> Class:
+        of = self.found[name]
+        fields = tuple(of.get("field", ()))
+        return Class(
+            0, shell["bases"], {member: Function(0, _signature(says)) for member, says in of.get("method", ())}, fields,
+            tuple(member for member, _ in of.get("attribute", ())), tuple(member for member, _ in of.get("instance", ())),
+            dict(of.get("made", ())), tuple(SelfCall(*(member, *says, 0)) for member, says in of.get("call", ())),
+            shell["decorators"], shell["dynamic"], shell[_PARTIAL],
+        )  # fmt: skip
+
+
+def _signature(values: Row) -> Signature:
+    return Signature(*values)

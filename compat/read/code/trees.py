@@ -1,0 +1,109 @@
+"""The source of a package as it is installed, or checked out: modules are read when they are asked for, and kept by content."""
+
+from __future__ import annotations
+
+import os
+
+from compat.matrix.surface.release import SourceSurface
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from compat.read.python_source.records import Module
+
+_MOST_MODULES = 20_000
+_COMPILED = (".so", ".pyd", ".pyx")
+_LARGEST = 2 << 20
+
+
+def tree_of(package: str, version: str, root: str, tops: tuple[str, ...]) -> SourceSurface | None:
+    """The modules below ``root`` of a package with these top-level modules; ``None`` where they are not there."""
+    names: dict[str, str] = {}
+    opaque: list[str] = []
+    for top in tops:
+        _collect(root, top, names, opaque)
+    if not names:
+        return None
+    kept = Kept(package)
+
+    def read(name: str) -> Module | None:
+        return kept.module(names[name], name)
+
+    return SourceSurface(package, version, names, read, opaque)
+
+
+def _collect(root: str, top: str, names: dict[str, str], opaque: list[str]) -> None:
+    if os.path.isfile(f"{root}/{top}.py"):
+        names[top] = f"{root}/{top}.py"
+        return
+    for folder, folders, files in os.walk(f"{root}/{top}"):  # links to folders are not followed
+        folders[:] = sorted(each for each in folders if each.isidentifier() and each != "__pycache__")
+        place = os.path.relpath(folder, root).replace(os.sep, ".")
+        for file in sorted(files):
+            stem, dot, ending = file.partition(".")
+            if file == "__init__.py":
+                names[place] = os.path.join(folder, file)
+            elif file.endswith(".py") and stem.isidentifier() and ending == "py":
+                names[f"{place}.{stem}"] = os.path.join(folder, file)
+            elif dot and file.endswith(_COMPILED):
+                opaque.append(f"{place}.{stem}")
+        if len(names) > _MOST_MODULES:
+            return
+
+
+class Kept:
+    """Records of modules by the content of their files, in the user's cache; a cache that cannot be used is none."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def module(self, path: str, name: str) -> Module | None:
+        """The record of a file; ``None`` where it cannot be read."""
+        import zlib
+        from hashlib import sha256
+
+        from compat.read.python_source.module import FORM, read_module
+        from compat.read.python_source.packed import pack_module, unpack_module
+
+        try:
+            with open(path, "rb") as file:
+                source = file.read(_LARGEST + 1)
+        except OSError:
+            return None
+        is_package = path.endswith("__init__.py")
+        key = sha256(b"%d %s %d " % (FORM, name.encode(), is_package) + source).hexdigest()
+        place = self._place(key)
+        if place is not None:
+            try:
+                with open(place, "rb") as file:
+                    return unpack_module(file.read())
+            except (OSError, ValueError, EOFError, TypeError, KeyError, IndexError, zlib.error):
+                pass
+        module = read_module(source, name, is_package=is_package)
+        if place is not None:
+            _write(place, pack_module(module))
+        return module
+
+    def _place(self, key: str) -> str | None:
+        folder = cache_folder()
+        return None if folder is None else os.path.join(folder, "source", self._package, key[:2], key[2:])
+
+
+def cache_folder() -> str | None:
+    """``COMPAT_CACHE_DIR``, else compat's folder in the user's cache."""
+    given = os.environ.get("COMPAT_CACHE_DIR")
+    if given:
+        return given
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "compat") if os.path.isabs(base) else None
+
+
+def _write(place: str, content: bytes) -> None:
+    """Whole or not at all; what cannot be kept is read again."""
+    beside = f"{place}.{os.getpid()}"
+    try:
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with open(beside, "wb") as file:
+            file.write(content)
+        os.replace(beside, place)
+    except OSError:
+        return

@@ -1,0 +1,54 @@
+"""The rows that are there, so that those about one package can be made anew and all others stay."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compat.matrix.surface.rows import open_rows
+from scripts.surface.imports import Edges
+
+Blocks = dict[str, dict[str, list[tuple[Any, ...]]]]
+"""Package → E or R → rows: (package needed, releases without it, releases by line, …)."""
+
+
+@dataclass
+class Existing:
+    blocks: Blocks
+    edges: dict[str, Edges]
+    versions: dict[str, tuple[str, ...]]
+
+    def with_rows_about(self, target: str, made: Blocks) -> Blocks:
+        """The rows with those of these consumers about one package replaced."""
+        found: Blocks = {package: dict(kinds) for package, kinds in self.blocks.items()}
+        for package, kinds in made.items():
+            old = found.setdefault(package, {})
+            for kind in ("E", "R"):
+                old[kind] = [row for row in old.get(kind, []) if row[0] != target] + kinds.get(kind, [])
+        return found
+
+
+def existing(path: Path) -> Existing:
+    """What a file of rows holds; nothing where there is none."""
+    rows = open_rows(str(path))
+    blocks: Blocks = defaultdict(dict)
+    edges: dict[str, Edges] = {}
+    for package, kind in rows.parts if rows is not None else ():
+        assert rows is not None
+        block = rows.part(package, kind)
+        masks = block["masks"]
+        if kind == "X":
+            edges[package] = {
+                (start, end, asks): masks[mask]
+                for start, *steps in block["rows"]
+                for end, mask, asks in zip(steps[::3], steps[1::3], steps[2::3])
+            }
+            continue
+        blocks[package][kind] = [
+            (target, masks[bad], {line: masks[mask] for mask, line in zip(lines[::2], lines[1::2])}, *rest)
+            for target, bad, lines, *rest in block["rows"]
+        ]
+    versions = {package: rows.versions(package) for package in rows.packages} if rows is not None else {}
+    return Existing(dict(blocks), edges, versions)

@@ -1,0 +1,87 @@
+"""Which module's import runs which: the graph over all packages, cut down to what leads to a row about an import."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from compat.matrix.surface.eager import Eager
+from compat.read.python_source.records import AVAILABLE, Import
+from scripts.surface.collect import PACKAGE_OF, passed_over
+from scripts.surface.mined import Mined
+from scripts.surface.packages import tops_of
+
+_SELDOM = re.compile(
+    r"^(transformers\.models\.|diffusers\.(models|pipelines|modular_pipelines)\.|torch\.|torchvision\.|torchao\.prototype"
+    r"|vllm\.(model_executor|v1|attention|distributed|compilation|platforms|lora|multimodal)\.)"
+)
+Asks = tuple[str, ...]
+Edges = dict[tuple[str, str, Asks], int]
+"""(from, to, what has to be installed) → the releases of the package that "from" is of. A node is ``module``, or
+``module:name`` for what importing a name of it runs."""
+
+
+def edges_of(mined: Mined, package: str) -> Edges:
+    """The imports in a package's own modules that run when the module is imported."""
+    found: Edges = defaultdict(int)
+    own = frozenset(tops_of(package))
+    for at, release in enumerate(mined.releases(package)):
+        surface = mined.surface(release)
+        eager = Eager(surface)
+        for name in surface.names:
+            module = surface.module(name) if not passed_over(name) and name.partition(".")[0] in own else None
+            for each in module.imports if module is not None else ():
+                if not each.flags & ~AVAILABLE:
+                    for target in _targets(eager, each, package):
+                        if target != name:
+                            found[name, target, each.asks] |= 1 << at
+    return dict(found)
+
+
+def _targets(eager: Eager, imported: Import, package: str) -> Iterable[str]:
+    of = PACKAGE_OF.get(imported.module.partition(".")[0])
+    if of == package:
+        return [target for target in eager.loaded(imported) if eager.holds(target) == "source"]
+    if of is None:
+        return ()
+    return (node_of(imported.module, imported.name),)
+
+
+def node_of(module: str, name: str | None) -> str:
+    return f"{module}:{name}" if name and name != "*" else module
+
+
+def entries_of(mined: Mined, package: str, nodes: Iterable[str]) -> Edges:
+    """What importing a name from outside runs in each release."""
+    found: Edges = defaultdict(int)
+    wanted = [(node, *node.split(":")) for node in nodes if ":" in node]
+    for at, release in enumerate(mined.releases(package)):
+        surface = mined.surface(release)
+        eager = Eager(surface)
+        for node, module, name in wanted:
+            for target in eager.loaded(Import(module, name, 0, 0)):
+                if surface.holds(target) == "source":
+                    found[node, target, ()] |= 1 << at
+    return dict(found)
+
+
+def leading_to(edges: dict[str, Edges], goals: Iterable[str]) -> set[str]:
+    """The nodes from which a goal can be reached, in any release."""
+    back: dict[str, set[str]] = defaultdict(set)
+    for found in edges.values():
+        for start, end, _ in found:
+            back[end].add(start)
+    reached: set[str] = set()
+    waiting = list(goals)
+    while waiting:
+        node = waiting.pop()
+        if node not in reached:
+            reached.add(node)
+            waiting += back[node]
+    return reached
+
+
+def followed(edges: Edges) -> Edges:
+    """The edges that are worth shipping: none of modules that are thousands and that nothing but their own package imports."""
+    return {edge: mask for edge, mask in edges.items() if not _SELDOM.search(edge[0])}

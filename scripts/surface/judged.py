@@ -1,0 +1,76 @@
+"""In which releases of a package each need is met, in which it is certainly not, and where that can be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from compat.matrix.surface.verdicts import Verdict, verdict_on
+from compat.matrix.surface.world import World
+from scripts.surface.mined import Mined
+
+if TYPE_CHECKING:
+    from compat.matrix.surface.needs import Need
+
+Evidence = tuple[int, str, int, bool]
+"""(release, file, line, whether it is there in it)"""
+
+
+@dataclass
+class Judged:
+    """``met`` and ``unmet`` releases, a bit each; in all others it is unknown. ``evidence`` at the latest changes."""
+
+    met: int = 0
+    unmet: int = 0
+    kind: str = ""
+    missing: str = ""
+    evidence: list[Evidence] = field(default_factory=list)
+    last: tuple[bool, Evidence | None] | None = None
+    """While releases are gone through: what the one before had."""
+
+
+def judged(mined: Mined, package: str, needs: Iterable[Need]) -> dict[Need, Judged]:
+    """Every need against every release of a package; only those that some release does not meet."""
+    found = {need: Judged() for need in needs}
+    for at, release in enumerate(mined.releases(package)):
+        surface = mined.surface(release)
+        world = World((surface,))
+        for need, entry in found.items():
+            try:
+                verdict = verdict_on(world, need)
+            except RecursionError:
+                continue
+            if verdict.met is None:
+                continue
+            _note(entry, at, verdict)
+    limited = {need: entry for need, entry in found.items() if entry.unmet and entry.met}
+    for entry in limited.values():
+        entry.last = None
+    return limited
+
+
+def _note(entry: Judged, at: int, verdict: Verdict) -> None:
+    seen = _seen(verdict, at)
+    if verdict.met:
+        entry.met |= 1 << at
+    else:
+        entry.unmet |= 1 << at
+        entry.kind, entry.missing = verdict.kind, verdict.missing
+    if entry.last is not None and entry.last[0] != verdict.met:
+        entry.evidence += [each for each in (entry.last[1], seen) if each is not None]
+    entry.last = bool(verdict.met), seen
+
+
+def _seen(verdict: Verdict, at: int) -> Evidence | None:
+    where = verdict.where
+    if where is None or where.surface is None:
+        return None
+    module = where.module
+    while module and where.surface.holds(module) not in ("source", "folder"):
+        module = module.rpartition(".")[0]
+    record = where.surface.module(module) if module else None
+    if record is None:
+        return None
+    path = module.replace(".", "/") + ("/__init__.py" if record.is_package else ".py")
+    return at, path, verdict.line, bool(verdict.met)

@@ -1,0 +1,143 @@
+"""How much of each module the shipped tables keep: everything of what people import, names of the rest."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from scripts.surface.history import PackageHistory
+from scripts.surface.packages import BESIDE, TRACKED, tops_of
+
+_OF_WHOLE = ("field", "rename", "method", "attribute", "instance", "made", "call")
+_TOPS = frozenset(top for package in (*TRACKED, *BESIDE) for top in tops_of(package))
+
+
+@dataclass(frozen=True)
+class Detail:
+    """``any``: whether a module is in the table. ``whole``: with signatures, members of classes and what calls them."""
+
+    any: bool
+    whole: bool
+
+    def kept(self, section: str, about: Any, says: dict[Hashable, int]) -> dict[Hashable, int]:
+        """What of a statement is kept."""
+        if section == "define":
+            return self._definitions(says)
+        if section == "lazy":
+            return _short(about, says)
+        if section in ("star", "open"):
+            return says
+        return says if self.whole and section in _OF_WHOLE else {}
+
+    def _definitions(self, says: dict[Hashable, int]) -> dict[Hashable, int]:
+        """Definitions of one name: without imports of packages that are not tracked; classes say whether they are whole."""
+        kept: dict[Hashable, int] = defaultdict(int)
+        for each, mask in says.items():
+            assert isinstance(each, tuple)
+            if each[0] == "c":
+                kept[(*each, False) if self.whole else ("c", each[1], (), True, True)] |= mask
+            elif each[0] == "f" and not self.whole:
+                kept[("v",)] |= mask
+            elif each[0] != "i" or (self.whole and each[1].partition(".")[0] in _TOPS):
+                kept[each] |= mask
+        left_out = sum(mask for each, mask in says.items() if isinstance(each, tuple) and each[0] == "i" and each not in kept)
+        if kept and left_out:  # what is defined in one release and imported in another is there in both
+            kept[("v",)] |= left_out
+        return kept
+
+
+def _short(name: str, places: dict[Hashable, int]) -> dict[Hashable, int]:
+    """Places that end in the name itself are written without it."""
+    found: dict[Hashable, int] = defaultdict(int)
+    for place, mask in places.items():
+        found[str(place).removesuffix(name) if str(place).endswith(f".{name}") else place] |= mask
+    return found
+
+
+WHOLE, SOME, NOTHING = Detail(any=True, whole=True), Detail(any=True, whole=False), Detail(any=False, whole=False)
+_LEFT_OUT = {
+    "transformers": r".*\.(dummy_\w+|modeling_(tf|flax)_\w+|sagemaker)$|kernels|benchmark",
+    "torch": r"_(?!C$|C/|utils$|jit_internal$|tensor$|six$|dynamo$)\w*\.|testing|onnx\._|ao\.ns|package|distributed\._"
+    r"|fx\.experimental|.*\._internal",
+    "vllm": r"third_party|benchmarks|vllm_flash_attn|model_executor\.(models|layers)\."
+    r"|v1\.(attention|worker|spec_decode|sample)\.|attention\.|distributed\.|compilation\.|kernels|device_allocator|multimodal\.|lora\.(layers|ops)",
+    "deepspeed": r"(inference|module_inject|ops|model_implementations|autotuning|compile|compression|elasticity|monitor)\.\w",
+    "diffusers": r"(pipelines|modular_pipelines)\.\w+\.\w",
+    "axolotl": r"(integrations|kernels|monkeypatch|prompt_strategies)\.\w",
+    "verl": r"(models|third_party|workers|experimental)\.\w+\.",
+    "lm-eval": r"tasks\.",
+    "lighteval": r"tasks\.",
+    "sglang": r"srt\.\w+\.|multimodal_gen|bench|test|jit_kernel",
+    "ms-swift": r"(ui|megatron|model|template|dataset)\.|llm\.(model|template|dataset|ui)\.",
+    "torchao": "prototype|experimental|kernel",
+    "triton": r"backends|tools|compiler\.|experimental|language\.extra|runtime\.\w+\.",
+    "torchvision": r"(models|prototype|datasets)\.",
+    "optimum": r"(onnx\w*|exporters|intel|commands)\.",
+}
+"""Modules that nobody imports by name, below the package's own."""
+_NAMES_ONLY = {
+    "transformers": r"models\.",
+    "diffusers": r"(pipelines|models|schedulers|modular_pipelines)\.",
+    "deepspeed": "inference|module_inject|ops|model_implementations|compression|autotuning|nebula|profiling|linear|compile",
+    "timm": r"(layers|models)\.",
+    "sentence-transformers": r".*\.(evaluation|losses)\.",
+}
+"""Modules of which only the names are kept."""
+_WHOLE_ONLY = {
+    "torch": r"nn\b|optim|utils\.(data|checkpoint)|cuda\b(?!\._)|amp|compiler"
+    r"|distributed\.(fsdp|device_mesh|distributed_c10d)|serialization",
+    "vllm": r"entrypoints\.llm$|sampling_params$|engine\.arg_utils|lora\.request$|outputs$|inputs\b|pooling_params$",
+    "unsloth": r"models\.(loader|llama|vision|_utils|rl)$|trainer$|chat_templates$|save$",
+    "unsloth-zoo": r"(dataset|training|vision|peft)_utils$|utils$",
+    "axolotl": r"train$|utils\.(trainer|dict)$|prompters$",
+    "verl": r"protocol$|trainer\.main_ppo$",
+    "llamafactory": r"train\.tuner$|hparams\.\w+_args$|chat\.chat_model$|launcher$|cli$",
+    "ms-swift": r"llm\.(train\.sft|infer\.infer)$|tuners\.base$",
+    "lm-eval": r"evaluator$|api\.model$|models\.(huggingface|vllm_causallms)$",
+    "lighteval": r"pipeline$|logging\.evaluation_tracker$",
+    "torchao": r"quantization\.quant_api$|float8\.\w+$",
+    "optimum": r"(pipelines|bettertransformer)\b|gptq\.quantizer$",
+    "llmcompressor": r"entrypoints\.\w+$|modifiers\.quantization\b",
+    "torchvision": r"transforms\.transforms$", "sglang": r"lang\.api$|srt\.entrypoints\.engine$",
+    "xformers": r"ops\.fmha$", "auto-gptq": r"modeling\._?(base|auto)$", "triton": "runtime.autotuner$", "numpy": "$^",
+    "liger-kernel": r"transformers\.(monkey_patch|auto_model)$",
+    "compressed-tensors": r"quantization\.quant_\w+$", "xgrammar": "$^",
+}  # fmt: skip
+"""Packages of which only these modules, and the package itself, are kept whole."""
+
+
+def _matches(table: dict[str, str], package: str, module: str) -> bool:
+    below = module.partition(".")[2]
+    return package in table and re.match(table[package], below) is not None
+
+
+def detail_of(package: str, module: str) -> Detail:
+    """How much of a module is kept."""
+    if "." not in module:
+        return WHOLE
+    if _matches(_LEFT_OUT, package, module):
+        return NOTHING
+    if package in _WHOLE_ONLY:
+        return WHOLE if _matches(_WHOLE_ONLY, package, module) else SOME
+    return SOME if _matches(_NAMES_ONLY, package, module) else WHOLE
+
+
+def without_provided(history: PackageHistory) -> None:
+    """Spells out the names that a package gives because ``__all__`` of the modules below it lists them."""
+    for name, module in history.modules.items():
+        listed = module.statements.pop("listed", None)
+        if not listed:
+            continue
+        if name == "transformers.models":
+            continue  # the package above it gives the same names
+        when = listed[None][None]
+        for below, other in history.modules.items():
+            if below.startswith(f"{name}."):
+                for names, mask in other.statements.get("all", {}).get(None, {}).items():
+                    assert isinstance(names, tuple)
+                    for each in names:
+                        if mask & when:
+                            module.statements["lazy"][each][f"{below}.{each}"] |= mask & when

@@ -1,0 +1,62 @@
+"""The releases of the store as surfaces."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from compat.matrix.surface.release import SourceSurface
+from compat.read.python_source.module import FORM
+from compat.read.python_source.packed import unpack_module
+from compat.read.python_source.records import Module
+from compat.records import replace
+from compat.versions import key_of
+from scripts.surface.extract import places_of
+from scripts.surface.store import Release, Store
+
+KEPT = 6000
+"""Records held at once; neighbouring releases share most of theirs."""
+
+
+class Mined:
+    """Reads records from the store, without what they use if that is not asked for, and keeps the latest."""
+
+    def __init__(self, store: Store, *, uses: bool = True) -> None:
+        self.store, self._uses = store, uses
+        self._kept: OrderedDict[tuple[int, str], Module | None] = OrderedDict()
+
+    def releases(self, package: str) -> list[Release]:
+        """The releases of a package, oldest first."""
+        return sorted(self.store.releases(package), key=lambda release: key_of(release.version))
+
+    def record(self, source: int, place: str) -> Module | None:
+        key = source, place
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        body = self.store.record(FORM, source, place)
+        module = None if body is None else unpack_module(body, uses=self._uses)
+        if module is not None and place.endswith("?"):
+            module = replace(module, open=True)  # a stub says what is there, not what is missing
+        self._kept[key] = module
+        if len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return module
+
+    def surface(self, release: Release) -> SourceSurface:
+        places = modules_of(release)
+        read = self._reader(places)
+        return SourceSurface(release.package, release.version, places, read, release.opaque)
+
+    def _reader(self, places: dict[str, tuple[int, str]]) -> Callable[[str], Module | None]:
+        return lambda name: self.record(*places[name])
+
+
+def modules_of(release: Release) -> dict[str, tuple[int, str]]:
+    """The source and the place of each module; a stub counts where there is nothing else."""
+    found: dict[str, tuple[int, str]] = {}
+    for source, place in places_of(release):
+        name = place.rstrip("/?")
+        if name not in found or not place.endswith("?"):
+            found[name] = source, place
+    return found

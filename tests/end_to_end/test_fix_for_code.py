@@ -1,0 +1,74 @@
+"""``compat fix`` with what published source and the user's code say, as it is run, with an index on this machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from compat.judge.surface import open_rows_once
+from tests.index.server import IndexServer
+
+pytest.importorskip("clingo")
+pytestmark = pytest.mark.skipif(open_rows_once() is None, reason="the tables are not there: scripts/build_matrix.py")
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+SCRIPT = "from trl import ORPOTrainer\nORPOTrainer('model', tokenizer=None)\n"
+
+
+def _release(day: str, *requires: str) -> dict[str, object]:
+    return {"uploaded": f"{day}T00:00:00Z", "requires": requires, "requires_python": ">=3.9"}
+
+
+PACKAGES = {
+    "trl": {"0.14.0": _release("2025-01-29"), "0.15.2": _release("2025-02-25"), "0.16.0": _release("2025-03-22")},
+    "peft": {"0.14.0": _release("2024-12-06", "accelerate>=0.21.0"), "0.15.0": _release("2025-03-19", "accelerate>=0.21.0")},
+    "accelerate": {
+        "0.26.0": _release("2024-05-03"),
+        "0.31.0": _release("2024-06-07"),
+        "0.32.0": _release("2024-07-03"),
+    },
+}
+
+
+@pytest.fixture
+def index() -> Iterator[IndexServer]:
+    with IndexServer(PACKAGES) as server:
+        yield server
+
+
+@pytest.fixture
+def fix(compat: Run, tmp_path: Path, index: IndexServer) -> Callable[..., dict[str, tuple[str | None, str | None]]]:
+    def run(lines: str, *words: str) -> dict[str, tuple[str | None, str | None]]:
+        (tmp_path / "requirements.txt").write_text(lines, encoding="utf-8")
+        (tmp_path / "train.py").write_text(SCRIPT, encoding="utf-8")
+        own = {"COMPAT_CACHE_DIR": str(tmp_path / "cache"), "UV_CACHE_DIR": str(tmp_path / "uv-cache"), "PIP_RETRIES": "0"}
+        where = ("--index-url", index.url, "--python-version", "3.11", "--any-age", "--format", "json")
+        done = compat("fix", "requirements.txt", *words, *where, cwd=tmp_path, **own)
+        assert done.returncode == 0, done.stderr
+        changes = json.loads(done.stdout)["plan"]["changes"]
+        return {each["name"]: (each["from"], each["to"]) for each in changes}
+
+    return run
+
+
+Fix = Callable[..., "dict[str, tuple[str | None, str | None]]"]
+
+
+def test_the_release_moves_to_one_that_has_what_the_script_uses(fix: Fix) -> None:
+    assert fix("trl==0.16.0\n", "--script", "train.py") == {"trl": ("0.16.0", "0.14.0")}
+    assert fix("trl==0.16.0\n") == {}
+
+
+def test_an_import_that_fails_is_mended_with_the_nearest_release(fix: Fix) -> None:
+    assert fix("peft==0.15.0\naccelerate==0.26.0\n", "--keep", "peft") == {"accelerate": ("0.26.0", "0.32.0")}
+
+
+def test_a_repair_does_not_walk_into_one(fix: Fix) -> None:
+    assert fix("peft==0.14.0\naccelerate==0.26.0\n", "--keep", "peft==0.15.0") == {
+        "peft": ("0.14.0", "0.15.0"),
+        "accelerate": ("0.26.0", "0.32.0"),
+    }

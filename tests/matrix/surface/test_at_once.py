@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compat.matrix.surface.at_once import AtOnce, open_at_once, packed
+from compat.matrix.surface.rows import open_rows
+
+_ROWS = open_rows()
+pytestmark = pytest.mark.skipif(_ROWS is None, reason="the tables are not there: scripts/build_matrix.py")
+
+
+@pytest.fixture(scope="module")
+def first() -> AtOnce:
+    assert _ROWS is not None
+    return AtOnce(packed(_ROWS))
+
+
+@pytest.mark.parametrize("accelerate", ["0.26.0", "0.26", "0.26.0+local"])
+def test_releases_that_fail_beside_each_other(first: AtOnce, accelerate: str) -> None:
+    assert first.failing({"peft": ["0.15.0"], "accelerate": [accelerate], "torch": ["2.6.0"]}) == {"peft", "accelerate"}
+
+
+def test_others_do_not(first: AtOnce) -> None:
+    assert first.failing({"peft": ["0.15.0"], "accelerate": ["1.6.0"], "nothing": ["1"]}) == frozenset()
+    assert first.failing({"peft": ["0.15.0"], "accelerate": ["no version", "99.0"]}) == frozenset()
+
+
+def test_one_of_several_is_enough(first: AtOnce) -> None:
+    assert first.failing({"peft": ["0.14.0", "0.15.0"], "accelerate": ["1.6.0", "0.26.0"]}) == {"peft", "accelerate"}
+
+
+def test_it_says_what_the_rows_say(first: AtOnce) -> None:
+    assert _ROWS is not None
+    for consumer in sorted(_ROWS.consumers):
+        version = _ROWS.versions(consumer)[-1]
+        for other in sorted(_ROWS.packages - {consumer}):
+            for old in _ROWS.versions(other)[::15]:
+                told = any(not row.asks for row in _ROWS.broken({consumer: version, other: old}, tiers=("E1",)))
+                assert bool(first.failing({consumer: [version], other: [old]})) >= told
+
+
+def test_a_file_that_is_none_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "at_once.bin"
+    assert open_at_once(str(path)) is None
+    path.write_bytes(b"something else")
+    assert open_at_once(str(path)) is None

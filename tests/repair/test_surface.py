@@ -1,0 +1,46 @@
+"""Published source as clauses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compat.environment import Environment, Workload
+from compat.judge import surface as rows
+from compat.repair.candidates import Release
+from compat.repair.surface import forbidden
+
+pytestmark = pytest.mark.skipif(rows.open_rows_once() is None, reason="the tables are not there: scripts/build_matrix.py")
+
+
+def _known(**versions: tuple[str, ...]) -> dict[str, tuple[Release, ...]]:
+    return {name: tuple(Release(name, version) for version in found) for name, found in versions.items()}
+
+
+def test_imports_that_fail_are_forbidden_together() -> None:
+    known = _known(peft=("0.14.0", "0.15.0"), accelerate=("0.26.0", "0.32.0"))
+    (found,) = forbidden(Environment(), known)
+    assert found.together == (("peft", frozenset({"0.15.0"})), ("accelerate", frozenset({"0.26.0"})))
+    assert (found.level, found.statement.kind) == ("error findings left", "finding")
+    assert "clear_device_cache" in found.statement.text
+
+
+def test_a_copy_of_its_own_is_not_judged_by_its_version() -> None:
+    from compat.environment import Source
+
+    known = _known(accelerate=("0.26.0",))
+    known["peft"] = (Release("peft", "0.15.0", source=Source("vcs")),)
+    assert list(forbidden(Environment(), known)) == []
+
+
+def test_releases_without_what_the_code_uses_are_forbidden(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "from trl import ORPOTrainer\nORPOTrainer(None, tokenizer=None)\nORPOTrainer(typo_nobody_takes=1)\n", encoding="utf-8"
+    )
+    environment = Environment(workload=Workload(code=(str(script),)))
+    known = _known(trl=("0.11.4", "0.12.0", "0.14.0", "0.16.0"))
+    found = [each for each in forbidden(environment, known) if "ORPOTrainer(tokenizer=)" in each.statement.text]
+    assert [each.together for each in found] == [(("trl", frozenset({"0.12.0", "0.16.0"})),)]
+    assert not any("typo" in each.statement.text for each in forbidden(environment, known))

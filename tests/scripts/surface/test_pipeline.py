@@ -1,0 +1,153 @@
+"""From fetched sources to records, tables and rows: two small packages in a store of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compat.matrix.surface.reach import eager_rows
+from compat.matrix.surface.rows import E1, E2, R1, Rows, open_rows
+from compat.matrix.surface.table import Table, open_table
+from compat.matrix.surface.world import World
+from compat.read.python_source.module import FORM
+from scripts.surface import rows, tables
+from scripts.surface.extract import missing, read_records
+from scripts.surface.history import history_of
+from scripts.surface.mined import Mined
+from scripts.surface.store import Fetched, Store
+
+PEFT = {
+    "0.1.0": {"peft/__init__.py": "from .utils import prepare_int8\nfrom .utils import old\ndef load(model, name=None): ..."},
+    "0.2.0": {"peft/__init__.py": "from .utils import prepare, prepare_int8\n\ndef load(model, adapter=None): ..."},
+    "0.3.0": {"peft/__init__.py": "from .utils import prepare\ndef load(model, adapter=None): ..."},
+}
+UTILS = {
+    "0.1.0": "def old(): ...\ndef prepare_int8(m): ...",
+    "0.2.0": "def prepare(m): ...\ndef prepare_int8(m): ...",
+    "0.3.0": "\ndef prepare(m): ...",
+}
+TRL = {
+    "1.0": {
+        "trl/__init__.py": "from .core import Trainer",
+        "trl/core.py": "import x\nfrom peft import prepare_int8\nclass Trainer:\n    def save(self):\n        from peft import load\n        load(1, adapter=2)",
+        "trl/extra.py": "if is_peft_available():\n    from peft import prepare",
+        "trl/safe.py": "try:\n    from peft import old\nexcept ImportError:\n    old = None",
+        "trl/tests/test_it.py": "from peft import old",
+    },
+    "1.1": {"trl/__init__.py": "from .core import Trainer", "trl/core.py": "from peft import prepare\nclass Trainer: ..."},
+}
+UNSLOTH = {"2025.1.1": {"unsloth/__init__.py": "import trl.extra"}}
+DAYS = {"0.1.0": "2024-01-01", "0.2.0": "2024-03-01", "0.3.0": "2024-06-01", "1.0": "2024-03-02", "1.1": "2024-06-02", "2025.1.1": "2024-03-05"}  # fmt: skip
+
+
+def fetched(package: str, version: str, members: dict[str, str]) -> Fetched:
+    bodies = {path: body.encode() for path, body in members.items()}
+    return Fetched(package, version, f"{package}.whl", None, DAYS[version], True, 1, 0.1, (), bodies)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("store")
+    store = Store(made)
+    for version, members in PEFT.items():
+        store.keep(fetched("peft", version, {**members, "peft/utils.py": UTILS[version]}))
+    for package, releases in (("trl", TRL), ("unsloth", UNSLOTH)):
+        for version, members in releases.items():
+            store.keep(fetched(package, version, members))
+    for package in store.packages():
+        store.keep_records(FORM, read_records(store, missing(store, package)))
+    store.close()
+    return made
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    target = tmp_path_factory.mktemp("surface")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "FOLDER", target)
+        assert rows.main(["--store", str(folder), "--jobs", "1"]) == 0
+    opened = open_rows(str(target / "rows.bin"))
+    assert opened is not None
+    return opened
+
+
+@pytest.fixture(scope="module")
+def peft(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    path = tmp_path_factory.mktemp("tables") / "peft.bin"
+    path.write_bytes(tables.packed(history_of(Mined(Store(folder)), "peft")))
+    table = open_table("peft", str(path))
+    assert table is not None
+    return table
+
+
+class TestTables:
+    def test_releases_are_in_order(self, peft: Table) -> None:
+        assert (peft.versions, peft.uploaded[0]) == (("0.1.0", "0.2.0", "0.3.0"), "2024-01-01")
+
+    @pytest.mark.parametrize(
+        ("name", "expected"),
+        [
+            ("peft.prepare", ["absent", "function", "function"]),
+            ("peft.prepare_int8", ["function", "function", "absent"]),
+            ("peft.utils.old", ["function", "absent", "absent"]),
+            ("peft.load", ["function"] * 3),
+            ("peft.lode", ["never"] * 3),
+            ("peft.utils", ["module"] * 3),
+        ],
+    )
+    def test_names_by_release(self, peft: Table, name: str, expected: list[str]) -> None:
+        assert [World((surface,)).find(name).kind for surface in peft.surfaces()] == expected
+
+    def test_keywords_by_release(self, peft: Table) -> None:
+        answers = []
+        for surface in peft.surfaces():
+            world = World((surface,))
+            callee = world.callee(world.find("peft.load"))
+            assert callee is not None
+            answers.append(bool(world.rejected(*callee, 1, ("adapter",))))
+        assert answers == [True, False, False]
+
+    def test_a_table_answers_as_the_sources_do(self, folder: Path, peft: Table) -> None:
+        mined = Mined(Store(folder))
+        for release in mined.releases("peft"):
+            sources, table = World((mined.surface(release),)), peft.surface(release.version)
+            assert table is not None
+            for module in peft.modules():
+                for name in peft.names_in(module):
+                    assert World((table,)).imported(module, name).kind == sources.imported(module, name).kind
+
+    def test_an_unknown_release_has_no_surface(self, peft: Table) -> None:
+        assert peft.surface("9.9") is None
+        assert peft.surface("not a version") is None
+        assert peft.surface("0.2") is not None
+
+
+class TestRows:
+    def test_what_fails_at_import(self, found: Rows) -> None:
+        (row,) = found.broken({"trl": "1.0", "peft": "0.3.0"}, tiers=(E1,))
+        assert (row.what, row.path, row.line, row.bad) == ("peft.prepare_int8", "trl/core.py", 2, ("0.3.0",))
+        assert [(each.version, each.path, each.has) for each in row.evidence] == [
+            ("0.2.0", "peft/utils.py", True), ("0.3.0", "peft/__init__.py", False),
+        ]  # fmt: skip
+
+    def test_nothing_between_releases_that_fit(self, found: Rows) -> None:
+        assert found.broken({"trl": "1.0", "peft": "0.2.0"}) == []
+        assert found.broken({"trl": "1.1", "peft": "0.3.0"}) == []
+
+    def test_what_fails_later_and_what_a_module_needs(self, found: Rows) -> None:
+        rows_of = found.broken({"trl": "1.0", "peft": "0.1.0"})
+        assert {(row.tier, row.what, row.scope) for row in rows_of} == {
+            (R1, "peft.load(adapter=)", "Trainer.save"), (E2, "peft.prepare", ""),
+        }  # fmt: skip
+
+    def test_another_package_that_imports_the_module_breaks_with_it(self, found: Rows) -> None:
+        installed = {"trl": "1.0", "peft": "0.1.0"}
+        assert eager_rows(found, installed) == []
+        ((row, chain),) = eager_rows(found, installed | {"unsloth": "2025.1.1"})
+        assert (row.what, chain) == ("peft.prepare", ("unsloth", "trl.extra"))
+
+    def test_guards_tests_and_unknown_releases_say_nothing(self, found: Rows) -> None:
+        assert not any(row.what.endswith(".old") for _, row in found.all_of("trl"))
+        assert found.broken({"trl": "1.0", "peft": "9.9"}) == []
+        assert found.broken({"trl": "9.9", "peft": "0.3.0"}) == []
