@@ -14,7 +14,8 @@ from scripts.surface.packages import tops_of
 
 _SELDOM = re.compile(
     r"^(transformers\.models\.|diffusers\.(models|pipelines|modular_pipelines)\.|torch\.|torchvision\.|torchao\.prototype"
-    r"|vllm\.(model_executor|v1|attention|distributed|compilation|platforms|lora|multimodal)\.)"
+    r"|vllm\.(model_executor|models|v1|attention|distributed|compilation|platforms|lora|multimodal|entrypoints|transformers_utils"
+    r"|tool_parsers|reasoning|kernels|renderers)\.|swift\.(megatron|template|model|dataset|ui)\.|deepspeed\.(ops|inference)\.)"
 )
 Asks = tuple[str, ...]
 Edges = dict[tuple[str, str, Asks], int]

@@ -17,15 +17,19 @@ _TOPS = frozenset(top for package in (*TRACKED, *BESIDE) for top in tops_of(pack
 
 @dataclass(frozen=True)
 class Detail:
-    """``any``: whether a module is in the table. ``whole``: with signatures, members of classes and what calls them."""
+    """``any``: whether a module is in the table. ``whole``: with signatures, members of classes and what calls them.
+
+    Otherwise only public names are, and where ``classes`` only those of classes and values.
+    """
 
     any: bool
     whole: bool
+    classes: bool = False
 
     def kept(self, section: str, about: Any, says: dict[Hashable, int]) -> dict[Hashable, int]:
         """What of a statement is kept."""
         if section == "define":
-            return self._definitions(says)
+            return self._definitions(says) if self.whole or not about.startswith("_") else {}
         if section == "lazy":
             return _short(about, says)
         if section in ("star", "open"):
@@ -39,6 +43,8 @@ class Detail:
             assert isinstance(each, tuple)
             if each[0] == "c":
                 kept[(*each, False) if self.whole else ("c", each[1], (), True, True)] |= mask
+            elif each[0] == "f" and self.classes:
+                return {}
             elif each[0] == "f" and not self.whole:
                 kept[("v",)] |= mask
             elif each[0] != "i" or (self.whole and each[1].partition(".")[0] in _TOPS):
@@ -58,6 +64,7 @@ def _short(name: str, places: dict[Hashable, int]) -> dict[Hashable, int]:
 
 
 WHOLE, SOME, NOTHING = Detail(any=True, whole=True), Detail(any=True, whole=False), Detail(any=False, whole=False)
+CLASSES = Detail(any=True, whole=False, classes=True)
 _LEFT_OUT = {
     "transformers": r".*\.(dummy_\w+|modeling_(tf|flax)_\w+|sagemaker)$|kernels|benchmark",
     "torch": r"_(?!C$|C/|utils$|jit_internal$|tensor$|six$|dynamo$)\w*\.|testing|onnx\._|ao\.ns|package|distributed\._"
@@ -122,7 +129,9 @@ def detail_of(package: str, module: str) -> Detail:
         return NOTHING
     if package in _WHOLE_ONLY:
         return WHOLE if _matches(_WHOLE_ONLY, package, module) else SOME
-    return SOME if _matches(_NAMES_ONLY, package, module) else WHOLE
+    if not _matches(_NAMES_ONLY, package, module):
+        return WHOLE
+    return CLASSES if package in ("transformers", "diffusers") else SOME
 
 
 def without_provided(history: PackageHistory) -> None:

@@ -10,13 +10,14 @@ import time
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compat.matrix.surface.needs import packages_of
-from compat.matrix.surface.rows import E2, MAGIC
+from compat.matrix.surface.rows import E2, MAGIC, R1
 from scripts.surface.collect import CONSUMERS, PACKAGE_OF, Occurrence, needs_of, occurrences_of
-from scripts.surface.existing import existing
+from scripts.surface.existing import Blocks, existing
 from scripts.surface.imports import Edges, edges_of, entries_of, followed, leading_to
 from scripts.surface.judged import Judged, judged
 from scripts.surface.mined import Mined
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     """Package that is needed → need → in which of its releases it is met."""
 
 MOST_EVIDENCE = 6
+YEAR = 365
 _mined: Mined | None = None
 
 
@@ -65,6 +67,7 @@ def main(arguments: list[str]) -> int:
     if kept is not None:
         versions = kept.versions | versions
         blocks = kept.with_rows_about(words.target, blocks)
+    blocks = timely(blocks, {package: [day for _, day in found] for package, found in days.items()})
     content = packed(blocks, {package: followed(found) for package, found in edges.items()}, versions)
     write(FOLDER / "rows.bin", content)
     _say(f"{sum(len(rows) for kinds in blocks.values() for rows in kinds.values())} rows, {len(content) >> 10} KiB", began)
@@ -210,6 +213,30 @@ def _row(target: str, place: Occurrence, lines: dict[int, int], entry: Judged) -
         target, entry.unmet, dict(lines), place.tier, place.path, place.scope, asks, kind, text, name, entry.kind,
         entry.missing, evidence,
     )  # fmt: skip
+
+
+def timely(blocks: Blocks, days: dict[str, list[str]]) -> Blocks:
+    """Without what fails later, if at all, and only beside releases that were a year old when the consumer came out."""
+    return {
+        package: {
+            kind: [
+                row
+                for row in rows
+                if row[3] != R1 or package not in days or row[0] not in days or _gap(package, row, days) <= YEAR
+            ]
+            for kind, rows in kinds.items()
+        }
+        for package, kinds in blocks.items()
+    }
+
+
+def _gap(package: str, row: tuple[Any, ...], days: dict[str, list[str]]) -> int:
+    """Days from the newest release that lacks something to the first of the consumer that needs it."""
+    mask = 0
+    for each in row[2].values():
+        mask |= each
+    first, last = days[package][(mask & -mask).bit_length() - 1], days[row[0]][row[1].bit_length() - 1]
+    return (date.fromisoformat(first[:10]) - date.fromisoformat(last[:10])).days
 
 
 def packed(

@@ -29,19 +29,8 @@ from scripts.surface.collect import CONSUMERS
 from scripts.surface.mined import Mined
 from scripts.surface.store import Store
 
-_OF_THE_BASE = (
-    "torch",
-    "triton",
-    "torchvision",
-    "torchaudio",
-    "pyarrow",
-    "pandas",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "aiohttp",
-)
-"""Large packages that the interpreter has: those of the day are not installed."""
+_OF_THE_BASE = ("torch", "triton", "torchvision", "torchaudio", "vllm", "deepspeed", "xformers", "bitsandbytes")
+"""Large packages, which are not installed: torch is the interpreter's."""
 IMPORTABLE = ("trl", "peft", "accelerate", "transformers", "datasets", "huggingface-hub", "sentence-transformers", "evaluate")
 """Consumers that can be imported beside the interpreter's packages."""
 CONFIRMED, NO_ERROR, BOTH, NO_CONTROL = "confirmed", "no error", "error in both", "no control"
@@ -224,7 +213,10 @@ class Folders:
             future = self._made.setdefault(key, known or Future())
             place = self._root / str(len(self._made))
         if known is None:
-            future.set_result(self._install(day, releases, place))
+            try:
+                future.set_result(self._install(day, releases, place))
+            except (OSError, ValueError) as problem:
+                future.set_result(f"!{problem}")
         return future.result()
 
     def _install(self, day: str, releases: tuple[str, ...], place: Path) -> str:
