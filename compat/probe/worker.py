@@ -61,15 +61,10 @@ def work_off(work: Work, stop: Callable[[], bool] = lambda: False) -> Outcome:
         folder = os.path.join(work.folder, str(attempt))
         os.makedirs(folder)
         said = os.path.join(folder, "results")
-        job = {
-            "device": work.device, "groups": work.groups, "depth": work.depth, "seed": work.seed, "results": said,
-            "limit": left, "skip": [result.probe for result in results], **work.more,
-        }  # fmt: skip
-        with open(os.path.join(folder, "job.json"), "w", encoding="utf-8") as file:
-            json.dump(job, file)
+        job = _job_file(work, folder, said, left, [result.probe for result in results])
         began = time.monotonic()
         try:
-            ended = run([work.python, START, os.path.join(folder, "job.json")], left, _variables(), folder)
+            ended = run([work.python, START, job], left, _variables(), folder)
         except OSError as problem:
             return Outcome((), no_torch=f"{work.python} cannot be started: {problem.strerror or problem}")
         left -= time.monotonic() - began
@@ -90,6 +85,18 @@ def work_off(work: Work, stop: Callable[[], bool] = lambda: False) -> Outcome:
         if left <= 1 or stop() or not any(event["event"] == "hello" for event in events):
             break
     return Outcome(tuple(results), stack, unusable=stack is None)
+
+
+def _job_file(work: Work, folder: str, results: str, left: float, over: list[str]) -> str:
+    """What the child is to do, written down; probes that are ``over`` it skips."""
+    path = os.path.join(folder, "job.json")
+    job = {
+        "device": work.device, "groups": work.groups, "depth": work.depth, "seed": work.seed, "results": results,
+        "limit": left, "skip": over, **work.more,
+    }  # fmt: skip
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(job, file)
+    return path
 
 
 def _variables() -> dict[str, str]:
