@@ -149,7 +149,7 @@ def _state(table: Table, at: int, module: str, name: str) -> bool | None:
 
 
 def _of_keyword(rule: Rule, keyword: str, rows: Rows) -> tuple[bool, str] | None:
-    """A row of two of the rule's packages about this keyword: its releases must be those of the rule, where both are known."""
+    """A row of two of the rule's packages about this keyword that covers the range; a release that takes it may be unknown."""
     ranges = _ranges(rule)
     for consumer in ranges:
         if consumer not in rows.consumers:
@@ -161,8 +161,6 @@ def _of_keyword(rule: Rule, keyword: str, rows: Rows) -> tuple[bool, str] | None
                 used = [each for each in versions if contains(ranges[consumer], key_of(each))]
                 if used and not taken:
                     return False, f"{row.what} of {consumer} {_shortened(used)}"
-                if used and taken and len(taken) < len(inside):
-                    return True, f"{row.what}: {row.package} {_shortened(taken)} takes it, which the rule's range holds"
     return None
 
 
