@@ -36,7 +36,7 @@ def probed(monkeypatch: pytest.MonkeyPatch) -> Probe:
         if fault is not None:
             monkeypatch.setenv("COMPAT_TEST_FAULT", fault)
             monkeypatch.setenv("PYTHONPATH", f"{FAULTS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-        values = {"python": sys.executable, "device": "cpu", "only": groups, "limit": 120.0, **more}
+        values = {"python": sys.executable, "device": "cpu", "only": groups, "limit": 600.0, **more}
         return probe(Request(**values), Environment(accelerators=()))
 
     return run
