@@ -171,7 +171,7 @@ COMMANDS = (
              Option("allow-source", None, "source installs as well: commits that rules name, and\n"
                     "builds for the GPUs that are there"),
              Option("brief", None, "leave out why and the policies (quicker)"),
-             Option("explain", None, "also what the next-best plan would cost, and why it lost"),
+             Option("explain", None, "also what the next-best plan would cost, and why it\nlost"),
              Option("verify", "uv|install", "who checks the plan besides our own evaluator: uv pip\ncompile (default), "
                     "or also uv pip install --dry-run", choices=("uv", "install")),
              Option("write", None, "write the changes into the file"),
