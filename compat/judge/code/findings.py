@@ -13,7 +13,7 @@ from compat.versions import is_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from compat.read.code.records import Code
 
@@ -161,35 +161,54 @@ def _is_nowhere(known: Releases, package: str, each: Wanted) -> bool:
 def _fixes(
     each: Wanted, package: str, lacking: str, wanted: WantedOf, installed: Mapping[str, str], known: Releases, *, nowhere: bool
 ) -> Iterator[Fix]:
-    from compat.judge.code.renamed import in_other_release, nearest
+    from compat.judge.code.renamed import nearest
 
     if nowhere:
         near = nearest(known, package, each.need)
         if near:
             yield Fix("config", None, None, f"did you mean {near}?")
         return
-    if not is_version(installed[lacking]):
+    for moved in dict.fromkeys((lacking, package)):  # what it leaves to another, it may have had itself
+        found = tuple(_by_moving(moved, each, package, wanted, installed, known))
+        if found:
+            yield from found
+            return
+
+
+def _by_moving(
+    moved: str, each: Wanted, package: str, wanted: WantedOf, installed: Mapping[str, str], known: Releases
+) -> Iterator[Fix]:
+    """What the nearest releases with it are, and what the installed one calls it."""
+    from compat.judge.code.renamed import in_other_release
+
+    if not is_version(installed[moved]):
         return  # source that was read on the spot: there is no next release of it
-    table = known.table(lacking)
+    table = known.table(moved)
     versions = () if table is None else table.versions
     about = [
-        one for one in wanted.all if {lacking, package} & set(wanted.packages_of(one)) and _says(known, one, wanted, installed)
+        one for one in wanted.all if {moved, package} & set(wanted.packages_of(one)) and _says(known, one, wanted, installed)
     ]
 
-    def good(version: str) -> bool:
-        return all(_lacking(known, name, {**installed, lacking: version}, one) is None
-                   for one in about for name in wanted.packages_of(one))  # fmt: skip
+    now = [one for one in about if one is each or _met(known, one, wanted, installed)]
 
-    fixes = tuple(
-        nearest_fixes(lacking, installed[lacking], versions, versions, "has all that the code uses of it", check=good)
+    def has(which: list[Wanted]) -> Callable[[str], bool]:
+        return lambda version: all(_met(known, one, wanted, {**installed, moved: version}) for one in which)
+
+    here = moved, installed[moved], versions, versions
+    fixes = tuple(nearest_fixes(*here, "has all that the code uses of it", check=has(about))) or tuple(
+        nearest_fixes(*here, "has this too, and not all that the code uses: see compat script", check=has(now))
     )
     nearby = next((fix.spec.lstrip("=>") for fix in fixes if fix.spec), None)
     lean = known.answer(package, installed[package], each.need).lean
-    need = each.need if lean is None else lean.need
-    found = None if nearby is None else in_other_release(known, lacking, need, nearby, installed[lacking])
+    need = each.need if lean is None or moved == package else lean.need
+    found = None if nearby is None else in_other_release(known, moved, need, nearby, installed[moved])
     if found is not None and found.said:
-        yield Fix("config", None, None, f"{lacking} {installed[lacking]} calls it {found.name}")
+        yield Fix("config", None, None, f"{moved} {installed[moved]} calls it {found.name}")
     yield from fixes
+
+
+def _met(known: Releases, each: Wanted, wanted: WantedOf, installed: Mapping[str, str]) -> bool:
+    return all(_lacking(known, name, installed, each) is None for name in wanted.packages_of(each))
 
 
 def _says(known: Releases, each: Wanted, wanted: WantedOf, installed: Mapping[str, str]) -> bool:
