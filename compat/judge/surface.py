@@ -30,14 +30,15 @@ def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding
     if about is not None:
         installed = {name: version for name, version in installed.items() if name in about}
     later = _says_what_runs(facts.workload)
-    rows = open_rows_once() if installed and (later or _may_fail(installed)) else None
+    failing = None if later else _failing(installed)
+    rows = open_rows_once() if installed and failing != frozenset() else None
     from_source = any(
         "tree" in copy.source.details for copy in facts.environment.distributions or () if copy.source is not None
     )
     if rows is not None and len(installed) > 1:
         from compat.matrix.surface.reach import eager_rows
 
-        broken = eager_rows(rows, installed)
+        broken = eager_rows(rows, installed, failing)
         if broken:
             from compat.judge.surface_rows import of_imports
 
@@ -69,25 +70,27 @@ def suspects(releases: Iterable[tuple[str, str | None]], workload: Workload | No
         if version is not None:
             listed.setdefault(name, {})[version] = None
     later = workload is not None and _says_what_runs(workload)
-    if not later and not _may_fail(listed):
+    failing = None if later else _failing(listed)
+    if failing == frozenset():
         return frozenset()
     rows = open_rows_once()
     if rows is None:
         return frozenset()
     from compat.judge.surface_suspects import broken_together, used_by_code
 
-    found = broken_together(listed, rows, later=later)
+    found = broken_together(listed, rows, later=later, failing=failing)
     return found | used_by_code(workload.code) if workload is not None and workload.code else found
 
 
-def _may_fail(listed: Mapping[str, str | Iterable[str]]) -> bool:
-    """Whether some of the releases fail when they are imported, as far as can be told without opening the rows."""
+def _failing(listed: Mapping[str, str | Iterable[str]]) -> frozenset[str] | None:
+    """The packages of which something fails when it is imported; ``None`` where the rows have to be asked."""
     if not _at_once:
         _at_once.append(open_at_once())
     (first,) = _at_once
-    if first is None or not FRAMEWORKS.isdisjoint(listed):
-        return True
-    return bool(first.failing({name: (each,) if isinstance(each, str) else each for name, each in listed.items()}))
+    if first is None:
+        return None
+    several = {name: (each,) if isinstance(each, str) else each for name, each in listed.items()}
+    return first.failing(several, later=not FRAMEWORKS.isdisjoint(listed))
 
 
 def unreached(environment: Environment) -> Iterator[Finding]:

@@ -11,12 +11,17 @@ if TYPE_CHECKING:
     from compat.matrix.surface.rows import Rows
 
 
-def broken_together(releases: Mapping[str, Iterable[str]], rows: Rows, *, later: bool) -> frozenset[str]:
-    """The packages of every row that some choice of the listed releases breaks; ``later``: those of calls too."""
+def broken_together(
+    releases: Mapping[str, Iterable[str]], rows: Rows, *, later: bool, failing: frozenset[str] | None = None
+) -> frozenset[str]:
+    """The packages of every row that some choice of the listed releases breaks; ``later``: those of calls too.
+
+    ``failing``: the only packages of which something may fail.
+    """
     listed = {name: versions for name, versions in releases.items() if name in rows.packages}
     frameworks = FRAMEWORKS & listed.keys()
     tiers = ("E1", "E2") if frameworks or later else ("E1",)
-    broken = rows.broken_by_some(listed, tiers=tiers, later=later)
+    broken = rows.broken_by_some(listed, tiers=tiers, later=later, consumers=failing)
     found = {name for row in broken for name in (row.consumer, row.package)}
     if any(row.tier == "E2" for row in broken):
         found |= frameworks  # one of them may be what runs the module

@@ -1,7 +1,7 @@
-"""Which releases fail beside which as soon as they are imported: the rows of tier E1 without their evidence.
+"""Which releases fail beside which when they, or modules of theirs, are imported: the rows of E1 and E2 without their evidence.
 
-A few kilobytes that every check can afford; only where they say yes are the rows themselves opened. Made out of them when the
-matrix is built.
+Some kilobytes that every check can afford; only where they say yes are the rows themselves opened, and only of those packages.
+Made out of them when the matrix is built.
 """
 
 from __future__ import annotations
@@ -31,43 +31,57 @@ FRAMEWORKS = frozenset(
 
 def packed(rows: Rows) -> bytes:
     """The file's content."""
-    found: dict[str, list[tuple[str, int, int, tuple[str, ...]]]] = {}
+    known = {name: rows.versions(name) for name in sorted(rows.packages)}
+    tiers = {tier: zlib.compress(marshal.dumps(_of_tier(rows, tier), 4), 9) for tier in ("E1", "E2")}
+    return marshal.dumps({"versions": zlib.compress(marshal.dumps(known, 4), 9), "tiers": tiers}, 4)
+
+
+def _of_tier(rows: Rows, tier: str) -> dict[str, list[tuple[str, int, int, tuple[str, ...]]]]:
+    """(package, its releases that fail, those of the consumer, what must be there) by consumer, sets as integers."""
+    found = {}
     for consumer in sorted(rows.consumers):
         places = {version: at for at, version in enumerate(rows.versions(consumer))}
         kept: dict[tuple[str, int, tuple[str, ...]], int] = {}
         for versions, row in rows.all_of(consumer, kind="E"):
-            if row.tier == "E1":
+            if row.tier == tier:
                 bad = frozenset(row.bad)
                 mask = sum(1 << at for at, version in enumerate(rows.versions(row.package)) if version in bad)
                 key = row.package, mask, row.asks
                 kept[key] = kept.get(key, 0) | sum(1 << places[version] for version in versions)
         if kept:
             found[consumer] = [(package, bad, when, asks) for (package, bad, asks), when in kept.items()]
-    known = {name: rows.versions(name) for name in sorted(rows.packages)}
-    return zlib.compress(marshal.dumps({"versions": known, "rows": found}, 4), 9)
+    return found
 
 
 class AtOnce:
     """Opened; see the module."""
 
     def __init__(self, content: bytes) -> None:
-        opened: dict[str, Any] = marshal.loads(zlib.decompress(content))
-        self._versions: dict[str, tuple[str, ...]] = opened["versions"]
-        self._rows: dict[str, list[tuple[str, int, int, tuple[str, ...]]]] = opened["rows"]
+        opened: dict[str, Any] = marshal.loads(content)
+        self._versions: dict[str, tuple[str, ...]] = marshal.loads(zlib.decompress(opened["versions"]))
+        self._packed: dict[str, bytes] = opened["tiers"]
 
     @property
     def packages(self) -> frozenset[str]:
         """The packages that rows may be about."""
         return frozenset(self._versions)
 
-    def failing(self, listed: Mapping[str, Iterable[str]]) -> frozenset[str]:
-        """The packages of which one listed release fails beside one of another, whichever are installed together."""
+    def failing(self, listed: Mapping[str, Iterable[str]], *, later: bool = False) -> frozenset[str]:
+        """The packages of which one listed release fails beside one of another, whichever are installed together.
+
+        ``later``: also those of which only a module fails.
+        """
         bits = {name: self._bits(name, versions) for name, versions in listed.items() if name in self._versions}
         tops = {name.replace("-", "_") for name in listed} | set(listed)
-        return frozenset(
-            name for consumer in bits for package, bad, when, asks in self._rows.get(consumer, ())
-            if bits[consumer] & when and bits.get(package, 0) & bad and tops.issuperset(asks) for name in (consumer, package)
-        )  # fmt: skip
+        found = set()
+        for tier in ("E1", "E2") if later else ("E1",):
+            rows: dict[str, list[tuple[str, int, int, tuple[str, ...]]]] = marshal.loads(zlib.decompress(self._packed[tier]))
+            for consumer, own in bits.items():
+                for package, bad, when, asks in rows.get(consumer, ()):
+                    if own & when and bits.get(package, 0) & bad and tops.issuperset(asks):
+                        found.add(consumer)
+                        break
+        return frozenset(found)
 
     def _bits(self, package: str, versions: Iterable[str]) -> int:
         known, found = self._versions[package], 0

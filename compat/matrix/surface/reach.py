@@ -56,13 +56,15 @@ class Reach:
         return (*outer, *([module] if name else []), *self._steps[package].get(node, ()))
 
 
-def eager_rows(rows: Rows, installed: Mapping[str, str]) -> list[tuple[Row, tuple[str, ...]]]:
+def eager_rows(
+    rows: Rows, installed: Mapping[str, str], consumers: Iterable[str] | None = None
+) -> list[tuple[Row, tuple[str, ...]]]:
     """The rows that break the import of an installed package: its own, and those of modules that a framework imports of it.
 
-    Each with the imports that lead there.
+    Each with the imports that lead there. ``consumers``: the only packages of which something may fail.
     """
     entries = [top for package in sorted(FRAMEWORKS & installed.keys()) for top in rows.tops(package)]
-    broken = rows.broken(installed, tiers=(E1, E2) if entries else (E1,))
+    broken = rows.broken(installed, tiers=(E1, E2) if entries else (E1,), consumers=consumers)
     found: list[tuple[Row, tuple[str, ...]]] = [(row, (row.module,)) for row in broken if row.tier == E1]
     later = [row for row in broken if row.tier == E2]
     if later:

@@ -115,7 +115,9 @@ class Rows:
         """The known releases of a package, oldest first."""
         return self._versions.get(package, ())
 
-    def broken(self, installed: Mapping[str, str], *, tiers: Iterable[str] = (E1, E2, R1)) -> list[Row]:
+    def broken(
+        self, installed: Mapping[str, str], *, tiers: Iterable[str] = (E1, E2, R1), consumers: Iterable[str] | None = None
+    ) -> list[Row]:
         """What the installed releases (by normalised name) need of one another and do not have, in these tiers.
 
         A row whose ``asks`` names something else than what is installed is left out. Whether an E2 or R1 row is ever reached
@@ -125,20 +127,26 @@ class Rows:
         wanted = frozenset(tiers)
         kinds = [kind for kind, of in (("E", (E1, E2)), ("R", (R1,))) if wanted & set(of)]
         tops = {name.replace("-", "_") for name in installed} | set(installed)
-        for consumer, version in installed.items():
+        known = {package: version for package, version in installed.items() if package in self._versions}
+        bits = {package: self._bits(package, (version,)) for package, version in known.items()}
+        for consumer in known if consumers is None else consumers:
             for kind in kinds:
                 if (consumer, kind) in self._blocks:
-                    rows = self.of(consumer, version, kind=kind, needed=installed)
+                    rows = self._of(consumer, known[consumer], kind, bits)
                     found += [row for row in rows if row.tier in wanted and tops.issuperset(row.asks)]
         return found
 
-    def broken_by_some(self, listed: Mapping[str, Iterable[str]], *, tiers: Iterable[str], later: bool = False) -> list[Row]:
+    def broken_by_some(
+        self, listed: Mapping[str, Iterable[str]], *, tiers: Iterable[str], later: bool = False,
+        consumers: Iterable[str] | None = None,
+    ) -> list[Row]:  # fmt: skip
         """What :meth:`broken` says of any choice of one release each, in a single pass; ``later``: of calls as well."""
         wanted = frozenset((*tiers, R1) if later else tiers)
         tops = {name.replace("-", "_") for name in listed} | set(listed)
         bits = {package: self._bits(package, versions) for package, versions in listed.items()}
+        kinds = ("E", "R")[: 1 + later]
         return [
-            row for consumer, versions in listed.items() for kind in ("E", "R")[: 1 + later] for version in versions
+            row for consumer in (listed if consumers is None else consumers) for kind in kinds for version in listed[consumer]
             for row in self._of(consumer, version, kind, bits) if row.tier in wanted and tops.issuperset(row.asks)
         ]  # fmt: skip
 
