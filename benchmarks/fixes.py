@@ -22,6 +22,8 @@ from typing import Any
 
 from packaging.specifiers import SpecifierSet
 
+from compat.environment import normalized
+
 COMPAT = str(Path(sys.executable).with_name("compat"))
 _MOVING = ("upgrade", "downgrade", "pin", "source-install", "uninstall")
 _PYTHON = "3.11"
@@ -92,7 +94,7 @@ def asked(command: str, environment: dict[str, Any], *words: str) -> dict[str, A
 def planned(environment: dict[str, Any], changes: list[dict[str, Any]]) -> dict[str, Any]:
     """The environment after a plan."""
     moved = {each["name"] for each in changes}
-    kept = [each for each in environment.get("distributions", ()) if each["name"].lower().replace("_", "-") not in moved]
+    kept = [each for each in environment.get("distributions", ()) if normalized(each["name"]) not in moved]
     new = [{"name": each["name"], "version": each["to"], "source": dict(_source(each))} for each in changes if each["to"]]
     return {**environment, "distributions": [*kept, *new]}
 
@@ -104,7 +106,7 @@ def _source(change: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def agrees(changes: list[dict[str, Any]], fix: dict[str, Any]) -> bool:
     """Whether a change moves the package of a recorded fix to where the fix wants it."""
-    name = fix["package"].lower().replace("_", "-")
+    name = normalized(fix["package"])
     for each in changes:
         if each["name"] == name:
             if each["to"] is None or fix["kind"] == "uninstall":

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 SCHEMA = "compat/environment/1"
 
 SOURCE_KINDS = ("index", "vcs", "url", "directory", "conda", "image", "nightly")
+_OF_NO_INDEX = ("vcs", "directory", "image", "nightly", "url")
 LAUNCHERS = ("python", "accelerate", "torchrun", "deepspeed", "ray", "slurm")
 SYSTEMS = ("linux", "windows", "darwin")
 DRIVER_STATES = ("not-loaded", "mismatched")
@@ -154,6 +155,11 @@ def _known(**values: Any) -> dict[str, Any]:
 
 def _listed(words: tuple[str, ...] | None) -> list[str] | None:
     return None if words is None else list(words)
+
+
+def of_no_index(copy: Distribution) -> bool:
+    """Whether no index has the like of it: its version says nothing of what it holds."""
+    return copy.source is not None and copy.source.kind in _OF_NO_INDEX
 
 
 def normalized(name: str) -> str:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from compat.commands.ignores import in_force
 from compat.commands.judging import asked_of, chosen_targets, config_of, targeted
 from compat.errors import InputError, Undecided
 from compat.matrix.compiled import Matrix
@@ -90,11 +91,8 @@ def _one_target(words: Words, config: ProjectConfig) -> Target | None:
 
 def _ignored(config: ProjectConfig, target: Target | None) -> frozenset[str]:
     """The rules that the project ignores today."""
-    import time
-
-    today = time.strftime("%Y-%m-%d")
     named = (None, None if target is None else target.name)
-    return frozenset(each.rule for each in config.ignores if each.target in named and (each.until or today) >= today)
+    return frozenset(each.rule for each in config.ignores if each.target in named and in_force(each))
 
 
 def _told_of(environment: Environment, target: Target | None, words: Words) -> tuple[Environment, tuple[str, ...]]:

@@ -6,6 +6,7 @@ only where the package itself refuses to be imported then.
 
 from __future__ import annotations
 
+from compat.environment import of_no_index
 from compat.judge.facts import ABSENT
 from compat.report import Finding, Fix
 from compat.versions import contains, is_version, key_of
@@ -36,7 +37,6 @@ REFUSED_AT_IMPORT = {
     ),
 }
 """What transformers' dependency_versions_check compares when it is imported."""
-_PURPOSE = ("vcs", "directory", "image", "nightly", "url")
 _SPEC = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
 
 
@@ -44,7 +44,7 @@ def judge(facts: Facts, declared: Declared) -> Iterator[Finding]:
     """Findings about what the followed releases declare of each other."""
     copies = {copy.name for copy in facts.environment.distributions or ()}
     for copy in facts.environment.distributions or ():
-        if copy.name not in declared or copy.version is None or (copy.source is not None and copy.source.kind in _PURPOSE):
+        if copy.name not in declared or copy.version is None or of_no_index(copy):
             continue
         package = declared.package(copy.name)
         place = None if package is None else package.place(copy.version)
@@ -62,7 +62,7 @@ def _violated(
     if not found or found == ABSENT or len(found) != 1:
         return
     other: Distribution = found[0]  # type: ignore[assignment]
-    if other.version is None or not is_version(other.version) or (other.source is not None and other.source.kind in _PURPOSE):
+    if other.version is None or not is_version(other.version) or of_no_index(other):
         return
     key = key_of(other.version)
     if key[5] != _FINAL_DEV:  # a build from the main branch stands between releases

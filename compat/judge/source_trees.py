@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compat.matrix.surface.at_once import importable
 from compat.matrix.surface.eager import Eager
 from compat.matrix.surface.world import World
 from compat.read.code.trees import tree_of
@@ -37,7 +38,7 @@ def of_trees(trees: Mapping[str, SourceSurface], installed: Mapping[str, str], r
     """Names that a source tree imports as soon as it is imported, and an installed release certainly does not have."""
     surfaces = [table.surface(version) for name, version in installed.items() if (table := releases.table(name)) is not None]
     world = World([*trees.values(), *(each for each in surfaces if each is not None)])
-    here = {name.replace("-", "_") for name in (*installed, *trees)}
+    here = importable((*installed, *trees))
     for package, tree in trees.items():
         eager = Eager(tree).run(sorted(tree.tops))
         for (module, name), asks in eager.outside.items():

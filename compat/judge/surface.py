@@ -6,6 +6,7 @@ told where the code, trainer or model that is given reaches it; :func:`unreached
 
 from __future__ import annotations
 
+from compat.environment import of_no_index
 from compat.matrix.surface.at_once import FRAMEWORKS, open_at_once
 
 TYPE_CHECKING = False
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from compat.matrix.surface.rows import Rows
     from compat.report import Finding
 
-_OWN = ("vcs", "directory", "nightly", "url", "image")
-"""Sources of which no index has the like: a version says nothing about them."""
 _opened: list[Rows | None] = []
 _at_once: list[AtOnce | None] = []
 
@@ -131,7 +130,7 @@ def releases_in(environment: Environment) -> dict[str, str]:
     found: dict[str, str] = {}
     several = set()
     for copy in environment.distributions or ():
-        if copy.name in found or copy.version is None or (copy.source is not None and copy.source.kind in _OWN):
+        if copy.name in found or copy.version is None or of_no_index(copy):
             several.add(copy.name)
         elif copy.marker is None:
             found[copy.name] = copy.version

@@ -83,6 +83,8 @@ class Problem:
         return self.environment.distributions_complete is True
 
     def _may(self, release: Release, current: Release | None, wanted: list[str], day: str) -> bool:
+        if release.built and not self.policy.allow_source:
+            return False
         if release.yanked and not any(_pins(specifier, release) for specifier in wanted):
             return False
         if release.key.is_prerelease and not release.built and not self._prereleases(release, current, wanted):
@@ -98,8 +100,6 @@ class Problem:
     def _flavour_fits(self, release: Release, current: Release | None) -> bool:
         """A build for processors alone is no release for a machine with an accelerator, unless it is what is there."""
         here = None if current is None else current.key.local
-        if release.source is not None:
-            return not release.built or self.policy.allow_source
         return release.key.local != "cpu" or here == "cpu" or not (self.environment.accelerators or self.environment.driver)
 
     def _prereleases(self, release: Release, current: Release | None, wanted: list[str]) -> bool:

@@ -16,7 +16,7 @@ from compat.repair.relaxation import OTHER, Forbidden, Needs, Relaxation
 Judge = Callable[[Mapping[str, Release], Mapping[str, tuple[Release, ...]]], Iterable[Forbidden]]
 """What must not be together, of some chosen releases (by package) and of all known ones."""
 _NEAR = 2
-"""Releases on each side of a wanted one whose metadata is read with it; doubled each time the package is asked again."""
+"""Releases on each side of a wanted one whose metadata is read with it; four times as many each time it is asked again."""
 
 
 @record(frozen=True)

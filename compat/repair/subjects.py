@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compat.environment import Distribution, Environment
+from compat.environment import Distribution, Environment, of_no_index
 from compat.errors import InputError
 from compat.judge.choices import Asked
 from compat.judge.facts import comparable
@@ -18,8 +18,6 @@ from compat.repair.relaxation import Needs
 from compat.repair.target import Need, Target
 
 _DEFAULT = Asked()
-_OWN = ("vcs", "directory", "image", "nightly", "url")
-"""Kinds of source of which no index has the like: such a copy stays, or gives way to a release."""
 
 
 def problem_of(
@@ -37,8 +35,7 @@ def problem_of(
         if copy.name in current:
             twice.add(copy.name)
         elif copy.version is not None and parsed(copy.version) is not None:
-            own = copy.source is not None and copy.source.kind in _OWN
-            current[copy.name] = Release(copy.name, copy.version, source=copy.source if own else None)
+            current[copy.name] = Release(copy.name, copy.version, source=copy.source if of_no_index(copy) else None)
     for name in twice:
         current.pop(name, None)
     pins = tuple(kept(text, target, current) for text in keep)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import cache
 
 from compat.environment import Environment
 from compat.judge.code.findings import releases, wanted_of
 from compat.judge.code.releases import Lean, Releases
 from compat.judge.code.wanted import Wanted
 from compat.judge.surface import open_rows_once
+from compat.matrix.surface.at_once import importable
 from compat.matrix.surface.rows import Row, Rows
 from compat.repair.candidates import Release
 from compat.repair.clauses import Statement
@@ -34,8 +36,9 @@ def _of_consumer(consumer: str, known: Known, rows: Rows) -> Iterator[Forbidden]
     """Imports that fail as soon as the package is imported: a clause for each set of releases that lack the same."""
     by_version = {version: version for version in rows.versions(consumer)}
     mine = {release.version: by_version.get(_public(release), "") for release in known[consumer]}
-    for versions, row in rows.all_of(consumer, kind="E"):
-        if row.tier != "E1" or row.package not in known or not set(row.asks) <= _tops(known):
+    here_too = importable(known)
+    for versions, row in _at_once(consumer, rows):
+        if row.package not in known or not here_too.issuperset(row.asks):
             continue
         here = frozenset(version for version, public in mine.items() if public in versions)
         there = frozenset(release.version for release in known[row.package] if _public(release) in row.bad)
@@ -43,8 +46,10 @@ def _of_consumer(consumer: str, known: Known, rows: Rows) -> Iterator[Forbidden]
             yield Forbidden(((consumer, here), (row.package, there)), _statement(row), _ERROR)
 
 
-def _tops(known: Mapping[str, object]) -> set[str]:
-    return {*known, *(name.replace("-", "_") for name in known)}
+@cache
+def _at_once(consumer: str, rows: Rows) -> list[tuple[tuple[str, ...], Row]]:
+    """What fails as soon as a package is imported; kept, as each round of a repair asks for it."""
+    return rows.all_of(consumer, tier="E1")
 
 
 def _statement(row: Row) -> Statement:

@@ -42,12 +42,11 @@ def _of_tier(rows: Rows, tier: str) -> dict[str, list[tuple[str, int, int, tuple
     for consumer in sorted(rows.consumers):
         places = {version: at for at, version in enumerate(rows.versions(consumer))}
         kept: dict[tuple[str, int, tuple[str, ...]], int] = {}
-        for versions, row in rows.all_of(consumer, kind="E"):
-            if row.tier == tier:
-                bad = frozenset(row.bad)
-                mask = sum(1 << at for at, version in enumerate(rows.versions(row.package)) if version in bad)
-                key = row.package, mask, row.asks
-                kept[key] = kept.get(key, 0) | sum(1 << places[version] for version in versions)
+        for versions, row in rows.all_of(consumer, tier=tier):
+            bad = frozenset(row.bad)
+            mask = sum(1 << at for at, version in enumerate(rows.versions(row.package)) if version in bad)
+            key = row.package, mask, row.asks
+            kept[key] = kept.get(key, 0) | sum(1 << places[version] for version in versions)
         if kept:
             found[consumer] = [(package, bad, when, asks) for (package, bad, asks), when in kept.items()]
     return found
@@ -72,7 +71,7 @@ class AtOnce:
         ``later``: also those of which only a module fails.
         """
         bits = {name: self._bits(name, versions) for name, versions in listed.items() if name in self._versions}
-        tops = {name.replace("-", "_") for name in listed} | set(listed)
+        tops = importable(listed)
         found = set()
         for tier in ("E1", "E2") if later else ("E1",):
             rows: dict[str, list[tuple[str, int, int, tuple[str, ...]]]] = marshal.loads(zlib.decompress(self._packed[tier]))
@@ -86,12 +85,20 @@ class AtOnce:
     def _bits(self, package: str, versions: Iterable[str]) -> int:
         known, found = self._versions[package], 0
         for version in versions:
-            at = _place(known, version.partition("+")[0])
+            at = place_of(known, version)
             found |= 0 if at is None else 1 << at
         return found
 
 
-def _place(known: tuple[str, ...], version: str) -> int | None:
+def importable(names: Iterable[str]) -> set[str]:
+    """Normalised names, and as a module of that name is written: what ``asks`` may mean."""
+    found = set(names)
+    return found | {name.replace("-", "_") for name in found}
+
+
+def place_of(known: tuple[str, ...], version: str) -> int | None:
+    """Where a version stands among known ones, its local label aside; ``None`` where it does not, or is no version."""
+    version = version.partition("+")[0]
     try:
         return known.index(version)
     except ValueError:

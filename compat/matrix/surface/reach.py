@@ -6,7 +6,7 @@ decides whether ``import unsloth`` works.
 
 from __future__ import annotations
 
-from compat.matrix.surface.at_once import FRAMEWORKS
+from compat.matrix.surface.at_once import FRAMEWORKS, importable
 from compat.matrix.surface.rows import E1, E2
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ class Reach:
 
     def __init__(self, rows: Rows, installed: Mapping[str, str]) -> None:
         self._rows, self._installed = rows, installed
-        self._here = {name.replace("-", "_") for name in installed} | set(installed)
+        self._here = importable(installed)
         self._steps: dict[str, Mapping[str, tuple[str, ...]]] = {}
 
     def run_by(self, entries: Iterable[str]) -> dict[str, str]:

@@ -7,8 +7,8 @@ row. ``scripts/surface/rows.py`` writes it.
 
 from __future__ import annotations
 
+from compat.matrix.surface.at_once import importable, place_of
 from compat.records import record
-from compat.versions import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Rows:
         found: list[Row] = []
         wanted = frozenset(tiers)
         kinds = [kind for kind, of in (("E", (E1, E2)), ("R", (R1,))) if wanted & set(of)]
-        tops = {name.replace("-", "_") for name in installed} | set(installed)
+        tops = importable(installed)
         known = {package: version for package, version in installed.items() if package in self._versions}
         bits = {package: self._bits(package, (version,)) for package, version in known.items()}
         for consumer in known if consumers is None else consumers:
@@ -142,7 +142,7 @@ class Rows:
     ) -> list[Row]:  # fmt: skip
         """What :meth:`broken` says of any choice of one release each, in a single pass; ``later``: of calls as well."""
         wanted = frozenset((*tiers, R1) if later else tiers)
-        tops = {name.replace("-", "_") for name in listed} | set(listed)
+        tops = importable(listed)
         bits = {package: self._bits(package, versions) for package, versions in listed.items()}
         kinds = ("E", "R")[: 1 + later]
         return [
@@ -171,11 +171,13 @@ class Rows:
                 found.append(self._row(consumer, version, row, bad, line))
         return found
 
-    def all_of(self, consumer: str, *, kind: str = "E") -> list[tuple[tuple[str, ...], Row]]:
-        """Every row of a package with the releases it is true of; the row is that of the newest of them."""
+    def all_of(self, consumer: str, *, kind: str = "E", tier: str = "") -> list[tuple[tuple[str, ...], Row]]:
+        """Every row of a package (of a tier) with the releases it is true of; the row is that of the newest of them."""
         block = self._block(consumer, kind)
         versions, found = self.versions(consumer), []
         for row in block["rows"]:
+            if tier and row[3] != tier:
+                continue
             lines = [(block["masks"][mask], line) for mask, line in zip(row[2][::2], row[2][1::2])]
             when = tuple(at for at in range(len(versions)) if any(mask >> at & 1 for mask, _ in lines))
             last = next(line for mask, line in lines if mask >> when[-1] & 1)
@@ -239,12 +241,7 @@ class Rows:
         """Which of the known releases a version is; local labels do not count."""
         place = package, version
         if place not in self._positions:
-            try:
-                wanted = key_of(version)
-            except ValueError:
-                return None
-            known = enumerate(self.versions(package))
-            self._positions[place] = next((at for at, each in known if key_of(each) == wanted), None)
+            self._positions[place] = place_of(self.versions(package), version)
         return self._positions[place]
 
     def _bits(self, package: str, versions: Iterable[str]) -> int:
