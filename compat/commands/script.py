@@ -7,8 +7,11 @@ import sys
 from compat.errors import InputError
 from compat.judge.code.explained import Explained, Nowhere, explained, nowhere
 from compat.judge.code.findings import releases
-from compat.judge.code.releases import Reverse
+from compat.judge.code.releases import Range, Reverse
+from compat.judge.code.together import narrowed
 from compat.judge.code.wanted import WantedOf
+from compat.judge.surface import open_rows_once
+from compat.matrix.declared import Declared
 from compat.matrix.surface.table import tracked
 from compat.read.code.files import read_code
 from compat.records import record
@@ -66,7 +69,17 @@ def answer(paths: tuple[str, ...]) -> Answered:
     answers = releases()
     bounds = tuple(bound for each in code.files for bound in each.bounds)
     reverse = Reverse(wanted, answers, bounds)
-    return Answered(code, explained(reverse, answers), nowhere(reverse, answers, wanted), (*code.notes, *_notes(wanted)))
+    ranges = _had_together(reverse.ranges(), wanted)
+    return Answered(
+        code, explained(ranges, reverse, answers), nowhere(reverse, answers, wanted), (*code.notes, *_notes(wanted))
+    )
+
+
+def _had_together(ranges: tuple[Range, ...], wanted: WantedOf) -> tuple[Range, ...]:
+    """The ranges as far as releases of one go with releases of the others that the code surely uses."""
+    rows = open_rows_once()
+    certain = {package for each in wanted.all if each.sure for package in wanted.packages_of(each)}
+    return ranges if rows is None else narrowed(ranges, frozenset(certain), rows, Declared())
 
 
 def _notes(wanted: WantedOf) -> tuple[str, ...]:

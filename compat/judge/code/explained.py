@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compat.judge.code.releases import Range, Releases, Reverse
 from compat.judge.code.renamed import Renamed, in_other_release, nearest
+from compat.judge.code.together import Apart
 from compat.judge.code.wanted import Wanted, follows, imported
 from compat.matrix.surface.verdicts import verdict_on
 from compat.records import record
@@ -72,8 +73,7 @@ class Nowhere:
     nearest: str | None
 
 
-def explained(reverse: Reverse, releases: Releases) -> tuple[Explained, ...]:
-    ranges = reverse.ranges()
+def explained(ranges: tuple[Range, ...], reverse: Reverse, releases: Releases) -> tuple[Explained, ...]:
     return tuple(_one(each, ranges, reverse, releases) for each in ranges)
 
 
@@ -143,14 +143,16 @@ def _span(partners: list[str], other: Range) -> str:
 
 
 def _reasons(
-    package: str, why: tuple[Wanted | Bound, ...], has: str, lacks: str, releases: Releases, *, newer: bool
+    package: str, why: tuple[Wanted | Bound | Apart, ...], has: str, lacks: str, releases: Releases, *, newer: bool
 ) -> tuple[Reason, ...]:
     gone = [name for each in why if isinstance(each, Wanted) and (name := imported(each.need))]
     told = [each for each in why if not (isinstance(each, Wanted) and follows(each.need, gone))]
     return tuple(_reason(package, each, has, lacks, releases, newer=newer) for each in told)
 
 
-def _reason(package: str, each: Wanted | Bound, has: str, lacks: str, releases: Releases, *, newer: bool) -> Reason:
+def _reason(package: str, each: Wanted | Bound | Apart, has: str, lacks: str, releases: Releases, *, newer: bool) -> Reason:
+    if isinstance(each, Apart):
+        return Reason(each.place, each.what, each.text)
     if not isinstance(each, Wanted):
         return Reason(f"{each.path}:{each.line}", f"{package}{each.specifier}", "the code asks for it")
     need, about, known, missing = each.need, package, has, lacks
@@ -191,13 +193,15 @@ def _text(need: Need, lacks: str, found: Renamed | None, *, newer: bool) -> str:
 
 def _conflict(each: Range, releases: Releases) -> tuple[Reason, ...]:
     """What cannot be had together: each thing with the releases that have it, the rarest first."""
-    lacking: dict[int, Wanted | Bound] = {}
+    lacking: dict[int, Wanted | Bound | Apart] = {}
     for why in each.why.values():
         lacking.update((id(one), one) for one in why)
     found = []
     for one in lacking.values():
         have = [version for version in each.versions if all(one is not other for other in each.why.get(version, ()))]
         where = f"only in {have[0]}" + (f" – {have[-1]}" if len(have) > 1 else "") if have else "in no release"
+        if isinstance(one, Apart):
+            continue
         if isinstance(one, Wanted):
             near = nearest(releases, each.package, one.need) if have and have[-1] != each.versions[-1] else None
             hint = f"; {near} is alike" if near else ""

@@ -7,6 +7,7 @@ that no pair has to be judged.
 
 from __future__ import annotations
 
+from compat.judge.code.kept_answers import KeptAnswers
 from compat.matrix.surface.meaning import Meaning
 from compat.matrix.surface.verdicts import verdict_on
 from compat.matrix.surface.world import World
@@ -17,7 +18,9 @@ from compat.versions import contains, key_of, ranges_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any
 
+    from compat.judge.code.together import Apart
     from compat.judge.code.wanted import Wanted, WantedOf
     from compat.matrix.surface.needs import Need
     from compat.matrix.surface.release import Surface
@@ -56,7 +59,7 @@ class Range:
     versions: tuple[str, ...]
     allowed: frozenset[str]
     alone: frozenset[str]
-    why: Mapping[str, tuple[Wanted | Bound, ...]]
+    why: Mapping[str, tuple[Wanted | Bound | Apart, ...]]
     leaning: Mapping[str, tuple[tuple[Wanted, str], ...]]
 
 
@@ -68,6 +71,7 @@ class Releases:
         self._tables: dict[str, Table | None] = {}
         self._worlds: dict[tuple[str, str], World | None] = {}
         self._answers: dict[tuple[str, str, Need], Answer] = {}
+        self._kept: dict[tuple[str, str], KeptAnswers] = {}
 
     def table(self, package: str) -> Table | None:
         if package not in self._tables:
@@ -91,9 +95,41 @@ class Releases:
     def answer(self, package: str, version: str, need: Need) -> Answer:
         key = package, version, need
         if key not in self._answers:
-            world = self.world(package, version)
-            self._answers[key] = _UNKNOWN if world is None else self._answered(world, need)
+            kept = self._kept.get((package, version))
+            before = None if kept is None else kept.answers.get(need)
+            self._answers[key] = self._found_out(package, version, need) if before is None else _opened(before)
+            if kept is not None and before is None:
+                kept.answers[need] = _plain(self._answers[key])
         return self._answers[key]
+
+    def _found_out(self, package: str, version: str, need: Need) -> Answer:
+        world = self.world(package, version)
+        return _UNKNOWN if world is None else self._answered(world, need)
+
+    def home(self, package: str, version: str, module: str, name: str) -> str | None:
+        """The module in which a class is defined that ``from module import name`` gives; ``None`` for all else."""
+        kept, key = self._kept.get((package, version)), ("home", module, name)
+        if kept is not None and key in kept.answers:
+            found: str | None = kept.answers[key]
+            return found
+        world = self.world(package, version)
+        meaning = None if world is None else world.imported(module, name)
+        home = meaning.module if meaning is not None and meaning.kind == "class" else None
+        if kept is not None:
+            kept.answers[key] = home
+        return home
+
+    def remember(self, installed: Mapping[str, str]) -> None:
+        """Takes answers about these releases from the user's cache, until :meth:`save` puts new ones there."""
+        for package, version in installed.items():
+            key = package, version
+            if key not in self._kept and key not in self._worlds and package in self._tracked.values():
+                self._kept[key] = KeptAnswers(package, version)
+
+    def save(self) -> None:
+        """Keeps what :meth:`remember` began."""
+        for each in self._kept.values():
+            each.save()
 
     def _answered(self, world: World, need: Need) -> Answer:
         kind, target, _, bases, *_ = need
@@ -121,6 +157,15 @@ class Releases:
         if kind in ("override", "inherited"):
             return Lean(package, (kind, target, name, (outer,), positional, keywords, signature))
         return Lean(package, (kind, outer, name, bases, positional, keywords, signature))
+
+
+def _plain(answer: Answer) -> tuple[Any, ...]:
+    lean = answer.lean
+    return (answer.met,) if lean is None else (answer.met, lean.package, lean.need)
+
+
+def _opened(values: tuple[Any, ...]) -> Answer:
+    return Answer(values[0], Lean(*values[1:]) if values[1:] else None)
 
 
 def _has_itself(world: World, owner: Meaning, method: str, keywords: tuple[str, ...]) -> bool:

@@ -10,7 +10,7 @@ from tests.judge.code.made_up import releases, wanted_in
 def _of(folder: Path, text: str):  # type: ignore[no-untyped-def]
     answers, wanted = releases(), wanted_in(folder, text)
     reverse = Reverse(wanted, answers)
-    return explained(reverse, answers), nowhere(reverse, answers, wanted)
+    return explained(reverse.ranges(), reverse, answers), nowhere(reverse, answers, wanted)
 
 
 def test_each_bound_has_the_line_that_decides_it_and_the_new_name(tmp_path: Path) -> None:
