@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,14 @@ settings.register_profile("any machine", deadline=None)  # a busy one is slow, a
 settings.load_profile("any machine")
 ROOT = Path(__file__).resolve().parent.parent
 RULES = ROOT / "matrix" / "rules"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests keep is gone with them, and what others kept is not seen."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COMPAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

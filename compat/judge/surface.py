@@ -7,7 +7,7 @@ told where the code, trainer or model that is given reaches it; :func:`unreached
 from __future__ import annotations
 
 from compat.environment import of_no_index
-from compat.matrix.surface.at_once import FRAMEWORKS, open_at_once
+from compat.matrix.surface.at_once import FRAMEWORKS, TIERS, open_at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,11 +29,16 @@ def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding
     if about is not None:
         installed = {name: version for name, version in installed.items() if name in about}
     later = _says_what_runs(facts.workload)
-    failing = None if later else _failing(installed)
+    failing = _failing(installed, later=later)
     rows = open_rows_once() if installed and failing != frozenset() else None
     from_source = any(
         "tree" in copy.source.details for copy in facts.environment.distributions or () if copy.source is not None
     )
+    code = facts.workload.code
+    if code:
+        from compat.judge.code.findings import remember
+
+        remember(code, installed)
     if rows is not None and len(installed) > 1:
         from compat.matrix.surface.reach import eager_rows
 
@@ -45,7 +50,7 @@ def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding
         if later:
             from compat.judge.surface_reach import of_reached
 
-            yield from of_reached(facts.workload, installed, rows)
+            yield from of_reached(facts.workload, installed, rows, failing)
     if from_source:
         from compat.judge.code.findings import releases
         from compat.judge.source_trees import of_trees, trees_in
@@ -56,10 +61,10 @@ def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding
         for tree in trees.values():
             releases().put(tree)
         installed = {**installed, **{name: tree.version for name, tree in trees.items()}}
-    if facts.workload.code:
+    if code:
         from compat.judge.code.findings import judge_code
 
-        yield from judge_code(facts.workload.code, installed)
+        yield from judge_code(code, installed)
 
 
 def suspects(releases: Iterable[tuple[str, str | None]], workload: Workload | None) -> frozenset[str]:
@@ -69,27 +74,29 @@ def suspects(releases: Iterable[tuple[str, str | None]], workload: Workload | No
         if version is not None:
             listed.setdefault(name, {})[version] = None
     later = workload is not None and _says_what_runs(workload)
-    failing = None if later else _failing(listed)
-    if failing == frozenset():
-        return frozenset()
-    rows = open_rows_once()
-    if rows is None:
-        return frozenset()
-    from compat.judge.surface_suspects import broken_together, used_by_code
+    failing = _failing(listed, later=later)
+    found = frozenset[str]()
+    rows = open_rows_once() if failing != frozenset() else None
+    if rows is not None:
+        from compat.judge.surface_suspects import broken_together
 
-    found = broken_together(listed, rows, later=later, failing=failing)
-    return found | used_by_code(workload.code) if workload is not None and workload.code else found
+        found = broken_together(listed, rows, later=later, failing=failing)
+    if workload is not None and workload.code:
+        from compat.judge.surface_suspects import used_by_code
+
+        found |= used_by_code(workload.code)
+    return found
 
 
-def _failing(listed: Mapping[str, str | Iterable[str]]) -> frozenset[str] | None:
-    """The packages of which something fails when it is imported; ``None`` where the rows have to be asked."""
+def _failing(listed: Mapping[str, str | Iterable[str]], *, later: bool) -> frozenset[str] | None:
+    """The packages of which something fails when it is imported, or ``later``; ``None`` where the rows have to be asked."""
     if not _at_once:
         _at_once.append(open_at_once())
     (first,) = _at_once
     if first is None:
         return None
     several = {name: (each,) if isinstance(each, str) else each for name, each in listed.items()}
-    return first.failing(several, later=not FRAMEWORKS.isdisjoint(listed))
+    return first.failing(several, tiers=TIERS if later else TIERS[: 1 + (not FRAMEWORKS.isdisjoint(listed))])
 
 
 def unreached(environment: Environment) -> Iterator[Finding]:

@@ -70,14 +70,16 @@ def _home(module: str, name: str | None, installed: Mapping[str, str], rows: Row
     from compat.judge.code.findings import releases
 
     package = rows.package_of(module)
-    world = None if package is None or package not in installed else releases().world(package, installed[package])
-    found = None if world is None or not name else world.imported(module, name)
-    return found.module if found is not None and found.kind == "class" else None
+    if package is None or package not in installed or not name:
+        return None
+    return releases().home(package, installed[package], module, name)
 
 
-def of_reached(workload: Workload, installed: Mapping[str, str], rows: Rows) -> Iterator[Finding]:
-    """Rows of submodules and calls that the workload comes to."""
-    broken = rows.broken(installed, tiers=("E2", "R1"))
+def of_reached(
+    workload: Workload, installed: Mapping[str, str], rows: Rows, failing: frozenset[str] | None = None
+) -> Iterator[Finding]:
+    """Rows of submodules and calls that the workload comes to; ``failing``: the only packages of which something may fail."""
+    broken = rows.broken(installed, tiers=("E2", "R1"), consumers=failing)
     if not broken:
         return
     reached = Reached(workload, installed, rows)

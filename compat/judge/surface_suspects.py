@@ -30,9 +30,6 @@ def broken_together(
 
 def used_by_code(paths: tuple[str, ...]) -> frozenset[str]:
     """The packages that code uses, and those that their classes inherit from."""
-    from compat.judge.code.findings import wanted_of
+    from compat.judge.code.findings import INHERITED_FROM, wanted_of
 
-    return frozenset(wanted_of(paths).packages()) | _INHERITED_FROM
-
-
-_INHERITED_FROM = frozenset(("transformers", "accelerate", "peft", "torch", "huggingface-hub", "datasets"))
+    return frozenset(wanted_of(paths).packages()) | INHERITED_FROM

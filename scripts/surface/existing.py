@@ -41,9 +41,10 @@ def existing(path: Path) -> Existing:
         masks = block["masks"]
         if kind == "X":
             edges[package] = {
-                (start, end, asks): masks[mask]
+                (start, end, tuple(asks)): masks[mask]
                 for start, *steps in block["rows"]
-                for end, mask, asks in zip(steps[::3], steps[1::3], steps[2::3])
+                for mask, asks, ends in zip(steps[::3], steps[1::3], steps[2::3])
+                for end in ends
             }
             continue
         blocks[package][kind] = [

@@ -49,7 +49,7 @@ def history_of(mined: Mined, package: str) -> PackageHistory:
     for at, release in enumerate(releases):
         for name, source in modules_of(release).items():
             sources[name][source] |= 1 << at
-        for name in release.opaque:
+        for name in (*release.opaque, *mined.surface(release).aliases):
             history.opaque[name] |= 1 << at
     for name, found in sources.items():
         kept = history.modules[name]
@@ -80,6 +80,7 @@ def statements_of(module: Module) -> Iterable[tuple[str, Hashable, Hashable]]:
     if module.all is not None:
         yield "all", None, module.all
     yield from ((kind, None, None) for kind in ("listed", "open") if getattr(module, kind))
+    yield from (("wrapper", name, taken) for name, taken in module.wrappers.items())
     for rename in module.renames:
         yield "rename", (rename.owner, rename.old), (rename.new, rename.until)
 

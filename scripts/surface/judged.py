@@ -19,15 +19,20 @@ Evidence = tuple[int, str, int, bool]
 
 @dataclass
 class Judged:
-    """``met`` and ``unmet`` releases, a bit each; in all others it is unknown. ``evidence`` at the latest changes."""
+    """``met`` and, by what is wrong (kind, what is missing), other releases, a bit each; in all others it is unknown.
+
+    ``evidence`` is of each change.
+    """
 
     met: int = 0
-    unmet: int = 0
-    kind: str = ""
-    missing: str = ""
+    problems: dict[tuple[str, str], int] = field(default_factory=dict)
     evidence: list[Evidence] = field(default_factory=list)
     last: tuple[bool, Evidence | None] | None = None
     """While releases are gone through: what the one before had."""
+
+    @property
+    def unmet(self) -> int:
+        return sum(self.problems.values())
 
 
 def judged(mined: Mined, package: str, needs: Iterable[Need]) -> dict[Need, Judged]:
@@ -55,8 +60,9 @@ def _note(entry: Judged, at: int, verdict: Verdict) -> None:
     if verdict.met:
         entry.met |= 1 << at
     else:
-        entry.unmet |= 1 << at
-        entry.kind, entry.missing = verdict.kind, verdict.missing
+        before = next((each for each in entry.problems if each[0] == verdict.kind == "name"), (verdict.kind, verdict.missing))
+        mask = entry.problems.pop(before, 0)  # of a name one problem: the last says which part of it is missing
+        entry.problems[verdict.kind, verdict.missing] = mask | 1 << at
     if entry.last is not None and entry.last[0] != verdict.met:
         entry.evidence += [each for each in (entry.last[1], seen) if each is not None]
     entry.last = bool(verdict.met), seen

@@ -32,7 +32,7 @@ class Detail:
             return self._definitions(says) if self.whole or not about.startswith("_") else {}
         if section == "lazy":
             return _short(about, says)
-        if section in ("star", "open"):
+        if section in ("star", "open", "wrapper"):
             return says
         return says if self.whole and section in _OF_WHOLE else {}
 
@@ -77,12 +77,13 @@ _LEFT_OUT = {
     "verl": r"(models|third_party|workers|experimental)\.\w+\.",
     "lm-eval": r"tasks\.",
     "lighteval": r"tasks\.",
-    "sglang": r"srt\.\w+\.|multimodal_gen|bench|test|jit_kernel",
+    "sglang": r"srt\.\w+\.|multimodal_gen|bench|test|jit_kernel|kernels",
     "ms-swift": r"(ui|megatron|model|template|dataset)\.|llm\.(model|template|dataset|ui)\.",
     "torchao": "prototype|experimental|kernel",
     "triton": r"backends|tools|compiler\.|experimental|language\.extra|runtime\.\w+\.",
     "torchvision": r"(models|prototype|datasets)\.",
     "optimum": r"(onnx\w*|exporters|intel|commands)\.",
+    "openai": r"types\.(?!chat\b)\w|types\.chat\.\w|resources|cli|helpers|lib|_(?!client$|exceptions$)\w",
 }
 """Modules that nobody imports by name, below the package's own."""
 _NAMES_ONLY = {
@@ -110,6 +111,7 @@ _WHOLE_ONLY = {
     "llmcompressor": r"entrypoints\.\w+$|modifiers\.quantization\b",
     "torchvision": r"transforms\.transforms$", "sglang": r"lang\.api$|srt\.entrypoints\.engine$",
     "xformers": r"ops\.fmha$", "auto-gptq": r"modeling\._?(base|auto)$", "triton": "runtime.autotuner$", "numpy": "$^",
+    "openai": r"_client$|_exceptions$",
     "liger-kernel": r"transformers\.(monkey_patch|auto_model)$",
     "compressed-tensors": r"quantization\.quant_\w+$", "xgrammar": "$^",
 }  # fmt: skip

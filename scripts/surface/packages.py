@@ -16,6 +16,10 @@ BESIDE = (
 )  # fmt: skip
 """Packages that the tracked ones use, or that use them: read once the others are there."""
 
+UNTABLED = frozenset(("numpy", "pyarrow", "pydantic", "fastapi", "starlette", "timm"))
+"""Of these the rows tell what others need; scripts are not judged against them: most of what they have is compiled, or made
+when they run."""
+
 SINCE = "2022-12-15"
 """The day from which releases are read: the newest release of many packages at the start of 2023 is some weeks older."""
 

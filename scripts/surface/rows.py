@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import marshal
 import multiprocessing
 import sys
 import time
@@ -19,7 +18,7 @@ from compat.matrix.surface.rows import E2, MAGIC, R1
 from scripts.surface.collect import CONSUMERS, PACKAGE_OF, Occurrence, needs_of, occurrences_of
 from scripts.surface.existing import Blocks, existing
 from scripts.surface.imports import Edges, edges_of, entries_of, followed, leading_to
-from scripts.surface.judged import Judged, judged
+from scripts.surface.judged import Evidence, Judged, judged
 from scripts.surface.mined import Mined
 from scripts.surface.store import Store
 from scripts.surface.tables import FOLDER, compressed, write
@@ -179,9 +178,9 @@ def _rows(package: str, places: dict[Occurrence, dict[int, int]], pairs: Pairs) 
     found: dict[str, dict[tuple[Any, ...], tuple[Any, ...]]] = defaultdict(dict)
     for place, lines in places.items():
         for target in targets_of(place.need) - {package}:
-            entry = pairs.get(target, {}).get(place.need)
-            if entry is not None:
-                row = _row(target, place, lines, entry)
+            entry = pairs.get(target, {}).get(place.need, Judged())
+            for (problem, missing), bad in entry.problems.items():
+                row = (target, bad, dict(lines), *_told(target, place), problem, missing, _evidence(entry, bad))
                 same = found[place.tier[0]].setdefault(
                     (*row[:2], *row[3:7], row[10], row[11], row[7] if row[10] != "name" else ""), row
                 )
@@ -202,17 +201,17 @@ def _merge(into: dict[int, int], lines: dict[int, int]) -> None:
             into[line] = into.get(line, 0) | mask
 
 
-def _row(target: str, place: Occurrence, lines: dict[int, int], entry: Judged) -> tuple[Any, ...]:
+def _told(target: str, place: Occurrence) -> tuple[Any, ...]:
     kind, dotted, name, bases, *_ = place.need
     asks = tuple(ask for ask in place.asks if PACKAGE_OF.get(ask, ask) != target)
     text = dotted or next((base for base in bases if PACKAGE_OF.get(base.partition(".")[0]) == target), "")
-    evidence = tuple(
-        entry.evidence[:2] + entry.evidence[-MOST_EVIDENCE + 2 :] if len(entry.evidence) > MOST_EVIDENCE else entry.evidence
-    )
-    return (
-        target, entry.unmet, dict(lines), place.tier, place.path, place.scope, asks, kind, text, name, entry.kind,
-        entry.missing, evidence,
-    )  # fmt: skip
+    return place.tier, place.path, place.scope, asks, kind, text, name
+
+
+def _evidence(entry: Judged, bad: int) -> tuple[Evidence, ...]:
+    """The first change and the last ones of those that are about these releases."""
+    found = [each for each in entry.evidence if each[3] or bad >> each[0] & 1]
+    return tuple(found[:2] + found[-MOST_EVIDENCE + 2 :] if len(found) > MOST_EVIDENCE else found)
 
 
 def timely(blocks: Blocks, days: dict[str, list[str]]) -> Blocks:
@@ -246,14 +245,14 @@ def packed(
     made = {(package, kind): _block(rows) for package, kinds in blocks.items() for kind, rows in kinds.items()}
     made |= {(package, "X"): _import_block(found) for package, found in edges.items() if found}
     bodies, at = [], 0
-    index: dict[tuple[str, str], tuple[int, int]] = {}
+    index: list[tuple[str, str, int, int]] = []
     for key, block in sorted(made.items()):
-        body = compressed(marshal.dumps(block, 4))
-        index[key] = at, len(body)
+        body = compressed(block)
+        index.append((*key, at, len(body)))
         bodies.append(body)
         at += len(body)
     tops = {top: package for top, package in PACKAGE_OF.items() if package in versions}
-    header = compressed(marshal.dumps({"versions": versions, "blocks": index, "tops": tops}, 4))
+    header = compressed({"versions": versions, "blocks": index, "tops": tops})
     return b"".join((MAGIC, len(header).to_bytes(4, "little"), header, *bodies))
 
 
@@ -266,20 +265,20 @@ def _block(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
     made = []
     for target, bad, lines, *rest in sorted(rows, key=lambda row: (row[0], row[8], row[9] or "", row[4], row[5])):
         flat = tuple(each for line, mask in sorted(lines.items()) if mask for each in (number(mask), line))
-        made.append((sys.intern(target), number(bad), flat, *map(_interned, rest)))
+        made.append((target, number(bad), flat, *rest))
     return {"masks": tuple(masks), "rows": tuple(made)}
 
 
 def _import_block(edges: Edges) -> dict[str, Any]:
+    """From each module: set of releases, what must be there, the modules that are imported then; again and again."""
     masks: dict[int, int] = {}
-    rows: dict[str, list[Any]] = defaultdict(list)
+    rows: dict[str, dict[tuple[int, tuple[str, ...]], list[str]]] = defaultdict(lambda: defaultdict(list))
     for (start, end, asks), mask in sorted(edges.items()):
-        rows[start] += [sys.intern(end), masks.setdefault(mask, len(masks)), asks]
-    return {"masks": tuple(masks), "rows": tuple((start, *found) for start, found in rows.items())}
-
-
-def _interned(value: Any) -> Any:
-    return sys.intern(value) if isinstance(value, str) else value
+        rows[start][masks.setdefault(mask, len(masks)), asks].append(end)
+    steps = [
+        (start, *(each for (mask, asks), ends in found.items() for each in (mask, asks, ends))) for start, found in rows.items()
+    ]
+    return {"masks": tuple(masks), "rows": steps}
 
 
 if __name__ == "__main__":

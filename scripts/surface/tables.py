@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
 import lzma
-import marshal
 import os
 import sys
 import time
@@ -12,15 +12,16 @@ from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
 
-from compat.matrix.surface.table import FILTERS, MAGIC, open_table
+from compat.matrix.surface.parts import FILTERS
+from compat.matrix.surface.table import MAGIC, open_table
 from scripts.surface.history import ModuleHistory, PackageHistory, history_of
 from scripts.surface.kept import Detail, detail_of, without_provided
 from scripts.surface.mined import Mined
-from scripts.surface.packages import BESIDE, TRACKED
+from scripts.surface.packages import BESIDE, TRACKED, UNTABLED
 from scripts.surface.store import Store
 
 FOLDER = Path(__file__).resolve().parents[2] / "matrix" / "surface"
-CHUNK, LARGE_CHUNK = 192 << 10, 2 << 20
+CHUNK, LARGE_CHUNK = 192 << 10, 512 << 10
 """Bytes before compression: a question opens a whole chunk. What is seldom asked for is kept in large ones."""
 
 
@@ -31,12 +32,12 @@ def main(arguments: list[str]) -> int:
     words = parser.parse_args(arguments)
     mined = Mined(Store(words.store), uses=False)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for package in words.packages or (*TRACKED, *BESIDE):
+    for package in words.packages or [each for each in (*TRACKED, *BESIDE) if each not in UNTABLED]:
         began = time.monotonic()
         content = packed(history_of(mined, package))
         write(FOLDER / f"{package}.bin", content)
         print(f"{package}: {len(content) >> 10} KiB, {time.monotonic() - began:.1f} s", flush=True)
-    write(FOLDER / "index.bin", marshal.dumps(_index(), 4))
+    write(FOLDER / "index.bin", written(_index()).encode("ascii"))
     return 0
 
 
@@ -70,80 +71,78 @@ class _Writer:
     def __init__(self, history: PackageHistory) -> None:
         self.history = history
         self.masks: dict[int, int] = {}
-        self.places: list[tuple[int, int, int, int, int]] = []
         self.names: list[str] = []
+        self.places: dict[str, list[int]] = {"life": [], "read": [], "chunk": [], "length": []}
         self.chunks: list[bytes] = []
-        self._open = bytearray()
+        self._open: list[str] = []
         self._detail: Detail | None = None
 
     def number(self, mask: int, whole: int = 0) -> int:
         return 0 if mask == whole and whole else self.masks.setdefault(mask, len(self.masks) + 1)
 
     def add(self, name: str, module: ModuleHistory, detail: Detail) -> None:
-        self.names.append(name)
         life, read = self.number(module.mask), self.number(module.read) if module.read else -1
-        package = -1 if module.is_package else 1
-        if not detail.any or not module.read:
-            self.places.append((life, read, -1, 0, package))
-            return
-        block = marshal.dumps(self._block(module, detail), 4)
-        if self._open and (len(self._open) + len(block) > (CHUNK if detail.whole else LARGE_CHUNK) or detail != self._detail):
-            self._close()
-        self._detail = detail
-        self.places.append((life, read, len(self.chunks), len(self._open), package * len(block)))
-        self._open += block
+        chunk, text = -1, " "
+        if detail.any and module.read:
+            text = written(self._block(module, detail))
+            if self._open and (self._is_full(text, detail) or detail != self._detail):
+                self._close()
+            self._detail, chunk = detail, len(self.chunks)
+            self._open.append(text)
+        self.names.append(name)
+        length = -len(text) if module.is_package else len(text)
+        for column, value in zip(self.places.values(), (life, read, chunk, length)):
+            column.append(value)
+
+    def _is_full(self, text: str, detail: Detail) -> bool:
+        return sum(map(len, self._open)) + len(text) > (CHUNK if detail.whole else LARGE_CHUNK)
 
     def _close(self) -> None:
         if self._open:
-            self.chunks.append(compressed(bytes(self._open)))
-            self._open = bytearray()
+            self.chunks.append(lzma_of("".join(self._open)))
+            self._open.clear()
 
     def _block(self, module: ModuleHistory, detail: Detail) -> dict[str, list[tuple[Any, ...]]]:
-        shared: dict[Any, Any] = {}
         block: dict[str, list[tuple[Any, ...]]] = {}
         for section, abouts in module.statements.items():
             rows = [
-                (_one(about, shared), *self._says(kept, module.mask, shared))
+                (about, *self._says(kept, module.mask))
                 for about, says in abouts.items()
                 if (kept := detail.kept(section, about, says))
             ]
             if rows:
-                block[sys.intern(section)] = rows
+                block[section] = rows
         return block if detail.whole else block | {"some": []}
 
-    def _says(self, says: dict[Hashable, int], whole: int, shared: dict[Any, Any]) -> Iterable[Any]:
+    def _says(self, says: dict[Hashable, int], whole: int) -> Iterable[Any]:
         for each, mask in says.items():
             yield self.number(mask, whole)
-            yield _one(each, shared)
+            yield each
 
     def done(self) -> bytes:
         self._close()
         history = self.history
+        opaque = {name: self.number(mask) for name, mask in sorted(history.opaque.items())}
         header = {
-            "package": history.package, "versions": history.versions, "uploaded": tuple(each[:10] for each in history.uploaded),
-            "modules": tuple(self.names), "places": tuple(self.places),
-            "opaque": tuple((name, self.number(mask)) for name, mask in sorted(history.opaque.items())),
-            "chunks": tuple(map(len, self.chunks)), "masks": (),
+            "package": history.package, "versions": history.versions, "uploaded": [each[:10] for each in history.uploaded],
+            "modules": self.names, **self.places, "opaque": opaque, "chunks": [*map(len, self.chunks)], "masks": [*self.masks],
         }  # fmt: skip
-        header["masks"] = tuple(self.masks)
-        body = compressed(marshal.dumps(header, 4))
+        body = compressed(header)
         return b"".join((MAGIC, len(body).to_bytes(4, "little"), body, *self.chunks))
 
 
-def _one(value: Any, shared: dict[Any, Any]) -> Any:
-    """The same object for equal values, so that each is written once."""
-    if isinstance(value, str):
-        return sys.intern(value)
-    if isinstance(value, tuple):
-        key = value, tuple(map(type, value))
-        if key not in shared:
-            shared[key] = tuple(_one(each, shared) for each in value)
-        return shared[key]
-    return value
+def written(value: Any) -> str:
+    """A value as the files hold it: JSON in ASCII, so that places in the text are places in its bytes."""
+    return json.dumps(value, separators=(",", ":"))
 
 
-def compressed(body: bytes) -> bytes:
-    return lzma.compress(body, lzma.FORMAT_RAW, filters=FILTERS)
+def compressed(value: Any) -> bytes:
+    """A part that holds one value."""
+    return lzma_of(written(value))
+
+
+def lzma_of(text: str) -> bytes:
+    return lzma.compress(text.encode("ascii"), lzma.FORMAT_RAW, filters=FILTERS)
 
 
 if __name__ == "__main__":

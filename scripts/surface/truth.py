@@ -13,6 +13,7 @@ import csv
 import datetime
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,8 +30,13 @@ from scripts.surface.collect import CONSUMERS
 from scripts.surface.mined import Mined
 from scripts.surface.store import Store
 
-_OF_THE_BASE = ("torch", "triton", "torchvision", "torchaudio", "vllm", "deepspeed", "xformers", "bitsandbytes")
-"""Large packages, which are not installed: torch is the interpreter's."""
+_OF_THE_BASE = (
+    "torch", "triton", "torchvision", "torchaudio", "vllm", "deepspeed", "xformers", "bitsandbytes",
+    "typing-extensions", "numpy", "setuptools",
+)  # fmt: skip
+"""Not installed: large ones, of which torch is the interpreter's, and what that torch needs as it has it."""
+_UNTRIED = frozenset((*_OF_THE_BASE, "unsloth", "unsloth-zoo", "sglang", "auto-gptq", "autoawq"))
+"""Nothing is tried about these: they are not installed, or do nothing without an accelerator."""
 IMPORTABLE = ("trl", "peft", "accelerate", "transformers", "datasets", "huggingface-hub", "sentence-transformers", "evaluate")
 """Consumers that can be imported beside the interpreter's packages."""
 CONFIRMED, NO_ERROR, BOTH, NO_CONTROL = "confirmed", "no error", "error in both", "no control"
@@ -128,7 +134,7 @@ def _can_be_tried(row: Row) -> bool:
 def _trial(rows: Rows, mined: Mined, row: Row) -> Trial | None:
     versions = rows.versions(row.package)
     there = next((seen for seen in reversed(row.evidence) if seen.has), None)
-    if there is None or row.package in ("torch", "vllm", "triton", "xformers", "deepspeed", "bitsandbytes", "torchvision"):
+    if there is None or row.package in _UNTRIED:
         return None
     at = versions.index(there.version)
     for beside in (at - 1, at + 1):
@@ -187,14 +193,23 @@ def _is_the_error(row: Row, seen: str) -> bool:
 def _statement(row: Row) -> str:
     if row.kind == "import":
         return f"from {row.target} import {row.name}" if row.name else f"import {row.target}"
-    module, _, name = row.target.rpartition(".")
-    lines = (
-        f"from {module} import {name} as called",
-        f"try:\n    called(**{{{row.missing!r}: None}})",
-        "except TypeError as problem:\n    if 'unexpected keyword' in str(problem): raise",
-        "except Exception: pass",
-    )
-    return "\n".join(lines)
+    return _CALL.format(target=row.target, keyword=row.missing)
+
+
+_CALL = """
+import inspect, pkgutil
+called = pkgutil.resolve_name({target!r})
+asked = [each for each in inspect.signature(called).parameters.values() if each.default is each.empty]
+stubs = {{each.name: None for each in asked if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}}
+for given in ({{}}, stubs):  # what hands keywords on is run only where nothing else is missing
+    try:
+        called(**(given | {{{keyword!r}: None}}))
+    except TypeError as problem:
+        if "unexpected keyword" in str(problem):
+            raise
+    except Exception:
+        pass
+"""
 
 
 class Folders:
@@ -251,7 +266,8 @@ def _ran(python: str, folders: Folders, day: str, releases: tuple[str, ...], sta
     if not done.returncode:
         return ""
     lines = [line for line in done.stderr.splitlines() if line[:1].strip() and ("Error" in line or "Exception" in line)]
-    return lines[-1][:300] if lines else f"exit code {done.returncode}"
+    told = lines[-1].replace(folder, "…")[:300] if lines else f"exit code {done.returncode}"
+    return re.sub(r" \(/[^)]*\)", "", told)  # where the interpreter's own packages lie
 
 
 if __name__ == "__main__":

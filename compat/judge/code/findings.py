@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from compat.read.code.records import Code
 
+INHERITED_FROM = frozenset(("transformers", "accelerate", "peft", "torch", "huggingface-hub", "datasets"))
+"""Packages that classes of others inherit from: code may use them without a word about them."""
 _kept: dict[tuple[tuple[str, float, int], ...], WantedOf] = {}
 _releases: list[Releases] = []
 
@@ -56,6 +58,12 @@ def releases() -> Releases:
     return _releases[0]
 
 
+def remember(paths: tuple[str, ...], installed: Mapping[str, str]) -> None:
+    """Takes what was found out before about the releases that code uses from the cache; :func:`judge_code` adds to it."""
+    used = {*wanted_of(paths).packages(), *INHERITED_FROM}
+    releases().remember({name: version for name, version in installed.items() if name in used})
+
+
 def judge_code(paths: tuple[str, ...], installed: Mapping[str, str]) -> Iterator[Finding]:
     """One finding for each thing that the code uses and an installed release does not have."""
     wanted = wanted_of(paths)
@@ -75,6 +83,7 @@ def judge_code(paths: tuple[str, ...], installed: Mapping[str, str]) -> Iterator
                 seen.add(finding.rule)
                 yield finding
             break
+    known.save()
 
 
 def _lacking(known: Releases, package: str, installed: Mapping[str, str], each: Wanted) -> str | None:

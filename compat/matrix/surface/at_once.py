@@ -1,4 +1,4 @@
-"""Which releases fail beside which when they, or modules of theirs, are imported: the rows of E1 and E2 without their evidence.
+"""Which releases fail beside which, when they or modules of theirs are imported or later: the rows without their evidence.
 
 Some kilobytes that every check can afford; only where they say yes are the rows themselves opened, and only of those packages.
 Made out of them when the matrix is built.
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from compat.matrix.surface.rows import Rows
 
 _NAME = "at_once.bin"
+TIERS = ("E1", "E2", "R1")
 FRAMEWORKS = frozenset(
     (
         "unsloth", "unsloth-zoo", "axolotl", "llamafactory", "ms-swift", "verl", "lighteval", "llmcompressor", "optimum",
@@ -32,7 +33,7 @@ FRAMEWORKS = frozenset(
 def packed(rows: Rows) -> bytes:
     """The file's content."""
     known = {name: rows.versions(name) for name in sorted(rows.packages)}
-    tiers = {tier: zlib.compress(marshal.dumps(_of_tier(rows, tier), 4), 9) for tier in ("E1", "E2")}
+    tiers = {tier: zlib.compress(marshal.dumps(_of_tier(rows, tier), 4), 9) for tier in TIERS}
     return marshal.dumps({"versions": zlib.compress(marshal.dumps(known, 4), 9), "tiers": tiers}, 4)
 
 
@@ -42,7 +43,7 @@ def _of_tier(rows: Rows, tier: str) -> dict[str, list[tuple[str, int, int, tuple
     for consumer in sorted(rows.consumers):
         places = {version: at for at, version in enumerate(rows.versions(consumer))}
         kept: dict[tuple[str, int, tuple[str, ...]], int] = {}
-        for versions, row in rows.all_of(consumer, tier=tier):
+        for versions, row in rows.all_of(consumer, kind=tier[0], tier=tier):
             bad = frozenset(row.bad)
             mask = sum(1 << at for at, version in enumerate(rows.versions(row.package)) if version in bad)
             key = row.package, mask, row.asks
@@ -65,15 +66,15 @@ class AtOnce:
         """The packages that rows may be about."""
         return frozenset(self._versions)
 
-    def failing(self, listed: Mapping[str, Iterable[str]], *, later: bool = False) -> frozenset[str]:
+    def failing(self, listed: Mapping[str, Iterable[str]], *, tiers: Iterable[str] = ("E1",)) -> frozenset[str]:
         """The packages of which one listed release fails beside one of another, whichever are installed together.
 
-        ``later``: also those of which only a module fails.
+        ``tiers`` as in :mod:`compat.matrix.surface.rows`: when they are imported (E1), when a module of theirs is, later.
         """
         bits = {name: self._bits(name, versions) for name, versions in listed.items() if name in self._versions}
         tops = importable(listed)
         found = set()
-        for tier in ("E1", "E2") if later else ("E1",):
+        for tier in tiers:
             rows: dict[str, list[tuple[str, int, int, tuple[str, ...]]]] = marshal.loads(zlib.decompress(self._packed[tier]))
             for consumer, own in bits.items():
                 for package, bad, when, asks in rows.get(consumer, ()):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from compat.read.python_source.records import Imported
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from typing import Protocol
 
     from compat.read.python_source.records import Module
@@ -32,6 +34,7 @@ NO_PACKAGES = frozenset(
     (
         "tests", "test", "docs", "examples", "benchmark", "benchmarks", "scripts", "utils", "tools", "data", "src", "build",
         "images", "assets", "research", "evaluation", "tutorials", "csrc", "cmake", "recipes", "templates", "lm_eval_tests",
+        "cli", "cicd", "accelerator", "blackwell", "unsloth_zoo_downloads", "unsloth_compiled_cache",
     )
 )  # fmt: skip
 """Top-level folders that packages install by mistake, or several of them: nobody means them by an import."""
@@ -54,6 +57,7 @@ class SourceSurface:
         self._folders = {name[:at] for name in (*self._names, *self._opaque) for at, sign in enumerate(name) if sign == "."}
         self.tops = frozenset(name.partition(".")[0] for name in self._names) - NO_PACKAGES
         self._listed: dict[str, dict[str, str]] = {}
+        self._aliases: frozenset[str] | None = None
 
     @property
     def names(self) -> frozenset[str]:
@@ -67,16 +71,28 @@ class SourceSurface:
     def holds(self, name: str) -> str | None:
         if name in self._names:
             return "source"
-        if name in self._opaque or self._inside_opaque(name):
+        if _among(name, self._opaque):
             return "opaque"
-        return "folder" if name in self._folders else None
+        if name in self._folders:
+            return "folder"
+        return "opaque" if _among(name, self.aliases) else None
 
-    def _inside_opaque(self, name: str) -> bool:
-        while "." in name:
-            name = name.rpartition(".")[0]
-            if name in self._opaque:
-                return True
-        return False
+    @property
+    def aliases(self) -> frozenset[str]:
+        """Modules that are made importable without a file by what ``__init__`` of the package takes from its modules."""
+        if self._aliases is None:
+            self._aliases = frozenset()  # where reading them asks again
+            found = [alias for top in self.tops for module in self._begun_with(top) for alias in module.aliases]
+            self._aliases = frozenset(found)
+        return self._aliases
+
+    def _begun_with(self, top: str) -> Iterator[Module]:
+        first = self.module(top)
+        if first is None:
+            return
+        yield first
+        taken = {each.module for each in first.definitions.values() if isinstance(each, Imported)}
+        yield from filter(None, map(self.module, sorted(taken & self._names)))
 
     def provided_by_modules(self, package: str) -> dict[str, str]:
         if package not in self._listed:
@@ -88,3 +104,12 @@ class SourceSurface:
                         found.setdefault(each, name)
             self._listed[package] = found
         return self._listed[package]
+
+
+def _among(name: str, modules: Collection[str]) -> bool:
+    """Whether it is one of the modules, or below one."""
+    while name:
+        if name in modules:
+            return True
+        name = name.rpartition(".")[0]
+    return False

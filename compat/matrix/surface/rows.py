@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-MAGIC = b"surfrow1"
+MAGIC = b"surfrow3"
 E1, E2, R1 = "E1", "E2", "R1"
 
 
@@ -89,14 +89,16 @@ class Rows:
     """Opened block by block: nothing is read of packages that are not there."""
 
     def __init__(self, content: bytes) -> None:
-        from compat.matrix.surface.table import unpacked
+        from compat.matrix.surface.parts import value_of
 
-        self._content, self._unpacked = content, unpacked
+        self._content, self._value_of = content, value_of
         at = len(MAGIC) + 4
         length = int.from_bytes(content[len(MAGIC) : at], "little")
-        header = unpacked(content[at : at + length])
-        self._versions: dict[str, tuple[str, ...]] = header["versions"]
-        self._blocks: dict[tuple[str, str], tuple[int, int]] = header["blocks"]
+        header = value_of(content[at : at + length])
+        self._versions: dict[str, tuple[str, ...]] = {name: tuple(each) for name, each in header["versions"].items()}
+        self._blocks: dict[tuple[str, str], tuple[int, int]] = {
+            (package, kind): (start, length) for package, kind, start, length in header["blocks"]
+        }
         self._tops: dict[str, str] = header["tops"]
         self._start = at + length
         self._opened: dict[tuple[str, str], Any] = {}
@@ -129,7 +131,7 @@ class Rows:
         tops = importable(installed)
         known = {package: version for package, version in installed.items() if package in self._versions}
         bits = {package: self._bits(package, (version,)) for package, version in known.items()}
-        for consumer in known if consumers is None else consumers:
+        for consumer in _chosen(known, consumers):
             for kind in kinds:
                 if (consumer, kind) in self._blocks:
                     rows = self._of(consumer, known[consumer], kind, bits)
@@ -146,7 +148,7 @@ class Rows:
         bits = {package: self._bits(package, versions) for package, versions in listed.items()}
         kinds = ("E", "R")[: 1 + later]
         return [
-            row for consumer in (listed if consumers is None else consumers) for kind in kinds for version in listed[consumer]
+            row for consumer in _chosen(listed, consumers) for kind in kinds for version in listed[consumer]
             for row in self._of(consumer, version, kind, bits) if row.tier in wanted and tops.issuperset(row.asks)
         ]  # fmt: skip
 
@@ -200,21 +202,22 @@ class Rows:
         if at is None:
             return {}
         block, present, found = self._block(package, "X"), frozenset(here), {}
-        for start, *targets in block["rows"]:
+        now = [mask >> at & 1 for mask in block["masks"]]
+        for start, *steps in block["rows"]:
             kept = [
-                end for end, mask, asks in zip(targets[::3], targets[1::3], targets[2::3])
-                if block["masks"][mask] >> at & 1 and present.issuperset(asks)
+                end for mask, asks, ends in zip(steps[::3], steps[1::3], steps[2::3])
+                if now[mask] and present.issuperset(asks) for end in ends
             ]  # fmt: skip
             if kept:
                 found[start] = tuple(kept)
         return found
 
-    def _row(self, consumer: str, version: str, row: tuple[Any, ...], bad: int, line: int) -> Row:
+    def _row(self, consumer: str, version: str, row: list[Any], bad: int, line: int) -> Row:
         package, _, _, tier, path, scope, asks, kind, target, name, problem, missing, evidence = row
         versions = self._versions[package]
         module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         return Row(
-            consumer, version, tier, module, path, line, scope, asks, package, kind, target, name, problem, missing,
+            consumer, version, tier, module, path, line, scope, tuple(asks), package, kind, target, name, problem, missing,
             tuple(each for at, each in enumerate(versions) if bad >> at & 1),
             tuple(Evidence(versions[at], path, line, has) for at, path, line, has in evidence),
         )  # fmt: skip
@@ -234,7 +237,7 @@ class Rows:
             if key not in self._blocks:
                 return {"masks": (), "rows": ()}
             start, length = self._blocks[key]
-            self._opened[key] = self._unpacked(self._content[self._start + start : self._start + start + length])
+            self._opened[key] = self._value_of(self._content[self._start + start : self._start + start + length])
         return self._opened[key]
 
     def _position(self, package: str, version: str) -> int | None:
@@ -248,3 +251,9 @@ class Rows:
         """The set of these releases."""
         places = (self._position(package, version) for version in versions)
         return sum({1 << at for at in places if at is not None})
+
+
+def _chosen(names: Iterable[str], consumers: Iterable[str] | None) -> list[str]:
+    """Those that are asked about, in the order of all."""
+    wanted = None if consumers is None else frozenset(consumers)
+    return [name for name in names if wanted is None or name in wanted]

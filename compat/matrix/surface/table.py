@@ -6,11 +6,10 @@ costs the header and one chunk. docs/surface.md describes the form; ``scripts/su
 
 from __future__ import annotations
 
-import lzma
-import marshal
 import os
 
 from compat.environment import normalized
+from compat.matrix.surface.parts import text_of, tuples, value_at, value_of
 from compat.matrix.surface.release import NO_PACKAGES
 from compat.read.python_source.records import Class, Function, Imported, Module, Rename, SelfCall, Signature, Value
 from compat.versions import key_of
@@ -20,12 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, TypeAlias
 
-    Row: TypeAlias = tuple[Any, ...]
+    Row: TypeAlias = list[Any]
     """What a statement is about, then pairs: the number of a set of releases, what it says in them."""
 
-MAGIC = b"surface1"
+MAGIC = b"surface2"
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "compiled", "surface")
-FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 4 << 20}]
 _PARTIAL = "partial"
 
 
@@ -37,8 +35,8 @@ def tracked() -> dict[str, str]:
     """The package of each top-level module that has a table; empty where none are there."""
     try:
         with open(path_of("index"), "rb") as file:
-            found: dict[str, str] = marshal.load(file)
-    except (OSError, ValueError, EOFError, TypeError):
+            found: dict[str, str] = value_at(file.read().decode("ascii"))
+    except (OSError, ValueError, StopIteration):
         return {}
     return found
 
@@ -53,11 +51,6 @@ def open_table(package: str, path: str | None = None) -> Table | None:
     return Table(content) if content.startswith(MAGIC) else None
 
 
-def unpacked(content: bytes) -> Any:
-    """What a compressed part holds."""
-    return marshal.loads(lzma.decompress(content, lzma.FORMAT_RAW, None, FILTERS))
-
-
 class Table:
     """All known releases of a package; :attr:`versions` oldest first."""
 
@@ -65,17 +58,21 @@ class Table:
         self._content = content
         at = len(MAGIC) + 4
         length = int.from_bytes(content[len(MAGIC) : at], "little")
-        header = unpacked(content[at : at + length])
+        header = value_of(content[at : at + length])
         self.package: str = header["package"]
-        self.versions: tuple[str, ...] = header["versions"]
-        self.uploaded: tuple[str, ...] = header["uploaded"]
-        self._masks: tuple[int, ...] = header["masks"]
-        self._modules: dict[str, tuple[int, int, int, int, int]] = dict(zip(header["modules"], header["places"]))
-        self._opaque: dict[str, int] = dict(header["opaque"])
+        self.versions: tuple[str, ...] = tuple(header["versions"])
+        self.uploaded: tuple[str, ...] = tuple(header["uploaded"])
+        self._masks: list[int] = header["masks"]
+        self._modules: dict[str, int] = {name: at for at, name in enumerate(header["modules"])}
+        self._life: list[int] = header["life"]
+        self._read: list[int] = header["read"]
+        self._chunk: list[int] = header["chunk"]
+        self._length: list[int] = header["length"]
+        self._opaque: dict[str, int] = header["opaque"]
         self._starts = [at + length]
         for size in header["chunks"]:
             self._starts.append(self._starts[-1] + size)
-        self._chunks: dict[int, bytes] = {}
+        self._chunks: dict[int, str] = {}
         self._blocks: dict[str, dict[str, list[Row]]] = {}
         self._known: dict[str, frozenset[str]] = {}
         self._by_key = {key_of(version): at for at, version in enumerate(self.versions)}
@@ -99,7 +96,7 @@ class Table:
     def releases_with(self, module: str) -> tuple[str, ...]:
         """The releases that have a module."""
         place = self._modules.get(module)
-        mask = self._mask(place[0], 0) if place else self._mask(self._opaque.get(module, -1), 0)
+        mask = self._mask(self._opaque.get(module, -1) if place is None else self._life[place], 0)
         return tuple(version for at, version in enumerate(self.versions) if mask >> at & 1)
 
     def modules(self) -> tuple[str, ...]:
@@ -114,8 +111,8 @@ class Table:
         """What became of a keyword of a class or function: its new name, the version announced for its end, who says so."""
         found = []
         for row in self.block(module).get("rename", ()) if module in self._modules else ():
-            if row[0] == (owner, old):
-                whole = self._modules[module][0]
+            if row[0] == [owner, old]:
+                whole = self._life[self._modules[module]]
                 for number, says in zip(row[1::2], row[2::2]):
                     mask = self._mask(number, self._mask(whole, 0))
                     found.append((*says, tuple(version for at, version in enumerate(self.versions) if mask >> at & 1)))
@@ -130,26 +127,30 @@ class Table:
     def has(self, module: str, bit: int) -> str | None:
         """``source``, ``opaque`` or ``None``, for one release."""
         place = self._modules.get(module)
-        if place is not None and self._mask(place[0], 0) & bit:
-            return "source" if place[2] >= 0 and self._mask(place[1], 0) & bit else "opaque"
+        if place is not None and self._mask(self._life[place], 0) & bit:
+            return "source" if self._chunk[place] >= 0 and self._mask(self._read[place], 0) & bit else "opaque"
         number = self._opaque.get(module)
         return "opaque" if number is not None and self._mask(number, 0) & bit else None
 
     def is_package(self, module: str) -> bool:
-        return bool(self._modules[module][4] < 0)
+        return self._length[self._modules[module]] < 0
 
     def block(self, module: str) -> dict[str, list[Row]]:
         found = self._blocks.get(module)
         if found is None:
-            _, _, chunk, start, length = self._modules[module]
+            place = self._modules[module]
+            chunk = self._chunk[place]
             if chunk < 0:
                 return {}
             if chunk not in self._chunks:
-                raw = self._content[self._starts[chunk] : self._starts[chunk + 1]]
-                self._chunks[chunk] = lzma.decompress(raw, lzma.FORMAT_RAW, None, FILTERS)
-            found = marshal.loads(self._chunks[chunk][start : start + abs(length)])
-            self._blocks[module] = found
+                self._chunks[chunk] = text_of(self._content[self._starts[chunk] : self._starts[chunk + 1]])
+            found = self._blocks[module] = value_at(self._chunks[chunk], self._start(place, chunk))
         return found
+
+    def _start(self, place: int, chunk: int) -> int:
+        """Where a block begins in its chunk: behind those of the modules before it."""
+        before = range(self._chunk.index(chunk), place)
+        return sum([abs(self._length[at]) for at in before if self._chunk[at] == chunk])
 
     def known(self, module: str) -> frozenset[str]:
         found = self._known.get(module)
@@ -160,15 +161,15 @@ class Table:
 
     def statements(self, module: str, section: str, bit: int) -> Iterator[tuple[Any, Any]]:
         """What a section says of one release: about, says."""
-        whole = self._mask(self._modules[module][0], 0)
+        whole = self._mask(self._life[self._modules[module]], 0)
         masks = self._masks
         for row in self.block(module).get(section, ()):
             if len(row) == 3 and row[1] == 0:
-                yield row[0], row[2]
+                yield tuples(row[0]), tuples(row[2])
                 continue
             for at in range(1, len(row), 2):
                 if (masks[row[at] - 1] if row[at] else whole) & bit:
-                    yield row[0], row[at + 1]
+                    yield tuples(row[0]), tuples(row[at + 1])
 
 
 class TableSurface:
@@ -221,7 +222,8 @@ class TableSurface:
         lazy = {about: place + about if place.endswith(".") else place for about, place in said("lazy")}
         return Module(
             name, self.table.is_package(name), definitions=definitions, stars=tuple(star for star, _ in said("star")),
-            lazy=lazy, open=any(True for _ in said("open")), renames=renames, known=self.table.known(name),
+            lazy=lazy, open=any(True for _ in said("open")), renames=renames,
+            wrappers=dict(said("wrapper")), known=self.table.known(name),
             partial="some" in self.table.block(name),
         )  # fmt: skip
 

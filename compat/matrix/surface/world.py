@@ -236,7 +236,20 @@ class World:
         ]  # fmt: skip
         if positional > len(taken) and not signature.star and not _takes_positional(signature):
             complaints.append(Complaint("positional", str(positional), callee))
-        return tuple(complaints)
+        return self._past_decorators(signature, callee, tuple(complaints)) if complaints else ()
+
+    def _past_decorators(
+        self, signature: Signature, callee: Meaning, complaints: tuple[Complaint, ...]
+    ) -> tuple[Complaint, ...]:
+        """What decorators do not take themselves: old keywords, say."""
+        for decorator in signature.decorators if callee.surface is not None else ():
+            found = self.find(f"{callee.module}.{decorator}")
+            record = found.surface.module(found.module) if found.surface is not None and found.name else None
+            taken = record.wrappers.get(found.name, ()) if record is not None else ()
+            if taken is None:
+                return ()
+            complaints = tuple(each for each in complaints if each.kind != "keyword" or each.what not in taken)
+        return complaints
 
     def _forwarded(self, signature: Signature, callee: Meaning, keyword: str, depth: int) -> bool:
         """Whether ``**kwargs`` certainly brings a keyword to where it is rejected."""

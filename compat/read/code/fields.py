@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 
+from compat.read.code.records import Field
 from compat.read.python_source.records import Imported
-from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,16 +21,6 @@ _PARSERS = ("HfArgumentParser", "TrlParser", "H4ArgumentParser")
 _PARSES = ("parse_args_into_dataclasses", "parse_args_and_config", "parse_json_file", "parse_yaml_file", "parse_dict", "parse")
 _CONFIGURATIONS = ("Config", "Arguments", "Args")
 _ASKS = ("hasattr", "getattr", "setattr", "delattr")
-
-
-@record(frozen=True)
-class Field:
-    """``attribute`` of an object of class ``of`` is read; ``sure``: under no condition."""
-
-    of: str
-    attribute: str
-    line: int
-    sure: bool
 
 
 def fields_of(tree: ast.Module, module: Module) -> tuple[Field, ...]:

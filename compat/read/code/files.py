@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from compat.read.code.kept_records import Record
+
 LIMIT = 2 << 20
 """Bytes of one script; what is larger was generated."""
 MOST_FILES = 2000
@@ -57,19 +59,27 @@ def read_file(path: str, name: str, *, is_package: bool = False) -> CodeFile:
         from compat.read.code.notebooks import read_notebook
 
         return read_notebook(path, name)
+    from compat.read.code.kept_records import kept_record
+
+    source = _content(path)
+    record = kept_record(
+        source, name, path, lambda: _read_source(source, name, path, is_package=is_package), is_package=is_package
+    )
+    return CodeFile(path, record[0], lambda line: f"{path}:{line}", *record[1:])
+
+
+def _read_source(source: bytes, name: str, path: str, *, is_package: bool) -> Record:
     from compat.read.code.bounds import bounds_in
     from compat.read.code.fields import fields_of
     from compat.read.python_source.module import module_of
     from compat.read.workload.notebook import parsed
 
-    source = _content(path)
     tree = parsed(source, path)
     try:
         module = module_of(tree, source, name, is_package=is_package)
     except (RecursionError, MemoryError):
         raise InputError("is not Python that can be read: nested too deeply", path) from None
-    bounds = bounds_in(tree, source, path)
-    return CodeFile(path, module, lambda line: f"{path}:{line}", bounds, fields_of(tree, module))
+    return module, bounds_in(tree, source, path), fields_of(tree, module)
 
 
 def _content(path: str) -> bytes:

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from compat.errors import InputError
-    from compat.read.code.fields import Field
     from compat.read.python_source.records import Module
 
 
@@ -21,6 +20,16 @@ class Bound:
     specifier: str
     path: str
     line: int
+
+
+@record(frozen=True)
+class Field:
+    """``attribute`` of an object of class ``of`` is read; ``sure``: under no condition."""
+
+    of: str
+    attribute: str
+    line: int
+    sure: bool
 
 
 @record(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from compat.matrix.surface.release import SourceSurface
+from compat.read.cache import keep, kept, place_in_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +24,10 @@ def tree_of(package: str, version: str, root: str, tops: tuple[str, ...]) -> Sou
         _collect(root, top, names, opaque)
     if not names:
         return None
-    kept = Kept(package)
+    records = Kept(package)
 
     def read(name: str) -> Module | None:
-        return kept.module(names[name], name)
+        return records.module(names[name], name)
 
     return SourceSurface(package, version, names, read, opaque)
 
@@ -71,39 +72,13 @@ class Kept:
             return None
         is_package = path.endswith("__init__.py")
         key = sha256(b"%d %s %d " % (FORM, name.encode(), is_package) + source).hexdigest()
-        place = self._place(key)
-        if place is not None:
+        place = place_in_cache("source", self._package, key[:2], key[2:])
+        packed = kept(place)
+        if packed is not None:
             try:
-                with open(place, "rb") as file:
-                    return unpack_module(file.read())
-            except (OSError, ValueError, EOFError, TypeError, KeyError, IndexError, zlib.error):
+                return unpack_module(packed)
+            except (ValueError, EOFError, TypeError, KeyError, IndexError, zlib.error):
                 pass
         module = read_module(source, name, is_package=is_package)
-        if place is not None:
-            _write(place, pack_module(module))
+        keep(place, pack_module(module))
         return module
-
-    def _place(self, key: str) -> str | None:
-        folder = cache_folder()
-        return None if folder is None else os.path.join(folder, "source", self._package, key[:2], key[2:])
-
-
-def cache_folder() -> str | None:
-    """``COMPAT_CACHE_DIR``, else compat's folder in the user's cache."""
-    given = os.environ.get("COMPAT_CACHE_DIR")
-    if given:
-        return given
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "compat") if os.path.isabs(base) else None
-
-
-def _write(place: str, content: bytes) -> None:
-    """Whole or not at all; what cannot be kept is read again."""
-    beside = f"{place}.{os.getpid()}"
-    try:
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        with open(beside, "wb") as file:
-            file.write(content)
-        os.replace(beside, place)
-    except OSError:
-        return

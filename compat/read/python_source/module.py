@@ -6,12 +6,14 @@ import ast
 import warnings
 
 from compat.read.python_source.class_draft import ClassDraft
+from compat.read.python_source.finders import aliases_in
 from compat.read.python_source.lazy import Lazy
 from compat.read.python_source.records import Module, Rename, Use
 from compat.read.python_source.renames import renames_in
 from compat.read.python_source.walker import Walker
+from compat.read.python_source.wrappers import wrappers_in
 
-FORM = 2
+FORM = 3
 """The number of the record's form: another one makes every kept record unread."""
 LARGEST = 8 << 20
 """Bytes; larger files are generated, and parsing one would take gigabytes."""
@@ -55,5 +57,5 @@ def module_of(tree: ast.Module, source: bytes, name: str, *, is_package: bool = 
         tuple(walker.stars), None if walker.all is None else tuple(dict.fromkeys(walker.all)),
         lazy.names, lazy.listed, lazy.open,
         () if stub else tuple(walker.uses.imports), () if stub else tuple(walker.uses.calls), () if stub else used,
-        tuple(renames),
+        tuple(renames), wrappers_in(tree) if b"**" in source else {}, aliases_in(tree, source, name),
     )  # fmt: skip

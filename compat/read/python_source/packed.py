@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import marshal
 import zlib
-from typing import Any
 
 from compat.read.python_source.records import (
     Call,
@@ -20,6 +19,10 @@ from compat.read.python_source.records import (
     Value,
 )
 from compat.records import values_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _KINDS: tuple[Any, ...] = (Function, Class, Imported, Value)
 

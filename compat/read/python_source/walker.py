@@ -195,12 +195,16 @@ class Walker:
             self.scopes.bind(name, place)
 
     def _define(self, name: str, definition: Definition | ClassDraft) -> None:
-        """The first definition of a name holds, but a class or function without a condition replaces an import."""
+        """The first definition of a name holds, but a class or function without a condition replaces an import.
+
+        Overloads only say what the function behind them takes.
+        """
         if self._now.where:
             return
         before = self.definitions.get(name)
         own = isinstance(definition, (Function, ClassDraft))
-        if before is None or isinstance(before, Value) or (own and isinstance(before, Imported) and not self._now.flags):
+        replaced = isinstance(before, Value) or (own and isinstance(before, Imported) and not self._now.flags)
+        if before is None or replaced or _is_overload(before):
             self.definitions[name] = definition
 
     # Functions and classes
@@ -210,7 +214,10 @@ class Walker:
         if not self._now.where:
             self._define(node.name, made)
         elif self.scopes.here.kind == "class":
-            self._now.classes[-1].methods.setdefault(node.name, made)
+            methods = self._now.classes[-1].methods
+            if _is_overload(methods.get(node.name)):
+                methods[node.name] = made
+            methods.setdefault(node.name, made)
         else:
             self.scopes.bind(node.name)
         given = node.args
@@ -379,3 +386,7 @@ class Walker:
         self._visit(node.func)
         self._each(node.args)
         self._each(keyword.value for keyword in node.keywords)
+
+
+def _is_overload(definition: object) -> bool:
+    return isinstance(definition, Function) and "overload" in definition.signature.decorators

@@ -39,9 +39,9 @@ def test_it_says_what_the_rows_say(first: AtOnce) -> None:
             for old in _ROWS.versions(other)[::15]:
                 here = {consumer: version, other: old}
                 listed = {name: [each] for name, each in here.items()}
-                for tiers in (("E1",), ("E1", "E2")):
+                for tiers in (("E1",), ("E1", "E2"), ("E1", "E2", "R1")):
                     told = {row.consumer for row in _ROWS.broken(here, tiers=tiers)}
-                    found = first.failing(listed, later=len(tiers) > 1)
+                    found = first.failing(listed, tiers=tiers)
                     assert found == told
                     assert _ROWS.broken(here, tiers=tiers, consumers=found) == _ROWS.broken(here, tiers=tiers)
 

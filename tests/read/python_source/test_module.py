@@ -272,3 +272,15 @@ def test_packing_keeps_everything() -> None:
     assert module.calls
     assert unpack_module(pack_module(module)) == module
     assert unpack_module(pack_module(module), uses=False).definitions == module.definitions
+
+
+def test_decorators_and_aliases_survive_packing() -> None:
+    source = (
+        "import sys\nsys.modules['mine.old'] = sys.modules['mine.new']\n"
+        "def taking(fn):\n    def inner(**kwargs):\n        kwargs.pop('gone', None)\n        return fn(**kwargs)\n    return inner\n"
+        "def hiding(fn):\n    def inner(**kwargs):\n        return fn(**changed(kwargs))\n    return inner\n"
+    )
+    found = read(source)
+    assert found.wrappers == {"taking": ("gone",), "hiding": None}
+    assert found.aliases == ("mine.new", "mine.old")
+    assert unpack_module(pack_module(found)) == found
