@@ -13,24 +13,26 @@ from compat.versions import contains, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
+    from typing import TypeAlias
 
     from compat.matrix.declared import Declared
     from compat.matrix.surface.rows import Rows
 
+    Said: TypeAlias = tuple[Collection[str], Collection[str], "Apart"]
+    """Releases that do not go with those of another package, and what says so."""
+    Refused: TypeAlias = dict[str, dict[str, "Apart"]]
+    """Release of one package → the releases of another that do not go with it, each with the first thing that says so."""
+
 
 @record(frozen=True)
 class Apart:
-    """Why a release goes with none that is left of ``other``: ``place`` says it, of ``what``."""
+    """Why two releases do not go together: ``place``, of the package ``by``, says it of ``what``."""
 
-    other: str
+    by: str
     place: str
     what: str
     text: str
-
-
-Refused = dict[str, dict[str, Apart]]
-"""Release of one package → the releases of another that do not go with it, each with the first thing that says so."""
 
 
 def narrowed(ranges: tuple[Range, ...], certain: frozenset[str], rows: Rows, declared: Declared) -> tuple[Range, ...]:
@@ -39,71 +41,61 @@ def narrowed(ranges: tuple[Range, ...], certain: frozenset[str], rows: Rows, dec
     ``certain``: the packages that are there whenever the code runs. Where nothing would be left the ranges stay as they are:
     what the code asks for is then what there is to tell.
     """
-    left = {each.package: each for each in ranges if each.allowed and each.package in certain}
+    given = {each.package: each for each in ranges if each.allowed and each.package in certain}
     refused = {
         (one, other): found
-        for one in left for other in left
-        if one != other and (found := _refused(left[one], left[other], frozenset(left), rows, declared))
+        for one in given for other in given
+        if one != other and (found := _refused(given[one], given[other], frozenset(given), rows, declared))
     }  # fmt: skip
+    left = {package: set(each.allowed) for package, each in given.items()}
     changed = True
     while changed:
         changed = False
         for (one, other), apart in refused.items():
-            for narrower, why in (_without_partner(left[one], left[other], apart), _left_over(left[one], left[other], apart)):
-                if why:
-                    left[narrower.package] = _less(narrower, why)
-                    changed = True
-        if not all(each.allowed for each in left.values()):
-            return ranges
-    return tuple(left.get(each.package, each) for each in ranges)
+            alone = {version for version in left[one] if left[other] <= apart.get(version, {}).keys()}
+            left[one] -= alone
+            changed = changed or bool(alone)
+    if not all(left.values()):
+        return ranges
+    return tuple(_less(each, left, refused) if each.package in left else each for each in ranges)
 
 
-def _without_partner(one: Range, other: Range, apart: Refused) -> tuple[Range, dict[str, Apart]]:
-    """The releases that refuse all that is left of the other."""
-    end = f", and no {other.package} that is left has it"
-    newest = max(other.allowed, key=key_of, default="")
-    alone = [version for version in one.allowed & apart.keys() if newest and other.allowed <= apart[version].keys()]
-    return one, {version: _ending(apart[version][newest], other.package, end) for version in alone}
+def _less(range_: Range, left: Mapping[str, set[str]], refused: Mapping[tuple[str, str], Refused]) -> Range:
+    """A range with what is left of it, and for all else what says so now that it is known what is left of the others."""
+    mine, why = range_.package, dict(range_.why)
+    for version in range_.allowed - left[mine]:
+        for (one, other), apart in refused.items():
+            if one == mine and left[other] <= apart.get(version, {}).keys():
+                why[version] = (_told(apart[version][max(left[other], key=key_of)], mine, other),)
+                break
+    return replace(range_, allowed=frozenset(left[mine]), why=why)
 
 
-def _left_over(one: Range, other: Range, apart: Refused) -> tuple[Range, dict[str, Apart]]:
-    """The releases of the other that all that is left refuses."""
-    if not one.allowed or not one.allowed <= apart.keys():
-        return other, {}
-    by_all = other.allowed.intersection(*(apart[version] for version in one.allowed))
-    said = apart[max(one.allowed, key=key_of)]
-    end = f", as by every {one.package} that is left"
-    return other, {version: _ending(said[version], one.package, end) for version in by_all}
-
-
-def _ending(said: Apart, other: str, text: str) -> Apart:
-    return replace(said, other=other, text=said.text + text)
-
-
-def _less(range_: Range, why: Mapping[str, Apart]) -> Range:
-    told = {version: (each,) for version, each in why.items()}
-    return replace(range_, allowed=range_.allowed - why.keys(), why={**range_.why, **told})
+def _told(said: Apart, mine: str, other: str) -> Apart:
+    end = f"and no {other} that is left has it" if said.by == mine else f"as by every {other} that is left"
+    return replace(said, text=f"{said.text}, {end}")
 
 
 def _refused(one: Range, other: Range, there: frozenset[str], rows: Rows, declared: Declared) -> Refused:
+    """What either says of the other."""
     found: Refused = {}
-    for versions, bad, apart in (*_by_import(one, other, there, rows), *_by_declaration(one, other, declared)):
-        for version in versions:
-            found[version] = dict.fromkeys(bad, apart) | found.get(version, {})
+    for first, second in ((one, other), (other, one)):
+        for versions, bad, apart in (*_by_import(first, second, there, rows), *_by_declaration(first, second, declared)):
+            mine, theirs = (versions, bad) if first is one else (bad, versions)
+            for version in mine:
+                found[version] = dict.fromkeys(theirs, apart) | found.get(version, {})
     return found
 
 
-def _by_import(
-    one: Range, other: Range, there: frozenset[str], rows: Rows
-) -> Iterator[tuple[tuple[str, ...], frozenset[str], Apart]]:
+def _by_import(one: Range, other: Range, there: frozenset[str], rows: Rows) -> Iterator[Said]:
     here = importable(there)
     for versions, row in rows.all_of(one.package, tier="E1"):
         if row.package == other.package and here.issuperset(row.asks):
             place = f"{one.package} {row.path}:{row.line}"
-            yield versions, frozenset(row.bad), Apart(other.package, place, row.what, "imported there")
+            yield versions, frozenset(row.bad), Apart(one.package, place, row.what, "imported there")
 
 
-def _by_declaration(one: Range, other: Range, declared: Declared) -> Iterator[tuple[tuple[str, ...], frozenset[str], Apart]]:
+def _by_declaration(one: Range, other: Range, declared: Declared) -> Iterator[Said]:
     package = declared.package(one.package)
     if package is None or other.package not in package.asks:
         return
@@ -114,4 +106,4 @@ def _by_declaration(one: Range, other: Range, declared: Declared) -> Iterator[tu
             if marker is None and extra is None:
                 bad = frozenset(each for each, key in keys.items() if not contains(ranges, key))
                 asked = f"{other.package}{specifier}"
-                yield (version,), bad, Apart(other.package, f"{one.package} {version}", asked, "asked for")
+                yield (version,), bad, Apart(one.package, f"{one.package} {version}", asked, "asked for")

@@ -77,7 +77,7 @@ def test_what_all_that_is_left_refuses_is_out_on_the_other_side_with_the_reason(
     assert found[1].allowed == {"2.0", "3.0"}
     (why,) = found[1].why["1.0"]
     assert isinstance(why, Apart)
-    assert (why.other, why.place, why.what) == ("a", "a a/b.py:7", "other.name")
+    assert (why.by, why.place, why.what) == ("a", "a a/b.py:7", "other.name")
     assert why.text == "imported there, as by every a that is left"
 
 
