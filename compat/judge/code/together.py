@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from compat.matrix.declared import Declared
     from compat.matrix.surface.rows import Rows
 
-    Said: TypeAlias = tuple[Collection[str], Collection[str], "Apart"]
-    """Releases that do not go with those of another package, and what says so."""
+    Said: TypeAlias = tuple[str, Collection[str], Collection[str], "Apart"]
+    """Another package, releases that do not go with those of it, these, and what says so."""
     Refused: TypeAlias = dict[str, dict[str, "Apart"]]
     """Release of one package → the releases of another that do not go with it, each with the first thing that says so."""
 
@@ -42,11 +42,7 @@ def narrowed(ranges: tuple[Range, ...], certain: frozenset[str], rows: Rows, dec
     what the code asks for is then what there is to tell.
     """
     given = {each.package: each for each in ranges if each.allowed and each.package in certain}
-    refused = {
-        (one, other): found
-        for one in given for other in given
-        if one != other and (found := _refused(given[one], given[other], frozenset(given), rows, declared))
-    }  # fmt: skip
+    refused = _refused(given, rows, declared)
     left = {package: set(each.allowed) for package, each in given.items()}
     changed = True
     while changed:
@@ -76,34 +72,36 @@ def _told(said: Apart, mine: str, other: str) -> Apart:
     return replace(said, text=f"{said.text}, {end}")
 
 
-def _refused(one: Range, other: Range, there: frozenset[str], rows: Rows, declared: Declared) -> Refused:
-    """What either says of the other."""
-    found: Refused = {}
-    for first, second in ((one, other), (other, one)):
-        for versions, bad, apart in (*_by_import(first, second, there, rows), *_by_declaration(first, second, declared)):
-            mine, theirs = (versions, bad) if first is one else (bad, versions)
-            for version in mine:
-                found[version] = dict.fromkeys(theirs, apart) | found.get(version, {})
+def _refused(given: Mapping[str, Range], rows: Rows, declared: Declared) -> dict[tuple[str, str], Refused]:
+    """What the releases of two packages say of each other, for both."""
+    found: dict[tuple[str, str], Refused] = {}
+    for one in given.values():
+        for other, versions, bad, apart in (*_by_import(one, given, rows), *_by_declaration(one, given, declared)):
+            for mine, theirs, pair in ((versions, bad, (one.package, other)), (bad, versions, (other, one.package))):
+                of_pair = found.setdefault(pair, {})
+                for version in mine:
+                    of_pair.setdefault(version, {}).update({each: apart for each in theirs if each not in of_pair[version]})
     return found
 
 
-def _by_import(one: Range, other: Range, there: frozenset[str], rows: Rows) -> Iterator[Said]:
-    here = importable(there)
+def _by_import(one: Range, given: Mapping[str, Range], rows: Rows) -> Iterator[Said]:
+    here = importable(given)
     for versions, row in rows.all_of(one.package, tier="E1"):
-        if row.package == other.package and here.issuperset(row.asks):
+        if row.package in given and row.package != one.package and here.issuperset(row.asks):
             place = f"{one.package} {row.path}:{row.line}"
-            yield versions, frozenset(row.bad), Apart(one.package, place, row.what, "imported there")
+            yield row.package, versions, row.bad, Apart(one.package, place, row.what, "imported there")
 
 
-def _by_declaration(one: Range, other: Range, declared: Declared) -> Iterator[Said]:
+def _by_declaration(one: Range, given: Mapping[str, Range], declared: Declared) -> Iterator[Said]:
     package = declared.package(one.package)
-    if package is None or other.package not in package.asks:
+    if package is None:
         return
-    keys = {version: key_of(version) for version in other.versions}
-    for version in one.versions:
-        place = package.place(version)
-        for specifier, ranges, marker, extra in () if place is None else package.requirements(place, other.package):
-            if marker is None and extra is None:
-                bad = frozenset(each for each, key in keys.items() if not contains(ranges, key))
-                asked = f"{other.package}{specifier}"
-                yield (version,), bad, Apart(one.package, f"{one.package} {version}", asked, "asked for")
+    for other in sorted(given.keys() & set(package.asks) - {one.package}):
+        keys = {version: key_of(version) for version in given[other].versions}
+        for version in one.versions:
+            place = package.place(version)
+            for specifier, ranges, marker, extra in () if place is None else package.requirements(place, other):
+                if marker is None and extra is None:
+                    bad = [each for each, key in keys.items() if not contains(ranges, key)]
+                    asked = f"{other}{specifier}"
+                    yield other, (version,), bad, Apart(one.package, f"{one.package} {version}", asked, "asked for")

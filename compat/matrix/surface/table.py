@@ -16,7 +16,7 @@ from compat.versions import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any, TypeAlias
 
     Row: TypeAlias = list[Any]
@@ -75,6 +75,8 @@ class Table:
         self._chunks: dict[int, str] = {}
         self._blocks: dict[str, dict[str, list[Row]]] = {}
         self._known: dict[str, frozenset[str]] = {}
+        self._made: dict[int, Any] = {}
+        self._folders: dict[str, int] = {}
         self._by_key = {key_of(version): at for at, version in enumerate(self.versions)}
 
     @property
@@ -165,11 +167,30 @@ class Table:
         masks = self._masks
         for row in self.block(module).get(section, ()):
             if len(row) == 3 and row[1] == 0:
-                yield tuples(row[0]), tuples(row[2])
+                yield row[0], row[2]
                 continue
             for at in range(1, len(row), 2):
                 if (masks[row[at] - 1] if row[at] else whole) & bit:
-                    yield tuples(row[0]), tuples(row[at + 1])
+                    yield row[0], row[at + 1]
+
+    def once(self, says: Any, make: Callable[[Any], Any]) -> Any:
+        """What is made of a statement; releases that say the same share it."""
+        key = id(says)  # blocks stay open: no other statement gets its place
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = make(tuples(says))
+        return found
+
+    def folders(self) -> Mapping[str, int]:
+        """The releases that have modules below each name."""
+        if not self._folders:
+            modules = *((name, self._life[at]) for name, at in self._modules.items()), *self._opaque.items()
+            for name, number in modules:
+                outer, mask = name.rpartition(".")[0], self._mask(number, 0)
+                while outer and self._folders.get(outer, 0) | mask != self._folders.get(outer):
+                    self._folders[outer] = self._folders.get(outer, 0) | mask
+                    outer = outer.rpartition(".")[0]
+        return self._folders
 
 
 class TableSurface:
@@ -180,7 +201,6 @@ class TableSurface:
         self._bit = 1 << at
         self.tops = table.tops
         self._kept: dict[str, Module | None] = {}
-        self._folders: frozenset[str] | None = None
 
     def holds(self, name: str) -> str | None:
         found = self.table.has(name, self._bit)
@@ -191,13 +211,7 @@ class TableSurface:
             outer = outer.rpartition(".")[0]
             if self.table.has(outer, self._bit) == "opaque" and outer in self.table._opaque:
                 return "opaque"
-        return "folder" if name in self._all_folders() else None
-
-    def _all_folders(self) -> frozenset[str]:
-        if self._folders is None:
-            names = [name for name in self.table.modules() if self.table.has(name, self._bit)]
-            self._folders = frozenset(name[:at] for name in names for at, sign in enumerate(name) if sign == ".")
-        return self._folders
+        return "folder" if self.table.folders().get(name, 0) & self._bit else None
 
     def provided_by_modules(self, package: str) -> dict[str, str]:
         return {}  # the table spells them out
@@ -213,8 +227,8 @@ class TableSurface:
 
         definitions: dict[str, Any] = {}
         for about, says in said("define"):
-            definitions[about] = self._definition(says)
-        members = _Members(said, {about for about, each in definitions.items() if isinstance(each, dict)})
+            definitions[about] = self.table.once(says, _definition)
+        members = _Members(self.table, said, {about for about, each in definitions.items() if isinstance(each, dict)})
         for about, each in definitions.items():
             if isinstance(each, dict):
                 definitions[about] = members.finish(about, each)
@@ -223,24 +237,30 @@ class TableSurface:
         return Module(
             name, self.table.is_package(name), definitions=definitions, stars=tuple(star for star, _ in said("star")),
             lazy=lazy, open=any(True for _ in said("open")), renames=renames,
-            wrappers=dict(said("wrapper")), known=self.table.known(name),
+            wrappers={about: tuples(taken) for about, taken in said("wrapper")}, known=self.table.known(name),
             partial="some" in self.table.block(name),
         )  # fmt: skip
 
-    def _definition(self, says: Row) -> Any:
-        if says[0] == "f":
-            return Function(0, _signature(says[1]))
-        if says[0] == "i":
-            return Imported(0, says[1], says[2])
-        if says[0] == "c":
-            return {"bases": says[1], "decorators": says[2], "dynamic": says[3], _PARTIAL: says[4]}
-        return Value(0)
+
+def _definition(says: tuple[Any, ...]) -> Any:
+    if says[0] == "f":
+        return Function(0, Signature(*says[1]))
+    if says[0] == "i":
+        return Imported(0, says[1], says[2])
+    if says[0] == "c":
+        return {"bases": says[1], "decorators": says[2], "dynamic": says[3], _PARTIAL: says[4]}
+    return Value(0)
+
+
+def _method(says: tuple[Any, ...]) -> Function:
+    return Function(0, Signature(*says))
 
 
 class _Members:
     """What a module's classes have, by class."""
 
-    def __init__(self, said: Any, names: set[str]) -> None:
+    def __init__(self, table: Table, said: Callable[[str], Iterator[tuple[Any, Any]]], names: set[str]) -> None:
+        self._once = table.once
         self.found: dict[str, dict[str, list[tuple[str, Any]]]] = {name: {} for name in names}
         if names:
             for section in ("method", "field", "attribute", "instance", "made", "call"):
@@ -251,12 +271,8 @@ class _Members:
         of = self.found[name]
         fields = tuple(of.get("field", ()))
         return Class(
-            0, shell["bases"], {member: Function(0, _signature(says)) for member, says in of.get("method", ())}, fields,
+            0, shell["bases"], {member: self._once(says, _method) for member, says in of.get("method", ())}, fields,
             tuple(member for member, _ in of.get("attribute", ())), tuple(member for member, _ in of.get("instance", ())),
-            dict(of.get("made", ())), tuple(SelfCall(*(member, *says, 0)) for member, says in of.get("call", ())),
+            dict(of.get("made", ())), tuple(SelfCall(*(member, *tuples(says), 0)) for member, says in of.get("call", ())),
             shell["decorators"], shell["dynamic"], shell[_PARTIAL],
         )  # fmt: skip
-
-
-def _signature(values: Row) -> Signature:
-    return Signature(*values)

@@ -24,7 +24,7 @@ def test_a_value_comes_back(value: Any) -> None:
     assert value_of(compressed(value)) == value
 
 
-@given(st.lists(_VALUES, min_size=1, max_size=5))
+@given(st.lists(st.dictionaries(st.text(), _VALUES), min_size=1, max_size=5))
 def test_values_in_a_row_are_opened_by_their_places(values: list[Any]) -> None:
     texts = [written(value) for value in values]
     text = text_of(lzma_of("".join(texts)))
