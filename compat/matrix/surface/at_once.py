@@ -60,6 +60,7 @@ class AtOnce:
         opened: dict[str, Any] = marshal.loads(content)
         self._versions: dict[str, tuple[str, ...]] = marshal.loads(zlib.decompress(opened["versions"]))
         self._packed: dict[str, bytes] = opened["tiers"]
+        self._opened: dict[str, dict[str, list[tuple[str, int, int, tuple[str, ...]]]]] = {}
 
     @property
     def packages(self) -> frozenset[str]:
@@ -75,7 +76,9 @@ class AtOnce:
         tops = importable(listed)
         found = set()
         for tier in tiers:
-            rows: dict[str, list[tuple[str, int, int, tuple[str, ...]]]] = marshal.loads(zlib.decompress(self._packed[tier]))
+            if tier not in self._opened:
+                self._opened[tier] = marshal.loads(zlib.decompress(self._packed[tier]))
+            rows = self._opened[tier]
             for consumer, own in bits.items():
                 for package, bad, when, asks in rows.get(consumer, ()):
                     if own & when and bits.get(package, 0) & bad and tops.issuperset(asks):
