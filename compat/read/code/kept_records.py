@@ -1,4 +1,4 @@
-"""What a script was read as the last time, in the user's cache beside the source that it is true of."""
+"""What a script was read as the last time, in the user's cache beside the hash of the source that it is true of."""
 
 from __future__ import annotations
 
@@ -26,12 +26,20 @@ def kept_record(source: bytes, name: str, path: str, read: Callable[[], Record],
     here = os.path.dirname(__file__)
     whose = os.path.abspath(path).encode(errors="surrogateescape")
     place = place_in_cache("scripts", f"{zlib.crc32(whose):08x}")  # the latest of each path: it does not grow with every change
-    said = stamp_of(here, os.path.join(os.path.dirname(here), "python_source")), name, is_package, source
+    said = stamp_of(here, os.path.join(os.path.dirname(here), "python_source")), name, is_package, _hash(source)
     found = _opened(kept(place), said, path)
     if found is None:
         found = read()
         keep(place, _packed(said, found))
     return found
+
+
+def _hash(source: bytes) -> bytes:
+    try:
+        from _blake2 import blake2b  # hashlib opens OpenSSL, which costs as much as reading the script
+    except ImportError:
+        from hashlib import blake2b
+    return blake2b(source, digest_size=32).digest()
 
 
 def _packed(said: Said, record: Record) -> bytes:
