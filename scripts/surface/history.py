@@ -90,7 +90,7 @@ def _of_class(name: str, made: Class) -> Iterable[tuple[str, Hashable, Hashable]
         yield "method", (name, method), values_of(function.signature)
     for field, default in made.fields:
         yield "field", (name, field), default
-    for attribute in {*made.attributes} - {field for field, _ in made.fields}:
+    for attribute in sorted({*made.attributes} - {field for field, _ in made.fields}):
         yield "attribute", (name, attribute), None
     for attribute in made.instance:
         yield "instance", (name, attribute), None
