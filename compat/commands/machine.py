@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from compat.environment import Environment
-from compat.read.machine.detectors import detected
+from compat.read.machine.detectors import OF_SOURCE, detected, located
 from compat.read.machine.hardware import read_hardware
 from compat.read.machine.interpreter import default_target, read_installed, target_at
 from compat.read.machine.system import read_system
@@ -79,16 +79,12 @@ def read_installation(python: str | None, matrix: Matrix) -> tuple[Environment, 
 def _known(copies: tuple[Distribution, ...], folders: Sequence[str], matrix: Matrix) -> tuple[Distribution, ...]:
     """The distributions with what their files tell: texts that rules look for, and where the source of a checkout is."""
     found = tuple(detected(copy, folders, matrix.detectors) for copy in copies)
-    if not any(copy.source is not None and copy.source.kind in _OF_SOURCE for copy in found):
+    if not any(copy.source is not None and copy.source.kind in OF_SOURCE for copy in found):
         return found
     from compat.matrix.surface.table import tracked
-    from compat.read.machine.detectors import located
 
     tops = tracked()
     return tuple(located(copy, folders, tops) for copy in found)
-
-
-_OF_SOURCE = ("vcs", "directory", "url", "nightly")
 
 
 def _workload(variables: os._Environ[str]) -> Workload | None:

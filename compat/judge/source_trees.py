@@ -68,8 +68,9 @@ def _finding(package: str, tree: SourceSurface, module: str, name: str | None, m
 def _place(tree: SourceSurface, module: str, name: str | None, eager: Eager) -> str:
     for each in eager.modules:
         record = tree.module(each)
-        for imported in record.imports if record is not None else ():
+        if record is None:
+            continue
+        for imported in record.imports:
             if (imported.module, imported.name) == (module, name) and not imported.flags:
-                ending = "/__init__.py" if record is not None and record.is_package else ".py"
-                return f"{each.replace('.', '/')}{ending}:{imported.line}"
+                return f"{record.path}:{imported.line}"
     return module

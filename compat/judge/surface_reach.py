@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.judge.surface_rows import evidence_of, fixes_of, paired, place_of, said_of_others
+from compat.judge.surface_rows import evidence_of, fixes_of, paired, said_of_others
 from compat.matrix.surface.reach import Reach
 from compat.report import Finding
 
@@ -108,7 +108,7 @@ def _finding(consumer: str, package: str, found: list[Row], installed: Mapping[s
         origin="surface", verdict=verdict, severity="error" if told and first.tier == "E2" else "warning",
         effect="crash", confidence="confirmed",
         title=f"{consumer} {here} {_asks(first)} {package} {there} does not have",
-        why=f"{place_of(first)}: the {fails} fails{' and what is run comes to it' if told else ' where it is come to'}."
+        why=f"{first.place}: the {fails} fails{' and what is run comes to it' if told else ' where it is come to'}."
         + said_of_others(found),
         packages={consumer: here, package: there}, facts=("workload",),
         missing=() if told else ("workload",), unknown=() if told else ("workload.task",),

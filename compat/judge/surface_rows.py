@@ -35,8 +35,8 @@ def of_imports(broken: Iterable[tuple[Row, tuple[str, ...]]], installed: Mapping
 def _why(row: Row, chain: tuple[str, ...]) -> str:
     if len(chain) > 1:
         steps = " → ".join(dict.fromkeys(step.partition(":")[0] for step in chain))
-        return f"{place_of(row)} is run by import {chain[0].partition(':')[0]} ({steps})."
-    return f"{place_of(row)} is run as soon as {row.consumer} is imported, under no condition."
+        return f"{row.place} is run by import {chain[0].partition(':')[0]} ({steps})."
+    return f"{row.place} is run as soon as {row.consumer} is imported, under no condition."
 
 
 def paired(rows: Iterable[Row]) -> dict[Pair, list[Row]]:
@@ -45,10 +45,6 @@ def paired(rows: Iterable[Row]) -> dict[Pair, list[Row]]:
     for row in rows:
         found.setdefault((row.consumer, row.package), []).append(row)
     return found
-
-
-def place_of(row: Row) -> str:
-    return f"{row.path}:{row.line}" if row.line else row.path
 
 
 def said_of_others(found: list[Row]) -> str:
@@ -62,13 +58,12 @@ def said_of_others(found: list[Row]) -> str:
 
 def evidence_of(row: Row, here: str, there: str) -> Iterator[str]:
     """The line that needs it, the file without it nearest to the release that is there, and the line that has it."""
-    yield f"{row.consumer} {here} {place_of(row)}"
+    yield f"{row.consumer} {here} {row.place}"
     known = sorted(row.evidence, key=lambda each: _apart(each, there))
     for has in (False, True):
         each = next((one for one in known if one.has is has), None)
         if each is not None:
-            where = f"{each.path}:{each.line}" if each.line else each.path
-            yield f"{row.package} {each.version} {where}" + ("" if has else f" has no {row.missing}")
+            yield f"{row.package} {each.version} {each.place}" + ("" if has else f" has no {row.missing}")
 
 
 def _apart(each: Evidence, there: str) -> tuple[int, ...]:

@@ -79,7 +79,7 @@ def _of_need(each: Wanted, package: str, known: Known, answers: Releases) -> Ite
             lacking.add(release.version)
         elif answer.lean is not None and answer.lean.package in known:
             leaning.setdefault(answer.lean, set()).add(release.version)
-    if len(lacking) == len(known[package]) and not _anywhere(each, package, answers):
+    if len(lacking) == len(known[package]) and answers.nowhere(package, each.need):
         return  # no release has it: that is a slip of the pen, and no reason to choose one
     statement = Statement("finding", f"{each.place} uses {each.what}")
     if lacking:
@@ -91,10 +91,3 @@ def _of_need(each: Wanted, package: str, known: Known, answers: Releases) -> Ite
         )
         if bad and len(bad) < len(others):
             yield Forbidden(((package, frozenset(versions)), (lean.package, bad)), statement, _ERROR)
-
-
-def _anywhere(each: Wanted, package: str, answers: Releases) -> bool:
-    table = answers.table(package)
-    return table is not None and any(
-        answers.answer(package, version, each.need).met is not False for version in reversed(table.versions)
-    )

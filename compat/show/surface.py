@@ -56,8 +56,7 @@ def _fact(rows: list[Row], asked: Mapping[str, str]) -> list[str]:
         lines.append(f"      and in {len(rows) - 3} more places")
     for evidence in nearest_evidence(row, asked[row.package]):
         has = "has it" if evidence.has else "does not"
-        where = f"{evidence.path}:{evidence.line}" if evidence.line else evidence.path
-        lines += wrapped(f"{row.package} {evidence.version}  {where}  {has}", "      ", "        ")
+        lines += wrapped(f"{row.package} {evidence.version}  {evidence.place}  {has}", "      ", "        ")
     return lines
 
 

@@ -111,11 +111,10 @@ def occurrences_of(mined: Mined, package: str, wanted: dict[Need, int]) -> dict[
 
 
 def _occurrence(need: Need, module: Module, place: Place, eager: Eager) -> Occurrence:
-    path = module.name.replace(".", "/") + ("/__init__.py" if module.is_package else ".py")
     at_import = need[0] in ("import", "attribute") and not place.flags & (FUNCTION | BRANCH)
     if not at_import:
-        return Occurrence(need, path, place.scope, "R1", ())
+        return Occurrence(need, module.path, place.scope, "R1", ())
     assert not place.flags & ~AVAILABLE
     reached = eager.modules.get(module.name)
     asks = frozenset(place.asks) | (reached or frozenset())
-    return Occurrence(need, path, place.scope, "E2" if reached is None else "E1", tuple(sorted(asks)))
+    return Occurrence(need, module.path, place.scope, "E2" if reached is None else "E1", tuple(sorted(asks)))

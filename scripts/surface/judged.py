@@ -78,5 +78,4 @@ def _seen(verdict: Verdict, at: int) -> Evidence | None:
     record = where.surface.module(module) if module else None
     if record is None:
         return None
-    path = module.replace(".", "/") + ("/__init__.py" if record.is_package else ".py")
-    return at, path, verdict.line, bool(verdict.met)
+    return at, record.path, verdict.line, bool(verdict.met)

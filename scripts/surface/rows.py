@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compat.matrix.surface.needs import packages_of
-from compat.matrix.surface.rows import E2, MAGIC, R1
+from compat.matrix.surface.rows import E2, MAGIC, R1, module_of
 from scripts.surface.collect import CONSUMERS, PACKAGE_OF, Occurrence, needs_of, occurrences_of
 from scripts.surface.existing import Blocks, existing
 from scripts.surface.imports import Edges, edges_of, entries_of, followed, leading_to
 from scripts.surface.judged import Evidence, Judged, judged
 from scripts.surface.mined import Mined
 from scripts.surface.store import Store
-from scripts.surface.tables import FOLDER, compressed, write
+from scripts.surface.tables import FOLDER, compressed, headed, write
 
 if TYPE_CHECKING:
     from multiprocessing.pool import Pool
@@ -116,13 +116,9 @@ def _imports(pool: Pool, known: list[str], places: dict[str, dict[Occurrence, di
             nodes[PACKAGE_OF[end.partition(":")[0].partition(".")[0]]].add(end)
     for package, more in pool.imap_unordered(_entries, [(package, sorted(nodes[package])) for package in known]):
         edges[package].update(more)
-    goals = {_module(place.path) for found in places.values() for place in found if place.tier == E2}
+    goals = {module_of(place.path) for found in places.values() for place in found if place.tier == E2}
     leading = leading_to(edges, goals)
     return {package: {edge: mask for edge, mask in found.items() if edge[1] in leading} for package, found in edges.items()}
-
-
-def _module(path: str) -> str:
-    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _by_target(needs: dict[str, dict[Need, int]], known: Iterable[str]) -> list[tuple[str, list[Need]]]:
@@ -252,8 +248,7 @@ def packed(
         bodies.append(body)
         at += len(body)
     tops = {top: package for top, package in PACKAGE_OF.items() if package in versions}
-    header = compressed({"versions": versions, "blocks": index, "tops": tops})
-    return b"".join((MAGIC, len(header).to_bytes(4, "little"), header, *bodies))
+    return headed(MAGIC, {"versions": versions, "blocks": index, "tops": tops}, bodies)
 
 
 def _block(rows: list[tuple[Any, ...]]) -> dict[str, Any]:

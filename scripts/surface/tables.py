@@ -127,8 +127,7 @@ class _Writer:
             "package": history.package, "versions": history.versions, "uploaded": [each[:10] for each in history.uploaded],
             "modules": self.names, **self.places, "opaque": opaque, "chunks": [*map(len, self.chunks)], "masks": [*self.masks],
         }  # fmt: skip
-        body = compressed(header)
-        return b"".join((MAGIC, len(body).to_bytes(4, "little"), body, *self.chunks))
+        return headed(MAGIC, header, self.chunks)
 
 
 def written(value: Any) -> str:
@@ -139,6 +138,12 @@ def written(value: Any) -> str:
 def compressed(value: Any) -> bytes:
     """A part that holds one value."""
     return lzma_of(written(value))
+
+
+def headed(magic: bytes, header: Any, parts: Iterable[bytes]) -> bytes:
+    """A file as :func:`compat.matrix.surface.parts.header_of` opens it."""
+    body = compressed(header)
+    return b"".join((magic, len(body).to_bytes(4, "little"), body, *parts))
 
 
 def lzma_of(text: str) -> bytes:

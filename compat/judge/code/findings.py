@@ -103,7 +103,7 @@ def _finding(
     each: Wanted, package: str, lacking: str, wanted: WantedOf, installed: Mapping[str, str], known: Releases
 ) -> Finding:
     about = {name: installed[name].partition(" ")[0] for name in (package, lacking)}
-    nowhere = _is_nowhere(known, package, each)
+    nowhere = known.nowhere(package, each.need)
     fixes = _fixes(each, package, lacking, wanted, installed, known, nowhere=nowhere)
     path = each.file.path
     return Finding(
@@ -157,14 +157,6 @@ def _short(each: Wanted) -> str:
     elif name and kind == "import":
         parts = [name]
     return "-".join((*parts, *keywords))
-
-
-def _is_nowhere(known: Releases, package: str, each: Wanted) -> bool:
-    table = known.table(package)
-    return table is not None and all(
-        (answer := known.answer(package, version, each.need)).met is False and answer.lean is None
-        for version in reversed(table.versions)
-    )
 
 
 def _fixes(
@@ -223,7 +215,7 @@ def _met(known: Releases, each: Wanted, wanted: WantedOf, installed: Mapping[str
 def _says(known: Releases, each: Wanted, wanted: WantedOf, installed: Mapping[str, str]) -> bool:
     """Whether a need says anything about releases: what none has does not."""
     return all(
-        name not in installed or _lacking(known, name, installed, each) is None or not _is_nowhere(known, name, each)
+        name not in installed or _lacking(known, name, installed, each) is None or not known.nowhere(name, each.need)
         for name in wanted.packages_of(each)
     )
 

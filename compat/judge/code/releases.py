@@ -106,6 +106,13 @@ class Releases:
         world = self.world(package, version)
         return _UNKNOWN if world is None else self._answered(world, need)
 
+    def nowhere(self, package: str, need: Need) -> bool:
+        """Whether every known release of a package certainly lacks a need: it says nothing about which one is meant."""
+        table = self.table(package)
+        return table is not None and all(
+            self.answer(package, version, need).met is False for version in reversed(table.versions)
+        )
+
     def home(self, package: str, version: str, module: str, name: str) -> str | None:
         """The module in which a class is defined that ``from module import name`` gives; ``None`` for all else."""
         kept, key = self._kept.get((package, version)), ("home", module, name)

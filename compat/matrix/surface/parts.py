@@ -33,6 +33,13 @@ def value_of(part: bytes) -> Any:
     return value_at(text_of(part))
 
 
+def header_of(content: bytes, magic: bytes) -> tuple[Any, int]:
+    """The header of a file that begins with ``magic`` and the header's length, and where what follows begins."""
+    at = len(magic) + 4
+    end = at + int.from_bytes(content[len(magic) : at], "little")
+    return value_of(content[at:end]), end
+
+
 def tuples(value: Any) -> Any:
     """Lists as tuples all through: what can be compared and hashed."""
     return tuple([tuples(each) for each in value]) if type(value) is list else value

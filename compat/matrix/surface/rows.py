@@ -28,6 +28,10 @@ class Evidence:
     line: int
     has: bool
 
+    @property
+    def place(self) -> str:
+        return place_in(self.path, self.line)
+
 
 @record(frozen=True)
 class Row:
@@ -57,6 +61,10 @@ class Row:
     evidence: tuple[Evidence, ...]
 
     @property
+    def place(self) -> str:
+        return place_in(self.path, self.line)
+
+    @property
     def what(self) -> str:
         """What is needed, in short: ``accelerate.utils.memory.clear_device_cache``, ``peft.get_peft_model(low_memory=)``."""
         whole = f"{self.target}.{self.name}" if self.name and self.kind != "override" else self.target
@@ -69,6 +77,16 @@ class Row:
             if self.problem == "name"
             else f"{whole}.{self.name}"
         )
+
+
+def place_in(path: str, line: int) -> str:
+    """A line of a file, or the file where no line is known."""
+    return f"{path}:{line}" if line else path
+
+
+def module_of(path: str) -> str:
+    """The module that a file of a release is."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def open_rows(path: str | None = None) -> Rows | None:
@@ -89,18 +107,15 @@ class Rows:
     """Opened block by block: nothing is read of packages that are not there."""
 
     def __init__(self, content: bytes) -> None:
-        from compat.matrix.surface.parts import value_of
+        from compat.matrix.surface.parts import header_of, value_of
 
         self._content, self._value_of = content, value_of
-        at = len(MAGIC) + 4
-        length = int.from_bytes(content[len(MAGIC) : at], "little")
-        header = value_of(content[at : at + length])
+        header, self._start = header_of(content, MAGIC)
         self._versions: dict[str, tuple[str, ...]] = {name: tuple(each) for name, each in header["versions"].items()}
         self._blocks: dict[tuple[str, str], tuple[int, int]] = {
             (package, kind): (start, length) for package, kind, start, length in header["blocks"]
         }
         self._tops: dict[str, str] = header["tops"]
-        self._start = at + length
         self._opened: dict[tuple[str, str], Any] = {}
         self._positions: dict[tuple[str, str], int | None] = {}
 
@@ -215,10 +230,9 @@ class Rows:
     def _row(self, consumer: str, version: str, row: list[Any], bad: int, line: int) -> Row:
         package, _, _, tier, path, scope, asks, kind, target, name, problem, missing, evidence = row
         versions = self._versions[package]
-        module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         return Row(
-            consumer, version, tier, module, path, line, scope, tuple(asks), package, kind, target, name, problem, missing,
-            tuple(each for at, each in enumerate(versions) if bad >> at & 1),
+            consumer, version, tier, module_of(path), path, line, scope, tuple(asks), package, kind, target, name, problem,
+            missing, tuple(each for at, each in enumerate(versions) if bad >> at & 1),
             tuple(Evidence(versions[at], path, line, has) for at, path, line, has in evidence),
         )  # fmt: skip
 

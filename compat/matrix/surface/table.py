@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 
 from compat.environment import normalized
-from compat.matrix.surface.parts import text_of, tuples, value_at, value_of
+from compat.matrix.surface.at_once import place_of
+from compat.matrix.surface.parts import header_of, text_of, tuples, value_at
 from compat.matrix.surface.release import NO_PACKAGES
 from compat.read.python_source.records import Class, Function, Imported, Module, Rename, SelfCall, Signature, Value
-from compat.versions import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,9 +56,7 @@ class Table:
 
     def __init__(self, content: bytes) -> None:
         self._content = content
-        at = len(MAGIC) + 4
-        length = int.from_bytes(content[len(MAGIC) : at], "little")
-        header = value_of(content[at : at + length])
+        header, start = header_of(content, MAGIC)
         self.package: str = header["package"]
         self.versions: tuple[str, ...] = tuple(header["versions"])
         self.uploaded: tuple[str, ...] = tuple(header["uploaded"])
@@ -69,7 +67,7 @@ class Table:
         self._chunk: list[int] = header["chunk"]
         self._length: list[int] = header["length"]
         self._opaque: dict[str, int] = header["opaque"]
-        self._starts = [at + length]
+        self._starts = [start]
         for size in header["chunks"]:
             self._starts.append(self._starts[-1] + size)
         self._chunks: dict[int, str] = {}
@@ -77,7 +75,6 @@ class Table:
         self._known: dict[str, frozenset[str]] = {}
         self._made: dict[int, Any] = {}
         self._folders: dict[str, int] = {}
-        self._by_key = {key_of(version): at for at, version in enumerate(self.versions)}
 
     @property
     def tops(self) -> frozenset[str]:
@@ -85,10 +82,7 @@ class Table:
 
     def surface(self, version: str) -> TableSurface | None:
         """One release; ``None`` for one that the table does not know. Local labels do not count."""
-        try:
-            at = self._by_key.get(key_of(version))
-        except ValueError:
-            return None
+        at = place_of(self.versions, version)
         return TableSurface(self, at) if at is not None else None
 
     def surfaces(self) -> Iterator[TableSurface]:

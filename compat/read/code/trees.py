@@ -24,10 +24,9 @@ def tree_of(package: str, version: str, root: str, tops: tuple[str, ...]) -> Sou
         _collect(root, top, names, opaque)
     if not names:
         return None
-    records = Kept(package)
 
     def read(name: str) -> Module | None:
-        return records.module(names[name], name)
+        return _kept_module(package, names[name], name)
 
     return SourceSurface(package, version, names, read, opaque)
 
@@ -51,34 +50,28 @@ def _collect(root: str, top: str, names: dict[str, str], opaque: list[str]) -> N
             return
 
 
-class Kept:
-    """Records of modules by the content of their files, in the user's cache; a cache that cannot be used is none."""
+def _kept_module(package: str, path: str, name: str) -> Module | None:
+    """The record of a file, kept by its content in the user's cache; ``None`` where it cannot be read."""
+    import zlib
+    from hashlib import sha256
 
-    def __init__(self, package: str) -> None:
-        self._package = package
+    from compat.read.python_source.module import FORM, read_module
+    from compat.read.python_source.packed import pack_module, unpack_module
 
-    def module(self, path: str, name: str) -> Module | None:
-        """The record of a file; ``None`` where it cannot be read."""
-        import zlib
-        from hashlib import sha256
-
-        from compat.read.python_source.module import FORM, read_module
-        from compat.read.python_source.packed import pack_module, unpack_module
-
+    try:
+        with open(path, "rb") as file:
+            source = file.read(_LARGEST + 1)
+    except OSError:
+        return None
+    is_package = path.endswith("__init__.py")
+    key = sha256(b"%d %s %d " % (FORM, name.encode(), is_package) + source).hexdigest()
+    place = place_in_cache("source", package, key[:2], key[2:])
+    packed = kept(place)
+    if packed is not None:
         try:
-            with open(path, "rb") as file:
-                source = file.read(_LARGEST + 1)
-        except OSError:
-            return None
-        is_package = path.endswith("__init__.py")
-        key = sha256(b"%d %s %d " % (FORM, name.encode(), is_package) + source).hexdigest()
-        place = place_in_cache("source", self._package, key[:2], key[2:])
-        packed = kept(place)
-        if packed is not None:
-            try:
-                return unpack_module(packed)
-            except (ValueError, EOFError, TypeError, KeyError, IndexError, zlib.error):
-                pass
-        module = read_module(source, name, is_package=is_package)
-        keep(place, pack_module(module))
-        return module
+            return unpack_module(packed)
+        except (ValueError, EOFError, TypeError, KeyError, IndexError, zlib.error):
+            pass
+    module = read_module(source, name, is_package=is_package)
+    keep(place, pack_module(module))
+    return module

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 _LIMIT = 8 * 1024 * 1024
 
 
+OF_SOURCE = ("vcs", "directory", "url", "nightly")
+"""Kinds of source whose modules may be other than those of any release."""
+
+
 def detected(copy: Distribution, folders: Sequence[str], detectors: Detectors) -> Distribution:
     """The distribution with the answer of every detector for it noted in its source.
 
@@ -31,7 +35,7 @@ def detected(copy: Distribution, folders: Sequence[str], detectors: Detectors) -
 
 def located(copy: Distribution, folders: Sequence[str], tops: Mapping[str, str]) -> Distribution:
     """The distribution with the folder of its modules, where it was installed from source; ``tops``: package of each module."""
-    if copy.source is None or copy.source.kind not in ("vcs", "directory", "url", "nightly"):
+    if copy.source is None or copy.source.kind not in OF_SOURCE:
         return copy
     import os
 

@@ -6,7 +6,7 @@ import ast
 
 from compat.read.python_source.records import Class, Function, SelfCall
 from compat.read.python_source.scopes import Scopes
-from compat.read.python_source.trees import dotted, walk
+from compat.read.python_source.trees import decorators, dotted, walk
 
 
 class ClassDraft:
@@ -16,10 +16,7 @@ class ClassDraft:
         self.name, self.line, self.at_top = node.name, node.lineno, at_top
         self.bases = tuple(_base(base, scopes) for base in node.bases)
         self.dynamic = bool(node.keywords)
-        self.decorators = tuple(
-            (dotted(each.func if isinstance(each, ast.Call) else each) or "?").rpartition(".")[2]
-            for each in node.decorator_list
-        )
+        self.decorators = decorators(node)
         self.fields: list[tuple[str, bool]] = []
         self.attributes: set[str] = set()
         for statement in _statements(node):

@@ -200,3 +200,8 @@ class Module:
     aliases: tuple[str, ...] = ()
     known: frozenset[str] | None = None
     partial: bool = False
+
+    @property
+    def path(self) -> str:
+        """Its file in the release."""
+        return self.name.replace(".", "/") + ("/__init__.py" if self.is_package else ".py")

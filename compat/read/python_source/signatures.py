@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from compat.read.python_source.records import Signature
-from compat.read.python_source.trees import dotted, identifiers, walk
+from compat.read.python_source.trees import decorators, dotted, identifiers, walk
 
 _READS = frozenset(("pop", "get", "setdefault"))
 
@@ -13,10 +13,7 @@ _READS = frozenset(("pop", "get", "setdefault"))
 def signature_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Signature:
     given = node.args
     extra: list[str] = []
-    decorators = []
     for decorator in node.decorator_list:
-        called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        decorators.append((dotted(called) or "?").rpartition(".")[2])
         if isinstance(decorator, ast.Call):
             extra += identifiers(decorator)
     forwards = None
@@ -29,7 +26,7 @@ def signature_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Signature:
         tuple(each.arg for each in (*given.posonlyargs, *given.args)), len(given.defaults),
         tuple(each.arg for each in given.kwonlyargs),
         tuple(each.arg for each, default in zip(given.kwonlyargs, given.kw_defaults) if default is None),
-        given.vararg is not None, given.kwarg is not None, tuple(sorted(set(extra))), forwards, tuple(decorators),
+        given.vararg is not None, given.kwarg is not None, tuple(sorted(set(extra))), forwards, decorators(node),
     )  # fmt: skip
 
 

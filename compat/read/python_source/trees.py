@@ -34,6 +34,12 @@ def dotted(node: ast.AST) -> str | None:
     return ".".join(reversed(parts))
 
 
+def decorators(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> tuple[str, ...]:
+    """The last name of each decorator, called or not; ``?`` where it is an expression."""
+    called = (each.func if isinstance(each, ast.Call) else each for each in node.decorator_list)
+    return tuple((dotted(each) or "?").rpartition(".")[2] for each in called)
+
+
 def strings(node: ast.AST) -> list[str]:
     """Every string below a node."""
     return [each.value for each in walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
