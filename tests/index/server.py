@@ -4,8 +4,8 @@
         index = Index(Settings((Source(server.url),)), Store(":memory:"))
 
 Faults are set for a package's page by its name and for a file by its file name (``*``: for everything):
-``500``, ``403``, ``slow`` (answers after ``seconds``), ``drip`` (a byte now and then), ``truncated`` (half of it, as if it
-were whole), ``broken-off`` (half of it, then the connection ends), ``wrong-hash`` (the page tells another), ``redirect-loop``,
+``500``, ``403``, ``slow`` (answers after ``seconds``), ``held`` (answers while :attr:`IndexServer.turns` last, then waits for
+more), ``drip`` (a byte now and then), ``truncated`` (half of it, as if it were whole), ``broken-off`` (half of it, then the connection ends), ``wrong-hash`` (the page tells another), ``redirect-loop``,
 ``no-metadata`` (promised, then 404), ``wrong-metadata`` (other text than its hash says), ``not-a-page``, ``once-500``,
 ``to URL`` (redirects there).
 """
@@ -78,6 +78,7 @@ class IndexServer:
         self.metadata, self.json, self.ranges, self.hashes = metadata, json, ranges, hashes
         self.faults = dict(faults or {})
         self.seconds, self.login, self.root = seconds, login, root
+        self.turns = threading.Semaphore(0)
         self.requests: list[str] = []
         """Every path that was asked for, with the range: ``/files/a-1.0-py3-none-any.whl bytes=-65536``."""
         self.files: dict[str, Hosted] = {}
@@ -251,6 +252,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._drip()
         elif fault == "slow":
             time.sleep(self.index.seconds)
+            return False
+        elif fault == "held":
+            self.index.turns.acquire()
             return False
         else:
             return False
