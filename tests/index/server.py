@@ -5,9 +5,9 @@
 
 Faults are set for a package's page by its name and for a file by its file name (``*``: for everything):
 ``500``, ``403``, ``slow`` (answers after ``seconds``), ``held`` (answers while :attr:`IndexServer.turns` last, then waits for
-more), ``drip`` (a byte now and then), ``truncated`` (half of it, as if it were whole), ``broken-off`` (half of it, then the connection ends), ``wrong-hash`` (the page tells another), ``redirect-loop``,
-``no-metadata`` (promised, then 404), ``wrong-metadata`` (other text than its hash says), ``not-a-page``, ``once-500``,
-``to URL`` (redirects there).
+more), ``drip`` (a byte now and then), ``truncated`` (half of it, as if it were whole), ``broken-off`` (half of it, then the
+connection ends), ``wrong-hash`` (the page tells another), ``redirect-loop``, ``no-metadata`` (promised, then 404),
+``wrong-metadata`` (other text than its hash says), ``not-a-page``, ``once-500``, ``to URL`` (redirects there).
 """
 
 from __future__ import annotations
