@@ -103,6 +103,29 @@ def test_a_package_that_goes_on_without_its_compiled_code(
     assert "without its compiled code" in result.why
 
 
+def test_a_release_whose_compiled_module_has_another_name(
+    probed: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """vLLM 0.24.0 has no ``vllm._C`` any more; without any of the names it has no compiled code."""
+    site = tmp_path / "site"
+    (site / "vllm").mkdir(parents=True)
+    (site / "vllm" / "__init__.py").write_text("print('INFO vllm is here')\n")
+    (site / "vllm" / "_C_stable_libtorch.py").write_text("")
+    (site / "vllm-0.24.0.dist-info").mkdir()
+    (site / "vllm-0.24.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.24.0\n")
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    (result,) = probed("extensions/vllm").results
+    assert (result.status, result.measured["modules"]) == (PASSED, ["vllm._C_stable_libtorch"])
+    (site / "vllm" / "_C_stable_libtorch.py").write_text("import gone\n")
+    (result,) = probed("extensions/vllm").results
+    assert result.status == FAILED
+    assert "No module named 'gone'" in result.why
+    (site / "vllm" / "_C_stable_libtorch.py").unlink()
+    (result,) = probed("extensions/vllm").results
+    assert result.status == FAILED
+    assert "No module named 'vllm._C_stable_libtorch'" in result.why
+
+
 def stand_in(folder: Path, ptxas: str | None) -> None:
     """A package called triton that has the assembler where Triton has it, and nothing else."""
     place = folder / "triton" / "backends" / "nvidia" / "bin"
@@ -142,7 +165,7 @@ def test_the_assembler_triton_would_call(
     verdict = triton_compiler.assembler_for(capability)
     assert (verdict["status"], words in verdict["why"]) == (status, True)
     for name in [name for name in sys.modules if name.partition(".")[0] == "triton"]:
-        monkeypatch.delitem(sys.modules, name)
+        del sys.modules[name]  # the stand-in: monkeypatch would put it back
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,6 +41,27 @@ def test_what_nvml_says_of_a_card(answers: dict[str, Any], words: str | None) ->
     verdict = nvml.judged({**HEALTHY, **answers})
     assert verdict["status"] == ("passed" if words is None else "failed")
     assert words is None or words in verdict["why"]
+
+
+def test_a_device_that_nvml_does_not_know_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of a card, or one that a container shows under another name."""
+
+    class Bindings:
+        class NVMLError(Exception):
+            pass
+
+        nvmlInit = nvmlShutdown = staticmethod(lambda: None)  # noqa: N815
+
+        @staticmethod
+        def nvmlDeviceGetHandleByUUID(uuid: bytes) -> object:  # noqa: N802
+            assert uuid == b"GPU-0a1b"
+            raise Bindings.NVMLError("Not Found")
+
+    monkeypatch.setattr(nvml, "load", lambda _: Bindings)
+    properties = SimpleNamespace(uuid="0a1b")
+    monkeypatch.setattr(nvml.torch.cuda, "get_device_properties", lambda _: properties)
+    verdict = Job.verdict(partial(nvml.state, Job({"device": "cuda:0", "results": ""})))
+    assert (verdict["status"], verdict["why"]) == ("could-not-run", "NVML does not know this device: Not Found")
 
 
 def test_an_answer_that_a_card_does_not_give_hides_no_other() -> None:

@@ -9,12 +9,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from compat.environment import Accelerator, Environment
 from compat.errors import InputError
 from compat.options import command_named, parse
+from compat.probe.child import work
+from compat.probe.child.job import Job
 from compat.probe.devices import devices_of
 from compat.probe.request import Request, requested
 from compat.probe.results import COULD_NOT_RUN, FAILED, PASSED, ProbeReport, ProbeResult, exit_code
@@ -286,3 +289,24 @@ def children_in(folder: Path) -> list[Path]:
     """Processes whose command line names a job in the folder."""
     found = [Path(f"/proc/{each}/cmdline") for each in os.listdir("/proc") if each.isdecimal()]
     return [path for path in found if str(folder).encode() in _content(path) and b"start.py" in _content(path)]
+
+
+def test_the_device_under_test_is_the_current_one(tmp_path: Path) -> None:
+    """Triton's kernels, and those of many packages, start on the current device: on cuda:0, and they fail for cuda:1's data."""
+    chosen: list[int] = []
+    cuda = SimpleNamespace(init=lambda: None, device_count=lambda: 2, set_device=chosen.append)
+    stand_in = SimpleNamespace(
+        version=SimpleNamespace(cuda="12.8"),
+        cuda=cuda,
+        device=torch_device,
+        zeros=lambda *_, **__: SimpleNamespace(cpu=lambda: None),
+    )
+    results = str(tmp_path / "results")
+    assert work._device_is_there(stand_in, Job({"device": "cuda:1", "results": results}))
+    assert chosen == [1]
+    assert not work._device_is_there(stand_in, Job({"device": "cuda:2", "results": results}))
+    assert chosen == [1]
+
+
+def torch_device(name: str) -> SimpleNamespace:
+    return SimpleNamespace(index=int(name.partition(":")[2]))

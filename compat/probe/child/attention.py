@@ -167,7 +167,9 @@ def _sdpa(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> to
 
 
 def _flash_attn() -> Attend:
-    attend = needed("flash_attn", "flash-attn").flash_attn_func
+    attend = getattr(needed("flash_attn", "flash-attn"), "flash_attn_func", None)
+    if attend is None:
+        raise NotHere("this flash-attn has no flash_attn_func")
     if "causal" not in inspect.signature(attend).parameters:
         raise NotHere("this flash-attn has another interface")
 

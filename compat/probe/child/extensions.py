@@ -26,16 +26,38 @@ KNOWN = {
     "grouped-gemm": ("grouped_gemm_backend",),
     "mamba-ssm": ("selective_scan_cuda",),
     "sgl-kernel": ("sgl_kernel",),
+    "sglang-kernel": ("sgl_kernel",),
     "torchao": ("torchao",),
     "torchaudio": ("torchaudio",),
     "torchvision": ("torchvision",),
-    "transformer-engine": ("transformer_engine.pytorch",),
+    "transformer-engine-torch": ("transformer_engine.pytorch",),
     "triton": ("triton",),
-    "vllm": ("vllm._C",),
+    "vllm": ("vllm._C", "vllm._C_stable_libtorch"),
     "xformers": ("xformers.ops",),
 }
-"""Distribution → the modules whose import loads its compiled code."""
+"""Distribution → the modules whose import loads its compiled code; one has to be there, whichever this release has.
+
+apex leaves out what it was not asked to build; vLLM has ``_C_stable_libtorch`` beside ``_C`` from 0.19.0 on, and
+alone from 0.24.0 on.
+"""
 _BINARY = re.compile(r"^(?P<module>[\w/]+)\.(?:cpython-\w+|abi3)[\w.-]*\.so$")
+_PROGRAM = """
+import faulthandler, importlib, sys
+faulthandler.enable()
+import torch
+there, missing = [], None
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+        there.append(name)
+    except ModuleNotFoundError as problem:
+        if problem.name != name:
+            raise
+        missing = problem
+if not there:
+    raise missing
+print(*there)
+"""
 _LIMIT = 60
 _HALF = re.compile(r"can't load C\+\+/CUDA extensions|Error loading .*\.so|compiled without GPU support|library load error")
 """What packages say that go on without their compiled code: xformers, bitsandbytes."""
@@ -77,10 +99,8 @@ def _extension_modules(distribution: importlib.metadata.Distribution) -> Iterato
 
 def imported(name: str, modules: tuple[str, ...]) -> Verdict:
     """torch first, as every user of an extension has it, then the modules, in another process with last words of its own."""
-    program = "import faulthandler, importlib, sys; faulthandler.enable(); import torch\n"
-    program += "for name in sys.argv[1:]: importlib.import_module(name)"
     try:
-        done = subprocess.run([sys.executable, "-c", program, *modules], capture_output=True, text=True, timeout=_LIMIT,
+        done = subprocess.run([sys.executable, "-c", _PROGRAM, *modules], capture_output=True, text=True, timeout=_LIMIT,
                               check=False, errors="replace", stdin=subprocess.DEVNULL)  # fmt: skip
     except subprocess.TimeoutExpired as over:
         said = over.stderr.decode("utf-8", "replace") if isinstance(over.stderr, bytes) else over.stderr or ""
@@ -91,7 +111,8 @@ def imported(name: str, modules: tuple[str, ...]) -> Verdict:
             f"{', '.join(modules)} can be imported without its compiled code: {half[:300]}", last_words=_last(done.stderr)
         )
     if done.returncode == 0:
-        return passed({"modules": list(modules), "version": importlib.metadata.version(name)})
+        found = done.stdout.split("\n")[-2].split()  # what the packages print comes before it
+        return passed({"modules": found, "version": importlib.metadata.version(name)})
     words = _last(done.stderr)
     how = words[-1] if done.returncode > 0 and words else f"ended by signal {-done.returncode}"
     return failed(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import sys
+import time
 from typing import Any
 
 import torch
@@ -54,7 +56,10 @@ def state(job: Job) -> Verdict:
     except bindings.NVMLError as problem:
         raise NotHere(f"NVML: {problem}") from None
     try:
-        handle = _handle(bindings, job.device)
+        try:
+            handle = _handle(bindings, job.device)
+        except bindings.NVMLError as problem:
+            raise NotHere(f"NVML does not know this device: {problem}") from None
         _work(job.device)
         found = read(bindings, handle)
         torch.cuda.synchronize(job.device)
@@ -64,11 +69,14 @@ def state(job: Job) -> Verdict:
 
 
 def _work(device: str) -> None:
-    """A quarter of a second of products in the queue, so that clocks are those of a working card."""
+    """A quarter of a second of products in the queue, however fast the card, so that clocks are those of a working one."""
     a = torch.randn(4096, 4096, device=device, dtype=torch.float16)
-    torch.matmul(a, a)
-    torch.cuda.synchronize(device)
-    for _ in range(600):
+    for _ in range(2):  # the first also loads the library
+        torch.cuda.synchronize(device)
+        began = time.perf_counter()
+        torch.matmul(a, a)
+        torch.cuda.synchronize(device)
+    for _ in range(math.ceil(0.25 / (time.perf_counter() - began))):
         torch.matmul(a, a)
 
 

@@ -71,6 +71,7 @@ def _device_is_there(torch: Any, job: Job) -> bool:
         count = torch.cuda.device_count()
         index = torch.device(job.device).index or 0
         if index < count:
+            torch.cuda.set_device(index)  # Triton, and most kernels of other packages, run on the current device
             torch.zeros(1, device=job.device).cpu()
             return True
         verdict = failed(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+from collections.abc import Callable
+
 import torch
 
 from .job import Job, NotHere, Verdict, failed, passed
@@ -17,9 +21,20 @@ def check(job: Job) -> Verdict:
     if not job.on_cuda:
         raise NotHere("no accelerator")
     turn = getattr(needed("xformers.ops", "xformers"), "rope_padded", None)
-    bias = needed("xformers.ops.fmha.attn_bias", "xformers").BlockDiagonalCausalWithOffsetPaddedKeysMask
     if turn is None:
         raise NotHere("this xformers has no rope_padded")
+    if os.environ.get("XFORMERS_FORCE_DISABLE_TRITON") == "1":
+        raise NotHere("XFORMERS_FORCE_DISABLE_TRITON switches xformers' Triton kernels off")
+    if importlib.util.find_spec("triton") is None:
+        raise NotHere("triton is not installed")
+    if os.environ.get("XFORMERS_ENABLE_TRITON") != "1" and torch.cuda.get_device_capability(job.device) < (8, 0):
+        raise NotHere("xformers leaves its Triton kernels out below compute capability 8.0")
+    return turned_by(job, turn)
+
+
+def turned_by(job: Job, turn: Callable[..., torch.Tensor]) -> Verdict:
+    """The verdict on a ``rope_padded``, whatever the device."""
+    bias = needed("xformers.ops.fmha.attn_bias", "xformers").BlockDiagonalCausalWithOffsetPaddedKeysMask
     generator, worst = torch.Generator().manual_seed(job.seed), 0.0
     for q_heads, k_heads, tokens, dim, offset in CASES:
         for interleaved in (False, True):
