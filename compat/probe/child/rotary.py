@@ -57,7 +57,7 @@ def turning(job: Job, kernel: Kernel, interleaved: bool) -> Verdict:
             cos, sin = own_tables(torch.arange(offset, offset + tokens), dim)
             if kernel.own_type:
                 cos, sin = cos.to(dtype), sin.to(dtype)
-            q, k = (torch.randn(batch, heads, tokens, dim, generator=generator).to(dtype).to(job.device)
+            q, k = (_projected(torch.randn(batch, tokens, heads, dim, generator=generator).to(dtype), job)
                     for heads in (q_heads, k_heads))  # fmt: skip
             name = f"{_short(dtype)}, {q_heads} and {k_heads} heads of {dim}, {tokens} tokens from position {offset}"
             share, why = _compared(apply, q, k, cos.to(job.device), sin.to(job.device), interleaved, kernel.backward)
@@ -65,6 +65,11 @@ def turning(job: Job, kernel: Kernel, interleaved: bool) -> Verdict:
             if why:
                 return failed(f"{name}: {why}", {"error_of_bound": share}, {"error_of_bound": 1})
     return passed({"cases": count, "error_of_bound": round(worst, 4)}, {"error_of_bound": 1})
+
+
+def _projected(x: torch.Tensor, job: Job) -> torch.Tensor:
+    """[batch, tokens, heads, d] as [batch, heads, tokens, d], as a projection leaves it; some kernels take no other layout."""
+    return x.to(job.device).transpose(1, 2)
 
 
 def _compared(
@@ -79,7 +84,7 @@ def _compared(
             asked, got_back = (f"{tuple(each.shape)} on {each.device}" for each in (source, result))
             return float("inf"), f"{what} of shape {asked} came back as {got_back}"
     if backward:
-        gradients = [torch.flip(x, (-2,)).contiguous() for x in (q, k)]
+        gradients = [torch.flip(x.transpose(1, 2), (1,)).contiguous().transpose(1, 2) for x in (q, k)]
         # some kernels write into the gradients they are given
         torch.autograd.backward(list(results), [g.to(r.dtype).clone() for g, r in zip(gradients, results)])
         for what, leaf, gradient in (("query gradients", inputs[0], gradients[0]), ("key gradients", inputs[1], gradients[1])):
@@ -133,7 +138,8 @@ def lengths(job: Job, kernel: Kernel) -> Verdict:
     """Tables one row shorter or longer than the tokens have to be refused: broadcast or read past the end, they are wrong."""
     usable(kernel, job)
     apply, refused = kernel.load(), {}
-    q, k = (torch.randn(1, heads, LONG, 64, device=job.device) for heads in (2, 1))
+    q, k = (_projected(torch.randn(1, LONG, heads, 64), job) for heads in (2, 1))
+    _taken(apply, q, k, job)
     tables = [("shorter", SHORT, LONG), ("longer", LONG, SHORT)]
     if not kernel.own_type:  # ours; others broadcast one row on purpose
         tables.append(("one row", 1, LONG))
@@ -154,6 +160,17 @@ def lengths(job: Job, kernel: Kernel) -> Verdict:
         why = f"{tokens} tokens with cos and sin of {rows} row{'s' * (rows > 1)} were turned without a word"
         return failed(why, {"rows": rows}, {"rows": tokens})
     return passed({"refused": refused})
+
+
+def _taken(apply: Apply, q: torch.Tensor, k: torch.Tensor, job: Job) -> None:
+    """Raises :class:`NotHere` where tables that fit are refused too: what refuses everything has not looked at the length."""
+    cos, sin = (table.to(job.device) for table in own_tables(torch.arange(LONG), 64))
+    try:
+        apply(q, k, cos, sin, _HALVES)
+    except NotHere:
+        raise
+    except Exception as problem:
+        raise NotHere(f"tables that fit are refused too: {said(problem)[:160]}") from problem
 
 
 def _short(dtype: torch.dtype) -> str:

@@ -10,9 +10,11 @@ sum to a type with unit roundoff u is off by at most (2u + u²)·(|a·cos| + |b�
 
 and the same holds backwards, with −sin.
 
-**Angles.** Frequencies are base^(−2i/d), computed in float32: the exponent, the power, the division and the product with the
-position are each rounded, so an angle is off by at most (2i/d·ln(base) + 6)·2⁻²⁴ of itself, and its cosine by no more than
-the angle. At a position of a million that is up to 0.3; angles in bfloat16 are off by thousands.
+**Angles.** Frequencies are base^(−2i/d), computed in float32: the exponent, the division and the product with the position are
+each rounded, and the power is off by up to 4 units in the last place, which are 8·2⁻²⁴ (powf in the tables of the CUDA
+Programming Guide; libraries for CPUs are better). An angle is then off by at most (2i/d·ln(base) + 10)·2⁻²⁴ of itself, and its
+cosine by no more than the angle, and by 2 units of its own (cosf and sinf in the same tables), at most 2·2⁻²⁴. At a position
+of a million that is up to 0.5; angles in bfloat16 are off by thousands.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ def exact_tables(positions: torch.Tensor, dim: int, base: float = BASE) -> Table
 
 def angle_bound(positions: torch.Tensor, dim: int, base: float = BASE) -> torch.Tensor:
     """How far angles computed in float32 may be off, by position and frequency."""
-    share = torch.arange(0, dim, 2, dtype=torch.float64) / dim * math.log(base) + 6
-    return positions.double().cpu()[:, None] * frequencies(dim, base) * share * UNIT[torch.float32] + UNIT[torch.float32]
+    share = torch.arange(0, dim, 2, dtype=torch.float64) / dim * math.log(base) + 10
+    return positions.double().cpu()[:, None] * frequencies(dim, base) * share * UNIT[torch.float32] + 2 * UNIT[torch.float32]
 
 
 def halves(x: torch.Tensor, interleaved: bool) -> Tables:

@@ -47,17 +47,14 @@ def _turn_heads(source, target, cos_row, sin_row, head_stride, target_head_strid
 @triton.jit
 def _turn_tokens(q, k, q_target, k_target, cos, sin, tokens,
                  q_batch, q_head, q_token, k_batch, k_head, k_token,
-                 qt_batch, qt_head, qt_token, kt_batch, kt_head, kt_token, cos_stride, sin_stride,
+                 qt_batch, qt_head, qt_token, kt_batch, kt_head, kt_token, cos_stride, sin_stride, sign,
                  Q_HEADS: tl.constexpr, K_HEADS: tl.constexpr, PAIRS: tl.constexpr, BLOCK_Q: tl.constexpr,
-                 BLOCK_K: tl.constexpr, BLOCK_PAIRS: tl.constexpr, INTERLEAVED: tl.constexpr,
-                 BACKWARD: tl.constexpr):  # fmt: skip
+                 BLOCK_K: tl.constexpr, BLOCK_PAIRS: tl.constexpr, INTERLEAVED: tl.constexpr):  # fmt: skip
     program = tl.program_id(0).to(tl.int64)
     batch, token = program // tokens, program % tokens
     pairs = tl.arange(0, BLOCK_PAIRS)[None, :]
     cos_row = tl.load(cos + token * cos_stride + pairs, mask=pairs < PAIRS, other=0.0).to(tl.float32)
-    sin_row = tl.load(sin + token * sin_stride + pairs, mask=pairs < PAIRS, other=0.0).to(tl.float32)
-    if BACKWARD:
-        sin_row = -sin_row
+    sin_row = tl.load(sin + token * sin_stride + pairs, mask=pairs < PAIRS, other=0.0).to(tl.float32) * sign
     _turn_heads(q + batch * q_batch + token * q_token, q_target + batch * qt_batch + token * qt_token, cos_row, sin_row,
                 q_head, qt_head, Q_HEADS, PAIRS, BLOCK_Q, BLOCK_PAIRS, INTERLEAVED)  # fmt: skip
     _turn_heads(k + batch * k_batch + token * k_token, k_target + batch * kt_batch + token * kt_token, cos_row, sin_row,
@@ -75,17 +72,16 @@ def blocks(q_heads: int, k_heads: int, pairs: int) -> dict[str, int]:
     }
 
 
-def _launch(
-    q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool, backward: bool
-) -> Tables:
+def _launch(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool, sign: float) -> Tables:
+    """``sign`` is -1.0 backwards; as a number and no constant of the kernel, it does not make two of it."""
     q, k = _dense(q), _dense(k)
     q_target, k_target = torch.empty_like(q), torch.empty_like(k)
     batch, q_heads, tokens, dim = q.shape
     k_heads = k.shape[1]
     _turn_tokens[(batch * tokens,)](
         q, k, q_target, k_target, cos, sin, tokens, *q.stride()[:3], *k.stride()[:3], *q_target.stride()[:3],
-        *k_target.stride()[:3], cos.stride(0), sin.stride(0), Q_HEADS=q_heads, K_HEADS=k_heads, PAIRS=dim // 2,
-        INTERLEAVED=interleaved, BACKWARD=backward, num_warps=4, **blocks(q_heads, k_heads, dim // 2),
+        *k_target.stride()[:3], cos.stride(0), sin.stride(0), sign, Q_HEADS=q_heads, K_HEADS=k_heads, PAIRS=dim // 2,
+        INTERLEAVED=interleaved, num_warps=4, **blocks(q_heads, k_heads, dim // 2),
     )  # fmt: skip
     return q_target, k_target
 
@@ -99,18 +95,18 @@ class _Rotation(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     def forward(ctx: Any, q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool) -> Tables:
         ctx.save_for_backward(cos, sin)
         ctx.interleaved = interleaved
-        return _launch(q, k, cos, sin, interleaved, backward=False)
+        return _launch(q, k, cos, sin, interleaved, 1.0)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         cos, sin = ctx.saved_tensors
-        return (*_launch(gradients[0], gradients[1], cos, sin, ctx.interleaved, backward=True), None, None, None)
+        return (*_launch(gradients[0], gradients[1], cos, sin, ctx.interleaved, -1.0), None, None, None)
 
 
 def rotate(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool) -> Tables:
     """Queries and keys ([batch, heads, tokens, d], any strides) turned; :class:`ValueError` for tables that do not fit."""
     checked(q, k, cos, sin)
-    if interleaved and not hasattr(tl, "split"):
+    if not hasattr(tl, "split"):  # it refuses a kernel that only names it, in a branch that is not compiled
         raise NotHere("this Triton has no tl.split: it came with 3.0")
     result: Tables = _Rotation.apply(q, k, cos.contiguous(), sin.contiguous(), interleaved)
     return result

@@ -130,12 +130,15 @@ def aot(kernels: Any, capability: int, dtype: str, dim: int, *, interleaved: boo
     kernel = kernels._turn_tokens
     names = list(kernel.arg_names)
     pointers = {"q": dtype, "k": dtype, "q_target": dtype, "k_target": dtype, "cos": "fp32", "sin": "fp32"}
-    constants = {"Q_HEADS": 32, "K_HEADS": 8, "PAIRS": dim // 2, "INTERLEAVED": interleaved, "BACKWARD": False}
+    numbers = {"sign": "fp32"}
+    constants = {"Q_HEADS": 32, "K_HEADS": 8, "PAIRS": dim // 2, "INTERLEAVED": interleaved}
     constants.update(kernels.blocks(32, 8, dim // 2))
     signature = {
-        name: f"*{pointers[name]}" if name in pointers else "constexpr" if name in constants else "i32" for name in names
+        name: f"*{pointers[name]}" if name in pointers else "constexpr" if name in constants else numbers.get(name, "i32")
+        for name in names
     }
-    aligned = {(at,): [["tt.divisibility", 16]] for at, name in enumerate(names) if name not in constants and name != "tokens"}
+    uneven = {*constants, *numbers, "tokens"}
+    aligned = {(at,): [["tt.divisibility", 16]] for at, name in enumerate(names) if name not in uneven}
     source = compiler.ASTSource(kernel, signature, {(names.index(name),): value for name, value in constants.items()}, aligned)
     assembled: dict[str, Any] = dict(triton.compile(source, target=target, options={"num_warps": 4}).asm)
     return assembled
