@@ -11,6 +11,8 @@ _GPU = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibil
 _DRIVER = "https://docs.nvidia.com/deploy/cuda-compatibility/"
 _LOADER = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
 
+_TRITON_BUILD = "https://github.com/triton-lang/triton/blob/main/python/triton/runtime/build.py"
+
 
 @record(frozen=True)
 class Symptom:
@@ -299,6 +301,52 @@ SYMPTOMS = (
             Fix("source-install", "torch", "", "the build of torch for the CUDA that xformers was built with"),
         ),
         evidence=("https://github.com/facebookresearch/xformers#installing-xformers",),
+    ),
+    Symptom(
+        "no-compiler",
+        _s(r"Failed to find C compiler|No working C\+\+ compiler found|InvalidCxxCompiler"),
+        "Triton or torch.compile finds no C compiler",
+        "Both write a little C and compile it when a kernel is first started; images without development tools (-runtime, "
+        "-base, -slim) have no compiler.",
+        facts=("variables",),
+        else_packages=("triton",),
+        fixes=(
+            Fix(kind="config", text="install a compiler", command="apt-get install -y gcc g++"),
+            Fix(kind="env-var", text="name one that is elsewhere", command="export CC=<path> CXX=<path>"),
+            Fix(kind="config", text="start from the -devel image of the same CUDA"),
+        ),
+        evidence=(_TRITON_BUILD,),
+    ),
+    Symptom(
+        "python-headers",
+        _s(r"Python\.h: No such file or directory|'Python\.h' file not found"),
+        "Triton compiles a little C, and Python's headers are not there",
+        "What starts its kernels is an extension module, which needs Python.h; distributions ship it apart from Python.",
+        else_packages=("triton",),
+        facts=("platform",),
+        fixes=(
+            Fix(kind="config", text="install the headers of this Python", command="apt-get install -y python3-dev"),
+            Fix(kind="config", text="use a Python that brings them: one of uv, of conda, or of the official images"),
+        ),
+        evidence=(_TRITON_BUILD,),
+    ),
+    Symptom(
+        "libcuda-link",
+        _s(r"cannot find -lcuda\b|libcuda\.so cannot found"),
+        "Triton cannot link to the driver's libcuda.so",
+        "It looks for libcuda.so.1 in the loader's cache and in LD_LIBRARY_PATH; some releases link to a libcuda.so beside it.",
+        else_packages=("triton",),
+        facts=("variables", "driver"),
+        fixes=(
+            Fix(
+                kind="env-var",
+                text="name the folder that holds libcuda.so (WSL: /usr/lib/wsl/lib)",
+                command="export TRITON_LIBCUDA_PATH=<folder>",
+            ),
+            Fix(kind="config", text="let the loader find it: ldconfig, or a link libcuda.so to libcuda.so.1 beside it"),
+            Fix(kind="launch", text="start the container with the GPU: --gpus all"),
+        ),
+        evidence=("https://github.com/triton-lang/triton/blob/main/third_party/nvidia/backend/driver.py",),
     ),
     Symptom(
         "tensor-cores-p2p",

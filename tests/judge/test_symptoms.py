@@ -32,11 +32,27 @@ def trace(error: str, *frames: str) -> str:
         ("ImportError: libcudart.so.12: cannot open shared object file: No such file or directory", "symptom-cuda-library-missing", ["vllm"]),
         ("ImportError: /v/flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so: undefined symbol: _ZN3c105ErrorC2E", "symptom-undefined-symbol", ["flash-attn", "torch"]),
         ("ImportError: cannot import name 'Gone' from 'transformers' (/v/transformers/__init__.py)", "symptom-interface", ["vllm", "transformers"]),
+        ("RuntimeError: Failed to find C compiler. Please specify via CC environment variable.", "symptom-no-compiler", ["vllm"]),
+        ("torch._inductor.exc.InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx: (None, 'g++')", "symptom-no-compiler", ["vllm"]),
+        ("AssertionError: libcuda.so cannot found!", "symptom-libcuda-link", ["vllm"]),
     ],
 )  # fmt: skip
 def test_messages(error: str, rule: str, packages: list[str]) -> None:
     (finding,) = said(trace(error, "vllm/engine.py"))
     assert (finding.rule, finding.verdict, list(finding.packages)) == (rule, "possible", packages)
+
+
+@pytest.mark.parametrize(
+    ("compiler", "rule"),
+    [
+        ("/tmp/tmpx/main.c:5:10: fatal error: Python.h: No such file or directory\ncompilation terminated.", "symptom-python-headers"),
+        ("/usr/bin/ld: cannot find -lcuda: No such file or directory\ncollect2: error: ld returned 1 exit status", "symptom-libcuda-link"),
+    ],
+)  # fmt: skip
+def test_what_the_compiler_said_stands_before_the_error(compiler: str, rule: str) -> None:
+    error = "subprocess.CalledProcessError: Command '['/usr/bin/gcc', '/tmp/tmpx/main.c', '-lcuda']' returned non-zero exit status 1."
+    (finding,) = said(compiler + "\n" + trace(error, "triton/runtime/build.py"))
+    assert (finding.rule, list(finding.packages)) == (rule, ["triton"])
 
 
 def test_what_the_environment_shows_goes_before_what_the_message_says() -> None:
