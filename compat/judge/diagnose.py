@@ -108,7 +108,7 @@ def _likeness(signature: Signature, number: int, errors: Sequence[RaisedError]) 
     outer = [frame for other in errors if other.cause == number for frame in other.frames]
     frames = (*outer, *error.frames)
     if not signature.frames or not frames:
-        return _MESSAGE
+        return 0 if signature.frames and re.search(signature.message, "?") else _MESSAGE  # "." says nothing without its frames
     return _WHOLE if _in_order(signature.frames, frames) else 0
 
 

@@ -1,4 +1,7 @@
-"""A name that one package takes from another and that is not there: their releases do not belong together."""
+"""A name that one package takes from another and that is not there: their releases do not belong together.
+
+Where the tables of published source know the name, they say which releases have it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from compat.report import Finding, Fix
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compat.judge.facts import Facts
+    from compat.judge.named_releases import Named
     from compat.read.log.traceback_text import RaisedError
 
 _NAME = re.compile(r"cannot import name ['\"](?P<name>\w+)['\"] from ['\"](?P<module>[\w.]+)['\"](?! \(unknown location\))")
@@ -19,7 +23,7 @@ _KEYWORD = re.compile(r"(?P<function>[\w.]+)\(\) got an unexpected keyword argum
 
 
 def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
-    """A name that one package takes from another and that is not there: their releases do not belong together."""
+    """A name that one package, or the user's code, takes from another and that is not there."""
     if error.exception is None or "partially initialized module" in error.message:
         return []
     match = _NAME.search(error.message) or _MODULE.search(error.message) or _ATTRIBUTE.search(error.message)
@@ -27,21 +31,73 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     if match is not None:
         owner = _distribution(match["module"].partition(".")[0])
         asking = next((name for name in reversed(packages) if name != owner), None)
-        if asking is None or (match.re is _MODULE and match["module"].partition(".")[0] == asking.replace("-", "_")):
+        known = _known_name(match)
+        if asking is None:
+            return _lacking(known, error, facts)
+        if match.re is _MODULE and match["module"].partition(".")[0] == asking.replace("-", "_"):
             return []
         what = match.groupdict().get("name") or match["module"]
-        return [
-            _mismatch(asking, owner, f"{asking} takes {what} from {owner}, and this {owner} has no such name", error, facts)
-        ]
+        said = f"{asking} takes {what} from {owner}, and this {owner} has no such name"
+        return [_mismatch(asking, owner, said, known, error, facts)]
     match = _KEYWORD.search(error.message)
-    if match is not None and len(packages) == 2 and packages[0] != packages[1]:
+    if match is None:
+        return []
+    from compat.judge.named_releases import of_keyword
+
+    known = of_keyword(match["function"], match["name"], [name.replace("-", "_") for name in reversed(packages)])
+    if len(packages) == 2 and packages[0] != packages[1]:
         asking, owner = packages
         said = f"{asking} calls {match['function']}() of {owner} with {match['name']}, which this {owner} does not take"
-        return [_mismatch(asking, owner, said, error, facts)]
-    return []
+        return [_mismatch(asking, owner, said, known, error, facts)]
+    return _lacking(known, error, facts)
 
 
-def _mismatch(asking: str, owner: str, said: str, error: RaisedError, facts: Facts) -> Finding:
+def _known_name(match: re.Match[str]) -> Named | None:
+    from compat.judge.named_releases import of_attribute, of_name  # the tables are opened for such errors only
+
+    if match.re is _MODULE:
+        return of_name(match["module"], None)
+    return (of_name if match.re is _NAME else of_attribute)(match["module"], match["name"])
+
+
+def _lacking(known: Named | None, error: RaisedError, facts: Facts) -> list[Finding]:
+    """What the user's code takes from a package whose release, as far as it is known, does not have it."""
+    if known is None:
+        return []
+    version = version_of(known.package, facts)
+    release = None if version is None else version.partition("+")[0]
+    if release is not None and release not in known.lacks:
+        return []  # another release ran, or one that nobody has read
+    return [
+        Finding(
+            rule="symptom-interface",
+            origin="surface",
+            verdict="possible" if release is None else "hit",
+            severity="error",
+            effect="crash",
+            title=f"{known.what} is in {known.package} {known.span}",
+            why=_sentence(known),
+            confidence="confirmed",
+            packages={known.package: version},
+            fixes=tuple(known.fixes(version)),
+            here=f"the error on line {error.line} of the text",
+        )
+    ]
+
+
+def _sentence(known: Named) -> str:
+    return f"Its published source says so{f': {known.why}' if known.why else ''}."
+
+
+def _mismatch(asking: str, owner: str, said: str, known: Named | None, error: RaisedError, facts: Facts) -> Finding:
+    newer = Fix("upgrade", asking, None, f"a release of {asking} written for this {owner}", f"pip install -U {asking}")
+    why = "Which of both has to move the message alone does not tell."
+    fixes: tuple[Fix, ...] = (newer, Fix("pin", owner, None, f"the {owner} that this {asking} was written for", None))
+    version = version_of(owner, facts)
+    if known is not None and known.package == owner and (version is None or version.partition("+")[0] in known.lacks):
+        why = f"{known.what} is in {owner} {known.span}. {_sentence(known)}"
+        moved = next(fix for fix in known.fixes(version) if fix.package)
+        fixes = (newer, moved) if known.gone else (moved, newer)
     return Finding(
         rule="symptom-interface",
         origin="surface",
@@ -49,15 +105,10 @@ def _mismatch(asking: str, owner: str, said: str, error: RaisedError, facts: Fac
         severity="error",
         effect="crash",
         title=said,
-        why=f"The releases do not belong together: {asking} was written for an older or a newer {owner}. Which of both "
-        f"has to move "
-        "the message alone does not tell.",
+        why=f"The releases do not belong together: {asking} was written for an older or a newer {owner}. {why}",
         confidence="reported",
-        packages={asking: version_of(asking, facts), owner: version_of(owner, facts)},
-        fixes=(
-            Fix("upgrade", asking, None, f"a release of {asking} written for this {owner}", f"pip install -U {asking}"),
-            Fix("pin", owner, None, f"the {owner} that this {asking} was written for", None),
-        ),
+        packages={asking: version_of(asking, facts), owner: version},
+        fixes=fixes,
         evidence=("https://packaging.python.org/en/latest/guides/writing-pyproject-toml/#dependencies-optional-dependencies",),
         here=f"the error on line {error.line} of the text",
     )

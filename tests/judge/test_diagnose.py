@@ -183,3 +183,18 @@ def test_binary_noise_is_no_error_of_ours(compat: Run, tmp_path: Any) -> None:
     (tmp_path / "log").write_bytes(b"\xff\xfe\x00" * 100)
     done = compat("diagnose", str(tmp_path / "log"))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_a_signature_that_lives_of_its_frames_needs_them(compat: Run) -> None:
+    """Every TypeError has some message: without frames it is nobody's."""
+    text = "peft: 0.15.2\ntrl: 0.19.1\nTypeError: SFTTrainer.__init__() got an unexpected keyword argument 'tokenizer'\n"
+    result = compat("diagnose", "-", "--format", "json", stdin=text)
+    rules = [finding["rule"] for finding in json.loads(result.stdout)["findings"]]
+    assert rules == ["symptom-interface"]
+
+
+def test_a_symbol_that_another_librarys_file_misses(compat: Run) -> None:
+    text = "ImportError: /w/vllm/_C.abi3.so: undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKSsb\n"
+    result = compat("diagnose", "-", "--format", "json", stdin=text)
+    rules = [finding["rule"] for finding in json.loads(result.stdout)["findings"]]
+    assert rules == ["symptom-undefined-symbol"]

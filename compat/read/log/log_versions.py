@@ -21,6 +21,7 @@ _M = r"[`*]{0,3}"  # Markdown's marks around a name
 _SAYS = re.compile(
     rf"(?:[-*] +)?{_M}([A-Za-z][\w -]{{0,40}}?){_M} [Vv]ersion(?: \([\w ?]{{1,30}}\))?{_M} ?[:=]{_M} *[`\"']?{_V}"
 )
+_PLAIN = re.compile(rf"(?:[-*+] +)?{_M}([A-Za-z][\w-]{{1,40}}){_M}(?: ?[:=] ?| {{2,}}|\t+){_M}[`\"']?{_V}[`\"'*]{{0,3}}$")
 _OF_ITSELF = re.compile(rf">?>?>? ?(?:print\()?(\w{{1,40}})\.__version__\)? ?(?:[:=]+ ?|-> ?)['\"]?{_V}")
 _DS_REPORT = re.compile(rf"(torch|deepspeed) (?:info|version) \.{{3,60}} {_V}")
 _SATISFIED = re.compile(rf"Requirement already satisfied: {_NAME}.{{0,400}} \({_V}\)$")
@@ -108,6 +109,7 @@ def _all(text: str) -> Iterator[tuple[str, str, int]]:
             yield asked, plain.group(1), _RUNNING
         asked = _asked(stripped)
         if not any(hint in stripped for hint in _HINTS):
+            yield from _plain(stripped)
             continue
         if stripped.startswith("Name: "):
             shown = stripped[6:].strip()
@@ -124,6 +126,15 @@ def _asked(stripped: str) -> str:
         return ""
     match = re.match(r">>> (?:print\()?(\w{1,40})\.__version__\)?$", stripped)
     return match.group(1) if match else ""
+
+
+def _plain(stripped: str) -> Iterator[tuple[str, str, int]]:
+    """A line that is a name and a version (``trl: 0.19.1``), of a distribution that reports list so."""
+    if len(stripped) < 80 and (match := _PLAIN.match(stripped)):
+        name = normalized(match.group(1))
+        name = _CALLED.get(name, name)
+        if name in _KNOWN:
+            yield name, match.group(2), _LISTED
 
 
 def _line(text: str, uv_changes: bool) -> Iterator[tuple[str, str, int]]:

@@ -50,6 +50,20 @@ class TestVersions:
             "trl": "0.15.2",
         }
 
+    def test_lines_that_are_a_name_and_a_version(self):
+        text = (
+            "python: 3.11.13\npeft: 0.15.2.dev0\n- **trl**: `0.19.1`\naccelerate = 1.9.0\n"
+            "torch                             2.9.0+cu129\nvllm\t0.12.0\nloss: 0.25\nlr: 1.5\n"
+            "transformers: 4.53.2 or newer\ntokenizers 0.21\ndatasets: 12\n"
+        )
+        assert versions_in(text) == {
+            "accelerate": "1.9.0",
+            "peft": "0.15.2.dev0",
+            "torch": "2.9.0+cu129",
+            "trl": "0.19.1",
+            "vllm": "0.12.0",
+        }
+
     def test_banners(self):
         text = (
             "==((====))==  Unsloth 2025.2.15: Fast Mistral patching. Transformers: 4.49.0. vLLM: 0.7.3.\n"

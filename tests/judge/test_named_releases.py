@@ -1,0 +1,78 @@
+"""Names that are not there, asked for in the tables of published source."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.environment import Distribution, Environment
+from compat.judge.named_releases import of_attribute, of_keyword, of_name
+from compat.report import Finding
+from tests.judge.test_symptoms import said, trace
+
+
+def with_release(name: str, version: str) -> Environment:
+    return Environment(distributions=(Distribution(name, version),))
+
+
+@pytest.mark.parametrize(
+    ("error", "what", "specifier"),
+    [
+        ("ImportError: cannot import name 'GRPOConfig' from 'trl' (/v/trl/__init__.py)", "trl.GRPOConfig", ">=0.14.0"),
+        ("ImportError: cannot import name 'GuidedDecodingParams' from 'vllm.sampling_params' (/v/vllm/x.py)",
+         "vllm.sampling_params.GuidedDecodingParams", ">=0.6.3,<=0.11.2"),
+        ("ModuleNotFoundError: No module named 'trl.trainer.grpo_trainer'", "trl.trainer.grpo_trainer", ">=0.14.0"),
+        ("AttributeError: module 'trl' has no attribute 'GRPOTrainer'", "trl.GRPOTrainer", ">=0.14.0"),
+        ("TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'tokenizer'",
+         "trl.SFTTrainer(tokenizer=)", ">=0.4.2,<=0.15.2"),
+        ("TypeError: SFTTrainer.create_model_card() got an unexpected keyword argument 'finetuned_from'",
+         "trl.SFTTrainer.create_model_card(finetuned_from=)", ">=0.4.2,<=0.11.4"),
+        ("TypeError: LLM.__init__() got an unexpected keyword argument 'guided_decoding_backend'",
+         "vllm.LLM(guided_decoding_backend=)", ">=0.4.1,<=0.11.2"),
+    ],
+)  # fmt: skip
+def test_what_the_users_code_takes(error: str, what: str, specifier: str) -> None:
+    (finding,) = said(f'  File "/home/me/train.py", line 3, in <module>\n    f()\n{error}\n')
+    assert finding.title.startswith(f"{what} is in ")
+    assert (finding.verdict, fix_of(finding)) == ("possible", specifier)
+
+
+def fix_of(finding: Finding) -> str | None:
+    return next((fix.spec for fix in finding.fixes if fix.package), None)
+
+
+def test_a_release_that_is_known_not_to_have_it_and_one_that_has_it() -> None:
+    error = "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'tokenizer'\n"
+    (finding,) = said(error, with_release("trl", "0.19.1"))
+    assert finding.verdict == "hit"
+    assert [fix.kind for fix in finding.fixes] == ["config", "downgrade"]
+    assert "processing_class" in finding.fixes[0].text
+    assert said(error, with_release("trl", "0.14.0")) == []  # another release ran
+    assert said(error, with_release("trl", "0.0.0.dev7")) == []  # one that nobody has read
+
+
+def test_two_packages_that_do_not_belong_together() -> None:
+    error = trace("ModuleNotFoundError: No module named 'triton.common'", "unsloth/__init__.py")
+    (finding,) = said(error)
+    assert [fix.package for fix in finding.fixes] == ["unsloth", "triton"]
+    assert fix_of(finding) is None
+    assert "triton.common is in triton from 2.1.0 to 2.3.1" in finding.why
+    error = trace("ImportError: cannot import name 'GRPOConfig' from 'trl' (/v/trl/__init__.py)", "swift/llm.py")
+    (finding,) = said(error)
+    assert [fix.package for fix in finding.fixes] == ["trl", "swift"]  # newer releases have it
+    assert fix_of(finding) == ">=0.14.0"
+
+
+def test_what_no_release_has_says_nothing_about_releases() -> None:
+    assert of_name("trl", "Nonsense") is None
+    assert of_name("somebody.module", "Nonsense") is None
+    assert of_attribute("trl", "nonsense") is None
+    assert of_keyword("SFTTrainer.__init__", "nonsense", ()) is None
+    assert of_keyword("SFTTrainer.nonsense", "tokenizer", ()) is None
+    assert of_keyword("nobodys_function", "tokenizer", ("trl",)) is None
+    assert of_keyword("f.<locals>.g", "x", ("trl",)) is None
+    assert said("TypeError: main() got an unexpected keyword argument 'x'\n") == []
+
+
+def test_what_every_release_has_says_nothing_either() -> None:
+    """An environment of its own is broken there: a file that is missing, a module that shadows it."""
+    assert of_name("accelerate", "Accelerator") is None
