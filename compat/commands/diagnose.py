@@ -39,7 +39,7 @@ def run(words: Words) -> int:
     order = decisive(errors)
     findings = diagnose(text, errors, order, environment, matrix)
     notes = (*notes, *disagreeing, *named)
-    if not any(finding.origin == "rule" for finding in findings):
+    if not any(finding.origin == "rule" or finding.confidence != "reported" for finding in findings):
         notes = (*notes, *unexplained(errors, order))
     report = Report(environment=environment, findings=findings, notes=notes, exit=threshold_code(findings, words))
     if words.one("format") == "json":

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"cannot import name ['\"](?P<name>\w+)['\"] from ['\"](?P<module>[\w.]+)['\"](?! \(unknown location\))")
 _MODULE = re.compile(r"No module named ['\"](?P<module>\w+(?:\.\w+)+)['\"]")
 _ATTRIBUTE = re.compile(r"module ['\"](?P<module>[\w.]+)['\"] has no attribute ['\"](?P<name>\w+)['\"]")
+_MEMBER = re.compile(r"['\"](?P<owner>\w+)['\"] object has no attribute ['\"](?P<name>\w+)['\"]")
+_STATED = re.compile(
+    r"(?P<name>[A-Za-z][\w.-]*)(?P<spec>[<>=!~][^\s]*) is required for a normal functioning of this module, but found "
+    r"(?P=name)==(?P<found>[\w.+!-]+)"
+)
 _KEYWORD = re.compile(r"(?P<function>[\w.]+)\(\) got an unexpected keyword argument ['\"](?P<name>\w+)['\"]")
 
 
@@ -26,6 +31,9 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     """A name that one package, or the user's code, takes from another and that is not there."""
     if error.exception is None or "partially initialized module" in error.message:
         return []
+    stated = _STATED.search(error.message)
+    if stated is not None:
+        return [_unmet(stated, error)]
     match = _NAME.search(error.message) or _MODULE.search(error.message) or _ATTRIBUTE.search(error.message)
     packages = [normalized(name) for name in meeting(error)]
     if match is not None:
@@ -39,17 +47,39 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
         what = match.groupdict().get("name") or match["module"]
         said = f"{asking} takes {what} from {owner}, and this {owner} has no such name"
         return [_mismatch(asking, owner, said, known, error, facts)]
+    from compat.judge.named_releases import of_keyword, of_member
+
+    modules = [name.replace("-", "_") for name in reversed(packages)]
+    match = _MEMBER.search(error.message)
+    if match is not None:
+        return _lacking(of_member(match["owner"], match["name"], modules), error, facts)
     match = _KEYWORD.search(error.message)
     if match is None:
         return []
-    from compat.judge.named_releases import of_keyword
-
-    known = of_keyword(match["function"], match["name"], [name.replace("-", "_") for name in reversed(packages)])
+    known = of_keyword(match["function"], match["name"], modules)
     if len(packages) == 2 and packages[0] != packages[1]:
         asking, owner = packages
         said = f"{asking} calls {match['function']}() of {owner} with {match['name']}, which this {owner} does not take"
         return [_mismatch(asking, owner, said, known, error, facts)]
     return _lacking(known, error, facts)
+
+
+def _unmet(stated: re.Match[str], error: RaisedError) -> Finding:
+    """A package has looked at the release of another and refused it, as transformers, accelerate and LLaMA-Factory do."""
+    name, spec, found = normalized(stated["name"]), stated["spec"], stated["found"].rstrip(".")
+    return Finding(
+        rule="symptom-stated-requirement",
+        origin="metadata",
+        verdict="hit",
+        severity="error",
+        effect="crash",
+        title=f"{name} {found} is refused: {spec} is asked for",
+        why="A package checks this when it is imported or started, whatever its metadata says.",
+        confidence="confirmed",
+        packages={name: found},
+        fixes=(Fix("pin", name, spec, "what is asked for", f'pip install "{name}{spec}"'),),
+        here=f"the error on line {error.line} of the text",
+    )
 
 
 def _known_name(match: re.Match[str]) -> Named | None:

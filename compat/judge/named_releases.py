@@ -13,7 +13,7 @@ from compat.judge.code.findings import releases
 from compat.judge.code.releases import Reverse
 from compat.judge.code.wanted import WantedOf
 from compat.matrix.surface.table import tracked
-from compat.read.code.records import Code, CodeFile
+from compat.read.code.records import Code, CodeFile, Field
 from compat.read.python_source.module import module_of
 from compat.records import record
 from compat.report import Fix
@@ -36,7 +36,7 @@ _LIKELY = (
 class Named:
     """What is asked for (``trl.GRPOConfig``), the releases of ``package`` that have it, and what it is called in others.
 
-    ``lacks`` are known releases that certainly do not have it.
+    ``lacks`` are known releases that certainly do not have it; ``leans``: some leave it to a base in another package.
     """
 
     what: str
@@ -46,6 +46,7 @@ class Named:
     why: str
     renamed: str | None
     lacks: frozenset[str]
+    leans: bool
 
     @property
     def gone(self) -> bool:
@@ -89,6 +90,20 @@ def of_keyword(function: str, keyword: str, modules: Iterable[str]) -> Named | N
     return None
 
 
+def of_member(owner: str, name: str, modules: Iterable[str]) -> Named | None:
+    """``name`` of an object of a class that one of ``modules`` or a likely one has at its top.
+
+    Private names are often put there by others, and what a base in another package has is not told by this one's releases.
+    """
+    if name.startswith("_"):
+        return None
+    for module in dict.fromkeys((*modules, *_LIKELY)):
+        if module in tracked() and _offers(module, owner):
+            found = _asked(f"from {module} import {owner}\n", name, Field(f"{module}.{owner}", name, 1, sure=True))
+            return None if found is None or found.leans else found
+    return None
+
+
 def _offers(module: str, name: str) -> bool:
     """Whether the newest release of a module, or one of some before, has a name at its top."""
     known = releases()
@@ -98,20 +113,24 @@ def _offers(module: str, name: str) -> bool:
     return any(known.answer(tracked()[module], version, need).met for version in some)
 
 
-def _asked(source: str, name: str) -> Named | None:
+def _asked(source: str, name: str, *fields: Field) -> Named | None:
     """The releases in which the line of ``source`` that says ``name`` works."""
     try:
-        file = CodeFile("", module_of(ast.parse(source), source.encode(), "asked"), lambda _: "")
+        tree = ast.parse(source)
     except SyntaxError:  # a message may hold anything
         return None
-    wanted = WantedOf(Code((file,)), tracked())
+    module = module_of(tree, source.encode(), "asked")
+    wanted = WantedOf(Code((CodeFile("", module, lambda _: "", fields=fields),)), tracked())
     reverse = Reverse(wanted, releases())
     each = next((one for one in reversed(wanted.all) if _says(one.need, name)), None)
     if each is None or each in reverse.hopeless:  # what no known release has says nothing about releases
         return None
     package = wanted.packages_of(each)[0]
     found = next((one for one in explained(reverse.ranges(), reverse, releases()) if one.package == package), None)
-    if found is None or found.first is None or not found.range.why:
+    if found is None or found.first is None or found.last is None or not found.range.why:
+        return None
+    ends = (releases().answer(package, version, each.need) for version in (found.first, found.last))
+    if not all(end.met or end.lean for end in ends):  # what nobody knows to be there is not said to be
         return None
     return _named(each.what, package, found)
 
@@ -130,7 +149,7 @@ def _named(what: str, package: str, found: Explained) -> Named:
     reasons = [side[1][0] for side in (found.below, found.above) if side is not None and side[1]]
     why = "; ".join(reason.text if _is_sure(reason) else reason.text.partition(";")[0] for reason in reasons)
     renamed = next((reason.renamed for reason in reasons if _is_sure(reason)), None)
-    return Named(what, package, found.specifier, span, why, renamed, frozenset(found.range.why))
+    return Named(what, package, found.specifier, span, why, renamed, frozenset(found.range.why), bool(found.range.leaning))
 
 
 def _is_sure(reason: Reason) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat.environment import Distribution, Environment
-from compat.judge.named_releases import of_attribute, of_keyword, of_name
+from compat.judge.named_releases import of_attribute, of_keyword, of_member, of_name
 from compat.report import Finding
 from tests.judge.test_symptoms import said, trace
 
@@ -28,6 +28,8 @@ def with_release(name: str, version: str) -> Environment:
          "trl.SFTTrainer.create_model_card(finetuned_from=)", ">=0.4.2,<=0.11.4"),
         ("TypeError: LLM.__init__() got an unexpected keyword argument 'guided_decoding_backend'",
          "vllm.LLM(guided_decoding_backend=)", ">=0.4.1,<=0.11.2"),
+        ("AttributeError: 'DynamicCache' object has no attribute 'seen_tokens'",
+         "transformers.DynamicCache.seen_tokens", ">=4.36.0,<=4.53.3"),
     ],
 )  # fmt: skip
 def test_what_the_users_code_takes(error: str, what: str, specifier: str) -> None:
@@ -71,6 +73,26 @@ def test_what_no_release_has_says_nothing_about_releases() -> None:
     assert of_keyword("nobodys_function", "tokenizer", ("trl",)) is None
     assert of_keyword("f.<locals>.g", "x", ("trl",)) is None
     assert said("TypeError: main() got an unexpected keyword argument 'x'\n") == []
+
+
+def test_what_is_not_certain_is_not_said() -> None:
+    """Classes that answer for others, bases in other packages, private names, releases of which nobody knows."""
+    assert of_member("PeftModel", "merge_and_unload", ()) is None
+    assert of_member("GRPOTrainer", "llm", ()) is None
+    assert of_member("GenerationConfig", "_eos_token_tensor", ()) is None
+    assert of_member("LlamaConfig", "rope_theta", ()) is None
+    assert of_member("Nobodys", "name", ("trl",)) is None
+
+
+def test_a_requirement_that_the_error_states_itself() -> None:
+    error = (
+        "ImportError: transformers>=4.41.2,<=4.45.0 is required for a normal functioning of this module, but found "
+        "transformers==4.45.2.\nTo fix: pip install transformers>=4.41.2,<=4.45.0\n"
+    )
+    (finding,) = said(error)
+    assert (finding.rule, finding.verdict) == ("symptom-stated-requirement", "hit")
+    assert finding.packages == {"transformers": "4.45.2"}
+    assert finding.fixes[0].command == 'pip install "transformers>=4.41.2,<=4.45.0"'
 
 
 def test_what_every_release_has_says_nothing_either() -> None:
