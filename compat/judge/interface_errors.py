@@ -116,7 +116,8 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts) -> list[Find
 
 
 def _sentence(known: Named) -> str:
-    return f"Its published source says so{f': {known.why}' if known.why else ''}."
+    doubt = f" The message does not say that it is the {known.guessed} of {known.package}." if known.guessed else ""
+    return f"Its published source says so{f': {known.why}' if known.why else ''}.{doubt}"
 
 
 def _mismatch(asking: str, owner: str, said: str, known: Named | None, error: RaisedError, facts: Facts) -> Finding:

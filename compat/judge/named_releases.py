@@ -15,12 +15,12 @@ from compat.judge.code.wanted import WantedOf
 from compat.matrix.surface.table import tracked
 from compat.read.code.records import Code, CodeFile, Field
 from compat.read.python_source.module import module_of
-from compat.records import record
+from compat.records import record, replace
 from compat.report import Fix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from compat.judge.code.explained import Explained, Reason
     from compat.matrix.surface.needs import Need
@@ -37,6 +37,7 @@ class Named:
     """What is asked for (``trl.GRPOConfig``), the releases of ``package`` that have it, and what it is called in others.
 
     ``lacks`` are known releases that certainly do not have it; ``leans``: some leave it to a base in another package.
+    ``guessed`` is the class or function of which the error does not say that it is this package's.
     """
 
     what: str
@@ -47,6 +48,7 @@ class Named:
     renamed: str | None
     lacks: frozenset[str]
     leans: bool
+    guessed: str | None = None
 
     @property
     def gone(self) -> bool:
@@ -77,7 +79,7 @@ def of_attribute(module: str, name: str) -> Named | None:
     return _asked(f"import {module}\n{module}.{name}\n", name)
 
 
-def of_keyword(function: str, keyword: str, modules: Iterable[str]) -> Named | None:
+def of_keyword(function: str, keyword: str, modules: Sequence[str]) -> Named | None:
     """``function(keyword=…)``: a class, one of its methods, or a function that one of ``modules`` or a likely one has."""
     owner, _, method = function.rpartition(".")
     top = function.partition(".")[0]
@@ -86,11 +88,11 @@ def of_keyword(function: str, keyword: str, modules: Iterable[str]) -> Named | N
     )
     for module in dict.fromkeys((*modules, *_LIKELY)):
         if module in tracked() and _offers(module, top):
-            return _asked(f"from {module} import {top}\n{call}\n", keyword)
+            return _perhaps(_asked(f"from {module} import {top}\n{call}\n", keyword), None if module in modules else top)
     return None
 
 
-def of_member(owner: str, name: str, modules: Iterable[str]) -> Named | None:
+def of_member(owner: str, name: str, modules: Sequence[str]) -> Named | None:
     """``name`` of an object of a class that one of ``modules`` or a likely one has at its top.
 
     Private names are often put there by others, and what a base in another package has is not told by this one's releases.
@@ -100,8 +102,12 @@ def of_member(owner: str, name: str, modules: Iterable[str]) -> Named | None:
     for module in dict.fromkeys((*modules, *_LIKELY)):
         if module in tracked() and _offers(module, owner):
             found = _asked(f"from {module} import {owner}\n", name, Field(f"{module}.{owner}", name, 1, sure=True))
-            return None if found is None or found.leans else found
+            return None if found is None or found.leans else _perhaps(found, None if module in modules else owner)
     return None
+
+
+def _perhaps(found: Named | None, guessed: str | None) -> Named | None:
+    return found if found is None or guessed is None else replace(found, guessed=guessed)
 
 
 def _offers(module: str, name: str) -> bool:

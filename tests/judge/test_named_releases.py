@@ -52,6 +52,15 @@ def test_a_release_that_is_known_not_to_have_it_and_one_that_has_it() -> None:
     assert said(error, with_release("trl", "0.0.0.dev7")) == []  # one that nobody has read
 
 
+def test_whose_class_it_is_may_be_open() -> None:
+    """setfit has TrainingArguments too: where no frame shows transformers, that is said."""
+    error = "AttributeError: 'TrainingArguments' object has no attribute 'eval_strategy'"
+    (finding,) = said(error + "\n")
+    assert finding.why.endswith("The message does not say that it is the TrainingArguments of transformers.")
+    (finding,) = said(trace(error, "transformers/trainer.py"))
+    assert "does not say" not in finding.why
+
+
 def test_two_packages_that_do_not_belong_together() -> None:
     error = trace("ModuleNotFoundError: No module named 'triton.common'", "unsloth/__init__.py")
     (finding,) = said(error)
