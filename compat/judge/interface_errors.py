@@ -20,10 +20,6 @@ _NAME = re.compile(r"cannot import name ['\"](?P<name>\w+)['\"] from ['\"](?P<mo
 _MODULE = re.compile(r"No module named ['\"](?P<module>\w+(?:\.\w+)+)['\"]")
 _ATTRIBUTE = re.compile(r"module ['\"](?P<module>[\w.]+)['\"] has no attribute ['\"](?P<name>\w+)['\"]")
 _MEMBER = re.compile(r"['\"](?P<owner>\w+)['\"] object has no attribute ['\"](?P<name>\w+)['\"]")
-_STATED = re.compile(
-    r"(?P<name>[A-Za-z][\w.-]*)(?P<spec>[<>=!~][^\s]*) is required for a normal functioning of this module, but found "
-    r"(?P=name)==(?P<found>[\w.+!-]+)"
-)
 _KEYWORD = re.compile(r"(?P<function>[\w.]+)\(\) got an unexpected keyword argument ['\"](?P<name>\w+)['\"]")
 
 
@@ -31,9 +27,6 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     """A name that one package, or the user's code, takes from another and that is not there."""
     if error.exception is None or "partially initialized module" in error.message:
         return []
-    stated = _STATED.search(error.message)
-    if stated is not None:
-        return [_unmet(stated, error)]
     match = _NAME.search(error.message) or _MODULE.search(error.message) or _ATTRIBUTE.search(error.message)
     packages = [normalized(name) for name in meeting(error)]
     if match is not None:
@@ -62,24 +55,6 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
         said = f"{asking} calls {match['function']}() of {owner} with {match['name']}, which this {owner} does not take"
         return [_mismatch(asking, owner, said, known, error, facts)]
     return _lacking(known, error, facts)
-
-
-def _unmet(stated: re.Match[str], error: RaisedError) -> Finding:
-    """A package has looked at the release of another and refused it, as transformers, accelerate and LLaMA-Factory do."""
-    name, spec, found = normalized(stated["name"]), stated["spec"], stated["found"].rstrip(".")
-    return Finding(
-        rule="symptom-stated-requirement",
-        origin="metadata",
-        verdict="hit",
-        severity="error",
-        effect="crash",
-        title=f"{name} {found} is refused: {spec} is asked for",
-        why="A package checks this when it is imported or started, whatever its metadata says.",
-        confidence="confirmed",
-        packages={name: found},
-        fixes=(Fix("pin", name, spec, "what is asked for", f'pip install "{name}{spec}"'),),
-        here=f"the error on line {error.line} of the text",
-    )
 
 
 def _known_name(match: re.Match[str]) -> Named | None:

@@ -10,6 +10,7 @@ import re
 
 from compat.environment import normalized
 from compat.judge.interface_errors import interfaces, meeting, version_of
+from compat.judge.stated_requirements import stated
 from compat.judge.symptom_table import SYMPTOMS
 from compat.records import replace
 from compat.report import Finding, Fix
@@ -35,7 +36,7 @@ def explained(
     found: list[Finding] = []
     for number in order[:MOST]:
         error = errors[number]
-        found += _of_error(error, text, facts, derived) or interfaces(error, facts)
+        found += _of_error(error, text, facts, derived) or stated(error, facts) or interfaces(error, facts)
         if found:
             break
     if not order or not found:

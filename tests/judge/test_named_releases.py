@@ -93,17 +93,6 @@ def test_what_is_not_certain_is_not_said() -> None:
     assert of_member("Nobodys", "name", ("trl",)) is None
 
 
-def test_a_requirement_that_the_error_states_itself() -> None:
-    error = (
-        "ImportError: transformers>=4.41.2,<=4.45.0 is required for a normal functioning of this module, but found "
-        "transformers==4.45.2.\nTo fix: pip install transformers>=4.41.2,<=4.45.0\n"
-    )
-    (finding,) = said(error)
-    assert (finding.rule, finding.verdict) == ("symptom-stated-requirement", "hit")
-    assert finding.packages == {"transformers": "4.45.2"}
-    assert finding.fixes[0].command == 'pip install "transformers>=4.41.2,<=4.45.0"'
-
-
 def test_what_every_release_has_says_nothing_either() -> None:
     """An environment of its own is broken there: a file that is missing, a module that shadows it."""
     assert of_name("accelerate", "Accelerator") is None
