@@ -20,6 +20,9 @@ _NAME = re.compile(r"cannot import name ['\"](?P<name>\w+)['\"] from ['\"](?P<mo
 _MODULE = re.compile(r"No module named ['\"](?P<module>\w+(?:\.\w+)+)['\"]")
 _ATTRIBUTE = re.compile(r"module ['\"](?P<module>[\w.]+)['\"] has no attribute ['\"](?P<name>\w+)['\"]")
 _MEMBER = re.compile(r"['\"](?P<owner>\w+)['\"] object has no attribute ['\"](?P<name>\w+)['\"]")
+_FLAGS = re.compile(
+    r"(?:not used by the (?:HfArgumentParser|TrlParser)|Unknown arguments from config file): [\[{](?P<flags>[^\]}]{1,2000})"
+)
 _KEYWORD = re.compile(r"(?P<function>[\w.]+)\(\) got an unexpected keyword argument ['\"](?P<name>\w+)['\"]")
 
 
@@ -46,6 +49,9 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     match = _MEMBER.search(error.message)
     if match is not None:
         return _lacking(of_member(match["owner"], match["name"], modules), error, facts)
+    match = _FLAGS.search(error.message)
+    if match is not None:
+        return _unused(match["flags"], error, facts)
     match = _KEYWORD.search(error.message)
     if match is None:
         return []
@@ -55,6 +61,14 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
         said = f"{asking} calls {match['function']}() of {owner} with {match['name']}, which this {owner} does not take"
         return [_mismatch(asking, owner, said, known, error, facts)]
     return _lacking(known, error, facts)
+
+
+def _unused(listed: str, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Arguments that no configuration of the installed releases has; a value may stand between two flags."""
+    from compat.judge.named_releases import of_flags
+
+    flags = re.findall(r"--(\w+)", listed) or re.findall(r"['\"](\w+)['\"]", listed)
+    return next((found for known in of_flags(flags[:4]) if (found := _lacking(known, error, facts))), [])
 
 
 def _known_name(match: re.Match[str]) -> Named | None:
@@ -91,8 +105,7 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts) -> list[Find
 
 
 def _sentence(known: Named) -> str:
-    doubt = f" The message does not say that it is the {known.guessed} of {known.package}." if known.guessed else ""
-    return f"Its published source says so{f': {known.why}' if known.why else ''}.{doubt}"
+    return f"Its published source says so{f': {known.why}' if known.why else ''}.{known.doubt}"
 
 
 def _mismatch(asking: str, owner: str, said: str, known: Named | None, error: RaisedError, facts: Facts) -> Finding:

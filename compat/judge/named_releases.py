@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ast
 
+from packaging.version import Version
+
 from compat.judge.code.explained import explained
 from compat.judge.code.findings import releases
 from compat.judge.code.releases import Reverse
-from compat.judge.code.wanted import WantedOf
+from compat.judge.code.wanted import Wanted, WantedOf
 from compat.matrix.surface.table import tracked
 from compat.read.code.records import Code, CodeFile, Field
 from compat.read.python_source.module import module_of
@@ -21,8 +23,10 @@ from compat.report import Fix
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from compat.judge.code.explained import Explained, Reason
+    from compat.judge.code.releases import Range
     from compat.matrix.surface.needs import Need
 
 _LIKELY = (
@@ -30,6 +34,10 @@ _LIKELY = (
     "huggingface_hub", "deepspeed", "tokenizers",
 )  # fmt: skip
 """Modules whose classes and functions errors name without saying whose they are."""
+_CONFIGURATIONS = (
+    "SFTConfig", "GRPOConfig", "DPOConfig", "RewardConfig", "ScriptArguments", "ModelConfig", "TrainingArguments",
+)  # fmt: skip
+"""Classes that scripts' arguments are parsed into, the more particular first."""
 
 
 @record(frozen=True)
@@ -37,7 +45,7 @@ class Named:
     """What is asked for (``trl.GRPOConfig``), the releases of ``package`` that have it, and what it is called in others.
 
     ``lacks`` are known releases that certainly do not have it; ``leans``: some leave it to a base in another package.
-    ``guessed`` is the class or function of which the error does not say that it is this package's.
+    ``doubt`` says what had to be guessed.
     """
 
     what: str
@@ -48,7 +56,7 @@ class Named:
     renamed: str | None
     lacks: frozenset[str]
     leans: bool
-    guessed: str | None = None
+    doubt: str = ""
 
     @property
     def gone(self) -> bool:
@@ -92,6 +100,15 @@ def of_keyword(function: str, keyword: str, modules: Sequence[str]) -> Named | N
     return None
 
 
+def of_flags(names: Sequence[str]) -> Iterator[Named]:
+    """Command-line flags, or keys of a file, that are fields of a configuration of trl's or transformers'."""
+    for name in names:
+        for configuration in _CONFIGURATIONS:
+            found = of_keyword(f"{configuration}.__init__", name, ())
+            if found is not None:
+                yield replace(found, doubt=" The message does not name the class that has no such field.")
+
+
 def of_member(owner: str, name: str, modules: Sequence[str]) -> Named | None:
     """``name`` of an object of a class that one of ``modules`` or a likely one has at its top.
 
@@ -107,7 +124,8 @@ def of_member(owner: str, name: str, modules: Sequence[str]) -> Named | None:
 
 
 def _perhaps(found: Named | None, guessed: str | None) -> Named | None:
-    return found if found is None or guessed is None else replace(found, guessed=guessed)
+    doubt = f" The message does not say whose {guessed} it is."
+    return found if found is None or guessed is None else replace(found, doubt=doubt)
 
 
 def _offers(module: str, name: str) -> bool:
@@ -131,14 +149,30 @@ def _asked(source: str, name: str, *fields: Field) -> Named | None:
     each = next((one for one in reversed(wanted.all) if _says(one.need, name)), None)
     if each is None or each in reverse.hopeless:  # what no known release has says nothing about releases
         return None
-    package = wanted.packages_of(each)[0]
-    found = next((one for one in explained(reverse.ranges(), reverse, releases()) if one.package == package), None)
-    if found is None or found.first is None or found.last is None or not found.range.why:
+    ranges = reverse.ranges()
+    package = next((one.package for one in ranges if any(_lacks(each, lacking) for lacking in one.why.values())), None)
+    found = next((one for one in explained(ranges, reverse, releases()) if one.package == package), None)
+    if found is None or found.first is None:
         return None
-    ends = (releases().answer(package, version, each.need) for version in (found.first, found.last))
-    if not all(end.met or end.lean for end in ends):  # what nobody knows to be there is not said to be
-        return None
-    return _named(each.what, package, found)
+    base = None if package in wanted.packages_of(each) else _base(each.need, ranges[0])
+    if base is not None:  # what a class leaves to a base in another package, that one's releases decide
+        return _asked(
+            f"from {base.rpartition('.')[0]} import {base.rpartition('.')[2]}\n{base.rpartition('.')[2]}({name}=0)\n", name
+        )
+    return _named(each.what, found.package, found)
+
+
+def _base(need: Need, range_: Range) -> str | None:
+    """The class of another package that a call of a class of this one is left to."""
+    leans = (releases().answer(range_.package, version, need).lean for version in reversed(range_.versions))
+    return next((lean.need[1] for lean in leans if lean is not None and lean.need[0] == "call" and lean.need[5]), None)
+
+
+def _lacks(each: Wanted, lacking: tuple[Any, ...]) -> bool:
+    """Whether a release that lacks all this has what the name belongs to, and not the name: else it says nothing about it."""
+    return each in lacking and not any(
+        other != each and other.need[0] == "import" for other in lacking if isinstance(other, Wanted)
+    )
 
 
 def _says(need: Need, name: str) -> bool:
@@ -147,15 +181,35 @@ def _says(need: Need, name: str) -> bool:
 
 
 def _named(what: str, package: str, found: Explained) -> Named:
+    found = _without_prereleases(found)
     versions = found.range.versions
     before, after = found.first != versions[0], found.last != versions[-1]
     span = f"from {found.first} " + (f"to {found.last}" if after else "on")
     if not before:
         span = f"up to {found.last}" if after else f"but not in {', '.join(found.holes)}"
-    reasons = [side[1][0] for side in (found.below, found.above) if side is not None and side[1]]
-    why = "; ".join(reason.text if _is_sure(reason) else reason.text.partition(";")[0] for reason in reasons)
+    sides = [side for side in (found.below, found.above) if side is not None and side[1]]
+    reasons = [side[1][0] for side in sides]
+    why = "; ".join(_text(version, some[0], newer=(version, some) == found.above) for version, some in sides)
     renamed = next((reason.renamed for reason in reasons if _is_sure(reason)), None)
     return Named(what, package, found.specifier, span, why, renamed, frozenset(found.range.why), bool(found.range.leaning))
+
+
+def _without_prereleases(found: Explained) -> Explained:
+    """The same with ends that are final releases: a specifier that names a pre-release would install one."""
+    finals = [each for each in found.range.versions if each in found.range.allowed and not Version(each).is_prerelease]
+    if not finals:
+        return found
+    first = finals[0] if Version(found.first or "0").is_prerelease else found.first
+    newest = found.last == found.range.versions[-1]
+    last = finals[-1] if not newest and Version(found.last or "0").is_prerelease else found.last
+    holes = {version: why for version, why in found.holes.items() if not Version(version).is_prerelease}
+    return replace(found, first=first, last=last, holes=holes)
+
+
+def _text(version: str, reason: Reason, *, newer: bool) -> str:
+    if reason.text.startswith("no release of"):  # its base has it no more, or not yet
+        return f"not {'' if newer else 'yet '}taken by {version}"
+    return reason.text if _is_sure(reason) else reason.text.partition(";")[0]
 
 
 def _is_sure(reason: Reason) -> bool:

@@ -28,6 +28,14 @@ def with_release(name: str, version: str) -> Environment:
          "trl.SFTTrainer.create_model_card(finetuned_from=)", ">=0.4.2,<=0.11.4"),
         ("TypeError: LLM.__init__() got an unexpected keyword argument 'guided_decoding_backend'",
          "vllm.LLM(guided_decoding_backend=)", ">=0.4.1,<=0.11.2"),
+        ("TypeError: SFTConfig.__init__() got an unexpected keyword argument 'max_seq_length'",
+         "trl.SFTConfig(max_seq_length=)", ">=0.9.2,<=0.19.1"),
+        ("TypeError: GRPOConfig.__init__() got an unexpected keyword argument 'evaluation_strategy'",  # its base is transformers'
+         "transformers.TrainingArguments(evaluation_strategy=)", "<=4.50.3"),
+        ("ValueError: Some specified arguments are not used by the HfArgumentParser: ['--max_seq_length', '2048', '--bf16']",
+         "trl.SFTConfig(max_seq_length=)", ">=0.9.2,<=0.19.1"),
+        ("ValueError: Unknown arguments from config file: ['--x', '1', '--no_cuda', 'True'].",
+         "transformers.TrainingArguments(no_cuda=)", "<=4.57.6"),
         ("AttributeError: 'DynamicCache' object has no attribute 'seen_tokens'",
          "transformers.DynamicCache.seen_tokens", ">=4.36.0,<=4.53.3"),
     ],
@@ -56,7 +64,7 @@ def test_whose_class_it_is_may_be_open() -> None:
     """setfit has TrainingArguments too: where no frame shows transformers, that is said."""
     error = "AttributeError: 'TrainingArguments' object has no attribute 'eval_strategy'"
     (finding,) = said(error + "\n")
-    assert finding.why.endswith("The message does not say that it is the TrainingArguments of transformers.")
+    assert finding.why.endswith("The message does not say whose TrainingArguments it is.")
     (finding,) = said(trace(error, "transformers/trainer.py"))
     assert "does not say" not in finding.why
 
@@ -79,6 +87,7 @@ def test_what_no_release_has_says_nothing_about_releases() -> None:
     assert of_attribute("trl", "nonsense") is None
     assert of_keyword("SFTTrainer.__init__", "nonsense", ()) is None
     assert of_keyword("SFTTrainer.nonsense", "tokenizer", ()) is None
+    assert said("ValueError: Some specified arguments are not used by the HfArgumentParser: ['--nonsense', '1']\n") == []
     assert of_keyword("nobodys_function", "tokenizer", ("trl",)) is None
     assert of_keyword("f.<locals>.g", "x", ("trl",)) is None
     assert said("TypeError: main() got an unexpected keyword argument 'x'\n") == []
@@ -96,3 +105,10 @@ def test_what_is_not_certain_is_not_said() -> None:
 def test_what_every_release_has_says_nothing_either() -> None:
     """An environment of its own is broken there: a file that is missing, a module that shadows it."""
     assert of_name("accelerate", "Accelerator") is None
+
+
+def test_no_end_is_a_prerelease() -> None:
+    """``<=5.0.0rc2`` would have pip install the release candidate."""
+    found = of_name("transformers", "AutoModelForVision2Seq")
+    assert found is not None
+    assert (found.specifier, found.span) == ("<=4.57.6", "up to 4.57.6")
