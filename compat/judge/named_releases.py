@@ -159,7 +159,8 @@ def _asked(source: str, name: str, *fields: Field) -> Named | None:
         return _asked(
             f"from {base.rpartition('.')[0]} import {base.rpartition('.')[2]}\n{base.rpartition('.')[2]}({name}=0)\n", name
         )
-    return _named(each.what, found.package, found)
+    named = _named(each.what, found.package, found)
+    return named if named.specifier else None  # pre-releases alone lack it
 
 
 def _base(need: Need, range_: Range) -> str | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compat.environment import Distribution, Environment
 from compat.judge.named_releases import of_attribute, of_keyword, of_member, of_name
@@ -112,3 +114,23 @@ def test_no_end_is_a_prerelease() -> None:
     found = of_name("transformers", "AutoModelForVision2Seq")
     assert found is not None
     assert (found.specifier, found.span) == ("<=4.57.6", "up to 4.57.6")
+
+
+@given(
+    st.from_regex(r"[\w.]{1,24}", fullmatch=True),
+    st.from_regex(r"\w{1,12}", fullmatch=True),
+    st.sampled_from(["trl", "peft", "x"]),
+)
+def test_a_message_may_hold_anything(path: str, name: str, module: str) -> None:
+    for error in (
+        f"TypeError: {path}() got an unexpected keyword argument '{name}'",
+        f"AttributeError: '{name}' object has no attribute '{name}'",
+        f"AttributeError: module '{module}.{path}' has no attribute '{name}'",
+        f"ImportError: cannot import name '{name}' from '{module}.{path}'",
+        f"ModuleNotFoundError: No module named '{module}.{path}'",
+        f"ValueError: Some specified arguments are not used by the HfArgumentParser: ['--{name}', '{path}']",
+        f"ImportError: {module}>={path} is required for a normal functioning of this module, but found {module}=={path}",
+        f"ImportError: this requires `{module}>={path}`",
+    ):
+        for finding in said(f"{error}\n", with_release("trl", "0.19.1")):
+            assert finding.title
