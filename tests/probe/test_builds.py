@@ -169,7 +169,7 @@ def test_the_assembler_triton_would_call(
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
-@pytest.mark.parametrize("capability", [80, 90, 100])
+@pytest.mark.parametrize("capability", [75, 80, 90, 100, 120])
 def test_the_rotary_kernel_compiles_to_wide_loads(capability: int) -> None:
     """No device is needed to compile for one: the heads of a token are read in loads of sixteen bytes."""
     from compat.probe.child import rotary_triton, triton_compiler
