@@ -13,6 +13,7 @@ from packaging.version import Version
 from compat.judge.code.explained import explained
 from compat.judge.code.findings import releases
 from compat.judge.code.releases import Reverse
+from compat.judge.code.renamed import in_other_release
 from compat.judge.code.wanted import Wanted, WantedOf
 from compat.matrix.surface.table import tracked
 from compat.read.code.records import Code, CodeFile, Field
@@ -159,7 +160,7 @@ def _asked(source: str, name: str, *fields: Field) -> Named | None:
         return _asked(
             f"from {base.rpartition('.')[0]} import {base.rpartition('.')[2]}\n{base.rpartition('.')[2]}({name}=0)\n", name
         )
-    named = _named(each.what, found.package, found)
+    named = _named(each, found.package, found)
     return named if named.specifier else None  # pre-releases alone lack it
 
 
@@ -181,8 +182,9 @@ def _says(need: Need, name: str) -> bool:
     return name in keywords or (not keywords and name in (member, target, target.rpartition(".")[2]) and kind != "call")
 
 
-def _named(what: str, package: str, found: Explained) -> Named:
+def _named(each: Wanted, package: str, found: Explained) -> Named:
     found = _without_prereleases(found)
+    other = _name_in_newer(each.need, package, found)
     versions = found.range.versions
     before, after = found.first != versions[0], found.last != versions[-1]
     span = f"from {found.first} " + (f"to {found.last}" if after else "on")
@@ -191,8 +193,18 @@ def _named(what: str, package: str, found: Explained) -> Named:
     sides = [side for side in (found.below, found.above) if side is not None and side[1]]
     reasons = [side[1][0] for side in sides]
     why = "; ".join(_text(version, some[0], newer=(version, some) == found.above) for version, some in sides)
-    renamed = next((reason.renamed for reason in reasons if _is_sure(reason)), None)
-    return Named(what, package, found.specifier, span, why, renamed, frozenset(found.range.why), bool(found.range.leaning))
+    renamed = next((reason.renamed for reason in reasons if _is_sure(reason)), other)
+    if other is not None and other == renamed and other not in why:
+        why += f", which calls it {other}"
+    return Named(each.what, package, found.specifier, span, why, renamed, frozenset(found.range.why), bool(found.range.leaning))
+
+
+def _name_in_newer(need: Need, package: str, found: Explained) -> str | None:
+    """What the release above calls it, where that has left it to a base in another package."""
+    if found.above is None or found.last is None:
+        return None
+    other = in_other_release(releases(), package, need, found.last, found.above[0])
+    return other.name if other is not None and other.said else None
 
 
 def _without_prereleases(found: Explained) -> Explained:

@@ -71,6 +71,16 @@ def test_whose_class_it_is_may_be_open() -> None:
     assert "does not say" not in finding.why
 
 
+def test_what_newer_releases_call_it() -> None:
+    """Said too where the newer release leaves it to a base of another package, which does not have it."""
+    found = of_keyword("SFTConfig.__init__", "max_seq_length", ())
+    assert found is not None
+    assert (found.renamed, found.why) == (
+        "max_length",
+        "not yet in 0.8.6; not taken by 0.20.0, which calls it max_length",
+    )
+
+
 def test_two_packages_that_do_not_belong_together() -> None:
     error = trace("ModuleNotFoundError: No module named 'triton.common'", "unsloth/__init__.py")
     (finding,) = said(error)
