@@ -84,14 +84,13 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts) -> list[Find
     if known is None:
         return []
     version = version_of(known.package, facts)
-    release = None if version is None else version.partition("+")[0]
-    if release is not None and release not in known.lacks:
+    if version is not None and not known.lacked_by(version):
         return []  # another release ran, or one that nobody has read
     return [
         Finding(
             rule="symptom-interface",
             origin="surface",
-            verdict="possible" if release is None else "hit",
+            verdict="possible" if version is None else "hit",
             severity="error",
             effect="crash",
             title=f"{known.what} is in {known.package} {known.span}",
@@ -113,7 +112,7 @@ def _mismatch(asking: str, owner: str, said: str, known: Named | None, error: Ra
     why = "Which of both has to move the message alone does not tell."
     fixes: tuple[Fix, ...] = (newer, Fix("pin", owner, None, f"the {owner} that this {asking} was written for", None))
     version = version_of(owner, facts)
-    if known is not None and known.package == owner and (version is None or version.partition("+")[0] in known.lacks):
+    if known is not None and known.package == owner and (version is None or known.lacked_by(version)):
         why = f"{known.what} is in {owner} {known.span}. {_sentence(known)}"
         moved = next(fix for fix in known.fixes(version) if fix.package)
         fixes = (newer, moved) if known.gone else (moved, newer)

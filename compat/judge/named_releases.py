@@ -15,6 +15,7 @@ from compat.judge.code.findings import releases
 from compat.judge.code.releases import Reverse
 from compat.judge.code.renamed import in_other_release
 from compat.judge.code.wanted import Wanted, WantedOf
+from compat.matrix.surface.at_once import place_of
 from compat.matrix.surface.table import tracked
 from compat.read.code.records import Code, CodeFile, Field
 from compat.read.python_source.module import module_of
@@ -45,7 +46,7 @@ _CONFIGURATIONS = (
 class Named:
     """What is asked for (``trl.GRPOConfig``), the releases of ``package`` that have it, and what it is called in others.
 
-    ``lacks`` are known releases that certainly do not have it; ``leans``: some leave it to a base in another package.
+    ``lacks`` are known releases that certainly do not have it, in order; ``leans``: some leave it to a base in another package.
     ``doubt`` says what had to be guessed.
     """
 
@@ -55,9 +56,13 @@ class Named:
     span: str
     why: str
     renamed: str | None
-    lacks: frozenset[str]
+    lacks: tuple[str, ...]
     leans: bool
     doubt: str = ""
+
+    def lacked_by(self, version: str) -> bool:
+        """Whether a release is known not to have it."""
+        return place_of(self.lacks, version) is not None
 
     @property
     def gone(self) -> bool:
@@ -95,10 +100,10 @@ def of_keyword(function: str, keyword: str, modules: Sequence[str]) -> Named | N
     call = (
         f"{owner or function}({keyword}=0)" if method == "__init__" or not owner else f"x = {owner}()\nx.{method}({keyword}=0)"
     )
-    for module in dict.fromkeys((*modules, *_LIKELY)):
-        if module in tracked() and _offers(module, top):
-            return _perhaps(_asked(f"from {module} import {top}\n{call}\n", keyword), None if module in modules else top)
-    return None
+    module = _home(top, modules)
+    if module is None:
+        return None
+    return _perhaps(_asked(f"from {module} import {top}\n{call}\n", keyword), None if module in modules else top)
 
 
 def of_flags(names: Sequence[str]) -> Iterator[Named]:
@@ -117,11 +122,11 @@ def of_member(owner: str, name: str, modules: Sequence[str]) -> Named | None:
     """
     if name.startswith("_"):
         return None
-    for module in dict.fromkeys((*modules, *_LIKELY)):
-        if module in tracked() and _offers(module, owner):
-            found = _asked(f"from {module} import {owner}\n", name, Field(f"{module}.{owner}", name, 1, sure=True))
-            return None if found is None or found.leans else _perhaps(found, None if module in modules else owner)
-    return None
+    module = _home(owner, modules)
+    if module is None:
+        return None
+    found = _asked(f"from {module} import {owner}\n", name, Field(f"{module}.{owner}", name, 1, sure=True))
+    return None if found is None or found.leans else _perhaps(found, None if module in modules else owner)
 
 
 def _perhaps(found: Named | None, guessed: str | None) -> Named | None:
@@ -129,13 +134,15 @@ def _perhaps(found: Named | None, guessed: str | None) -> Named | None:
     return found if found is None or guessed is None else replace(found, doubt=doubt)
 
 
-def _offers(module: str, name: str) -> bool:
-    """Whether the newest release of a module, or one of some before, has a name at its top."""
-    known = releases()
-    table = known.table(tracked()[module])
-    some = () if table is None else (*table.versions[::-12],)
-    need = ("import", module, name, (), 0, (), None)
-    return any(known.answer(tracked()[module], version, need).met for version in some)
+def _home(name: str, modules: Sequence[str]) -> str | None:
+    """The first of ``modules``, or of the likely ones, whose newest release, or one of some before, has a name at its top."""
+    known, packages = releases(), tracked()
+    for module in dict.fromkeys((*modules, *_LIKELY)):
+        table = known.table(packages[module]) if module in packages else None
+        need = ("import", module, name, (), 0, (), None)
+        if table is not None and any(known.answer(table.package, version, need).met for version in table.versions[::-12]):
+            return module
+    return None
 
 
 def _asked(source: str, name: str, *fields: Field) -> Named | None:
@@ -145,21 +152,21 @@ def _asked(source: str, name: str, *fields: Field) -> Named | None:
     except SyntaxError:  # a message may hold anything
         return None
     module = module_of(tree, source.encode(), "asked")
+    known = releases()
     wanted = WantedOf(Code((CodeFile("", module, lambda _: "", fields=fields),)), tracked())
-    reverse = Reverse(wanted, releases())
+    reverse = Reverse(wanted, known)
     each = next((one for one in reversed(wanted.all) if _says(one.need, name)), None)
     if each is None or each in reverse.hopeless:  # what no known release has says nothing about releases
         return None
     ranges = reverse.ranges()
     package = next((one.package for one in ranges if any(_lacks(each, lacking) for lacking in one.why.values())), None)
-    found = next((one for one in explained(ranges, reverse, releases()) if one.package == package), None)
+    found = next((one for one in explained(ranges, reverse, known) if one.package == package), None)
     if found is None or found.first is None:
         return None
     base = None if package in wanted.packages_of(each) else _base(each.need, ranges[0])
     if base is not None:  # what a class leaves to a base in another package, that one's releases decide
-        return _asked(
-            f"from {base.rpartition('.')[0]} import {base.rpartition('.')[2]}\n{base.rpartition('.')[2]}({name}=0)\n", name
-        )
+        home, _, top = base.rpartition(".")
+        return _asked(f"from {home} import {top}\n{top}({name}=0)\n", name)
     named = _named(each, found.package, found)
     return named if named.specifier else None  # pre-releases alone lack it
 
@@ -193,10 +200,19 @@ def _named(each: Wanted, package: str, found: Explained) -> Named:
     sides = [side for side in (found.below, found.above) if side is not None and side[1]]
     reasons = [side[1][0] for side in sides]
     why = "; ".join(_text(version, some[0], newer=(version, some) == found.above) for version, some in sides)
-    renamed = next((reason.renamed for reason in reasons if _is_sure(reason)), other)
+    renamed = next((reason.renamed for reason in reasons if reason.said), other)
     if other is not None and other == renamed and other not in why:
         why += f", which calls it {other}"
-    return Named(each.what, package, found.specifier, span, why, renamed, frozenset(found.range.why), bool(found.range.leaning))
+    return Named(
+        each.what,
+        package,
+        found.specifier,
+        span,
+        why,
+        renamed,
+        tuple(v for v in versions if v in found.range.why),
+        bool(found.range.leaning),
+    )
 
 
 def _name_in_newer(need: Need, package: str, found: Explained) -> str | None:
@@ -220,11 +236,7 @@ def _without_prereleases(found: Explained) -> Explained:
 
 
 def _text(version: str, reason: Reason, *, newer: bool) -> str:
-    if reason.text.startswith("no release of"):  # its base has it no more, or not yet
+    """What is said of a release; a name that is merely like it is no advice."""
+    if reason.left:  # its base has it no more, or not yet
         return f"not {'' if newer else 'yet '}taken by {version}"
-    return reason.text if _is_sure(reason) else reason.text.partition(";")[0]
-
-
-def _is_sure(reason: Reason) -> bool:
-    """Whether another release calls it so; what is merely like it is no advice."""
-    return reason.renamed is not None and not reason.text.endswith(("is there", "is alike"))
+    return reason.text if reason.said else reason.text.partition(";")[0]

@@ -37,9 +37,14 @@ def built(folder: Path, package: str, module: str, *, symbol: str = "", library:
     subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / f"{module}.so", folder / "m.c", *more], check=True)
     if library:
         (folder / library).unlink()
-    info = folder / f"{package.replace('-', '_')}-2.8.3.dist-info"
+    listed(folder, package, "2.8.3", "Requires-Dist: torch\n")
+
+
+def listed(site: Path, package: str, version: str, more: str = "") -> None:
+    """The metadata of a distribution that is installed there."""
+    info = site / f"{package.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 2.8.3\nRequires-Dist: torch\n")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n{more}")
 
 
 @pytest.mark.parametrize(
@@ -70,14 +75,10 @@ def test_an_extension_that_crashes_takes_nothing_with_it(
     site = tmp_path / "site"
     (site / "awq_ext").mkdir(parents=True)
     (site / "awq_ext" / "__init__.py").write_text("import os; os.abort()\n")
-    (site / "autoawq_kernels-0.1.dist-info").mkdir()
-    (site / "autoawq_kernels-0.1.dist-info" / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: autoawq-kernels\nVersion: 0.1\n"
-    )
+    listed(site, "autoawq-kernels", "0.1")
     (site / "torchao").mkdir()
     (site / "torchao" / "__init__.py").write_text("")
-    (site / "torchao-1.dist-info").mkdir()
-    (site / "torchao-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: torchao\nVersion: 1\n")
+    listed(site, "torchao", "1")
     monkeypatch.setenv("PYTHONPATH", str(site))
     results = {each.probe: each for each in probed("extensions").results}
     assert results["extensions/autoawq-kernels"].status == FAILED
@@ -95,8 +96,7 @@ def test_a_package_that_goes_on_without_its_compiled_code(
         'import logging\nlogging.warning("WARNING[XFORMERS]: xFormers can\'t load C++/CUDA extensions. xFormers was built for:")\n'
     )
     (site / "xformers" / "ops.py").write_text("")
-    (site / "xformers-1.dist-info").mkdir()
-    (site / "xformers-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: xformers\nVersion: 1\n")
+    listed(site, "xformers", "1")
     monkeypatch.setenv("PYTHONPATH", str(site))
     (result,) = probed("extensions/xformers").results
     assert result.status == FAILED
@@ -111,8 +111,7 @@ def test_a_release_whose_compiled_module_has_another_name(
     (site / "vllm").mkdir(parents=True)
     (site / "vllm" / "__init__.py").write_text("print('INFO vllm is here')\n")
     (site / "vllm" / "_C_stable_libtorch.py").write_text("")
-    (site / "vllm-0.24.0.dist-info").mkdir()
-    (site / "vllm-0.24.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.24.0\n")
+    listed(site, "vllm", "0.24.0")
     monkeypatch.setenv("PYTHONPATH", str(site))
     (result,) = probed("extensions/vllm").results
     assert (result.status, result.measured["modules"]) == (PASSED, ["vllm._C_stable_libtorch"])

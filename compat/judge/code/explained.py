@@ -21,12 +21,17 @@ if TYPE_CHECKING:
 
 @record(frozen=True)
 class Reason:
-    """Why a release is out: what the code uses at ``place``, and what is said of it."""
+    """Why a release is out: what the code uses at ``place``, and what is said of it.
+
+    ``said``: the package itself says that it is ``renamed``, else that is only alike. ``left``: to a base in another package.
+    """
 
     place: str
     what: str
     text: str
     renamed: str | None = None
+    said: bool = False
+    left: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {"place": self.place, "uses": self.what, "why": self.text, "renamed": self.renamed}
@@ -158,11 +163,14 @@ def _reason(package: str, each: Wanted | Bound | Apart, has: str, lacks: str, re
     need, about, known, missing = each.need, package, has, lacks
     lean = releases.answer(package, lacks, need).lean
     if lean is not None:  # the other package decides
-        return Reason(each.place, each.what, f"no release of {lean.package} that is left has it for {package} {lacks}")
+        return Reason(
+            each.place, each.what, f"no release of {lean.package} that is left has it for {package} {lacks}", left=True
+        )
     found = in_other_release(releases, about, need, known, missing)
     if need[0] == "override":
         return Reason(each.place, each.what, _overridden(package, need, lacks, releases))
-    return Reason(each.place, each.what, _text(need, lacks, found, newer=newer), None if found is None else found.name)
+    text = _text(need, lacks, found, newer=newer)
+    return Reason(each.place, each.what, text) if found is None else Reason(each.place, each.what, text, found.name, found.said)
 
 
 def _overridden(package: str, need: Need, lacks: str, releases: Releases) -> str:

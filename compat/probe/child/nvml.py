@@ -56,10 +56,7 @@ def state(job: Job) -> Verdict:
     except bindings.NVMLError as problem:
         raise NotHere(f"NVML: {problem}") from None
     try:
-        try:
-            handle = _handle(bindings, job.device)
-        except bindings.NVMLError as problem:
-            raise NotHere(f"NVML does not know this device: {problem}") from None
+        handle = _handle(bindings, job.device)
         _work(job.device)
         found = read(bindings, handle)
         torch.cuda.synchronize(job.device)
@@ -84,12 +81,15 @@ def _handle(bindings: Any, device: str) -> Any:
     """The same card by its UUID; torch and NVML may count differently."""
     properties = torch.cuda.get_device_properties(device)
     uuid = getattr(properties, "uuid", None)
-    if uuid is not None:
+    if uuid is None and os.environ.get("CUDA_VISIBLE_DEVICES"):
+        raise NotHere("this torch does not tell the device's UUID, and CUDA_VISIBLE_DEVICES renumbers the devices")
+    try:
+        if uuid is None:
+            return bindings.nvmlDeviceGetHandleByIndex(torch.device(device).index or 0)
         text = str(uuid)
         return bindings.nvmlDeviceGetHandleByUUID((text if text.startswith(("GPU-", "MIG-")) else f"GPU-{text}").encode())
-    if os.environ.get("CUDA_VISIBLE_DEVICES"):
-        raise NotHere("this torch does not tell the device's UUID, and CUDA_VISIBLE_DEVICES renumbers the devices")
-    return bindings.nvmlDeviceGetHandleByIndex(torch.device(device).index or 0)
+    except bindings.NVMLError as problem:
+        raise NotHere(f"NVML does not know this device: {problem}") from None
 
 
 def read(bindings: Any, handle: Any) -> dict[str, Any]:
