@@ -87,7 +87,7 @@ def _refuse_unknown(request: Request, done: Mapping[str, _Done]) -> None:
     for name in request.only:
         group = name.partition("/")[0]
         known = [result.probe for result in results if result.group in (group, "torch")]
-        if results and "/" in name and not known:
+        if done and "/" in name and not known:
             raise InputError(f"--only: no probe is called {name!r}; 'compat probe --only {group}' shows what {group} has")
 
 

@@ -310,3 +310,10 @@ def test_the_device_under_test_is_the_current_one(tmp_path: Path) -> None:
 
 def torch_device(name: str) -> SimpleNamespace:
     return SimpleNamespace(index=int(name.partition(":")[2]))
+
+
+def test_a_probe_that_is_called_otherwise_is_refused(tmp_path: Path) -> None:
+    """Also where it was all that was asked for: nothing that was run is no success."""
+    python = child(tmp_path, "say(event='hello', torch='2.13.0', devices=[])\nsay(event='end')\n")
+    with pytest.raises(InputError, match="no probe is called 'rotary/nonsense'"):
+        probe(Request(python=python, device="cpu", only=("rotary/nonsense",), limit=60.0), NONE)
