@@ -2,21 +2,26 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-COMPILED := compat/matrix/compiled/rules.bin compat/matrix/compiled/hardware.bin compat/matrix/compiled/peaks.bin
+COMPILED := compat/data/rules.bin compat/data/hardware.bin compat/data/peaks.bin
 # make fuzz: inputs for each reader, which readers (all), the first input, and how many readers at a time
 COUNT ?= 1000000
 READERS ?=
 START ?= 0
 JOBS ?= 1
 
+# make golden RECORD=1: after a wanted change of an answer
+RECORD ?= 0
+
 # make test PROBES=0: without torch and trl, which the tests of the probes need (1.3 GB where torch is its build for CPU)
 PROBES ?= 1
 
-.PHONY: help doctor test fuzz lint bench bench-probe bench-repair peers fixes reproductions audit-rules build clean
+.PHONY: help doctor test golden shape fuzz lint bench bench-probe bench-repair peers fixes fixes-corpus reproductions audit audit-fixes audit-rules build clean
 
 help:
 	@echo "make doctor         set up, and judge the Python and the hardware of this machine"
 	@echo "make test           set up, and run every test (PROBES=0: without those that need torch)"
+	@echo "make golden         what every command answers, held against recorded answers (RECORD=1: record them anew)"
+	@echo "make shape          size, cycles, directions and the like of the code, as figures"
 	@echo "make fuzz           COUNT=1000000 inputs for each reader (READERS=\"uv conda\" JOBS=2 START=0)"
 	@echo "make lint           ruff, mypy --strict, the linters of rules and of fact tables"
 	@echo "make bench          time and memory side by side with peers, as ratios"
@@ -24,7 +29,10 @@ help:
 	@echo "make bench-repair   plans for real releases beside uv pip compile, as ratios (uses the index)"
 	@echo "make peers          CASES=cases.jsonl: described environments, given to peers as well"
 	@echo "make fixes          CASES=cases.jsonl: a plan for each of them, held against what mended it (uses the index)"
+	@echo "make fixes-corpus   published files x targets that break them, fixed, checked again, given to uv (uses the index)"
 	@echo "make reproductions  show the founding bugs with the real packages (downloads releases)"
+	@echo "make audit          evidence for every bound of every rule, from released source (reads the index); docs/rule-audit.md"
+	@echo "make audit-fixes    every fix of every rule resolved by uv, and the result judged (reads the index); matrix/fixes.csv"
 	@echo "make audit-rules    rules whose cause is a name, held against the mined source"
 	@echo "make build          wheel and sdist in dist/"
 
@@ -34,6 +42,12 @@ doctor: $(VENV)/.installed $(COMPILED)
 
 test: $(VENV)/.dev $(if $(filter-out 0,$(PROBES)),$(VENV)/.probes) $(COMPILED)
 	$(BIN)/pytest -n auto
+
+golden: $(VENV)/.dev $(COMPILED)
+	$(BIN)/python -m scripts.golden $(if $(filter-out 0,$(RECORD)),--record)
+
+shape: $(VENV)/.dev $(COMPILED)
+	$(BIN)/python -m scripts.shape
 
 fuzz: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m tests.fuzz.fuzz_readers --count $(COUNT) --start $(START) --jobs $(JOBS) $(addprefix --reader ,$(READERS))
@@ -62,8 +76,17 @@ peers: $(VENV)/.dev $(COMPILED)
 fixes: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m benchmarks.fixes
 
+fixes-corpus: $(VENV)/.dev $(COMPILED)
+	$(BIN)/python -m benchmarks.fixes_corpus
+
 reproductions: $(VENV)/.dev
 	COMPAT_REPRODUCE=1 $(BIN)/pytest tests/reproductions
+
+audit: $(VENV)/.dev $(COMPILED)
+	$(BIN)/python -m scripts.audit
+
+audit-fixes: $(VENV)/.dev $(COMPILED)
+	$(BIN)/python -m scripts.audit.fixes
 
 audit-rules: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m scripts.surface.audit
@@ -84,8 +107,8 @@ $(VENV)/.probes: tests/probe/requirements.txt | $(VENV)/.dev
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement tests/probe/requirements.txt
 	@touch $@
 
-$(COMPILED) &: $(wildcard matrix/*.toml matrix/rules/*.toml matrix/facts/*.csv matrix/surface/*.bin compat/matrix/*.py) compat/versions.py scripts/build_matrix.py | $(VENV)/.installed
+$(COMPILED) &: $(wildcard matrix/*.toml matrix/rules/*.toml matrix/facts/*.csv matrix/evidence/*.csv matrix/surface/*.bin compat/rules/*.py compat/tables/*.py compat/interfaces/*.py) compat/versions.py scripts/build_matrix.py | $(VENV)/.installed
 	$(BIN)/python scripts/build_matrix.py
 
 clean:
-	rm -rf $(VENV) dist build .bench .reproductions compat/matrix/compiled
+	rm -rf $(VENV) dist build .bench .reproductions compat/data

@@ -117,7 +117,7 @@ def judge(measured: dict[str, Measured], rules: int) -> int:
 def opening(rules: int) -> int:
     """What opening the compiled matrix costs inside a process, against the 5 ms it may take for 1,000 rules."""
     code = (
-        "import time; from compat.matrix.compiled import open_matrix; start = time.perf_counter();"
+        "import time; from compat.rules.compiled import open_matrix; start = time.perf_counter();"
         " open_matrix(); print(time.perf_counter() - start)"
     )
     command = [str(MANY / "bin/python"), "-I", "-c", code]

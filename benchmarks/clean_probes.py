@@ -12,7 +12,7 @@ import sys
 import time
 from functools import partial
 
-from compat.environment import Environment
+from compat.model import Environment
 from compat.probe.request import Request
 from compat.probe.results import FAILED, PASSED, ProbeResult
 from compat.probe.session import probe
@@ -67,8 +67,8 @@ def _in_process(request: Request) -> tuple[ProbeResult, ...]:
 
 
 def _environment(python: str) -> Environment:
-    from compat.commands.machine import read_machine
-    from compat.matrix.compiled import open_matrix
+    from compat.api.machine import read_machine
+    from compat.rules.compiled import open_matrix
 
     return read_machine(python, open_matrix(())).environment
 

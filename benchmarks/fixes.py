@@ -22,7 +22,7 @@ from typing import Any
 
 from packaging.specifiers import SpecifierSet
 
-from compat.environment import normalized
+from compat.model import normalized
 
 COMPAT = str(Path(sys.executable).with_name("compat"))
 _MOVING = ("upgrade", "downgrade", "pin", "source-install", "uninstall")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from compat.matrix.compiled import packed
-from compat.matrix.loader import load_folder
-from compat.matrix.rule import Rule
-from compat.read.machine.interpreter import read_installed, target_at
+from compat.machine.interpreter import read_installed, target_at
 from compat.records import replace
+from compat.rules.compiled import packed
+from compat.rules.loader import load_folder
+from compat.rules.rule import Rule
 from compat.versions import ranges_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,7 +30,7 @@ def write_many(ours: Path, many: Path, times: int) -> int:
         _aside(rules[number % len(rules)], number, rng.choice(subjects if number % 2 else names), rng)
         for number in range(len(rules) * (times - 1))
     ]
-    (compiled,) = many.glob("lib/python3*/site-packages/compat/matrix/compiled/rules.bin")
+    (compiled,) = many.glob("lib/python3*/site-packages/compat/data/rules.bin")
     compiled.write_bytes(packed([*rules, *generated]))
     return len(rules) + len(generated)
 

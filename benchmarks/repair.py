@@ -71,18 +71,17 @@ def without_cache(command: Sequence[str]) -> float:
 def second_opinion(problem: Problem, uv: str) -> bool:
     """Solves the last clauses of a problem with both engines; whether they differ, from each other or from what is known."""
     from benchmarks.second_engine import cheapest
-    from compat.commands.repairing import case_of, planner_of
-    from compat.matrix.compiled import open_matrix
-    from compat.options import command_named, parse
+    from compat.api.planning import planning
+    from compat.cli.options import command_named, parse
     from compat.repair.clauses import LEVELS
     from compat.repair.engine import best
     from compat.repair.problem import Policy
+    from compat.rules.compiled import open_matrix
 
     words = parse(command_named("fix"), written(problem, FOLDER / problem.label, uv))
     matrix = open_matrix(words.values.get("rules", ()))
-    planner = planner_of(words, case_of(words, matrix), matrix, Policy())
-    clauses = planner.solved()[1].relaxation.clauses
-    planner.index.close()
+    with planning(words, matrix, Policy()) as (_, planner):
+        clauses = planner.solved()[1].relaxation.clauses
     start = perf_counter()
     model = best(clauses)
     between = perf_counter()

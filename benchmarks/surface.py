@@ -20,10 +20,10 @@ from typing import Any
 
 from packaging.specifiers import SpecifierSet
 
-from compat.environment import Environment, normalized
+from compat.checks.interfaces import open_rows_once, releases_in
 from compat.errors import InputError
-from compat.judge.surface import open_rows_once, releases_in
-from compat.matrix.surface.rows import Row, Rows
+from compat.interfaces.rows import Row, Rows
+from compat.model import Environment, normalized
 from compat.versions import key_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,7 +48,7 @@ def _rows() -> Rows:
 
 
 def _environment(case: dict[str, Any], folder: Path) -> Environment:
-    from compat.read.described import read_described
+    from compat.formats.described import read_described
 
     path = folder / "environment.json"
     path.write_text(json.dumps(case["environment"]), encoding="utf-8")
@@ -196,17 +196,16 @@ def _told(label: str, installed: dict[str, str]) -> int:
 
 def _locked(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """Every installable selection of a file, as far as tracked packages go."""
-    from compat.judge.choices import Asked
-    from compat.judge.selections import described
-    from compat.judge.worlds import Worlds
-    from compat.read.files.kinds import DESCRIBED, kind_of, listings_of, read_content
+    from compat.checks.choices import Asked
+    from compat.checks.selections import described
+    from compat.checks.worlds import Worlds
+    from compat.formats.registry import format_of, read_content
 
     if not path.is_file():
         return
     try:
         content = read_content(str(path))
-        kind = kind_of(str(path), content)
-        listings = () if kind == DESCRIBED else listings_of(str(path), kind, content)
+        listings = format_of(str(path), content).listings(str(path), content)
     except InputError:
         return
     for listing in listings:
@@ -233,7 +232,7 @@ def _scripts(folder: Path) -> Iterator[tuple[str, str, Path]]:
 
 def reverse(arguments: list[str]) -> int:
     """Whether the release that a script was written for is in its range, and what part of all releases that is."""
-    from compat.commands.script import answer
+    from compat.cli.script import answer
 
     widths: dict[str, list[float]] = {}
     inside: dict[str, int] = {}
@@ -256,10 +255,10 @@ def reverse(arguments: list[str]) -> int:
 
 def scripts(arguments: list[str]) -> int:
     """Every finding about scripts beside the release they were written for and what was newest on its day."""
-    from compat.environment import Distribution, Workload
-    from compat.judge.facts import Facts
-    from compat.judge.surface import judge
-    from compat.matrix.surface.table import open_table, tracked
+    from compat.checks.interfaces import judge
+    from compat.interfaces.table import open_table, tracked
+    from compat.model import Distribution, Workload
+    from compat.rules.facts import Facts
 
     tables = {package: open_table(package) for package in sorted(set(tracked().values()))}
     count = told = 0

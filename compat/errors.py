@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
+from compat.redact import redacted
+
 
 class InputError(Exception):
     """Input that cannot be used: the command ends with exit code 2 and this one line.
@@ -23,8 +27,24 @@ class InputError(Exception):
 
 
 def printable(text: str) -> str:
-    """One line that no terminal takes for a command: what is not printable is shown as an escape."""
+    """One line that no terminal takes for a command and that holds no credentials: what is not printable becomes an escape."""
+    text = redacted(text)
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def unexpected(problem: Exception, file: str | None = None) -> InputError:
+    """What a fault that nobody foresaw is reported as: not a finding, and no traceback unless ``COMPAT_TRACEBACK`` is set."""
+    if os.environ.get("COMPAT_TRACEBACK"):
+        import traceback
+
+        traceback.print_exc()
+    if isinstance(problem, MemoryError):
+        return InputError("there is not enough memory", file)
+    if isinstance(problem, OSError) and problem.strerror:
+        where = f": {os.fsdecode(problem.filename)}" if isinstance(problem.filename, (str, bytes)) else ""
+        return InputError(f"{problem.strerror}{where}", file)
+    what = f"{type(problem).__name__}: {str(problem).partition(chr(10))[0][:200]}"
+    return InputError(f"unexpected {what} (a fault of compat: please report it with what COMPAT_TRACEBACK=1 shows)", file)
 
 
 class Undecided(Exception):

@@ -7,16 +7,8 @@ written as the bits of a number.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeAlias
-
-    Operand: TypeAlias = tuple[bool, str]
-    """(whether it is a variable, its name or the text)"""
-    Comparison: TypeAlias = tuple[Operand, str, Operand]
-    Marker: TypeAlias = tuple[Any, ...]
-    """``("and", marker, …)``, ``("or", marker, …)`` or ``("is", comparison)``"""
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 VARIABLES = frozenset((
     "os_name", "sys_platform", "platform_machine", "platform_python_implementation", "platform_release", "platform_system",
@@ -217,3 +209,10 @@ def _held_by_packaging(release: tuple[int, ...], operator: str, text: str) -> bo
         return SpecifierSet(f"{operator}{text}").contains(".".join(map(str, release)), prereleases=True)
     except ValueError:  # no specifier, or a number of more digits than Python reads
         return None
+
+
+Operand: TypeAlias = tuple[bool, str]
+"""(whether it is a variable, its name or the text)"""
+Comparison: TypeAlias = tuple[Operand, str, Operand]
+Marker: TypeAlias = tuple[Any, ...]
+"""``("and", marker, …)``, ``("or", marker, …)`` or ``("is", comparison)``"""

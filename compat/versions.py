@@ -9,19 +9,18 @@ container builds count as the release they were cut for (``2.4.0a0+f70bd71a48.nv
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+if TYPE_CHECKING:
     from packaging.specifiers import Specifier
     from packaging.version import Version
 
-    Key: TypeAlias = tuple[Any, ...]
-    """(epoch, release without trailing zeros, phase, phase number, post, dev); see :func:`_key`."""
-    Interval: TypeAlias = tuple[Key | None, bool, Key | None, bool]
-    """(lower, lower included, upper, upper included); ``None`` is unbounded."""
-    Ranges: TypeAlias = tuple[Interval, ...]
+Key: TypeAlias = tuple[Any, ...]
+"""(epoch, release without trailing zeros, phase, phase number, post, dev); see :func:`_key`."""
+Interval: TypeAlias = tuple[Key | None, bool, Key | None, bool]
+"""(lower, lower included, upper, upper included); ``None`` is unbounded."""
+Ranges: TypeAlias = tuple[Interval, ...]
 
 _LONGEST = 1000
 """Characters; reading a longer one would take more than linear time."""

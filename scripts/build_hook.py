@@ -17,4 +17,5 @@ class CompileMatrix(BuildHookInterface):  # type: ignore[type-arg]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         subprocess.run([sys.executable, os.path.join(self.root, "scripts", "build_matrix.py")], check=True)
-        build_data["artifacts"] += ["compat/matrix/compiled/*.bin", "compat/matrix/compiled/surface/*.bin"]
+        folders = ("", "surface/", "messages/")
+        build_data["artifacts"] += [f"compat/data/{folder}*.bin" for folder in folders]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import marshal
 import os
 import sys
+from collections.abc import Iterator
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
-from compat.judge.lint import problems_of  # noqa: E402
-from compat.matrix import code_tables, compiled, declared, gpus, pack_declared, peak_rates  # noqa: E402
-from compat.matrix.loader import load_assessed, load_folder  # noqa: E402
-from compat.matrix.surface import at_once, rows, table  # noqa: E402
+from compat.checks.lint import problems_of  # noqa: E402
+from compat.files import sealed  # noqa: E402
+from compat.interfaces import imports, messages, rows, table  # noqa: E402
+from compat.rules import compiled, evidence  # noqa: E402
+from compat.rules.loader import load_assessed, load_folder  # noqa: E402
+from compat.tables import builds, declared, hardware, pack_declared  # noqa: E402
 
 FACTS = os.path.join(ROOT, "matrix", "facts")
 
@@ -21,11 +25,13 @@ def build() -> None:
     """Writes both compiled files; raises ``SystemExit`` where a rule's example or fix does not hold."""
     rules = load_folder(os.path.join(ROOT, "matrix", "rules"))
     os.makedirs(os.path.dirname(compiled.FILE), exist_ok=True)
-    _write(gpus.FILE, marshal.dumps(gpus.tables_from(FACTS), 4))
-    _write(code_tables.FILE, marshal.dumps(code_tables.tables_from(FACTS), 4))
-    _write(peak_rates.FILE, marshal.dumps(peak_rates.tables_from(FACTS), 4))
+    _write(hardware.FILE, marshal.dumps(hardware.tables_from(FACTS), 4))
+    _write(builds.FILE, marshal.dumps(builds.tables_from(FACTS), 4))
+    _write(hardware.PEAK_RATES_FILE, marshal.dumps(hardware.peak_rates_tables_from(FACTS), 4))
     _write(declared.FILE, pack_declared.packed(FACTS))
     _copy_surface(os.path.join(ROOT, "matrix", "surface"), table.FOLDER)
+    _without_others(messages.FOLDER, _copy(os.path.join(ROOT, "matrix", "messages"), messages.FOLDER))
+    _write(evidence.FILE, evidence.packed(rules, _rows(os.path.join(ROOT, "matrix", "evidence"))))
     problems = problems_of(rules)
     if problems:
         raise SystemExit("\n".join(map(str, problems)))
@@ -34,23 +40,39 @@ def build() -> None:
 
 def _copy_surface(source: str, target: str) -> None:
     """The mined tables are compiled already (``python -m scripts.surface.tables``)."""
+    names = _copy(source, target)
+    found = rows.open_rows(os.path.join(source, "rows.bin"))
+    if found is not None:
+        names.append("at_once.bin")
+        _write(os.path.join(target, "at_once.bin"), imports.packed(found))
+    _without_others(target, names)
+
+
+def _copy(source: str, target: str) -> list[str]:
+    """Copies the compiled files of a folder; the names of all of them."""
     os.makedirs(target, exist_ok=True)
     names = sorted(name for name in os.listdir(source) if name.endswith(".bin"))
     for name in names:
         with open(os.path.join(source, name), "rb") as file:
             _write(os.path.join(target, name), file.read())
-    found = rows.open_rows(os.path.join(source, "rows.bin"))
-    if found is not None:
-        names.append("at_once.bin")
-        _write(os.path.join(target, "at_once.bin"), at_once.packed(found))
-    for name in set(os.listdir(target)) - set(names):
-        os.remove(os.path.join(target, name))
+    return names
+
+
+def _rows(folder: str) -> Iterator[dict[str, str]]:
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), encoding="utf-8", newline="") as file:
+            yield from csv.DictReader(file)
+
+
+def _without_others(folder: str, names: list[str]) -> None:
+    for name in set(os.listdir(folder)) - set(names):
+        os.remove(os.path.join(folder, name))
 
 
 def _write(path: str, content: bytes) -> None:
     """Whole or not at all: a check may be reading the old one."""
     with open(path + ".new", "wb") as file:
-        file.write(content)
+        file.write(sealed(content))
     os.replace(path + ".new", path)
 
 

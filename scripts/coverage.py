@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compat.matrix.loader import load_folder
-from compat.matrix.rule import Rule
+from compat.rules.loader import load_folder
+from compat.rules.rule import Rule
 from compat.versions import contains, key_of
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "coverage.md"
 UNDATED = "undated"
-_HEAD = """# What the rules cover
+HEAD = """# What the rules cover
 
-Written by `python -m scripts.coverage --write`. A rule counts in the year in which the newest release that it holds for was
-uploaded. *Newest evidence* is the upload of the newest release whose code decided a bound of that package's rules. *Undated*:
-the package is not followed release by release, or the rule holds for all of them.
+Written by `python -m scripts.coverage --write` from time to time, not with every rule. A rule counts in the year in which the
+newest release that it holds for was uploaded. *Newest evidence* is the upload of the newest release whose code decided a bound
+of that package's rules. *Undated*: the package is not followed release by release, or the rule holds for all of them.
 
 """
 
@@ -116,7 +116,7 @@ def main(arguments: list[str]) -> int:
     text = table(covered(rules, uploads(ROOT / "matrix" / "facts" / "releases.csv")))
     print(text, end="")
     if "--write" in arguments:
-        PAGE.write_text(_HEAD + text, encoding="utf-8")
+        PAGE.write_text(HEAD + text, encoding="utf-8")
     return 0
 
 

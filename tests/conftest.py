@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,11 +13,13 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from compat.matrix.compiled import Matrix, in_memory
-from compat.matrix.loader import load_folder
+from compat.rules.compiled import Matrix, in_memory
+from compat.rules.loader import load_folder
 
 settings.register_profile("any machine", deadline=None)  # a busy one is slow, and that is no failure
 settings.load_profile("any machine")
+# where tests run in the background (nohup, a shell's &), SIGINT is ignored, and so would every process they start
+signal.signal(signal.SIGINT, signal.default_int_handler)
 ROOT = Path(__file__).resolve().parent.parent
 RULES = ROOT / "matrix" / "rules"
 
@@ -26,6 +29,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What tests keep is gone with them, and what others kept is not seen."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COMPAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
 
 

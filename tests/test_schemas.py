@@ -12,8 +12,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from compat.errors import InputError
-from compat.matrix.compiled import Matrix
-from compat.read.described import parse_described
+from compat.formats.described import parse_described
+from compat.rules.compiled import Matrix
+from compat.rules.loader import rule_of
+from compat.syntax.toml import parse_toml
 
 SCHEMAS = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 ENVIRONMENT = Draft202012Validator(json.loads((SCHEMAS / "environment-1.json").read_text()))
@@ -85,3 +87,30 @@ def test_facts_follow_the_schema(compat: Callable[..., subprocess.CompletedProce
     assert parse_described(document, "x")[1] == ()
     assert document["workload"] == {"task": "grpo", "features": ["vllm"], "features_absent": ["packing"]}
     assert [device["compute_capability"] for device in document["accelerators"]] == ["9.0"] * 8
+
+
+RULES_SCHEMA = Draft202012Validator(json.loads((SCHEMAS / "rules-1.json").read_text()))
+RULE_FILES = sorted((SCHEMAS.parent.parent / "matrix" / "rules").glob("*.toml"))
+ONE_RULE: dict[str, Any] = {
+    "id": "a-rule", "title": "It fails", "severity": "error", "effect": "crash", "confidence": "reported", "why": "It does.",
+    "packages": {"trl": "<1"}, "evidence": ["https://example.org/1"], "fix": [{"upgrade": {"trl": ">=1"}}],
+    "example": [{"hit": {"packages": {"trl": "0.9"}}}, {"clear": {"packages": {"trl": "1.0"}}}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", RULE_FILES, ids=lambda path: path.stem)
+def test_rule_files_follow_the_schema_that_editors_complete_from(path: Path) -> None:
+    assert [error.message for error in RULES_SCHEMA.iter_errors(parse_toml(str(path))[1])] == []
+
+
+@pytest.mark.parametrize("change", [
+    {"id": "Not A Word"}, {"severity": "bad"}, {"evidence": []}, {"evidence": ["http://example.org"]}, {"surprise": 1},
+    {"fix": [{"upgrade": {"trl": ">=1"}, "launch": "x"}]}, {"when": {"gpu": ["A100"]}}, {"presume": {"processes": "two"}},
+    {"errors": [{"exception": "E"}]}, {"example": [{"hit": {"packages": {}}, "clear": {"packages": {}}}]},
+])  # fmt: skip
+def test_what_the_loader_refuses_the_rule_schema_refuses(change: dict[str, Any]) -> None:
+    assert RULES_SCHEMA.is_valid({"rule": [ONE_RULE]})
+    rule_of(ONE_RULE)
+    assert not RULES_SCHEMA.is_valid({"rule": [{**ONE_RULE, **change}]})
+    with pytest.raises(ValueError, match=r"\w"):
+        rule_of({**ONE_RULE, **change})

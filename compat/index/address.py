@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+from urllib.request import url2pathname
 
 from compat.errors import InputError
+from compat.redact import without_credentials
 
 NETWORK = ("http", "https")
 
 
+@dataclass(frozen=True)
 class Credentials:
     """A user and a password for one host; its text shows neither, so no message or trace can."""
 
-    __slots__ = ("password", "user")
-
-    def __init__(self, user: str, password: str) -> None:
-        self.user, self.password = user, password
-
-    def __repr__(self) -> str:
-        return "Credentials(***)"
+    user: str = field(repr=False)
+    password: str = field(repr=False)
 
 
-def parse_address(text: str, folder: str, said: str) -> tuple[str, Credentials | None]:
-    """An address without its credentials, and these; a path counts from ``folder``. ``said`` is where it was read.
+def parse_address(text: str, folder: str, option: str) -> tuple[str, Credentials | None]:
+    """An address without its credentials, and these; a path counts from ``folder``. ``option`` is where it was read.
 
     :class:`InputError` where it is neither ``http:``, ``https:``, ``file:`` nor a path.
     """
@@ -33,29 +31,18 @@ def parse_address(text: str, folder: str, said: str) -> tuple[str, Credentials |
         parts = urlsplit(text)
         host, _port = parts.hostname, parts.port  # both may raise
     except ValueError:
-        raise InputError(f"{said}: expected an address of an index, got one that cannot be read") from None
+        raise InputError(f"{option}: expected the address of an index, got one that cannot be parsed") from None
     if parts.scheme in NETWORK:
         if not host:
-            raise InputError(f"{said}: expected an address of an index with a host")
-        return without_credentials(text), _credentials(parts.username, parts.password)
+            raise InputError(f"{option}: expected the address of an index with a host")
+        stated = parts.username is not None or parts.password is not None
+        known = Credentials(unquote(parts.username or ""), unquote(parts.password or "")) if stated else None
+        return without_credentials(text), known
     if parts.scheme == "file":
         return text, None
     if len(parts.scheme) > 1:  # one letter is a drive
-        raise InputError(f"{said}: expected an address that begins with https:, http: or file:, or a path")
+        raise InputError(f"{option}: expected an address that begins with https:, http: or file:, or a path")
     return (Path(folder).absolute() / Path(text).expanduser()).as_uri(), None
-
-
-def _credentials(user: str | None, password: str | None) -> Credentials | None:
-    if user is None and password is None:
-        return None
-    return Credentials(unquote(user or ""), unquote(password or ""))
-
-
-def without_credentials(url: str) -> str:
-    """The same address with nothing before the host."""
-    head, at, rest = url.partition("://")
-    place, slash, path = rest.partition("/")
-    return f"{head}{at}{place.rpartition('@')[2]}{slash}{path}" if "@" in place else url
 
 
 def host_of(url: str) -> str:
@@ -66,14 +53,7 @@ def host_of(url: str) -> str:
 
 def path_of(url: str) -> Path | None:
     """The path of a ``file:`` address, ``None`` for every other."""
-    parts = urlsplit(url)
-    if parts.scheme != "file":
-        return None
-    if sys.platform == "win32":
-        from urllib.request import url2pathname
-
-        return Path(url2pathname(parts.path))
-    return Path(unquote(parts.path))
+    return Path(url2pathname(urlsplit(url).path)) if url.startswith("file:") else None
 
 
 def page_of(index: str, name: str) -> str:
@@ -90,12 +70,13 @@ def beside(url: str, suffix: str) -> str:
 
 def joined(base: str, link: str) -> str | None:
     """A link on a page, without credentials and fragment; ``None`` where a page on the network points elsewhere."""
+    if link.startswith("https://") and link.isprintable():  # nearly all of the thousands of links on a page
+        return without_credentials(link.partition("#")[0])
     try:
         url = urljoin(base, link.strip())
         scheme = urlsplit(url).scheme
     except ValueError:
         return None
-    here = urlsplit(base).scheme
-    if scheme not in NETWORK and not (scheme == here == "file"):
+    if scheme not in NETWORK and not (scheme == "file" and base.startswith("file:")):
         return None
     return without_credentials(url.partition("#")[0])

@@ -3,48 +3,55 @@
 from __future__ import annotations
 
 import io
-import lzma
 import struct
 import tarfile
 import zipfile
 import zlib
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Protocol
 
-from compat.environment import normalized
-from compat.index.core_metadata import LARGEST
+from compat.index.metadata import LARGEST
 from compat.index.records import File, Unread, Unusable
-from compat.index.transport import TooLarge, Transport
+from compat.index.transport import Answer, TooLarge, Transport
+from compat.model import normalized
 
 TAIL = 1 << 16
 """Bytes at the end of a wheel that hold the directory, and the metadata, of most."""
 LARGEST_WHOLE = 2 << 20
-LARGEST_DIRECTORY = 64 << 20
+LARGEST_PART = 8 << 20
 LARGEST_SDIST = 64 << 20
-LARGEST_UNPACKED = 1 << 30
+LARGEST_UNPACKED = 256 << 20
 _BROKEN = (
-    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, struct.error, NotImplementedError, RuntimeError,
+    zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, struct.error, NotImplementedError, RuntimeError,
     LookupError, ValueError, TypeError, AttributeError, OSError, MemoryError,
 )  # fmt: skip
+"""What :mod:`zipfile` and :mod:`tarfile` raise for damaged archives."""
 
 
 class NoRangesError(Exception):
-    """The host sends whole files only; ``size`` where it tells it, ``body`` where the file is small."""
+    """The host sends whole files only; ``size`` where it states it, ``body`` where the file is small."""
 
     def __init__(self, size: int | None, body: bytes | None = None) -> None:
         super().__init__(size)
         self.size, self.body = size, body
 
 
+class Stream(Protocol):
+    """A body that is read as it comes."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
 class RemoteFile(io.RawIOBase):
     """A file on a host, read by ranges from its end; for :mod:`zipfile`."""
 
-    def __init__(self, transport: Transport, url: str, size: int | None) -> None:
+    def __init__(self, transport: Transport, url: str, size: int | None, *, largest: int = LARGEST_PART) -> None:
+        """``largest``: bytes of one range; :mod:`zipfile` reads a directory whole, however long it claims to be."""
         super().__init__()
-        self._transport, self._url = transport, url
+        self._transport, self._url, self._largest = transport, url, largest
         self._position = 0
         self._parts: list[tuple[int, bytes]] = []
-        self._size = self._fetch(f"{max(0, size - TAIL)}-{size - 1}" if size else f"-{TAIL}")
+        self._size = self._fetch(f"{max(0, size - TAIL)}-{size - 1}" if size else f"-{TAIL}", TAIL)
 
     def seekable(self) -> bool:
         return True
@@ -70,44 +77,39 @@ class RemoteFile(io.RawIOBase):
         for begin, body in self._parts:
             if begin <= start and end <= begin + len(body):
                 return body[start - begin : end - begin]
-        if end - start > LARGEST_DIRECTORY:
+        if end - start > self._largest:
             raise Unread(f"{self._url}: its directory is too large")
-        self._fetch(f"{start}-{end - 1}")
+        self._fetch(f"{start}-{end - 1}", end - start)
         begin, body = self._parts[-1]
         if begin > start or begin + len(body) < end:
-            raise Unread(f"{self._url}: another part of it was sent than was asked for")
+            raise Unread(f"{self._url}: the host sent another range than the one requested")
         return body[start - begin : end - begin]
 
-    def _fetch(self, span: str) -> int:
+    def _fetch(self, span: str, length: int) -> int:
+        """Fetches a range; the size of the whole file."""
         headers = {"Range": f"bytes={span}", "Accept-Encoding": "identity"}
         try:
-            answer = self._transport.get(self._url, limit=max(LARGEST_WHOLE, self._longest(span)), headers=headers)
+            answer = self._transport.get(self._url, limit=max(LARGEST_WHOLE, length), headers=headers)
         except TooLarge as problem:
             raise NoRangesError(problem.size) from None
-        if answer.status == 200:
-            raise NoRangesError(len(answer.body), answer.body)
-        if answer.status in (416, 501):
-            raise NoRangesError(None)
+        if answer.status in (200, 416, 501):
+            raise NoRangesError(*((len(answer.body), answer.body) if answer.status == 200 else (None,)))
         if answer.status != 206:
             raise Unread(f"{self._url} answers HTTP {answer.status}")
         begin, end, size = _content_range(answer.headers.get("Content-Range", ""))
         if end - begin + 1 != len(answer.body) or end >= size:
-            raise Unread(f"{self._url}: a range of it was not sent whole")
+            raise Unread(f"{self._url}: the host sent an incomplete range")
         self._parts.append((begin, answer.body))
         return size
-
-    @staticmethod
-    def _longest(span: str) -> int:
-        first, _, last = span.partition("-")
-        return int(last) - int(first) + 1 if first else int(last)
 
 
 def _content_range(text: str) -> tuple[int, int, int]:
     unit, _, rest = text.strip().partition(" ")
     span, _, size = rest.partition("/")
     first, _, last = span.partition("-")
-    if unit.lower() != "bytes" or not (first.isdigit() and last.isdigit() and size.isdigit()):
-        raise Unread(f"a range was sent as {text!r}")
+    numbers = first, last, size
+    if unit.lower() != "bytes" or not all(each.isdecimal() and len(each) < 20 for each in numbers):
+        raise Unread(f"the host sent a range as {text[:60]!r}")
     return int(first), int(last), int(size)
 
 
@@ -115,28 +117,34 @@ def remote_metadata(transport: Transport, file: File) -> tuple[bytes, bytes | No
     """The metadata in a zip on a host; with the whole file where that had to be read, for its hash to be checked."""
     try:
         try:
-            return zip_metadata(RemoteFile(transport, file.url, file.size), file), None
+            return _ranged(transport, file, file.size), None
         except NoRangesError as refused:
             if refused.body is not None or file.size is not None or refused.size is None:
                 raise
-            # some hosts know no ranges that count from the end
-            return zip_metadata(RemoteFile(transport, file.url, refused.size), file), None
+            return _ranged(transport, file, refused.size), None  # some hosts know no ranges that count from the end
     except NoRangesError as refused:
-        body = refused.body if refused.body is not None else _whole(transport, file, refused.size)
+        if refused.body is None and (refused.size or 0) > LARGEST_WHOLE:
+            raise Unread(_no_ranges(file, refused.size)) from None
+        body = refused.body or _whole(transport, file)
         return zip_metadata(io.BytesIO(body), file), body
 
 
-def _whole(transport: Transport, file: File, size: int | None) -> bytes:
+def _ranged(transport: Transport, file: File, size: int | None) -> bytes:
+    return zip_metadata(RemoteFile(transport, file.url, size), file)
+
+
+def _whole(transport: Transport, file: File) -> bytes:
     try:
-        if size is not None and size > LARGEST_WHOLE:
-            raise TooLarge(size)
-        answer = transport.get(file.url, limit=LARGEST_WHOLE)
+        answer: Answer = transport.get(file.url, limit=LARGEST_WHOLE)
     except TooLarge as problem:
-        told = f" and it has {problem.size >> 20} MB" if problem.size else ""
-        raise Unread(f"{file.filename}: its host sends no ranges{told}") from None
+        raise Unread(_no_ranges(file, problem.size)) from None
     if answer.status != 200:
         raise Unread(f"{file.url} answers HTTP {answer.status}")
     return answer.body
+
+
+def _no_ranges(file: File, size: int | None) -> str:
+    return f"{file.filename}: its host does not support range requests{f' and it has {size >> 20} MB' if size else ''}"
 
 
 def zip_metadata(source: IO[bytes] | io.RawIOBase, file: File) -> bytes:
@@ -147,60 +155,41 @@ def zip_metadata(source: IO[bytes] | io.RawIOBase, file: File) -> bytes:
             info = archive.getinfo(member)
             if isinstance(source, RemoteFile):  # one request instead of three
                 start = info.header_offset
-                source.part(start, min(source.seek(0, 2), start + 30 + 2 * len(member) + 512 + info.compress_size))
+                length = 30 + 2 * len(member) + 512 + min(info.compress_size, LARGEST)
+                source.part(start, min(source.seek(0, 2), start + length))
             with archive.open(info) as opened:
                 return _bounded(opened.read(LARGEST + 1), file)
     except (Unread, NoRangesError):
         raise
     except _BROKEN as problem:
-        raise Unread(f"{file.filename} is no whole archive ({_words(problem)})") from None
+        raise Unread(f"{file.filename} is not a complete archive ({_words(problem)})") from None
 
 
-def tar_metadata(source: Any, file: File) -> bytes:
+def tar_metadata(source: Stream | IO[bytes], file: File) -> bytes:
     """PKG-INFO of a source distribution, read from the front until it comes."""
     try:
-        with tarfile.open(fileobj=source, mode="r|*") as archive:
+        with tarfile.open(fileobj=source, mode="r|gz") as archive:  # type: ignore[call-overload]
             for member in archive:
                 if member.offset > LARGEST_UNPACKED:
-                    break
+                    raise Unread(f"{file.filename}: no PKG-INFO within its first {LARGEST_UNPACKED >> 20} MB")
                 if member.isfile() and member.size <= LARGEST and _is_pkg_info(member.name, file):
                     opened = archive.extractfile(member)
                     if opened is not None:
                         return _bounded(opened.read(), file)
-    except Unread as problem:
-        raise Unread(f"{file.filename} {problem}") from None
+    except TooLarge:
+        raise Unread(f"{file.filename} is too large to be searched") from None
+    except Unread:
+        raise
     except _BROKEN as problem:
-        raise Unread(f"{file.filename} is no whole archive ({_words(problem)})") from None
+        raise Unread(f"{file.filename} is not a complete archive ({_words(problem)})") from None
     raise Unusable(f"{file.filename} has no PKG-INFO")
-
-
-class Limited:
-    """A stream that ends in :class:`Unread` after so many bytes."""
-
-    def __init__(self, source: Any, limit: int) -> None:
-        self._source, self._left = source, limit
-        self._pending = b""
-
-    def read(self, size: int) -> bytes:
-        while len(self._pending) < size:
-            chunk = self._source.read(1 << 16)
-            if not chunk:
-                break
-            self._left -= len(chunk)
-            if self._left < 0:
-                raise Unread("is too large to be looked through")
-            self._pending += chunk
-        found, self._pending = self._pending[:size], self._pending[size:]
-        return found
 
 
 def local_metadata(path: Path, file: File) -> bytes:
     """The metadata in a wheel or source distribution on this machine."""
     try:
         with open(path, "rb") as opened:
-            if file.filename.endswith((".whl", ".zip")):
-                return zip_metadata(opened, file)
-            return tar_metadata(opened, file)
+            return zip_metadata(opened, file) if file.filename.endswith((".whl", ".zip")) else tar_metadata(opened, file)
     except OSError as problem:
         raise Unread(f"{path} cannot be read: {problem.strerror}") from None
 

@@ -1,22 +1,21 @@
-"""One index after another over the simple API: pages, and the metadata of files. Loaded only when something must be read."""
+"""Reads one index after another over the simple API: pages, and the metadata of files. Loaded only when it is needed."""
 
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
-
-from pypi_simple import ACCEPT_JSON_PREFERRED, PYPI_SIMPLE_ENDPOINT
+import threading
 
 from compat.index import archives
 from compat.index.address import beside, page_of, path_of
-from compat.index.core_metadata import LARGEST, parse_metadata
-from compat.index.local import find_page
-from compat.index.pages import folder_files, listed_names, parse_page
-from compat.index.records import Absent, File, Metadata, Unread
+from compat.index.configuration import uv_default_index
+from compat.index.metadata import LARGEST, parse_metadata
+from compat.index.pages import ACCEPT, listed_names, parse_page
+from compat.index.records import File, Page, Reading, Unread, Unusable
 from compat.index.settings import Settings, Source
-from compat.index.transport import LARGEST_PAGE, Answer, TooLarge, Transport
+from compat.index.transport import Answer, TooLarge, Transport
 
-_NOT_THERE = (404, 410)
+LARGEST_PAGE = 32 << 20
+_ABSENT = (404, 410)
 
 
 class Client:
@@ -25,58 +24,67 @@ class Client:
     def __init__(self, settings: Settings) -> None:
         self.transport = Transport(settings)
         self._listed: dict[str, set[str]] = {}
+        self._default: str | None = None
+        self._lock = threading.Lock()
 
-    def page(self, source: Source, name: str | None) -> tuple[File, ...]:
-        """The files of a package on an index, or every file of a flat one (``name`` is then ``None``).
+    def page(self, source: Source, name: str | None, kept: Page | None = None) -> Page | None:
+        """A package's page on an index, or the page of a flat one (``name`` is then ``None``).
 
-        :class:`Absent` where the index has no such page, :class:`Unread` where that is not known.
+        ``None`` where ``kept`` is still what the index has. :class:`Unread` where the index does not answer for it.
         """
-        index = (source.url or PYPI_SIMPLE_ENDPOINT).rstrip("/")
-        folder = path_of(index)
-        if folder is not None:
-            return _local_page(folder, source.url or "", name)
-        url = source.url or index if name is None else page_of(index, name)
-        answer = self._page(url)
-        if answer.status in (*_NOT_THERE, *source.absent) and name is not None:
-            raise Absent
-        if answer.status == 403 and name is not None and self._lists_others(index, name):
-            raise Absent
+        index = source.url or self._default_index()
+        url = index if name is None else page_of(index, name)
+        revalidated = {"If-None-Match": kept.etag, "If-Modified-Since": kept.modified} if kept else {}
+        answer = self._page(url, {header: value for header, value in revalidated.items() if value})
+        if answer.status == 304 and kept is not None:
+            return None
+        if name is not None and (answer.status in (*_ABSENT, *source.absent) or self._refused(answer, index, name)):
+            return Page(None)
         if answer.status != 200:
             raise Unread(f"{url} answers HTTP {answer.status}")
-        return parse_page(answer.body, answer.headers.get("Content-Type", ""), answer.url, index, name)
+        files = parse_page(answer.body, answer.headers.get("Content-Type", ""), answer.url, source.key, name)
+        return Page(files, answer.headers.get("ETag", ""), answer.headers.get("Last-Modified", ""))
 
-    def metadata(self, file: File) -> Metadata:
-        """What a file requires; :class:`Unread` and :class:`Unusable` say why that cannot be told."""
+    def metadata(self, file: File) -> Reading:
+        """What a file requires, or why it is no use; :class:`Unread` where that is not known."""
         path = path_of(file.url)
-        if path is not None:
-            return parse_metadata(archives.local_metadata(path, file), file, file.kind)
-        if file.metadata_sha is not None:
-            served = self._served(file)
-            if served is not None:
-                return parse_metadata(served, file, "metadata")
-        if not file.filename.endswith((".whl", ".zip")):
-            return parse_metadata(self._from_tar(file), file, file.kind)
-        body, whole = archives.remote_metadata(self.transport, file)
-        if whole is not None:
-            _check(whole, file.sha256, file.filename)
-        return parse_metadata(body, file, file.kind)
+        origin = file.kind
+        try:
+            if path is not None:
+                body = archives.local_metadata(path, file)
+            elif file.metadata_sha is not None and (served := self._served(file)) is not None:
+                body, origin = served, "metadata"
+            elif not file.filename.endswith((".whl", ".zip")):
+                body = self._from_tar(file)
+            else:
+                body, whole = archives.remote_metadata(self.transport, file)
+                if whole is not None:
+                    _check(whole, file.sha256, file, file.filename)
+        except Unusable as problem:
+            return Reading(problem, "")
+        try:
+            return Reading(parse_metadata(body, file, origin), _digest(body))
+        except Unusable as problem:
+            return Reading(problem, _digest(body))
 
     def close(self) -> None:
         self.transport.close()
 
-    def _page(self, url: str) -> Answer:
+    def _page(self, url: str, headers: dict[str, str]) -> Answer:
         try:
-            return self.transport.get(url, limit=LARGEST_PAGE, headers={"Accept": ACCEPT_JSON_PREFERRED})
+            return self.transport.get(url, limit=LARGEST_PAGE, headers={"Accept": ACCEPT, **headers})
         except TooLarge:
             raise Unread(f"{url} is larger than {LARGEST_PAGE >> 20} MB") from None
 
-    def _lists_others(self, index: str, name: str) -> bool:
+    def _refused(self, answer: Answer, index: str, name: str) -> bool:
         """Indexes in object stores answer 403 for what they do not have; their first page tells it apart from a refusal."""
+        if answer.status != 403:
+            return False
         if index not in self._listed:
-            answer = self._page(f"{index}/")
-            if answer.status != 200:
-                return False
-            self._listed[index] = listed_names(answer.body, answer.headers.get("Content-Type", ""), answer.url)
+            first = self._page(f"{index}/", {})
+            self._listed[index] = (
+                listed_names(first.body, first.headers.get("Content-Type", "")) if first.status == 200 else set()
+            )
         return bool(self._listed[index]) and name not in self._listed[index]
 
     def _served(self, file: File) -> bytes | None:
@@ -88,31 +96,33 @@ class Client:
             raise Unread(f"{url} is larger than {LARGEST >> 20} MB") from None
         if answer.status != 200:
             return None
-        if isinstance(file.metadata_sha, str):
-            _check(answer.body, file.metadata_sha, f"{file.filename}.metadata")
+        _check(answer.body, file.metadata_sha, file, f"{file.filename}.metadata")
         return answer.body
 
     def _from_tar(self, file: File) -> bytes:
-        if file.size is not None and file.size > archives.LARGEST_SDIST:
-            raise Unread(f"{file.filename} is too large to be looked through ({file.size >> 20} MB)")
-        body = self.transport.stream(file.url)
         try:
-            return archives.tar_metadata(archives.Limited(body, archives.LARGEST_SDIST), file)
+            body = self.transport.stream(file.url, limit=archives.LARGEST_SDIST)
+        except TooLarge:
+            raise Unread(f"{file.filename} is too large to be searched") from None
+        try:
+            return archives.tar_metadata(body, file)
         finally:
             body.close()
 
-
-def _local_page(folder: Path, index: str, name: str | None) -> tuple[File, ...]:
-    place = find_page(folder, name)
-    if place.is_dir():
-        return folder_files(place, index, name)
-    try:
-        body = place.read_bytes()
-    except OSError as problem:
-        raise Unread(f"{place} cannot be read: {problem.strerror}") from None
-    return parse_page(body, "text/html", place.as_uri(), index, name)
+    def _default_index(self) -> str:
+        """uv's own default, where nothing is configured: uv checks the plans, and the two must read the same index."""
+        with self._lock:
+            if self._default is None:
+                self._default = uv_default_index()
+            if self._default is None:
+                raise Unread("no index is configured, and uv does not tell its default one: give --index-url")
+            return self._default
 
 
-def _check(body: bytes, sha256: str | None, what: str) -> None:
-    if sha256 is not None and hashlib.sha256(body).hexdigest() != sha256:
-        raise Unread(f"{what} has another hash than its index says")
+def _check(body: bytes, sha256: str | bool | None, file: File, what: str) -> None:
+    if isinstance(sha256, str) and _digest(body) != sha256:
+        raise Unread(f"{what} does not have the sha256 that {file.index or 'the default index'} states for it")
+
+
+def _digest(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()

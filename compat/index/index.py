@@ -7,16 +7,16 @@ be concluded from it), :attr:`Index.unusable` files that were read and are no ca
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from compat.environment import EMPTY, normalized
 from compat.index.address import path_of
-from compat.index.local import changed, find_page
-from compat.index.records import Absent, File, Metadata, Unread, Unusable
+from compat.index.records import Absent, File, Metadata, Page, Reading, Unread
 from compat.index.settings import THREADS, Settings, Source
-from compat.index.store import Store
-from compat.records import replace
+from compat.index.store import Pin, Pinned, Store
+from compat.model import normalized
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -24,16 +24,18 @@ if TYPE_CHECKING:
     from compat.index.client import Client
 
 J = TypeVar("J")
-DAY = 86400.0
+FRESH = 600.0
+"""Seconds for which a page is not asked for again, as most indexes have it; after them it is revalidated."""
 _EVERY = ""
 """The name under which the page of a flat index, which holds every package, is kept."""
+_Job = tuple[Source, str]
 
 
 class Index:
     """The configured indexes as one; for one thread, which reads with several.
 
     ``before`` leaves out files uploaded after that day or moment (``2025-11-02`` or ``2025-11-02T10:00:00Z``).
-    ``progress(what, done, wanted)`` is called as pages and metadata come in.
+    ``progress(what, done, wanted)`` is called as pages and metadata come in. ``max_age`` is in seconds.
     """
 
     def __init__(
@@ -44,8 +46,10 @@ class Index:
         offline: bool = False,
         before: str | None = None,
         progress: Callable[[str, int, int], None] | None = None,
-        max_age: float = DAY,
+        max_age: float = FRESH,
+        root: Index | None = None,
     ) -> None:
+        """``root`` is an index whose connections this one uses."""
         self.settings, self.store, self.offline = settings, store, offline
         self.problems: dict[str, str] = {}
         self.unusable: dict[str, str] = {}
@@ -53,14 +57,14 @@ class Index:
         """Packages with files of unknown upload time, which ``before`` could not judge; they are kept."""
         self._before = before.rstrip("Z") if before else None
         self._progress = progress
-        self._max_age = 0.0 if offline else max_age
-        self._pages: dict[tuple[Source, str], tuple[File, ...] | Unread | None] = {}
-        self._flat: dict[Source, dict[str, list[File]] | Unread] = {}
+        self._max_age = float("inf") if offline else max_age
+        self._pages: dict[_Job, tuple[File, ...] | Unread | None] = {}
+        self._flat: dict[Source, dict[str, list[File]]] = {}
+        self._stale: dict[_Job, Page] = {}
         self._files: dict[str, tuple[File, ...] | None] = {}
-        self._metadata: dict[tuple[str, str | None], Metadata | None] = {}
-        self._stamps: dict[tuple[Source, str], float] = {}
+        self._metadata: dict[File, Metadata | None] = {}
         self._notes: list[str] = []
-        self._beside: list[Index] = []
+        self._root = root
         self._client: Client | None = None
         self._pool: ThreadPoolExecutor | None = None
 
@@ -71,53 +75,96 @@ class Index:
 
     def files(self, name: str) -> tuple[File, ...] | None:
         """Every file of a package; ``()`` where no index has it, ``None`` where that is not known (:attr:`problems`)."""
-        name = normalized(name)
-        return self._files[name] if name in self._files else self.files_many([name])[name]
+        return self.files_many([name])[normalized(name)]
 
     def files_many(self, names: Iterable[str]) -> dict[str, tuple[File, ...] | None]:
-        """:meth:`files` of many packages, read at once; keys are normalised names."""
+        """:meth:`files` of many packages, read at once; keys are normalized names."""
         wanted = list(dict.fromkeys(map(normalized, names)))
         missing = [name for name in wanted if name not in self._files]
-        needed = {name: self._needed(name) for name in missing}
-        jobs = list(dict.fromkeys(job for pages in needed.values() for job in pages))
-        while jobs:
-            self._read("pages", jobs, _page, self._keep_page)
-            jobs = list(dict.fromkeys(job for name in missing for job in self._needed(name)))
+        while jobs := list(dict.fromkeys(job for name in missing for job in self._unread_pages(name))):
+            self._fetch("pages", jobs, partial(_read_page, self._reader(), self._stale), self._keep_page)
         for name in missing:
-            self._files[name] = self._judged(name)
+            self._files[name] = self._merged(name)
         return {name: self._files[name] for name in wanted}
+
+    def files_of_pins(self, pins: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[File, ...] | None]:
+        """The files of exact releases (name and version): from the store in one query, with what is kept of their metadata.
+
+        A page is read only where the release, or whether an index before its own has the package, is not known.
+        """
+        wanted = {pin: (normalized(pin[0]), pin[1]) for pin in pins}
+        places = [
+            _place(source, *pin) for pin in wanted.values() for source in self.settings.sources_of(pin[0]) if not source.local
+        ]
+        kept = self.store.pinned(places) if places else {}
+        found: dict[tuple[str, str], tuple[File, ...] | None] = {}
+        for asked, (name, version) in wanted.items():
+            files = self._walked(name, partial(self._pinned, name=name, version=version, kept=kept))
+            if not isinstance(files, Unread):
+                found[asked] = files
+        pages = self.files_many(name for asked, (name, _) in wanted.items() if asked not in found)
+        for asked, (name, version) in wanted.items():
+            if asked not in found:
+                page = pages[name]
+                found[asked] = None if page is None else tuple(file for file in page if file.version == version)
+        return found
+
+    def versions(self, name: str) -> tuple[str, ...] | None:
+        """The versions of a package, as :meth:`files` has them; of a page that is fresh nothing is unpacked for it."""
+        name = normalized(name)
+        sources = self.settings.sources_of(name)
+        if name not in self._files and self._before is None and len(sources) == 1 and not (sources[0].flat or sources[0].local):
+            read, versions = self.store.versions(sources[0].key, name)
+            if versions and self._is_fresh(read):
+                return versions
+        files = self.files(name)
+        return None if files is None else tuple(dict.fromkeys(file.version for file in files))
 
     def metadata(self, file: File) -> Metadata | None:
         """What a file requires; ``None`` where it is not known (:attr:`problems`) or no use (:attr:`unusable`)."""
-        key = file.url, file.sha256
-        return self._metadata[key] if key in self._metadata else self.metadata_many([file])[0]
+        return self._metadata[file] if file in self._metadata else self.metadata_many([file])[0]
 
     def metadata_many(self, files: Sequence[File]) -> list[Metadata | None]:
         """:meth:`metadata` of many files, read at once, in their order."""
-        missing = [file for file in dict.fromkeys(files) if not self._known(file)]
+        missing = [file for file in dict.fromkeys(files) if file not in self._metadata]
+        for file, row in (self.store.metadata(missing) if missing else {}).items():
+            if row.holds_for(file, self._max_age):
+                self._take(file, row.reading)
+        missing = [file for file in missing if file not in self._metadata]
+        if self.offline:
+            for file in missing:
+                if path_of(file.url) is None:
+                    self._metadata[file] = None
+                    self.problems[file.filename] = f"{file.filename} is not in the cache, and --offline was given"
+            missing = [file for file in missing if file not in self._metadata]
         if missing:
-            self._read("metadata", missing, _metadata, self._keep_metadata)
-        return [self._metadata[file.url, file.sha256] for file in files]
+            self._fetch("metadata", missing, self._reader().metadata, self._keep_metadata)
+        return [self._metadata[file] for file in files]
 
     def beside(self, url: str) -> Index:
-        """One other index, reached in the same way and kept in the same store; it is closed with this one."""
-        settings = replace(self.settings, sources=(Source(url),), pinned=EMPTY)
-        found = Index(settings, self.store, offline=self.offline, before=self._before, max_age=self._max_age)
-        self._beside.append(found)
-        return found
+        """One other index, over the same connections and with the same store."""
+        settings = replace(self.settings, sources=(Source(url),), pinned={})
+        root = self._root or self
+        return Index(settings, self.store, offline=self.offline, before=self._before, max_age=self._max_age, root=root)
+
+    def unpinned(self) -> Index:
+        """The indexes that every package may come from, where those that a package is pinned to cannot be reached."""
+        sources = tuple(source for source in self.settings.sources if not source.explicit)
+        settings = replace(self.settings, sources=sources or (Source(None),), pinned={})
+        root = self._root or self
+        return Index(settings, self.store, offline=self.offline, before=self._before, max_age=self._max_age, root=root)
 
     def close(self) -> None:
         """Ends the threads and closes connections and the store."""
-        for index in (self, *self._beside):
-            if index._pool is not None:
-                index._pool.shutdown(wait=False, cancel_futures=True)
-            if index._client is not None:
-                index._client.close()
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._client is not None:
+            self._client.close()
         self.store.close()
 
     # Pages
 
-    def _needed(self, name: str) -> list[tuple[Source, str]]:
+    def _unread_pages(self, name: str) -> list[_Job]:
         """The pages that must be read before it is known what there is of a package."""
         jobs = []
         for source in self.settings.sources_of(name):
@@ -130,158 +177,185 @@ class Index:
         return jobs
 
     def _one_is_enough(self, name: str) -> bool:
-        """uv's first-index: whoever has the package first is the only one that is asked."""
+        """uv's first-index: the first index that has a package is the only one that is asked for it."""
         return self.settings.strategy == "first-index" and name not in self.settings.pinned
 
-    def _from_store(self, job: tuple[Source, str]) -> bool:
+    def _from_store(self, job: _Job) -> bool:
+        """Whether a page need not be read: it is fresh, or lies on this machine, or cannot be had offline."""
         source, name = job
         if source.local:
-            return self._from_local(job)
-        kept = self.store.page(source.url or "", name)
-        if kept is not None and (self.offline or abs(time.time() - kept[0]) < self._max_age):
-            self._pages[job] = kept[1]
+            self._keep_page(job, self._local_page(source, name))
             return True
-        if self.offline:
+        kept = self.store.page(source.key, name)
+        if kept is not None and self._is_fresh(kept.read):
+            self._pages[job] = kept.files
+        elif self.offline:
             self._pages[job] = Unread(f"{'its page' if name else source.url} is not in the cache, and --offline was given")
-            return True
-        return False
+        elif kept is not None:
+            self._stale[job] = kept
+        return job in self._pages
 
-    def _from_local(self, job: tuple[Source, str]) -> bool:
-        """What lies on this machine is read again when it has changed: it is kept under its own time."""
-        source, name = job
-        folder = path_of(source.url or "")
+    def _is_fresh(self, read: float) -> bool:
+        return abs(time.time() - read) < self._max_age  # a clock may have been set back
+
+    def _local_page(self, source: Source, name: str) -> Page | Unread:
+        from compat.index.pages import local_files
+
+        folder = path_of(source.key)
         assert folder is not None
         try:
-            stamp = self._stamps[job] = changed(find_page(folder, name or None))
-        except (Absent, Unread) as problem:
-            self._keep_page(job, problem)
-            return True
-        kept = self.store.page(source.url or "", name)
-        if kept is None or kept[0] != stamp:
-            return False
-        self._pages[job] = kept[1]
-        return True
+            return Page(local_files(folder, source.key, name or None))
+        except Absent:
+            return Page(None)
+        except Unread as problem:
+            return problem
 
-    def _keep_page(self, job: tuple[Source, str], found: tuple[File, ...] | Absent | Unread) -> None:
+    def _keep_page(self, job: _Job, found: Page | Unread | None) -> None:
+        """``None``: what was kept still holds."""
         source, name = job
         if isinstance(found, Unread):
             self._pages[job] = found
-            return
-        if isinstance(found, Absent) and source.flat:
-            self._notes.append(f"{source.url} does not exist, and no files are found there")
-        files = None if isinstance(found, Absent) else found
-        self._pages[job] = files
-        if files is not None or not source.local:
-            self.store.keep_page(source.url or "", name, files, self._stamps.get(job))
+        elif found is None:
+            self._pages[job] = self._stale[job].files
+            self.store.touch(source.key, name)
+        else:
+            self._pages[job] = found.files
+            if found.files is None and source.flat:
+                self._notes.append(f"{source.url} does not exist: no files are found there")
+            if not source.local:
+                self.store.keep_page(source.key, name, found)
 
-    def _judged(self, name: str) -> tuple[File, ...] | None:
+    def _merged(self, name: str) -> tuple[File, ...] | None:
         """All files of a package, each once; a source that could not be read makes the whole unknown."""
+        found = self._walked(name, lambda source: self._on_page(source, name))
+        if isinstance(found, Unread):
+            self.problems[name] = str(found)
+            return None
+        self.problems.pop(name, None)
+        return found
+
+    def _walked(self, name: str, of: Callable[[Source], tuple[bool, Sequence[File]] | Unread]) -> tuple[File, ...] | Unread:
+        """The files that each source has (``of``: whether it has the package, and which files of it), each once."""
         found: dict[str, File] = {}
         for source in self.settings.sources_of(name):
-            page = self._of_flat(source, name) if source.flat else self._pages[source, name]
+            page = of(source)
             if isinstance(page, Unread):
-                self.problems[name] = str(page)
-                return None
-            for file in page or ():
+                return page
+            there, files = page
+            for file in files:
                 found.setdefault(file.filename, file)
-            if page and not source.flat and self._one_is_enough(name):
+            if there and not source.flat and self._one_is_enough(name):
                 break
-        self.problems.pop(name, None)
-        return tuple(found.values()) if self._before is None else tuple(filter(self._in_time, found.values()))
+        return tuple(self._in_time(found.values()))
 
-    def _of_flat(self, source: Source, name: str) -> list[File] | Unread:
+    def _on_page(self, source: Source, name: str) -> tuple[bool, Sequence[File]] | Unread:
+        """Whether a page that was read has a package, and its files."""
+        page = self._pages[source, _EVERY if source.flat else name]
+        if isinstance(page, Unread):
+            return page
+        if not source.flat:
+            return bool(page), page or ()
         if source not in self._flat:
-            page = self._pages[source, _EVERY]
-            if isinstance(page, Unread):
-                self._flat[source] = page
-            else:
-                grouped: dict[str, list[File]] = {}
-                for file in page or ():
-                    grouped.setdefault(file.name, []).append(file)
-                self._flat[source] = grouped
-        flat = self._flat[source]
-        return flat if isinstance(flat, Unread) else flat.get(name, [])
+            self._flat[source] = {}
+            for file in page or ():
+                self._flat[source].setdefault(file.name, []).append(file)
+        files = self._flat[source].get(name, ())
+        return bool(files), files
 
-    def _in_time(self, file: File) -> bool:
-        assert self._before is not None
-        if file.uploaded is None:
-            self.undated.add(file.name)
-            return True
-        moment = file.uploaded.rstrip("Z")
-        return moment[: len(self._before)] <= self._before if len(self._before) == 10 else moment <= self._before
+    def _pinned(
+        self, source: Source, name: str, version: str, kept: Mapping[Pin, Pinned]
+    ) -> tuple[bool, Sequence[File]] | Unread:
+        """The files of a release as the store has them; :class:`Unread` where only its page can tell."""
+        if source.local:
+            job = source, _EVERY if source.flat else name
+            if job not in self._pages:
+                self._from_store(job)
+            page = self._on_page(source, name)
+            return page if isinstance(page, Unread) else (page[0], [file for file in page[1] if file.version == version])
+        pin = kept.get(_place(source, name, version))
+        if pin is None or not (pin.there or self._is_fresh(pin.read)):
+            return Unread()  # what an index did not have it may have by now
+        by_url = {file.url: file for file in pin.files}
+        for row in pin.rows:
+            if row.url in by_url and row.holds_for(by_url[row.url], self._max_age):
+                self._take(by_url[row.url], row.reading)
+        return pin.exists, pin.files
+
+    def _in_time(self, files: Iterable[File]) -> Iterator[File]:
+        """The files that were there before the day or moment that was asked for."""
+        for file in files:
+            if self._before is not None and file.uploaded is None:
+                self.undated.add(file.name)
+            elif self._before is not None and file.uploaded is not None:
+                moment = file.uploaded.rstrip("Z")
+                if (moment[:10] if len(self._before) == 10 else moment) > self._before:
+                    continue
+            yield file
 
     # Metadata
 
-    def _known(self, file: File) -> bool:
-        """Whether the answer is here, or in the store, or cannot be had."""
-        key = file.url, file.sha256
-        if key in self._metadata:
-            return True
-        try:
-            found = self.store.metadata(file, float("inf") if self.offline else self._max_age)
-        except Unusable as problem:
-            self._metadata[key] = None
-            self.unusable[file.filename] = str(problem)
-            return True
-        if found is not None:
-            self._metadata[key] = found
-        elif self.offline and path_of(file.url) is None:
-            self._metadata[key] = None
-            self.problems[file.filename] = f"{file.filename} is not in the cache, and --offline was given"
-        return key in self._metadata
+    def _take(self, file: File, reading: Reading) -> None:
+        if isinstance(reading.found, Metadata):
+            self._metadata[file] = reading.found
+        else:
+            self._metadata[file] = None
+            self.unusable[file.filename] = str(reading.found)
 
-    def _keep_metadata(self, file: File, found: Metadata | Unread | Unusable) -> None:
-        key = file.url, file.sha256
-        self._metadata[key] = found if isinstance(found, Metadata) else None
+    def _keep_metadata(self, file: File, found: Reading | Unread) -> None:
         if isinstance(found, Unread):
+            self._metadata[file] = None
             self.problems[file.filename] = str(found)
-        elif isinstance(found, Unusable):
-            self.unusable[file.filename] = str(found)
-        if not isinstance(found, Unread):
+        else:
+            self._take(file, found)
             self.store.keep_metadata(file, found)
 
     # Reading
 
     def _reader(self) -> Client:
+        if self._root is not None:
+            return self._root._reader()
         if self._client is None:
-            from compat.index.client import Client  # a third of a second, and a warm run needs none of it
+            from compat.index.client import Client
 
             self._client = Client(self.settings)
         return self._client
 
-    def _read(self, what: str, jobs: Sequence[J], read: Callable[[Client, J], Any], keep: Callable[[J, Any], None]) -> None:
+    def _fetch(self, what: str, jobs: Sequence[J], read: Callable[[J], Any], keep: Callable[[J, Any], None]) -> None:
         """Reads in threads, keeps in this one as answers come: what was read before an interruption is kept."""
-        client = self._reader()
         if len(jobs) == 1:
-            keep(jobs[0], read(client, jobs[0]))
+            keep(jobs[0], _outcome(partial(read, jobs[0])))
             return
         from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait  # not needed where nothing is read
 
-        pool = self._pool = self._pool or ThreadPoolExecutor(THREADS, "index")
-        running = {pool.submit(read, client, job): job for job in jobs}
+        owner = self._root or self
+        pool = owner._pool = owner._pool or ThreadPoolExecutor(THREADS, "index")
+        running = {pool.submit(read, job): job for job in jobs}
         try:
             while running:
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
-                    keep(running.pop(future), future.result())
+                    keep(running.pop(future), _outcome(future.result))
                 if self._progress is not None:
                     self._progress(what, len(jobs) - len(running), len(jobs))
         except BaseException:
-            self._pool = None
+            owner._pool = None
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def _page(client: Client, job: tuple[Source, str]) -> tuple[File, ...] | Absent | Unread:
-    """What was read, or why not: threads raise nothing."""
-    try:
-        return client.page(job[0], job[1] or None)
-    except (Absent, Unread) as problem:
-        return problem
+def _place(source: Source, name: str, version: str) -> Pin:
+    """Where the store has the files of a release."""
+    return Pin(source.key, _EVERY, name, name, version) if source.flat else Pin(source.key, name, version, name, version)
 
 
-def _metadata(client: Client, file: File) -> Metadata | Unread | Unusable:
+def _read_page(client: Client, stale: Mapping[_Job, Page], job: _Job) -> Page | None:
+    source, name = job
+    return client.page(source, name or None, stale.get(job))
+
+
+def _outcome(read: Callable[[], Any]) -> Any:
+    """What was read, or why not."""
     try:
-        return client.metadata(file)
-    except (Unread, Unusable) as problem:
+        return read()
+    except Unread as problem:
         return problem

@@ -1,34 +1,37 @@
-"""Pages of an index, JSON (PEP 691) or HTML (PEP 503), and folders of files, as records."""
+"""Pages of an index, JSON (PEP 691) or HTML (PEP 503), and folders of files, as records.
+
+Parsed here and not by pypi-simple, whose import alone takes as much CPU as ``uv pip compile``: ``docs/architecture.md``.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
+from functools import lru_cache
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
-from bs4 import MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning
-from packaging.version import InvalidVersion, Version
-from pypi_simple import DistributionPackage, ProjectPage, RepositoryPage, UnexpectedRepoVersionWarning, parse_filename
-from pypi_simple.errors import UnparsableFilenameError, UnsupportedRepoVersionError
+from packaging.version import Version
 
-from compat.environment import normalized
 from compat.index.address import joined
-from compat.index.records import File, Unread
+from compat.index.records import Absent, File, Unread
+from compat.model import normalized
 
 JSON = "application/vnd.pypi.simple.v1+json"
 HTML = ("application/vnd.pypi.simple.v1+html", "text/html")
-for category in (UnexpectedRepoVersionWarning, XMLParsedAsHTMLWarning, MarkupResemblesLocatorWarning):
-    warnings.filterwarnings("ignore", category=category)  # once: filters belong to all threads
+ACCEPT = f"{JSON}, {HTML[0]};q=0.2, {HTML[1]};q=0.01"
 _NO_PAGE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, AssertionError)
-"""What pydantic and Beautiful Soup raise for something else."""
-_SHA256 = re.compile(r"sha256=([0-9a-fA-F]{64})")
-_ARCHIVES = (".whl", ".tar.gz", ".tgz", ".zip", ".tar.bz2", ".tar.xz", ".tar.Z", ".tar")
+"""What reading something else as a page ends in; :class:`HTMLParser` has assertions."""
+_SHA256 = re.compile(r"(?:^|&)sha256=([0-9a-f]{64})(?:&|$)", re.IGNORECASE)
+_USUAL_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?Z")
+_SDISTS = (".tar.gz", ".zip")
+_LONGEST = 1_000
+"""Characters of a Requires-Python, below the digits that :class:`int` refuses to parse."""
 
 
 def parse_page(body: bytes, content_type: str, url: str, index: str, name: str | None) -> tuple[File, ...]:
@@ -37,128 +40,165 @@ def parse_page(body: bytes, content_type: str, url: str, index: str, name: str |
     kind = kind.strip().lower()
     try:
         if kind == JSON or (kind == "application/json" and name is not None):
-            return _files(_json_rows(body, url, name or ""), index, name)
-        if kind in HTML or not kind:
-            return _files(_html_rows(body, parameters, url), index, name)
-    except UnsupportedRepoVersionError as problem:
-        raise Unread(f"{url} speaks version {problem.declared_version} of the index protocol") from None
+            return _files(_json_rows(json.loads(body), url), url, index, name)
+        if kind in HTML:
+            return _files(_html_rows(body, parameters), url, index, name)
     except _NO_PAGE:
-        raise Unread(f"{url} is no page of an index") from None
-    raise Unread(f"{url} answers with {kind}, not with a page of an index")
+        raise Unread(f"{url} is not a page of an index") from None
+    raise Unread(f"{url} answers with {kind[:60] or 'no content type'}, not with a page of an index")
 
 
-def folder_files(folder: Path, index: str, name: str | None) -> tuple[File, ...]:
-    """The files in a folder; :class:`Unread` where it cannot be listed."""
+def listed_names(body: bytes, content_type: str) -> set[str]:
+    """The packages on the first page of an index; empty where it is no such page."""
     try:
-        paths = sorted(entry.path for entry in os.scandir(folder) if entry.name.endswith(_ARCHIVES) and entry.is_file())
-    except OSError as problem:
-        raise Unread(f"{folder} cannot be listed: {problem.strerror}") from None
-    rows = ({"filename": os.path.basename(path), "url": Path(path).as_uri()} for path in paths)
-    return _files(rows, index, name)
-
-
-def listed_names(body: bytes, content_type: str, url: str) -> set[str]:
-    """The packages that the first page of an index lists; :class:`Unread` where it is no such page."""
-    if content_type.startswith(JSON):
-        try:
+        if content_type.startswith(JSON):
             return {normalized(project["name"]) for project in json.loads(body)["projects"]}
-        except (ValueError, TypeError, LookupError, AttributeError):
-            raise Unread(f"{url} is no page of an index") from None
-    page = RepositoryPage.from_html(body, url)
-    return {normalized(unquote(urlsplit(link.url).path.rstrip("/").rpartition("/")[2])) for link in page.links}
+        return {normalized(unquote(link["href"]).rstrip("/").rpartition("/")[2]) for link in _links(body, content_type)}
+    except _NO_PAGE:
+        return set()
 
 
-def _json_rows(body: bytes, url: str, name: str | None) -> Iterable[dict[str, Any]]:
-    document = json.loads(body)
-    for file in document["files"]:
-        if "core-metadata" not in file and "dist-info-metadata" in file:  # PEP 714: the name it had first
-            file["core-metadata"] = file["dist-info-metadata"]
-    page = ProjectPage.from_json_data({"name": name, **document}, url)
-    return (_json_row(file, url) for file in page.packages)
+def local_files(folder: Path, index: str, name: str | None) -> tuple[File, ...]:
+    """The files of a package in an index on this machine, or every file of a folder or page (``name`` is then ``None``).
+
+    :class:`Absent` where there is no such page, :class:`Unread` where that is not known.
+    """
+    place = folder if name is None else folder / name
+    page = place / "index.html" if name is not None else place
+    try:
+        if not place.exists():
+            raise Absent if name is None or folder.exists() else Unread(f"{folder} does not exist")
+        if page.is_file():
+            return parse_page(page.read_bytes(), "text/html", page.as_uri(), index, name)
+        if not place.is_dir():
+            raise Absent
+        paths = sorted(Path(entry.path).absolute() for entry in os.scandir(place) if entry.is_file())
+    except OSError as problem:
+        raise Unread(f"{place} cannot be read: {problem.strerror}") from None
+    return _files(({"filename": path.name, "url": path.as_uri()} for path in paths), folder.as_uri(), index, name)
 
 
-def _json_row(file: DistributionPackage, url: str) -> dict[str, Any]:
-    digests = {key.lower(): value.lower() for key, value in (file.metadata_digests or {}).items()}
-    return {
-        "filename": file.filename, "url": joined(url, file.url), "size": file.size,
-        "sha256": file.digests.get("sha256", "").lower() or None, "requires_python": file.requires_python or None,
-        "yanked": (file.yanked_reason or "") if file.is_yanked else None,
-        "uploaded": None if file.upload_time is None else _utc(file.upload_time),
-        "metadata_sha": digests.get("sha256", True) if file.has_metadata else None,
-    }  # fmt: skip
-
-
-def _html_rows(body: bytes, parameters: str, url: str) -> Iterable[dict[str, Any]]:
-    found = re.search(r'charset="?([\w-]+)', parameters)
-    page = RepositoryPage.from_html(body, url, found[1] if found else None)
-    for link in page.links:
-        attributes: dict[str, Any] = link.attrs
-        target = joined(url, link.url)
-        if target is None:
-            continue
-        sha = _SHA256.search(urlsplit(link.url).fragment)
-        served = attributes.get("data-core-metadata", attributes.get("data-dist-info-metadata"))
+def _json_rows(document: Any, url: str) -> Iterator[dict[str, Any]]:
+    version = str(document["meta"]["api-version"])
+    if version.partition(".")[0] != "1":
+        raise Unread(f"{url} has version {version[:20]} of the index protocol; only 1 is known")
+    for row in document["files"]:
+        # PEP 714: core-metadata goes by the name that it had first on older servers
+        served = row.get("core-metadata", row.get("dist-info-metadata"))
+        yanked = row.get("yanked", False)
         yield {
-            "filename": unquote(urlsplit(target).path.rpartition("/")[2]), "url": target,
-            "sha256": sha[1].lower() if sha else None, "requires_python": attributes.get("data-requires-python") or None,
-            "yanked": attributes.get("data-yanked"), "uploaded": _upload_time(attributes.get("data-upload-time")),
-            "metadata_sha": _served(served),
+            "filename": row["filename"], "url": row["url"], "size": row.get("size"), "sha256": row["hashes"].get("sha256"),
+            "requires_python": row.get("requires-python"), "uploaded": row.get("upload-time"),
+            "yanked": None if yanked is False else "" if yanked is True else yanked,
+            "metadata_sha": served.get("sha256", True) if isinstance(served, dict) else served is True or None,
         }  # fmt: skip
 
 
-def _served(text: str | None) -> str | bool | None:
-    if text is None or text.lower() in ("false", ""):
-        return None
-    found = _SHA256.search(text)
-    return found[1].lower() if found else True
+def _html_rows(body: bytes, parameters: str) -> Iterator[dict[str, Any]]:
+    for link in _links(body, parameters):
+        address, _, fragment = link["href"].partition("#")
+        sha = _SHA256.search(fragment)
+        served = link.get("data-core-metadata", link.get("data-dist-info-metadata"))
+        metadata_sha = _SHA256.search(served or "")
+        yield {
+            "filename": unquote(urlsplit(address).path.rpartition("/")[2]), "url": address, "sha256": sha[1] if sha else None,
+            "requires_python": link.get("data-requires-python"), "yanked": link.get("data-yanked"),
+            "uploaded": link.get("data-upload-time"),
+            "metadata_sha": metadata_sha[1] if metadata_sha else (served or "false").lower() != "false" or None,
+        }  # fmt: skip
 
 
-def _upload_time(text: str | None) -> str | None:
-    if not text:
+class _Links(HTMLParser):
+    """The attributes of every link with an address, which ``<base>`` is put before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[dict[str, str]] = []
+        self._base = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag == "base" and not self._base:
+            self._base = given.get("href", "")
+        elif tag == "a" and given.get("href"):
+            self.found.append({**given, "href": urljoin(self._base, given["href"].strip())})
+
+
+def _links(body: bytes, parameters: str) -> list[dict[str, str]]:
+    charset = re.search(r'charset="?([\w-]+)', parameters)
+    parser = _Links()
+    parser.feed(body.decode(charset[1] if charset else "utf-8", "replace"))
+    parser.close()
+    return parser.found
+
+
+def _files(rows: Iterable[dict[str, Any]], url: str, index: str, name: str | None) -> tuple[File, ...]:
+    """Wheels and source distributions whose names can be parsed; other things are offered beside them."""
+    found = []
+    for row in rows:
+        target = joined(url, _text(row["url"]) or "")
+        filename = _text(row["filename"]) or ""
+        parsed = _parsed_filename(filename, name)
+        python, size = _text(row.get("requires_python")) or None, row.get("size")
+        # what is not printable is no file name, and a lone surrogate could not be stored
+        if target is None or parsed is None or not (filename + target).isprintable() or len(python or "") > _LONGEST:
+            continue
+        project, version, kind = parsed
+        if name in (None, project):
+            sha256, metadata_sha = (_hash(row.get(key)) for key in ("sha256", "metadata_sha"))
+            yanked, uploaded = _text(row.get("yanked")), _utc(_text(row.get("uploaded")))
+            size = size if isinstance(size, int) else None
+            found.append(
+                File(project, target, filename, version, sha256, size, python, yanked, uploaded, kind, metadata_sha, index)
+            )
+    return tuple(found)
+
+
+def _text(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _hash(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _parsed_filename(filename: str, name: str | None) -> tuple[str, str, str] | None:
+    """The package, the version in its normal form, and the kind; a source distribution's name may have dashes."""
+    if filename.endswith(".whl"):
+        parts = filename.split("-")
+        if len(parts) not in (5, 6):
+            return None
+        project, text, kind = parts[0], parts[1], "wheel"
+    elif filename.endswith(_SDISTS):
+        stem = filename.removesuffix(".zip").removesuffix(".tar.gz")
+        dashes = [at for at, letter in enumerate(stem) if letter == "-"]
+        at = next((at for at in dashes if normalized(stem[:at]) == name), dashes[-1] if dashes else 0)
+        project, text, kind = stem[:at], stem[at + 1 :], "sdist"
+    else:
         return None
-    six_digits = re.sub(r"\.(\d{1,6})\d*", lambda found: f".{found[1]:0<6}", text)  # Python 3.10 takes no others
+    version = _version(text)
+    return None if version is None else (normalized(project), version, kind)
+
+
+@lru_cache(maxsize=4096)
+def _version(text: str) -> str | None:
+    """A version in its normal form: a page has dozens of files of one."""
     try:
-        return _utc(datetime.fromisoformat(six_digits.replace("Z", "+00:00")))
+        return str(Version(text.replace("_", "-"))) if len(text) <= _LONGEST else None
     except ValueError:
         return None
 
 
-def _utc(time: datetime) -> str:
-    if time.tzinfo is not None:
-        time = time.astimezone(timezone.utc).replace(tzinfo=None)
+def _utc(text: str | None) -> str | None:
+    """A moment in UTC; ``None`` where it cannot be read as one."""
+    if not text or _USUAL_TIME.fullmatch(text):
+        return text or None
+    six_digits = re.sub(r"\.(\d{1,6})\d*", lambda found: f".{found[1]:0<6}", text)  # Python 3.10 takes no others
+    try:
+        time = datetime.fromisoformat(six_digits.replace("Z", "+00:00"))
+        time = time.astimezone(timezone.utc).replace(tzinfo=None) if time.tzinfo is not None else time
+    except (ValueError, OverflowError):
+        return None
     return f"{time.isoformat()}Z"
-
-
-def _files(rows: Iterable[dict[str, Any]], index: str, name: str | None) -> tuple[File, ...]:
-    """Wheels and source distributions whose names can be read; other things are offered beside them."""
-    version_of = _versions()
-    found = []
-    for row in rows:
-        filename = row["filename"]
-        if row["url"] is None or not filename.endswith(_ARCHIVES):
-            continue
-        try:
-            project, text, kind = parse_filename(filename, name)
-        except UnparsableFilenameError:
-            continue
-        project, version = normalized(project), version_of(text)
-        if version is None or kind not in ("wheel", "sdist") or name not in (None, project):
-            continue
-        said = {"sha256": None, "size": None, "requires_python": None, "yanked": None, "uploaded": None, "metadata_sha": None}
-        found.append(File(**{**said, **row, "name": project, "version": version, "kind": kind, "index": index}))
-    return tuple(found)
-
-
-def _versions() -> Callable[[str], str | None]:
-    """Versions in their normal form, each read once: a page has dozens of files of one version."""
-    known: dict[str, str | None] = {}
-
-    def version_of(text: str) -> str | None:
-        if text not in known:
-            try:
-                known[text] = str(Version(text.replace("_", "-")))
-            except InvalidVersion:
-                known[text] = None
-        return known[text]
-
-    return version_of

@@ -1,14 +1,20 @@
-"""HTTP for many threads: certificates, credentials, bounded redirects, retries, sizes and time; every failure is one line."""
+"""HTTP for many threads: requests over one connection pool, with bounded redirects, retries, sizes and times.
+
+Every failure is an :class:`Unread` of one line. Connection failures, 429 and 5xx are retried by urllib3's ``Retry``, which
+heeds ``Retry-After`` within reason.
+"""
 
 from __future__ import annotations
 
 import importlib
-import io
+import socket
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from http.cookiejar import DefaultCookiePolicy
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import requests
@@ -16,25 +22,30 @@ import urllib3
 from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase, HTTPBasicAuth
 from requests.utils import get_netrc_auth
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError, InvalidHeader
 
 from compat import __version__
-from compat.index.address import NETWORK, Credentials, host_of, without_credentials
+from compat.index.address import NETWORK, Credentials, host_of
 from compat.index.records import Unread
 from compat.index.settings import THREADS, Settings
-from compat.records import record
+from compat.redact import without_credentials
 
-T = TypeVar("T")
 MOST_REDIRECTS = 10
-LARGEST_PAGE = 64 << 20
 CONNECT_TIMEOUT = 20.0
+PATIENCE = 4
+"""Headers, or a body, may take so many times the timeout that each packet of them has."""
+LONGEST_PAUSE = 8.0
+"""Seconds between two tries, whatever ``Retry-After`` asks for."""
 GIVES_UP_AFTER = 3
-"""Failures to reach a host, each with all its retries, after which it is asked no more."""
-_AGAIN = (408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 524)
+"""Failures of a host, each after all its retries, after which it is not asked again."""
+_OVERLOADED = (429, 503)
+_AGAIN = (408, 425, *_OVERLOADED, 500, 502, 504, 520, 521, 522, 524)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _CHUNK = 1 << 16
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class Answer:
     """What a host sent; ``url`` is where it came from after redirects."""
 
@@ -45,11 +56,15 @@ class Answer:
 
 
 class TooLarge(Exception):
-    """A body that was not read because it is larger than wanted; ``size`` where the host tells it."""
+    """A body that was not read because it is larger than wanted; ``size`` where the host states it."""
 
     def __init__(self, size: int | None) -> None:
         super().__init__(size)
         self.size = size
+
+
+class BrokenOff(Unread):
+    """A body that ended, or stopped coming, in the middle."""
 
 
 class Transport:
@@ -60,7 +75,7 @@ class Transport:
         self._session = requests.Session()
         self._session.headers["User-Agent"] = f"compat-doctor/{__version__}"
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        adapter = HTTPAdapter(pool_connections=THREADS, pool_maxsize=THREADS)
+        adapter = _Adapter(settings)
         for scheme in NETWORK:
             self._session.mount(f"{scheme}://", adapter)
         if settings.proxy:
@@ -80,86 +95,88 @@ class Transport:
 
         :class:`TooLarge` where a body has more than ``limit`` bytes.
         """
-        return self._tried(url, lambda: self._whole(url, headers or {}, limit))
+        try:
+            return self._whole(url, headers or {}, limit)
+        except BrokenOff:
+            if not self._settings.retries:
+                raise
+        return self._whole(url, headers or {}, limit)  # urllib3's retries end with the headers
 
-    def stream(self, url: str) -> Body:
+    def stream(self, url: str, *, limit: int) -> Body:
         """A body that is read as far as wanted; :class:`Unread` where there is none."""
-        response = self._tried(url, lambda: self._open(url, {"Accept-Encoding": "identity"}))
+        response = self._open(url, {"Accept-Encoding": "identity"})
         if response.status_code != 200:
             response.close()
             raise Unread(f"{_short(url)} answers HTTP {response.status_code}")
-        return Body(response, self)
+        return Body(self, response, _short(url), limit)
 
     def close(self) -> None:
         self._session.close()
 
-    def _tried(self, url: str, once: Callable[[], T]) -> T:
-        host = host_of(url)
-        attempt = 0
-        while self._failures[host] < GIVES_UP_AFTER:
-            try:
-                answer = once()
-            except _Passing as problem:
-                if attempt == self._settings.retries:
-                    self._failures[host] += problem.unreachable
-                    raise Unread(f"{_short(url)} {problem}") from None
-                time.sleep(min(0.25 * 2**attempt, 8.0))
-                attempt += 1
-            else:
-                self._failures[host] = 0
-                return answer
-        raise Unread(f"{host} did not answer")
+    def failed(self, url: str) -> None:
+        """Counts a failure of a host."""
+        self._failures[host_of(url)] += 1
+
+    def time_limit(self) -> float:
+        """Seconds that headers or a body may take."""
+        return PATIENCE * self._settings.timeout
 
     def _whole(self, url: str, headers: dict[str, str], limit: int) -> Answer:
         response = self._open(url, headers)
         try:
-            told = response.headers.get("Content-Length", "")
-            size = int(told) if told.isdigit() else None
-            if size is not None and size > limit:
-                raise TooLarge(size)
-            body = Body(response, self)
-            read = io.BytesIO()
-            while chunk := body.read(_CHUNK):
-                read.write(chunk)
-                if read.tell() > limit:
-                    raise TooLarge(size)
+            body = Body(self, response, _short(url), limit)
+            whole = b"".join(iter(body.read, b""))
         finally:
             response.close()
-        return Answer(response.status_code, response.headers, read.getvalue(), response.url)
+        return Answer(response.status_code, response.headers, whole, response.url)
 
     def _open(self, url: str, headers: dict[str, str]) -> Any:
-        """A response whose body is still to be read, after redirects; each host gets its own credentials and trust."""
+        """A response whose body is still to be read, after redirects.
+
+        requests would follow these by itself, but read each of their bodies without a limit, and keep one decision about
+        certificates for all hosts.
+        """
         for _ in range(MOST_REDIRECTS + 1):
             response = self._send(url, headers)
             if response.status_code == 401 and self._auth.ask_keyring(url):
                 response.close()
                 response = self._send(url, headers)
-            if response.status_code in _AGAIN:
-                response.close()
-                raise _Passing(f"answers HTTP {response.status_code}")
             target = response.headers.get("Location")
             if response.status_code not in _REDIRECTS or not target:
                 return response
             response.close()
-            url = self._redirected(url, target)
+            url = _redirected(url, target)
         raise Unread(f"{_short(url)} redirects more than {MOST_REDIRECTS} times")
 
     def _send(self, url: str, headers: dict[str, str]) -> Any:
+        host = host_of(url)
+        if self._failures[host] >= GIVES_UP_AFTER:
+            raise Unread(f"{host} did not answer")
         self.requests += 1
         seconds = self._settings.timeout
         try:
-            return self._session.get(
+            response = self._session.get(
                 url, headers=headers, stream=True, allow_redirects=False, verify=self._verify(url),
                 timeout=(min(seconds, CONNECT_TIMEOUT), seconds),
             )  # fmt: skip
         except requests.exceptions.SSLError as problem:
             raise Unread(f"{_short(url)}: its certificate is not accepted ({_reason(problem)})") from None
-        except requests.Timeout:
-            raise _Passing(f"did not answer within {seconds:g} s", unreachable=True) from None
+        except _SlowHeadersError:
+            self.failed(url)
+            raise Unread(f"{_short(url)} took longer than {self.time_limit():g} s") from None
         except requests.ConnectionError as problem:
-            raise _Passing(f"cannot be reached ({_reason(problem)})", unreachable=True) from None
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as problem:
+            self.failed(url)
+            if isinstance(_innermost(problem), (TimeoutError, urllib3.exceptions.TimeoutError)):
+                raise Unread(f"{_short(url)} did not answer within {seconds:g} s") from None
+            raise Unread(f"{_short(url)} cannot be reached ({_reason(problem)})") from None
+        except (requests.RequestException, HTTPError, OSError, ValueError) as problem:
             raise Unread(f"{_short(url)} cannot be read ({_reason(problem)})") from None
+        if response.status_code in _AGAIN:
+            response.close()
+            self._failures[host] += response.status_code in _OVERLOADED
+            raise Unread(f"{_short(url)} answers HTTP {response.status_code}")
+        self._failures[host] = 0
+        return response
 
     def _verify(self, url: str) -> bool | str:
         parts = urlsplit(url)
@@ -167,51 +184,116 @@ class Transport:
             return False
         return self._settings.certificates or True
 
-    def _redirected(self, url: str, target: str) -> str:
-        try:
-            there = urljoin(url, target)
-            before, after = urlsplit(url).scheme, urlsplit(there).scheme
-        except ValueError:
-            raise Unread(f"{_short(url)} redirects to an address that cannot be read") from None
-        if after not in NETWORK or (before, after) == ("https", "http"):
-            raise Unread(f"{_short(url)} redirects to {after or 'nothing'}:, which is not followed")
-        return there
-
 
 class Body:
-    """A response's body: :meth:`read` gives what has come, and nothing may take longer than four timeouts."""
+    """A response's body: :meth:`read` gives what has come, within the time limit; :class:`TooLarge` after ``limit`` bytes."""
 
-    def __init__(self, response: Any, transport: Transport) -> None:
-        self._response, self._transport = response, transport
-        self._seconds = 4 * transport._settings.timeout
-        self._until = time.monotonic() + self._seconds
+    def __init__(self, transport: Transport, response: Any, url: str, limit: int) -> None:
+        self._transport, self._response, self._url, self._left = transport, response, url, limit
+        self._until = time.monotonic() + transport.time_limit()
+        stated = response.headers.get("Content-Length", "")
+        self._size = int(stated) if stated.isdecimal() and len(stated) < 20 else None
+        if self._size is not None and self._size > limit:
+            raise TooLarge(self._size)
 
     def read(self, size: int = _CHUNK) -> bytes:
         raw = self._response.raw
         if time.monotonic() > self._until:
-            raise _Passing(f"took longer than {self._seconds:g} s", unreachable=True)
+            self._transport.failed(self._response.url)
+            raise Unread(f"{self._url} took longer than {self._transport.time_limit():g} s")
         try:
             # read1 comes back with what one packet brought: a host that drips is noticed
             chunk: bytes = (
                 raw.read1(size, decode_content=True) if hasattr(raw, "read1") else raw.read(4096, decode_content=True)
             )
         except urllib3.exceptions.TimeoutError:
-            raise _Passing("stopped in the middle", unreachable=True) from None
-        except (urllib3.exceptions.HTTPError, OSError, ValueError) as problem:
-            raise _Passing(f"broke off in the middle ({_reason(problem)})") from None
+            self._transport.failed(self._response.url)
+            raise BrokenOff(f"{self._url} stopped in the middle") from None
+        except (HTTPError, OSError, ValueError) as problem:
+            raise BrokenOff(f"{self._url} broke off in the middle ({_reason(problem)})") from None
         self._transport.bytes += len(chunk)
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise TooLarge(self._size)
         return chunk
 
     def close(self) -> None:
         self._response.close()
 
 
-class _Passing(Unread):
-    """A failure that may be over the next time."""
+class _Retry(urllib3.Retry):
+    """Waits as long as a host asks for, but no longer than :data:`LONGEST_PAUSE`."""
 
-    def __init__(self, text: str, *, unreachable: bool = False) -> None:
-        super().__init__(text)
-        self.unreachable = unreachable
+    def get_retry_after(self, response: Any) -> float | None:
+        try:
+            seconds = super().get_retry_after(response)
+        except InvalidHeader:
+            return None
+        return None if seconds is None else min(seconds, LONGEST_PAUSE)
+
+
+class _Adapter(HTTPAdapter):
+    """Retries, one connection pool for all threads, and connections that limit the time of headers."""
+
+    def __init__(self, settings: Settings) -> None:
+        seconds = PATIENCE * settings.timeout
+        kinds = {
+            "http": (urllib3.HTTPConnectionPool, HTTPConnection), "https": (urllib3.HTTPSConnectionPool, HTTPSConnection)
+        }  # fmt: skip
+        self._pools = {}  # urllib3 finds the class of a pool by the scheme, and that of a connection in the pool
+        for scheme, (pool, connection) in kinds.items():
+            limited = type("Connection", (_Limited, connection), {"seconds": seconds})
+            self._pools[scheme] = type("Pool", (pool,), {"ConnectionCls": limited})
+        retry = _Retry(
+            settings.retries, redirect=0, other=0, allowed_methods=None, status_forcelist=_AGAIN, raise_on_status=False,
+            backoff_factor=0.25, backoff_max=LONGEST_PAUSE,
+        )  # fmt: skip
+        super().__init__(pool_connections=THREADS, pool_maxsize=THREADS, max_retries=retry)
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        super().init_poolmanager(*arguments, **options)
+        self.poolmanager.pool_classes_by_scheme = self._pools
+
+    def proxy_manager_for(self, *arguments: Any, **options: Any) -> Any:
+        manager = super().proxy_manager_for(*arguments, **options)
+        manager.pool_classes_by_scheme = self._pools
+        return manager
+
+
+class _SlowHeadersError(Exception):
+    """Headers that came too slowly; not urllib3's, which would try again."""
+
+
+class _Limited:
+    """A connection that is cut where headers keep coming, but slowly: each packet renews the timeout of a socket."""
+
+    seconds: float
+    sock: Any
+
+    def getresponse(self) -> Any:
+        cut = threading.Event()
+        timer = threading.Timer(self.seconds, partial(_cut, self.sock, cut))
+        timer.daemon = True
+        timer.start()
+        try:
+            response = super().getresponse()  # type: ignore[misc]
+        except Exception:
+            if cut.is_set():
+                raise _SlowHeadersError from None
+            raise
+        finally:
+            timer.cancel()
+        if cut.is_set():  # http.client takes an end in the middle of headers for their end
+            raise _SlowHeadersError
+        return response
+
+
+def _cut(connected: socket.socket, cut: threading.Event) -> None:
+    cut.set()
+    try:
+        connected.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        connected.close()
 
 
 class _Auth(AuthBase):
@@ -246,19 +328,35 @@ class _Auth(AuthBase):
         return False
 
 
+def _redirected(url: str, target: str) -> str:
+    try:
+        there = urljoin(url, target)
+        before, after = urlsplit(url).scheme, urlsplit(there).scheme
+    except ValueError:
+        raise Unread(f"{_short(url)} redirects to an invalid address") from None
+    if after not in NETWORK or (before, after) == ("https", "http"):
+        raise Unread(f"{_short(url)} redirects to {after or 'nothing'}:, which is not followed")
+    return there
+
+
 def _short(url: str) -> str:
     """An address for a message: no credentials, no query."""
     return without_credentials(url).partition("?")[0]
 
 
-def _reason(problem: BaseException) -> str:
-    """The innermost cause of a failure, in a few words."""
-    inner: Any = problem
+def _innermost(problem: BaseException) -> BaseException:
+    """What a failure was caused by in the end."""
     for _ in range(8):
-        causes = (getattr(inner, "reason", None), *inner.args, inner.__cause__)
+        causes = (getattr(problem, "reason", None), *problem.args, problem.__cause__)
         deeper = next((each for each in causes if isinstance(each, BaseException)), None)
         if deeper is None:
             break
-        inner = deeper
+        problem = deeper
+    return problem
+
+
+def _reason(problem: BaseException) -> str:
+    """The cause of a failure in a few words."""
+    inner: Any = _innermost(problem)
     text = getattr(inner, "strerror", None) or (inner.args[-1] if inner.args and isinstance(inner.args[-1], str) else "")
     return without_credentials(" ".join((text or type(inner).__name__).split()))[:160]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from compat.errors import InputError
-from compat.judge.facts import visible
+from compat.model import Environment
 from compat.records import record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from compat.environment import Environment
     from compat.probe.request import Request
 
 NO_ACCELERATOR = "no accelerator"
@@ -26,12 +26,12 @@ class Devices:
         return tuple(name for name in self.names if name != "cpu")
 
 
-def devices_of(request: Request, environment: Environment) -> Devices:
+def devices_of(request: Request, environment: Environment, seen: Environment) -> Devices:
     """The devices to probe; :class:`InputError` for one that is not there beside others that are.
 
     Where there is no accelerator at all, asking for one is no mistake: the same line has to pass a build without a GPU.
     """
-    count, why = _accelerators(environment)
+    count, why = _accelerators(environment, seen)
     every = tuple(f"cuda:{index}" for index in range(count))
     if request.device == "cpu":
         return Devices(("cpu",))
@@ -47,9 +47,9 @@ def devices_of(request: Request, environment: Environment) -> Devices:
     return Devices((request.device,))
 
 
-def _accelerators(environment: Environment) -> tuple[int, str]:
+def _accelerators(environment: Environment, seen: Environment) -> tuple[int, str]:
     """How many accelerators torch is to find, and what to say where it is none."""
-    shown = visible(environment).accelerators
+    shown = seen.accelerators
     found = tuple(each for each in shown or () if each.vendor in (None, "nvidia", "amd"))
     if found:
         return len(found), ""

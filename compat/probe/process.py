@@ -8,12 +8,9 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 
 from compat.records import record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _KEPT = 16_384
 _WORDS = 8

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from compat.records import record
+from collections.abc import Mapping
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+from compat.records import record
 
 PASSED, FAILED, COULD_NOT_RUN = "passed", "failed", "could-not-run"
 

@@ -5,27 +5,25 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from compat.errors import InputError
-from compat.probe import endings
+from compat.model import Environment
 from compat.probe.devices import Devices, devices_of
-from compat.probe.groups import GROUPS, QUICK
-from compat.probe.peaks import peak_rates
+from compat.probe.groups import GROUPS, QUICK, Group
 from compat.probe.process import end_all
 from compat.probe.results import COULD_NOT_RUN, ProbeReport, ProbeResult, exit_code
 from compat.probe.worker import Work, work_off
 from compat.records import record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from compat.environment import Environment
-    from compat.probe.groups import Group
     from compat.probe.request import Request
+
+
+Peaks: TypeAlias = Callable[[], list[dict[str, Any]]]
 
 
 class NoTorch(InputError):
@@ -38,24 +36,25 @@ class _Done:
     stack: Mapping[str, Any] | None
 
 
-def probe(request: Request, environment: Environment) -> ProbeReport:
-    """Runs what was asked for on the devices the environment shows.
+def probe(request: Request, environment: Environment, seen: Environment | None = None, peaks: Peaks = list) -> ProbeReport:
+    """Runs what was asked for on the devices that are ``seen`` (the environment's, less those that variables hide).
 
+    ``peaks`` gives the makers' figures of cards where the health of one is judged.
     Raises :class:`InputError` for a device that is not there and :class:`NoTorch` where the interpreter has no torch.
     A torch that is there and cannot be imported is a failed probe.
     """
     began = time.monotonic()
-    devices = devices_of(request, environment)
+    devices = devices_of(request, environment, seen or environment)
     with tempfile.TemporaryDirectory(prefix="compat-probe-") as folder:
-        done = _run(request, environment, devices, folder)
+        done = _run(request, environment, devices, folder, peaks)
     _refuse_unknown(request, done)
     stacks = {name: each.stack for name, each in done.items() if each.stack is not None}
-    results = endings.explained(_without_device(request, devices) + _ordered(done), environment, stacks, devices)
+    results = _without_device(request, devices) + _ordered(done)
     code = exit_code(results, device_required=request.device_required)
     return ProbeReport(results, request.python, stacks, time.monotonic() - began, code)
 
 
-def _run(request: Request, environment: Environment, devices: Devices, folder: str) -> dict[str, _Done]:
+def _run(request: Request, environment: Environment, devices: Devices, folder: str, peaks: Peaks) -> dict[str, _Done]:
     """First every device by itself, all at the same time; then what needs them together."""
     wanted = [group for group in GROUPS if _is_wanted(group, request)]
     single, together = [g for g in wanted if not g.once], [g for g in wanted if g.once]
@@ -64,7 +63,7 @@ def _run(request: Request, environment: Environment, devices: Devices, folder: s
         with ThreadPoolExecutor(len(devices.names)) as pool:
             interrupted = Event()
             tasks = {
-                name: pool.submit(_on_one, request, name, single, environment, folder, interrupted=interrupted)
+                name: pool.submit(_on_one, request, name, single, environment, folder, peaks, interrupted=interrupted)
                 for name in devices.names
             }
             try:
@@ -75,7 +74,7 @@ def _run(request: Request, environment: Environment, devices: Devices, folder: s
                 raise
     if together and devices.names and not any(_is_torch(each) for each in done.values()):
         last = devices.names[-1] if devices.cuda else "cpu"
-        more = _on_one(request, last, together, environment, folder, len(devices.cuda))
+        more = _on_one(request, last, together, environment, folder, peaks, len(devices.cuda))
         before = done.get(last)
         done[last] = _Done((before.results if before else ()) + more.results, (before and before.stack) or more.stack)
     return done
@@ -100,7 +99,7 @@ def _is_wanted(group: Group, request: Request) -> bool:
 
 
 def _on_one(
-    request: Request, device: str, groups: list[Group], environment: Environment, folder: str, processes: int = 0,
+    request: Request, device: str, groups: list[Group], environment: Environment, folder: str, peaks: Peaks, processes: int = 0,
     interrupted: Event | None = None,
 ) -> _Done:  # fmt: skip
     """The groups on one device: in quick runs one process for all of them, else one for each."""
@@ -114,7 +113,7 @@ def _on_one(
             python=request.python, device=device, groups=tuple(group.name for group in part), folder=place,
             limit=request.limit * max(group.slow for group in part), depth=request.depth, seed=request.seed,
             more={"trainer": request.trainer or "sft", "launcher": request.launcher or _launcher(environment, processes),
-                  "devices": processes, "only": request.only, **_of_health(part)},
+                  "devices": processes, "only": request.only, **_of_health(part, peaks)},
             torch=_torch_there(environment),
         )  # fmt: skip
         outcome = work_off(work, interrupted.is_set) if interrupted is not None else work_off(work)
@@ -129,14 +128,14 @@ def _on_one(
     return _Done(results, stack)
 
 
-def _of_health(groups: list[Group]) -> dict[str, Any]:
+def _of_health(groups: list[Group], peaks: Peaks) -> dict[str, Any]:
     """What a child that judges health cannot know: the makers' figures, and where our own bindings of NVML are."""
     if all(group.name != "health" for group in groups):
         return {}
     from importlib.util import find_spec
 
     spec = find_spec("pynvml")
-    return {"peaks": peak_rates(), "pynvml": spec.origin if spec else None}
+    return {"peaks": peaks(), "pynvml": spec.origin if spec else None}
 
 
 def _torch_there(environment: Environment) -> str:

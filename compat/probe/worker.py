@@ -5,17 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-from compat.probe.process import run
+from compat.probe.process import Ended, run
 from compat.probe.results import FAILED, ProbeResult
 from compat.records import record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
-
-    from compat.probe.process import Ended
 
 START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "start.py")
 RESTARTS = 8
@@ -73,7 +68,7 @@ def work_off(work: Work, stop: Callable[[], bool] = lambda: False) -> Outcome:
         stack = stack or next((event for event in events if event["event"] == "hello"), None)
         torch = next((event for event in events if event["event"] == "torch"), None)
         if torch is not None and torch["status"] == "missing":
-            return Outcome((), no_torch=f"no torch in {work.python}: {work.python} -m pip install torch mends it")
+            return Outcome((), no_torch=f"no torch in {work.python}: run {work.python} -m pip install torch")
         if torch is not None:
             results.append(_broken_torch(torch, work, ended))
             return Outcome(tuple(results), stack, unusable=True)

@@ -9,11 +9,11 @@ from typing import Protocol
 
 from packaging.version import InvalidVersion, Version
 
-from compat.environment import Source
 from compat.index import File, Index, Metadata
-from compat.matrix.declared import Declared
-from compat.repair.source_needs import declared_needs, wheels_for_others
-from compat.repair.target import Need, Target
+from compat.markers import written
+from compat.model import Source
+from compat.repair.target import Need, Target, satisfies
+from compat.tables.declared import Declared, Package
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,10 @@ class Release:
     @cached_property
     def key(self) -> Version:
         return Version(self.version)
+
+    def meets(self, specifier: str) -> bool:
+        """Whether it lies in a specifier set."""
+        return satisfies(self.version, specifier)
 
     @property
     def installed(self) -> str:
@@ -78,13 +82,19 @@ class IndexUniverse:
         self.target = target
         self._files: dict[tuple[str, str], tuple[File, ...]] = {}
         self._read: set[str] = set()
+        self.narrowed: dict[str, str] = {}
+        """The indexes that a package is pinned to and that cannot be reached, by package, and why."""
 
     @property
     def unknown(self) -> Mapping[str, str]:
-        return self.index.problems
+        return {name: why for name, why in self.index.problems.items() if name not in self.narrowed}
 
     def releases(self, names: Iterable[str]) -> Mapping[str, tuple[Release, ...] | None]:
         pages = self.index.files_many(list(names))
+        lost = [name for name, files in pages.items() if files is None and name in self.index.settings.pinned]
+        if lost:  # what the ordinary indexes have is still a candidate
+            self.narrowed.update((name, self.index.problems[name]) for name in lost)
+            pages = {**pages, **self.index.unpinned().files_many(lost)}
         self._read.update(name for name, files in pages.items() if files is not None)
         return {name: None if files is None else tuple(self._releases(name, files)) for name, files in pages.items()}
 
@@ -112,26 +122,34 @@ class IndexUniverse:
 
     def needs(self, releases: Iterable[Release]) -> Mapping[Release, Mapping[str, tuple[Need, ...]] | None]:
         wanted = list(releases)
-        self.releases(dict.fromkeys(each.name for each in wanted if each.name not in self._read))
-        files = {each: self._files[each.name, each.version][0] for each in wanted if (each.name, each.version) in self._files}
+        self._read_pins([each for each in wanted if each.name not in self._read])
+        files = {each: self._files[each.name, each.version][0] for each in wanted if self._files.get((each.name, each.version))}
         read = self._metadata(list(dict.fromkeys(files.values())))
         found: dict[Release, Mapping[str, tuple[Need, ...]] | None] = {}
         for release in wanted:
             metadata = read.get(files[release]) if release in files else None
             if metadata is not None:
                 fits = self.target.accepts_python(metadata.requires_python)
-                found[release] = self.target.needs_by_extra(metadata.requires_dist) if fits else None
+                found[release] = self.target.needs_by_extra(metadata.requires) if fits else None
             else:
                 unbuilt = release not in files or files[release].kind != "wheel"
                 found[release] = declared_needs(self._declared, release.name, release.version, self.target) if unbuilt else None
         return found
+
+    def _read_pins(self, releases: list[Release]) -> None:
+        """The usable files of single releases, whose packages' pages need not be read for it."""
+        wanted = {(each.name, each.version) for each in releases} - self._files.keys()
+        for pin, files in self.index.files_of_pins(wanted).items():
+            if files is not None:
+                usable = [file for file in files if self._usable(file)]
+                self._files[pin] = tuple(sorted(usable, key=lambda file: (file.kind != "wheel", file.filename)))
 
     def source_needs(self, release: Release) -> Mapping[str, tuple[Need, ...]] | None:
         """What the source distribution of a release requires, where it says so without a build."""
         files = self._files.get((release.name, release.version), ())
         source = next((file for file in files if file.kind != "wheel"), None)
         metadata = None if source is None else self.index.metadata(source)
-        return None if metadata is None else self.target.needs_by_extra(metadata.requires_dist)
+        return None if metadata is None else self.target.needs_by_extra(metadata.requires)
 
     def _metadata(self, files: list[File]) -> dict[File, Metadata]:
         """What files say; for a source distribution that leaves it to its build, what a wheel for another machine says."""
@@ -145,10 +163,11 @@ class IndexUniverse:
         return Declared()
 
     def serves(self, release: Release) -> bool | None:
-        """Whether there is a wheel of a release for the target; ``None`` where its package was not looked at."""
-        if release.name not in self._read:
+        """Whether there is a wheel of a release for the target; ``None`` where that was not looked at."""
+        files = self._files.get((release.name, release.version))
+        if files is None and release.name not in self._read:
             return None
-        return any(file.kind == "wheel" for file in self._files.get((release.name, release.version), ()))
+        return any(file.kind == "wheel" for file in files or ())
 
     def has_source(self, release: Release) -> bool:
         """Whether there is a source distribution of a release."""
@@ -165,3 +184,36 @@ def parsed(version: str) -> Version | None:
         return Version(version)
     except InvalidVersion:
         return None
+
+
+# --- What releases without a wheel for the target need, as far as it is known without a build.
+
+
+def wheels_for_others(index: Index, sources: Iterable[File]) -> dict[File, File]:
+    """For source distributions a wheel of the same release for another machine: installers take it that all say the same."""
+    found = {}
+    wanted = {file: (file.name, file.version) for file in sources}
+    known = index.files_of_pins(wanted.values())
+    for file, pin in wanted.items():
+        wheels = [each for each in known[pin] or () if each.kind == "wheel"]
+        if wheels:
+            found[file] = min(wheels, key=lambda each: each.filename)
+    return found
+
+
+def declared_needs(declared: Declared, name: str, version: str, target: Target) -> Mapping[str, tuple[Need, ...]] | None:
+    """What the matrix says that a release requires without extras; ``None`` where it says nothing."""
+    package = declared.package(name)
+    place = None if package is None else package.place(version)
+    if package is None or place is None:
+        return None
+    texts = [text for each in package.asks for text in _texts(package, place, each)]
+    named = {text.split()[0] for text in texts}
+    texts += [each for each in package.extra(place, "") if each not in named]
+    return target.needs_by_extra(texts) if texts else None
+
+
+def _texts(package: Package, place: int, name: str) -> Iterable[str]:
+    for specifier, _, marker, extra in package.requirements(place, name):
+        if extra is None:
+            yield f"{name} {specifier}" + (f" ; {written(marker)}" if marker is not None else "")

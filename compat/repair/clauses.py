@@ -9,18 +9,25 @@ from __future__ import annotations
 from compat.records import record
 
 LEVELS = (
-    "error findings left",
-    "installed packages changed",
+    "errors left",
+    "recommended fixes not taken",
+    "changes",
     "source installs",
-    "downgrades of direct requirements",
+    "releases behind the newest",
     "warnings left",
     "old releases added",
     "packages added or removed",
+    "better recommended fixes",
     "release steps",
     "other builds",
     "release steps of what is added",
 )
-"""What is minimised, the first level first."""
+"""What is minimised, the first level first.
+
+A changed package counts as one change, as two more where a direct requirement goes back, and as two more where the major
+version moves: an expert changes two packages rather than that, but not twenty.
+"""
+ERRORS, WARNINGS = "errors left", "warnings left"
 
 
 @record(frozen=True)

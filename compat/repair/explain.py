@@ -5,54 +5,63 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from compat.model import EMPTY, Finding
 from compat.records import record, replace
-from compat.repair.clauses import LEVELS, Statement
-from compat.repair.engine import best, contradiction
-from compat.repair.problem import Problem
+from compat.repair.candidates import Release
+from compat.repair.clauses import ERRORS, LEVELS, Statement
+from compat.repair.engine import contradiction
+from compat.repair.problem import Problem, Recommended
 from compat.repair.relaxation import ABSENT, Forbidden, Relaxation
 from compat.repair.solve import Solution, Solver
-from compat.repair.target import Need
 
-_ERRORS = LEVELS[0]
-_MOST = 4
-"""Statements that one reason names."""
+_MOST = 3
+"""Reasons that are given for one change."""
 
 
-@record(frozen=True)
-class Reason:
-    """Why a package is not as it was. ``because``: what contradicts it; else ``instead``: what keeping it would cost."""
-
-    because: tuple[str, ...] = ()
-    instead: str = ""
-
-    @property
-    def text(self) -> str:
-        return "; ".join(self.because) or self.instead
+def reasons(solver: Solver, chosen: Mapping[str, Release], changed: Iterable[str], errors: Iterable[Finding]) -> dict[str, str]:
+    """Why each changed package could not stay beside everything else in this very plan."""
+    relaxation = solver.relaxation()
+    return {name: "; ".join(dict.fromkeys(_reasons(solver, relaxation, chosen, name, tuple(errors)))) for name in changed}
 
 
-def reasons(solver: Solver, solution: Solution, changed: Iterable[str]) -> dict[str, Reason]:
-    """The reason for each changed package."""
-    left = solution.left(_ERRORS)
-    return {name: _reason(solver, name, left) for name in changed}
+def _reasons(
+    solver: Solver, relaxation: Relaxation, chosen: Mapping[str, Release], name: str, errors: tuple[Finding, ...]
+) -> list[str]:
+    before = solver.problem.current.get(name)
+    asking = [
+        (f"{release.name} {release.told} requires {need.text}", need)
+        for release in chosen.values() for needs in (solver.needs.get(release, EMPTY).get("", ()),) for need in needs
+        if need.name == name and release.name != name
+    ]  # fmt: skip
+    if before is None:
+        return [text for text, _ in asking][:1]
+    current = solver.problem.current
+    kept = {**{other: release.version for other, release in chosen.items()}, name: before.version}
+    known = [f"{each.title} ({each.rule})" for each in errors if name in each.packages]
+    if known:
+        return known[:_MOST]
+    found = [each.statement.text for each in relaxation.forbidden if _breaks(each, name, kept)]
+    wishes = (*solver.problem.asked, *solver.problem.keep)
+    found += [f"you asked for {wish.text}" for wish in wishes if wish.name == name and not before.meets(wish.specifier)]
+    found += [text for text, need in asking if not before.meets(need.specifier)]
+    found += [
+        f"{name} {before.version} requires {need.text}" for need in solver.needs.get(before, EMPTY).get("", ())
+        if (other := chosen.get(need.name)) is not None and other != current.get(need.name) and not other.meets(need.specifier)
+    ]  # fmt: skip
+    found = found or [f"recommended by {each.statement}" for each in solver.problem.recommended if _names(each, name)]
+    return found[:_MOST]
 
 
-def _reason(solver: Solver, name: str, left: int) -> Reason:
-    current = solver.problem.current.get(name)
-    if current is None:
-        return Reason(instead="")
-    stays = Need(name, f"=={current.version}", ())
-    statement = Statement("stays", f"{name} stays at {current.version}")
-    hard = _with(solver, left)
-    atom = hard.at[name].get(current.version)
-    if atom is None:
-        return Reason((f"{name} {stays.specifier} cannot be installed there",))
-    hard.clauses.add((atom,), statement)
-    model = best(hard.clauses)
-    if model is None:
-        found = [each for each in contradiction(hard.clauses) if each != statement]
-        found.sort(key=lambda each: each.kind == "requires")  # what is known to be bad before what follows from it
-        return Reason(tuple(each.text for each in found[:_MOST]))
-    return Reason(instead=f"keeping {name} {current.version} would cost at least: {said(model.cost)}")
+def _breaks(each: Forbidden, name: str, kept: Mapping[str, str]) -> bool:
+    """Whether something forbidden would be there, with a package as it was."""
+    if name not in dict(each.together):
+        return False
+    spared = any(all(kept.get(other, ABSENT) in versions for other, versions in group) for group in each.unless)
+    return not spared and all(kept.get(other, ABSENT) in versions for other, versions in each.together)
+
+
+def _names(each: Recommended, name: str) -> bool:
+    return any(need.name == name for alternative in each.alternatives for need in alternative)
 
 
 @record(frozen=True)
@@ -101,11 +110,6 @@ def _contrast(solver: Solver, cost: tuple[int, ...], other: Solution) -> Contras
     return Contrast(changes, dict(zip(LEVELS, other.cost)), LEVELS[lost], cost[lost])
 
 
-def _with(solver: Solver, left: int) -> Relaxation:
-    """The problem with its errors forbidden, where a plan without them exists."""
-    return solver.relaxation(strict=not left)
-
-
 def conflict(solver: Solver) -> tuple[Statement, ...]:
     """Statements that cannot hold together, where no plan without an error exists."""
     return contradiction(solver.relaxation(strict=True).clauses)
@@ -121,15 +125,13 @@ def relieving(problem: Problem, core: Iterable[Statement], solve: Callable[[Prob
             without = replace(problem, asked=tuple(each for each in problem.asked if not statement.text.endswith(each.text)))
         else:
             continue
-        solution = solve(without)
-        if solution.chosen is not None and not solution.left(_ERRORS):
+        try:
+            solution = solve(without)
+        except TimeoutError:
+            return None
+        if solution.chosen is not None and not solution.left(ERRORS):
             found.append((solution.cost, statement.text, solution))
     if not found:
         return None
     _, text, solution = min(found, key=lambda each: each[:2])
     return text, solution
-
-
-def said(cost: tuple[int, ...]) -> str:
-    """A cost in words, the levels that are not nought."""
-    return ", ".join(f"{amount} {level}" for amount, level in zip(cost, LEVELS) if amount) or "nothing"

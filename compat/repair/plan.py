@@ -2,44 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from time import monotonic
 from typing import Any
 
-from compat.environment import EMPTY
+from compat.checks.builds.stack import INDEX
+from compat.formats.edit.changes import Change
 from compat.index import Index, Settings
-from compat.judge.builds.stack import INDEX
-from compat.matrix.code_tables import open_code_tables
-from compat.matrix.compiled import Matrix
-from compat.matrix.declared import Declared
+from compat.model import EMPTY, Finding, Fix
 from compat.records import record, replace
-from compat.repair import surface
+from compat.repair import interfaces as surface
+from compat.repair.builds import Flavours
 from compat.repair.candidates import IndexUniverse, Release
-from compat.repair.clauses import LEVELS
-from compat.repair.curated import forbidden
+from compat.repair.clauses import ERRORS
 from compat.repair.explain import Contrast, conflict, next_best, reasons, relieving
-from compat.repair.flavours import Flavours
-from compat.repair.problem import Problem
-from compat.repair.questions import brought_along, partial, question
+from compat.repair.problem import Problem, family, moves_major
 from compat.repair.relaxation import Needs
+from compat.repair.rules import forbidden, recommended
 from compat.repair.solve import Solution, Solver
 from compat.repair.source_builds import Builds, Commits
 from compat.repair.target import Need
+from compat.repair.uv import brought_along, partial, question
 from compat.repair.variants import Variants
 from compat.repair.verify import Checks, Verified, accepted_by_uv, installable_by_uv
-from compat.repair.whole_plans import WholePlans, findings, planned
-from compat.report import Finding
-from compat.write.changes import Change
+from compat.repair.whole_plans import WholePlans, findings, planned, to_fix
+from compat.rules.compiled import Matrix
+from compat.tables.builds import open_code_tables
+from compat.tables.declared import Declared
 
 _BY_UV = Checks()
+_RELIEF = 10.0
+"""Seconds for the search for the wish that stands in the way."""
+_ACTIONS = ("launch", "config", "env-var", "driver")
 
 
 @record(frozen=True)
 class Plan:
-    """``changes`` in the order of their names; ``left``: errors that no release mends. ``proven``: nothing cheaper exists.
+    """``changes`` in the order of their names; ``left``: errors that no release fixes. ``proven``: nothing cheaper exists.
 
     Where nothing can hold together ``core`` says what, and ``relief`` what the user might give up. ``unread`` is what could not
-    be read, by package or file: it was no candidate; ``assumed`` is what was taken for granted, by release. ``partial``: what
-    is listed lacked some of what it requires before, so that it is not all that is installed.
+    be read, by package or file: it was no candidate; ``narrowed`` are the vendors' indexes that were not reached, ``assumed``
+    is what was taken for granted, by release. ``along`` are changes that others bring about, ``refused`` says why none is
+    proposed. ``partial``: what is listed lacked some of what it requires before, so that it is not all that is installed.
     """
 
     changes: tuple[Change, ...] = ()
@@ -51,15 +55,23 @@ class Plan:
     core: tuple[str, ...] = ()
     relief: str = ""
     unread: Mapping[str, str] = EMPTY
+    narrowed: Mapping[str, str] = EMPTY
     assumed: Mapping[str, str] = EMPTY
     chosen: Mapping[str, Release] = EMPTY
     next_best: Contrast | None = None
+    along: frozenset[str] = frozenset()
     partial: bool = False
+    refused: str = ""
 
     @property
     def stands(self) -> bool:
-        """Whether it may be proposed: it changes something, and nobody who checked it refuses it."""
-        return bool(self.changes) and (self.verified is None or self.verified.stands)
+        """Whether it may be proposed: it fixes something, and nobody who checked it refuses it."""
+        return bool(self.changes) and not self.refused and (self.verified is None or self.verified.stands)
+
+    @property
+    def why_not(self) -> str:
+        """Why the changes are not proposed."""
+        return self.refused or (self.verified.why if self.verified is not None else "")
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -70,14 +82,20 @@ class Plan:
             ],
             "actions": [
                 {"kind": fix.kind, "text": fix.text, "command": fix.command}
-                for finding in self.left for fix in finding.fixes if fix.kind in ("launch", "config", "env-var", "driver")
+                for finding in self.left for fix in actions(finding)
             ],
             "commands": [], "cost": dict(self.cost), "proven": self.proven, "policies": list(self.policies),
             "verified": None if self.verified is None else self.verified.to_json(),
             "left": [each.rule for each in self.left], "core": list(self.core) or None,
-            "relief": self.relief or None, "unread": dict(self.unread), "assumed": dict(self.assumed),
+            "relief": self.relief or None, "refused": self.refused or None, "unread": dict(self.unread),
+            "narrowed": dict(self.narrowed), "assumed": dict(self.assumed),
             "next_best": None if self.next_best is None else self.next_best.to_json(),
         }  # fmt: skip
+
+
+def actions(finding: Finding) -> tuple[Fix, ...]:
+    """The fixes of a finding that change no package."""
+    return tuple(fix for fix in finding.fixes if fix.kind in _ACTIONS)
 
 
 def _source(change: Change) -> dict[str, Any]:
@@ -88,26 +106,34 @@ def _source(change: Change) -> dict[str, Any]:
     return {"source": change.source.kind, **{key: details[key] for key in ("url", "commit", "build") if key in details}}
 
 
-def _universe(problem: Problem, index: Index, matrix: Matrix, torch_index: str) -> Variants:
-    """The releases of the index, torch's builds for other CUDAs, and what may be built from source."""
-    base = IndexUniverse(index, problem.target)
-    flavours = Flavours(problem.environment, problem.current, open_code_tables(), Declared(), base, index, torch_index)
-    return Variants(base, flavours, (Builds(base), Commits(base, matrix)) if problem.policy.allow_source else ())
+@record(frozen=True)
+class Means:
+    """What plans are made with. ``torch_index`` is the folder with torch's indexes, one for each CUDA; ``deadline`` is in
+    monotonic seconds."""
+
+    index: Index
+    settings: Settings
+    matrix: Matrix
+    torch_index: str = INDEX
+    progress: Callable[[str], None] | None = None
+    deadline: float | None = None
 
 
 class Planner:
-    """Makes a plan for one problem."""
+    """Makes a plan for one problem; ``needs`` are those of installed releases that are known without an index."""
 
-    def __init__(
-        self, problem: Problem, index: Index, settings: Settings, matrix: Matrix, needs: Mapping[Release, Needs],
-        progress: Callable[[str], None] | None = None, deadline: float | None = None,
-        torch_index: str = INDEX,
-    ) -> None:  # fmt: skip
-        """``torch_index`` is the folder with torch's indexes, one for each CUDA."""
-        self._torch_index = torch_index
-        self.problem, self.matrix, self.settings, self.index = problem, matrix, settings, index
-        self._needs, self._progress, self._deadline = dict(needs), progress, deadline
-        self._universe = _universe(problem, index, matrix, torch_index)
+    def __init__(self, problem: Problem, needs: Mapping[Release, Needs], means: Means) -> None:
+        self.means, self._needs = means, dict(needs)
+        self._warnings = problem.policy.warnings
+        there = planned(problem.environment, problem.current)
+        self.errors = to_fix(findings(there, means.matrix, problem.ignored), warnings=self._warnings)
+        self.problem = _with_findings(problem, self.errors, means.matrix)
+        base = IndexUniverse(means.index, problem.target)
+        flavours = Flavours(
+            problem.environment, problem.current, open_code_tables(), Declared(), base, means.index, means.torch_index
+        )
+        sources = (Builds(base), Commits(base, means.matrix)) if problem.policy.allow_source else ()
+        self._universe = Variants(base, flavours, sources)
 
     def plan(self, *, explained: bool = True, contrasted: bool = False, checks: Checks = _BY_UV) -> Plan:
         """The cheapest plan; ``TimeoutError`` where none was found in time.
@@ -115,24 +141,23 @@ class Planner:
         ``explained`` gives each change its reason, ``contrasted`` the plan that would come next.
         """
         solver, solution = self.solved()
-        policies = self.problem.policy.said()
         if solution.chosen is None:
             core, relief = self._contradiction(solver)
-            return Plan(core=core, relief=relief, policies=policies, unread=solution.unread, proven=not solution.unread)
+            return Plan(
+                core=core, relief=relief, policies=self.problem.policy.said(), unread=solution.unread,
+                narrowed=self._universe.narrowed, proven=not solution.unread,
+            )  # fmt: skip
         plan = self._made(solver, solution, checks, explained=explained)
         return replace(plan, next_best=next_best(solver, solution)) if contrasted and plan.changes else plan
 
     def solved(self) -> tuple[Solver, Solution]:
         """The cheapest choice of releases that nobody has checked yet, and who found it."""
-        solver = self._solver(self.problem)
+        solver = self._solver(self.problem, self.means.deadline)
         return solver, solver.solve(self._seeds())
 
     def moved(self, need: Need) -> Planner:
         """The same, for a problem in which one more requirement holds."""
-        problem = replace(self.problem, keep=(*self.problem.keep, need))
-        return Planner(
-            problem, self.index, self.settings, self.matrix, self._needs, self._progress, self._deadline, self._torch_index
-        )
+        return Planner(replace(self.problem, keep=(*self.problem.keep, need)), self._needs, self.means)
 
     def newest(self, name: str) -> str | None:
         """The newest candidate of a package; ``None`` where its releases could not be read."""
@@ -147,7 +172,6 @@ class Planner:
     def asking(self, name: str) -> tuple[str, ...]:
         """What is there and asks for a package, and for which versions."""
         missing = [release for release in self.problem.current.values() if release not in self._needs]
-        self._universe.releases([each.name for each in missing])
         self._needs.update({each: needs for each, needs in self._universe.needs(missing).items() if needs is not None})
         return tuple(
             f"{release.name} {release.version}: {need.text}" + (f" (for its extra {extra})" if extra else "")
@@ -155,20 +179,20 @@ class Planner:
             for need in needs if need.name == name and (need.specifier or not extra)
         )  # fmt: skip
 
-    def _solver(self, problem: Problem) -> Solver:
+    def _solver(self, problem: Problem, deadline: float | None) -> Solver:
+        matrix, ignored, warnings = self.means.matrix, problem.ignored, self._warnings
         return Solver(
-            problem, self._universe, needs=self._needs, progress=self._progress, deadline=self._deadline,
+            problem, self._universe, needs=self._needs, progress=self.means.progress, deadline=deadline,
             rules=lambda current, known: [
-                *forbidden(self.matrix, problem.environment, current, known, problem.ignored), *self._universe.forbidden(known),
-                *surface.forbidden(problem.environment, known),
+                *forbidden(matrix, problem.environment, current, known, ignored, warnings=warnings),
+                *self._universe.forbidden(known), *surface.forbidden(problem.environment, known),
             ],
-            judge=WholePlans(problem.environment, self.matrix, problem.current, problem.ignored),
+            judge=WholePlans(problem.environment, matrix, problem.current, ignored, warnings=warnings),
         )  # fmt: skip
 
     def _seeds(self) -> list[str]:
         """What the errors are about will be looked at for sure."""
-        found = findings(self.problem.environment, self.matrix, self.problem.ignored)
-        return [name for each in found if each.severity == "error" for name in each.packages if name in self.problem.current]
+        return [name for each in self.errors for name in each.packages if name in self.problem.current]
 
     def _made(self, solver: Solver, solution: Solution, checks: Checks, *, explained: bool) -> Plan:
         chosen = solution.chosen or {}
@@ -177,30 +201,57 @@ class Planner:
             name for name in {*current, *chosen}
             if getattr(current.get(name), "version", None) != getattr(chosen.get(name), "version", None)
         )  # fmt: skip
-        why = reasons(solver, solution, names) if explained else {}
+        why = reasons(solver, chosen, names, self.errors) if explained else {}
         implied = brought_along(self.problem, chosen, solver.needs, solver.opened)
-        changes = tuple(
-            self._change(name, chosen.get(name), why[name].text if name in why else "", implied=name in implied)
-            for name in names
-        )
-        environment = planned(self.problem.environment, chosen)
-        left = tuple(each for each in findings(environment, self.matrix, self.problem.ignored) if each.severity == "error")
-        rules = sum(not chosen.keys().isdisjoint(each.packages) for each in left) <= solution.left(LEVELS[0])
+        changes = tuple(self._change(name, chosen.get(name), why.get(name, ""), implied=name in implied) for name in names)
+        found = findings(planned(self.problem.environment, chosen), self.means.matrix, self.problem.ignored)
+        left = to_fix(found, warnings=self._warnings)
+        rules = sum(not chosen.keys().isdisjoint(each.packages) for each in left) <= solution.left(ERRORS)
         core, relief = self._contradiction(solver) if left else ((), "")
-        verified = self._verified(chosen, solver, checks, rules=rules) if changes else Verified(rules, None)
+        refused = self._refused(left) if changes else ""
+        verified = self._verified(chosen, solver, checks, rules=rules) if changes and not refused else Verified(rules, None)
         return Plan(
-            changes, dict(zip(LEVELS, solution.cost)), solution.optimal and not solution.unread,
-            self.problem.policy.said(), verified, left, core,
-            relief, unread=solution.unread, chosen=chosen, assumed=self._assumed(chosen),
-            partial=partial(self.problem, chosen, solver.needs),
+            changes, self._cost(chosen, solution), solution.optimal and not solution.unread, self.problem.policy.said(),
+            verified, left, core, relief, solution.unread, self._universe.narrowed, self._assumed(chosen), chosen,
+            along=self._along(names, implied), partial=partial(self.problem, chosen, solver.needs), refused=refused,
         )  # fmt: skip
+
+    def _along(self, names: Collection[str], implied: frozenset[str]) -> frozenset[str]:
+        """What an installer moves by itself with the rest of a plan: what is brought in, and the members of a family."""
+        return (implied | {name for name in names if family(name) != name and family(name) in names}) - self.problem.direct
+
+    def _refused(self, left: tuple[Finding, ...]) -> str:
+        """Why a plan that leaves these errors is not worth its changes: it has to lower their number, or fulfil a wish."""
+        current = self.problem.current
+        wished = any(
+            need.name not in self.problem.given and (need.name not in current or not current[need.name].meets(need.specifier))
+            for need in (*self.problem.asked, *self.problem.keep)
+        )
+        if len(left) < len(self.errors) or (wished and (len(left) == len(self.errors) or not current)):
+            return ""
+        return f"no choice of releases lowers the number of errors ({len(self.errors)} now, {len(left)} at best)"
+
+    def _cost(self, chosen: Mapping[str, Release], solution: Solution) -> dict[str, int]:
+        """What a plan costs, in the figures that people ask for; those that are nought are left out."""
+        current = self.problem.current
+        moved = {name: chosen[name] for name in current if name in chosen and chosen[name].version != current[name].version}
+        found = {
+            "errors": solution.left(ERRORS),
+            "changed": len({family(name) for name in (*moved, *(current.keys() - chosen.keys()))}),
+            "downgraded": sum(name in self.problem.direct and new.key < current[name].key for name, new in moved.items()),
+            "major": sum(moves_major(current[name].key, new.key) and family(name) == name for name, new in moved.items()),
+            "added": len(chosen.keys() - current.keys()), "removed": len(current.keys() - chosen.keys()),
+            "source": solution.left("source installs"), "steps": solution.left("release steps"),
+        }  # fmt: skip
+        return {name: amount for name, amount in found.items() if amount}
 
     def _contradiction(self, solver: Solver) -> tuple[tuple[str, ...], str]:
         """What cannot hold together without an error, and the wish to give up for which a plan without one exists."""
         if self._universe.unknown:  # what could not be read may be what would help
             return (), ""
         core = conflict(solver)
-        eased = relieving(self.problem, core, lambda problem: self._solver(problem).solve(self._seeds()))
+        deadline = monotonic() + _RELIEF
+        eased = relieving(self.problem, core, lambda problem: self._solver(problem, deadline).solve(self._seeds()))
         return tuple(each.text for each in core), "" if eased is None else eased[0]
 
     def _change(self, name: str, release: Release | None, why: str, *, implied: bool) -> Change:
@@ -218,22 +269,31 @@ class Planner:
         return {f"{each.name} {each.told}": assumed[each] for each in chosen.values() if each in assumed}
 
     def _verified(self, chosen: Mapping[str, Release], solver: Solver, checks: Checks, *, rules: bool) -> Verified:
-        target, offline = self.problem.target, self.index.offline
+        target, offline = self.problem.target, self.means.index.offline
         if not checks.uv:
             return Verified(rules, None)
         asked = question(self.problem, chosen, solver.needs, self._universe)
-        accepted, why = accepted_by_uv(asked, target, self.settings, offline=offline)
+        accepted, why = accepted_by_uv(asked, target, self.means.settings, offline=offline)
         if accepted is False:  # perhaps because no index has what is installed: that is told by the pages that were not needed
             self._universe.releases([name for name, release in chosen.items() if self._universe.serves(release) is None])
             again = question(self.problem, chosen, solver.needs, self._universe)
             if again != asked:
                 asked = again
-                accepted, why = accepted_by_uv(asked, target, self.settings, offline=offline)
+                accepted, why = accepted_by_uv(asked, target, self.means.settings, offline=offline)
         unasked = tuple(sorted(name for name in asked.without if self._moved(chosen, name)))
         if not (accepted and checks.install):
             return Verified(rules, accepted, why, unasked)
-        installs, why = installable_by_uv(asked, target, self.settings, python=checks.python, offline=offline)
+        installs, why = installable_by_uv(asked, target, self.means.settings, python=checks.python, offline=offline)
         return Verified(rules, accepted, why, unasked, installs)
 
     def _moved(self, chosen: Mapping[str, Release], name: str) -> bool:
         return chosen.get(name) != self.problem.current.get(name)
+
+
+def _with_findings(problem: Problem, errors: tuple[Finding, ...], matrix: Matrix) -> Problem:
+    """The problem with what its findings say: the fixes that are recommended, and what no finding gives a reason to move."""
+    concerned = {name for each in errors for name in each.packages} | {need.name for need in (*problem.keep, *problem.asked)}
+    fixed = (name for name, each in problem.current.items() if each.source is not None and name not in concerned)
+    told = tuple(recommended(matrix, problem.environment, errors, problem.current, problem.target))
+    violated = frozenset(frozenset(each.packages) for each in errors if each.origin == "metadata")
+    return replace(problem, fixed=frozenset(fixed), recommended=told, violated=violated)

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
 from packaging.version import Version
 
-from compat.environment import EMPTY, Environment
+from compat.model import Environment
 from compat.records import record
 from compat.repair.candidates import Release
 from compat.repair.target import Need, Target, satisfies
 
-FAMILIES = {"triton": "torch", "pytorch-triton": "torch", "pytorch-triton-rocm": "torch"}
-"""Lock-step families: their members move with one package and count as one change with it."""
+_OF_TORCH = re.compile(
+    r"(pytorch-)?triton(-rocm)?"
+    r"|nvidia-(cublas|cuda-(cupti|nvrtc|runtime)|cudnn|cufft|cufile|curand|cusolver|cusparse|cusparselt|nccl|nvjitlink|nvshmem|nvtx)"
+    r"(-cu\d+)?"
+)
+"""What torch pins to one release each: it moves with torch, and counts as one change with it."""
+DOWNGRADE = MAJOR = 2
+"""What a direct requirement that goes back, or a major version that moves, weighs beside a changed package."""
 DAYS_BACK = 365
 """How much older than the installed release a candidate may be, in days between uploads."""
+_CALENDAR = 1900
 OLD = 730
 """How much older than the newest of what is installed something added may be, before it counts as old."""
 
@@ -26,24 +34,32 @@ class Policy:
     """What may be proposed.
 
     ``prefer`` is *stay* (close to what is there), *upgrade* (close to the newest) or *newest* (what was asked for by name is as
-    new as it can be, whatever it brings in).
+    new as it can be, whatever it brings in). ``warnings``: they are fixed like errors.
     """
 
     prefer: str = "stay"
     prereleases: bool = False
-    floors: Mapping[str, str] = EMPTY
     any_age: bool = False
     allow_source: bool = False
+    warnings: bool = False
 
     def said(self) -> tuple[str, ...]:
         """The policies in words, as they are printed with a plan."""
         return (
-            "pre-releases only where one is installed or asked for" if not self.prereleases else "pre-releases are candidates",
-            "any age" if self.any_age else f"no release uploaded more than {DAYS_BACK} days before the installed one",
-            "withdrawn releases are no candidates; what no longer is needed stays",
-            "what is built from source costs more than any release" if self.allow_source else "nothing is built from source",
-            f"the members of a family ({', '.join(sorted(set(FAMILIES)))} and nvidia-* with torch) count as one change",
+            "pre-releases are candidates" if self.prereleases else "pre-releases only where one is installed or requested",
+            "releases of any age" if self.any_age else f"no release more than {DAYS_BACK} days older than the installed one",
+            "no yanked releases; packages that are no longer needed stay",
+            "releases are preferred to source builds" if self.allow_source else "nothing is built from source",
+            "torch, triton and its CUDA libraries count as one change",
         )
+
+
+@record(frozen=True)
+class Recommended:
+    """The package versions that fix one finding, as its rule recommends them: alternatives, the best one first."""
+
+    statement: str
+    alternatives: tuple[tuple[Need, ...], ...]
 
 
 @record(frozen=True)
@@ -52,6 +68,9 @@ class Problem:
 
     ``ignored`` are rules whose findings the user lives with.
     ``direct`` are the packages that the user asked for by name: they are not removed, and going back costs more.
+    ``given`` are there in a version that nobody knows (a repository, a folder), and ``fixed`` came from one in a known version:
+    neither moves. ``recommended`` is what the rules of the findings say, ``violated`` are the pairs of packages of which one
+    does not meet what the other declares, as an error to be fixed.
     """
 
     environment: Environment
@@ -62,6 +81,10 @@ class Problem:
     direct: frozenset[str] = frozenset()
     policy: Policy = Policy()
     ignored: frozenset[str] = frozenset()
+    given: frozenset[str] = frozenset()
+    fixed: frozenset[str] = frozenset()
+    recommended: tuple[Recommended, ...] = ()
+    violated: frozenset[frozenset[str]] = frozenset()
 
     def candidates(self, name: str, releases: Iterable[Release]) -> tuple[Release, ...]:
         """The releases that may be chosen, oldest first; the installed one is always among them."""
@@ -69,6 +92,8 @@ class Problem:
         wanted = [each.specifier for each in (*self.asked, *self.keep) if each.name == name]
         releases = tuple(releases)
         day = _day(current, releases)
+        if current is not None and name in self.fixed:
+            return (replace(current, day=day),)
         found = [release for release in releases if self._may(release, current, wanted, day)]
         if current is not None:  # another build of the same release is no change
             found = [each for each in found if str(each.key) not in (str(current.key), current.key.public)]
@@ -91,9 +116,6 @@ class Problem:
             return False
         if not self._flavour_fits(release, current):
             return False
-        floor = self.policy.floors.get(release.name)
-        if floor is not None and not satisfies(release.version, f">={floor}"):
-            return False
         old = bool(release.day and day) and _days(release.day, day) > DAYS_BACK
         return self.policy.any_age or not old
 
@@ -110,7 +132,12 @@ class Problem:
 
 def family(name: str) -> str:
     """The package whose change counts for all of its family."""
-    return "torch" if name.startswith("nvidia-") else FAMILIES.get(name, name)
+    return "torch" if _OF_TORCH.fullmatch(name) else name
+
+
+def moves_major(before: Version, after: Version) -> bool:
+    """Whether a major version moves; calendar versions have none."""
+    return before.release[0] != after.release[0] and max(before.release[0], after.release[0]) < _CALENDAR
 
 
 def _day(current: Release | None, releases: Iterable[Release]) -> str:
@@ -129,7 +156,7 @@ def _days(earlier: str, later: str) -> int:
 
 
 def _pins(specifier: str, release: Release) -> bool:
-    """Whether a requirement names just this release: then it may have been withdrawn."""
+    """Whether a requirement names just this release: then it may be yanked."""
     exact = any(each.operator in ("==", "===") and not each.version.endswith(".*") for each in _parts(specifier))
     return exact and satisfies(release.version, specifier)
 

@@ -12,8 +12,8 @@ from datetime import date, timedelta
 
 from compat.records import record
 from compat.repair.candidates import Release
-from compat.repair.clauses import Clauses, Statement
-from compat.repair.problem import OLD, Problem, family
+from compat.repair.clauses import ERRORS, WARNINGS, Clauses, Statement
+from compat.repair.problem import DOWNGRADE, MAJOR, OLD, Problem, family, moves_major
 from compat.repair.target import Need, satisfies
 
 ABSENT, OTHER = "absent", "another release"
@@ -40,8 +40,16 @@ def places(releases: Iterable[Release]) -> dict[str, int]:
 class Relaxation:
     """Clauses, and which atom stands for which release."""
 
-    def __init__(self, problem: Problem, opened: Mapping[str, tuple[Release, ...]], needs: Mapping[Release, Needs]) -> None:
-        self.problem, self.opened, self.needs = problem, opened, needs
+    def __init__(
+        self,
+        problem: Problem,
+        opened: Mapping[str, tuple[Release, ...]],
+        needs: Mapping[Release, Needs],
+        *,
+        strict: bool = False,
+    ) -> None:
+        """``strict``: with an error no plan is one."""
+        self.problem, self.opened, self.needs, self._strict = problem, opened, needs, strict
         self.clauses = Clauses()
         self.at: dict[str, dict[str, int]] = {}
         self._release: dict[str, dict[str, Release]] = {}
@@ -49,6 +57,7 @@ class Relaxation:
         self._extras: dict[tuple[str, str], int] = {}
         self._waiting: list[str] = []
         self._oldest = self._oldest_day()
+        self.forbidden: tuple[Forbidden, ...] = ()
         for name in problem.current:
             self._package(name)
         for need in problem.asked:
@@ -79,14 +88,14 @@ class Relaxation:
         return {name: next(what for what, atom in atoms.items() if atom in true) for name, atoms in self.at.items()}
 
     def forbid(self, forbidden: Iterable[Forbidden]) -> None:
-        """Adds all that must not be together, as a cost: what no release mends stays, and is counted.
+        """Adds all that must not be together, as a cost: what no release fixes stays, and is counted.
 
-        A package that nobody needs is not there; it is only brought in where its presence may mend something.
+        A package that nobody needs is not there; it is only brought in where its presence may fix something.
         """
-        rules = tuple(forbidden)
+        rules = self.forbidden = tuple(forbidden)
         for each in rules:
-            mending = [name for name, versions in each.together if ABSENT in versions]
-            for name in (*mending, *(name for group in each.unless for name, _ in group)):
+            fixing = [name for name, versions in each.together if ABSENT in versions]
+            for name in (*fixing, *(name for group in each.unless for name, _ in group)):
                 self._package(name)
         self._expand()
         for each in rules:
@@ -137,7 +146,7 @@ class Relaxation:
         for what, atom in atoms.items():
             if what == (ABSENT if current is None else current.version):
                 continue
-            if what == ABSENT or (current is None and self.problem.complete):
+            if (what == ABSENT or (current is None and self.problem.complete)) and family(name) == name:
                 cost("packages added or removed", atom)
             if current is None:  # being there is the first step: what nobody needs is not added
                 cost("release steps of what is added", atom, 1 + (0 if what == OTHER else newest - place[what]))
@@ -150,9 +159,11 @@ class Relaxation:
                 steps = abs(place[what] - here) if nearby else newest - place[what]
                 cost("release steps", atom, steps if family(name) == name else 0)  # the others follow
             if name in self.problem.direct and self.problem.policy.prefer == "newest":
-                cost("downgrades of direct requirements", atom, newest - place[what])
+                cost("releases behind the newest", atom, newest - place[what])
             elif current is not None and place[what] < here and name in self.problem.direct:
-                cost("downgrades of direct requirements", atom)
+                cost("changes", atom, DOWNGRADE)
+            if current is not None and moves_major(current.key, self._release[name][what].key) and family(name) == name:
+                cost("changes", atom, MAJOR)
             if self._release[name][what].built:
                 cost("source installs", atom)
             elif self._release[name][what].source is not None:
@@ -167,7 +178,18 @@ class Relaxation:
             moved = self.clauses.atom()
             for atom in stays:
                 self.clauses.add((atom, moved))
-            self.clauses.cost("installed packages changed", moved)
+            self.clauses.cost("changes", moved)
+
+    def recommend(self) -> None:
+        """What it costs to fix a finding in another way than its rule recommends, or in one that is not its first."""
+        for each in self.problem.recommended:
+            none_so_far: tuple[int, ...] = ()
+            for alternative in each.alternatives:
+                none_so_far = (*none_so_far, self.clauses.all_of(tuple(self._met_by(n.name, n.specifier) for n in alternative)))
+                missed = self.clauses.atom()
+                self.clauses.add((*none_so_far, missed))
+                self.clauses.cost("better recommended fixes", missed)
+            self.clauses.cost("recommended fixes not taken", missed)
 
     def _expand(self) -> None:
         while self._waiting:
@@ -181,13 +203,15 @@ class Relaxation:
             if need.name == release.name and not need.specifier:
                 self._wants(where, need)
                 continue
+            if need.name in self.problem.given:
+                continue
             statement = Statement("requires", f"{asking} {release.told} requires {need.text}")
             broken = self._tolerated(release, need, where)
             self.clauses.add((*where, self._met_by(need.name, need.specifier), *broken), statement)
             self._wants(where, need)
 
     def _tolerated(self, release: Release, need: Need, where: tuple[int, ...]) -> tuple[int, ...]:
-        """Both as they are installed, though they contradict each other: that is how it is, and counts as a warning.
+        """Both as they are installed, though they contradict each other: it counts as the warning or error it is.
 
         Something that is not listed is missing only where everything is listed.
         """
@@ -197,12 +221,15 @@ class Relaxation:
         ):
             return ()
         self._package(need.name)
+        wrong = frozenset((release.name, need.name)) in self.problem.violated
+        if wrong and self._strict:
+            return ()
         stays = self.at[need.name].get(ABSENT if other is None else other.version)
         if stays is None:
             return ()
         kept = self.clauses.all_of((*(-literal for literal in where), stays))
         if other is not None or self.problem.complete:
-            self.clauses.cost("warnings left", kept)
+            self.clauses.cost(ERRORS if wrong else WARNINGS, kept)
         return (kept,)
 
     def _wants(self, where: tuple[int, ...], need: Need) -> None:
@@ -211,6 +238,8 @@ class Relaxation:
 
     def _extra(self, name: str, extra: str) -> int:
         """An atom for an extra being asked for; what it adds depends on the release."""
+        if name in self.problem.given and name not in self.problem.current:
+            return self._true()
         self._package(name)
         if (name, extra) not in self._extras:
             atom = self._extras[name, extra] = self.clauses.atom()
@@ -221,6 +250,8 @@ class Relaxation:
 
     def _met_by(self, name: str, specifier: str) -> int:
         """An atom for a package being there in a version of a specifier."""
+        if name in self.problem.given and name not in self.problem.current:
+            return self._true()
         self._package(name)
         if (name, specifier) not in self._met:
             fitting = tuple(
@@ -229,6 +260,11 @@ class Relaxation:
             )  # fmt: skip
             self._met[name, specifier] = self.clauses.any_of(fitting) if fitting else self._false()
         return self._met[name, specifier]
+
+    def _true(self) -> int:
+        atom = self.clauses.atom()
+        self.clauses.add((atom,))
+        return atom
 
     def _false(self) -> int:
         atom = self.clauses.atom()

@@ -8,13 +8,15 @@ from time import monotonic
 from compat.records import record, replace
 from compat.repair.ahead import follow
 from compat.repair.candidates import Release, Universe
-from compat.repair.clauses import LEVELS
+from compat.repair.clauses import ERRORS, LEVELS
 from compat.repair.engine import Model, best
 from compat.repair.problem import Problem
 from compat.repair.relaxation import OTHER, Forbidden, Needs, Relaxation
 
 Judge = Callable[[Mapping[str, Release], Mapping[str, tuple[Release, ...]]], Iterable[Forbidden]]
 """What must not be together, of some chosen releases (by package) and of all known ones."""
+_LAST = 5.0
+"""Seconds for a plan of what was read, when time is up."""
 _NEAR = 2
 """Releases on each side of a wanted one whose metadata is read with it; four times as many each time it is asked again."""
 
@@ -78,14 +80,27 @@ class Solver:
             if model.optimal:
                 self._bound = _said(model.cost)
                 self._tell()
-            late = self._deadline is not None and monotonic() > self._deadline
-            if not late and self._read(chosen, relaxation):
+            if self._deadline is not None and monotonic() > self._deadline:
+                return self._of_what_was_read(relaxation, rounds)
+            if self._read(chosen, relaxation):
                 continue
             found = self._releases(chosen, relaxation)
-            news = () if late else [each for each in self._judge(found, self.opened) if each not in self.learnt]
+            news = [each for each in self._judge(found, self.opened) if each not in self.learnt]
             if not news:
                 return self._solution(model, relaxation, rounds)
             self.learnt.update(dict.fromkeys(news))
+
+    def _of_what_was_read(self, relaxation: Relaxation, rounds: int) -> Solution:
+        """The cheapest plan of what was read when time was up; ``TimeoutError`` where there is none."""
+        for name, atoms in relaxation.at.items():
+            for what, atom in atoms.items():
+                release = relaxation.release(name, what)
+                if what == OTHER or (release is not None and release not in self.needs):
+                    relaxation.clauses.add((-atom,))
+        model = best(relaxation.clauses, monotonic() + _LAST)
+        if model is None:
+            raise TimeoutError("no plan was found in time")
+        return replace(self._solution(model, relaxation, rounds), optimal=False)
 
     def also(self, forbidden: Forbidden) -> Solver:
         """The same problem with one thing more forbidden, without an error in any plan, and with all that was read."""
@@ -100,16 +115,19 @@ class Solver:
 
     def relaxation(self, *, strict: bool = False) -> Relaxation:
         """The clauses of everything that is known now; ``strict``: with an error no plan is one, whatever else it costs."""
-        relaxation = Relaxation(self.problem, self.opened, self.needs)
+        strict = strict or self._strict
+        relaxation = Relaxation(self.problem, self.opened, self.needs, strict=strict)
         known = {name: relaxation.releases(name) for name in relaxation.at}
         current = {name: release for name, release in self.problem.current.items() if name in known}
         bad = [*self._rules(current, known), *self.learnt]
-        relaxation.forbid(map(_hard, bad) if strict or self._strict else bad)
+        relaxation.forbid(map(_hard, bad) if strict else bad)
+        relaxation.recommend()
         relaxation.price_changes()
         return relaxation
 
     def open(self, names: Iterable[str]) -> None:
         """Looks at the releases of packages."""
+        self._tell()  # before reading, too: that is what takes long
         wanted = [name for name in dict.fromkeys(names) if name not in self.opened]
         for name, releases in self.universe.releases(wanted).items() if wanted else ():
             found = [each for each in releases or () if each not in self._unreadable]
@@ -118,8 +136,8 @@ class Solver:
 
     def _tell(self) -> None:
         """How far it is: what any plan costs at least, as far as that is proven."""
-        if self._bound:
-            self._progress(f"{len(self.opened)} packages opened; any plan: at least {self._bound}")
+        bound = f"; any plan costs at least {self._bound}" if self._bound else ""
+        self._progress(f"{len(self.opened)} packages read{bound}")
 
     def _read(self, chosen: Mapping[str, str], relaxation: Relaxation) -> bool:
         """Reads what a model rests on without having been read; whether there was anything."""
@@ -177,7 +195,7 @@ class Solver:
 
 
 def _hard(each: Forbidden) -> Forbidden:
-    return replace(each, level="") if each.level == LEVELS[0] else each
+    return replace(each, level="") if each.level == ERRORS else each
 
 
 def _said(cost: tuple[int, ...]) -> str:

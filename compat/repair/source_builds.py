@@ -1,4 +1,4 @@
-"""What can be installed from source: releases compiled on the machine, and commits that a rule names as its mend."""
+"""What can be installed from source: releases compiled on the machine, and commits that a rule names as its fix."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 
 from packaging.version import Version
 
-from compat.environment import Source, normalized
-from compat.matrix.code_tables import EXTENSIONS
-from compat.matrix.compiled import Matrix
+from compat.model import Source, normalized
 from compat.records import record, replace
 from compat.repair.candidates import IndexUniverse, Release
 from compat.repair.relaxation import Needs
 from compat.repair.target import Need
+from compat.rules.compiled import Matrix
+from compat.tables.builds import EXTENSIONS
 
 COMPILED = frozenset((*EXTENSIONS, "flash-attn", "causal-conv1d", "mamba-ssm"))
 """Packages whose wheels are compiled for some GPUs, CUDA and torch: a build on the machine is for those that are there."""

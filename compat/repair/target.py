@@ -9,17 +9,18 @@ from itertools import product
 
 from packaging import tags
 from packaging.markers import Marker
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from compat.environment import Environment, normalized
 from compat.errors import InputError
+from compat.index import Requirement
+from compat.index.metadata import parse_requirement
 from compat.markers import SYSTEMS
+from compat.model import Environment, normalized
 from compat.records import record
 
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']|["']([^"']+)["']\s*==\s*extra""")
-_GLIBC = "2.28"
-"""Where nothing tells: what the wheels of most packages ask for at most."""
+_GLIBC = "2.35"
+"""Where nothing tells: that of Ubuntu 22.04."""
 _MACOS = (14, 0)
 _UV_GLIBCS = (17, 28, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40)
 """Minor releases of glibc that uv has a platform for."""
@@ -54,7 +55,7 @@ class Target:
         self._markers = self._marker_environment()
         self._accepted: dict[str, bool] = {}
         self._taken: dict[tuple[str, str, str], bool] = {}
-        self._applied: dict[str, tuple[tuple[str, Need], ...]] = {}
+        self._extras: dict[str, tuple[str, ...]] = {}
         self._tags = {(tag.interpreter, tag.abi, tag.platform) for tag in self._supported()}
 
     def holds(self, marker: Marker | None, extra: str = "") -> bool:
@@ -81,33 +82,29 @@ class Target:
             self._taken[wheel] = any(each in self._tags for each in product(*(part.split(".") for part in wheel)))
         return self._taken[wheel]
 
-    def needs(self, requirements: Iterable[str]) -> tuple[Need, ...]:
+    def needs(self, requirements: Iterable[str | Requirement]) -> tuple[Need, ...]:
         """What of a release's requirements applies without any extra."""
         return self.needs_by_extra(requirements).get("", ())
 
-    def needs_by_extra(self, requirements: Iterable[str]) -> dict[str, tuple[Need, ...]]:
+    def needs_by_extra(self, requirements: Iterable[str | Requirement]) -> dict[str, tuple[Need, ...]]:
         """What of a release's requirements applies: under ``""`` the unconditional ones, under each extra what it adds."""
         found: dict[str, dict[Need, None]] = {}
-        for text in requirements:
-            for extra, need in self._applying(text):
-                found.setdefault(extra, {})[need] = None
+        for each in requirements:
+            requirement = _requirement(each) if isinstance(each, str) else each
+            if requirement is not None and (extras := self._applying(requirement.marker)):
+                need = Need(requirement.name, "" if requirement.url else requirement.specifier, requirement.extras)
+                for extra in extras:
+                    found.setdefault(extra, {})[need] = None
         return {extra: tuple(needs) for extra, needs in found.items()}
 
-    def _applying(self, text: str) -> tuple[tuple[str, Need], ...]:
-        """The extras ("" for none is needed) for which a requirement applies; kept, as releases repeat each other's."""
-        if text not in self._applied:
-            requirement = _requirement(text)
-            self._applied[text] = () if requirement is None else tuple(self._applies(requirement))
-        return self._applied[text]
-
-    def _applies(self, requirement: Requirement) -> Iterable[tuple[str, Need]]:
-        extras = tuple(sorted(normalized(each) for each in requirement.extras))
-        need = Need(normalized(requirement.name), "" if requirement.url else str(requirement.specifier), extras)
-        if self.holds(requirement.marker):
-            yield "", need
-            return
-        named = dict.fromkeys(one or other for one, other in _EXTRA.findall(str(requirement.marker)))
-        yield from ((normalized(extra), need) for extra in named if self.holds(requirement.marker, extra))
+    def _applying(self, marker: str) -> tuple[str, ...]:
+        """The extras ("" for none is needed) for which a marker holds; kept, as requirements repeat each other's."""
+        if marker not in self._extras:
+            parsed = Marker(marker) if marker else None
+            named = dict.fromkeys(one or other for one, other in _EXTRA.findall(marker))
+            extras = tuple(normalized(extra) for extra in named if self.holds(parsed, extra))
+            self._extras[marker] = ("",) if self.holds(parsed) else extras
+        return self._extras[marker]
 
     @property
     def uv_platform(self) -> str:
@@ -120,6 +117,11 @@ class Target:
         minor = int(self.glibc.split(".")[1])
         known = max((each for each in _UV_GLIBCS if each <= minor), default=_UV_GLIBCS[0])
         return f"{'aarch64' if arm else 'x86_64'}-manylinux_2_{known}"
+
+    @property
+    def uv_variables(self) -> dict[str, str]:
+        """What uv is told by its environment: the release of macOS, for which it takes the oldest otherwise."""
+        return {"MACOSX_DEPLOYMENT_TARGET": ".".join(map(str, _MACOS))} if self.system == "darwin" else {}
 
     def _marker_environment(self) -> dict[str, str]:
         platform, system, name = SYSTEMS.get(self.system, (self.system, self.system, "posix"))
@@ -152,11 +154,10 @@ class Target:
             yield f"linux_{machine}"
 
 
-@cache
 def _requirement(text: str) -> Requirement | None:
     try:
-        return Requirement(text)
-    except InvalidRequirement:
+        return parse_requirement(text)
+    except ValueError:
         return None
 
 

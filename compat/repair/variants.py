@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
+from compat.repair.builds import Flavours
 from compat.repair.candidates import IndexUniverse, Release
-from compat.repair.flavours import Flavours
 from compat.repair.relaxation import Forbidden, Needs
 from compat.repair.source_builds import Builds, Commits
 
@@ -29,7 +29,12 @@ class Variants:
 
     @property
     def unknown(self) -> Mapping[str, str]:
-        return {**self.base.unknown, **self._flavours.unknown}
+        return self.base.unknown
+
+    @property
+    def narrowed(self) -> Mapping[str, str]:
+        """The vendors' indexes whose builds were no candidates, and why."""
+        return {**self._flavours.narrowed, **self.base.narrowed}
 
     @property
     def assumed(self) -> Mapping[Release, str]:

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import os
-import shutil
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from compat.index import Settings
 from compat.index.address import host_of
+from compat.index.configuration import uv_binary
 from compat.index.settings import Source as IndexSource
-from compat.records import record, replace
-from compat.repair.questions import Question
+from compat.model import normalized
+from compat.records import record
 from compat.repair.target import Target
+from compat.repair.uv import Question
 
-_SECONDS = 180
+_SECONDS = 60
 _COMMON = ("--quiet", "--no-config", "--no-build", "--color", "never")
+_REFUSED = "No solution found"
+_NO_WHEEL = re.compile(r"(?<![\w.-])([A-Za-z0-9][\w.-]{0,127})(?:==[^ ]{1,80})? ha(?:s|ve) no usable wheels")
+_UNBUILT = 6
+"""How often what cannot be installed without a build is left out of a question."""
 _KEPT = ("UV_CACHE_DIR", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "UV_KEYRING_PROVIDER")
 """Variables for uv that change no answer."""
 
@@ -58,35 +65,51 @@ class Checks:
     python: str | None = None
 
 
-def uv_binary() -> str | None:
-    """uv from its distribution, else the one on ``PATH``."""
-    try:
-        from uv import find_uv_bin
-
-        return str(find_uv_bin())
-    except (ImportError, FileNotFoundError):
-        return shutil.which("uv")
-
-
 def accepted_by_uv(question: Question, target: Target, settings: Settings, *, offline: bool = False) -> tuple[bool | None, str]:
     """Whether ``uv pip compile`` finds the releases installable together, and what it says otherwise; it builds nothing."""
+    code, found, why = _compiled(question, target, settings, offline=offline)
+    if code is None:
+        return None, why
+    if code:
+        refused = _REFUSED in why
+        return (None, f"uv, with what its own cache holds: {why}") if offline and refused else (False if refused else None, why)
+    other = sorted(name for name in found if name not in question.pins)
+    return (True, "") if not other else (False, f"uv wants {', '.join(other)} as well")
+
+
+def resolved_by_uv(
+    question: Question, target: Target, settings: Settings, *, offline: bool = False
+) -> tuple[Mapping[str, str] | None, str]:
+    """The releases that ``uv pip compile`` takes for some requirements; ``None`` where it finds none, with what it says.
+
+    What has no wheel and no static metadata is left out, as nothing is built here.
+    """
+    for _ in range(_UNBUILT):
+        code, found, why = _compiled(question, target, settings, offline=offline)
+        if code == 0:
+            return found, ""
+        unbuilt = frozenset(map(normalized, _NO_WHEEL.findall(why))) - question.without
+        if not unbuilt:
+            break
+        question = Question(question.pins, question.loose, question.without | unbuilt, question.requires, question.indexes)
+    return None, why
+
+
+def _compiled(
+    question: Question, target: Target, settings: Settings, *, offline: bool
+) -> tuple[int | None, dict[str, str], str]:
+    """The exit status of ``uv pip compile`` (``None`` where it did not come to one), the releases it takes, what was wrong."""
     uv = uv_binary()
     if uv is None:
-        return None, "uv is not installed (pip install 'compat-doctor[fix]'): only our own evaluator has checked the plan"
+        return None, {}, "uv was not found (compat installs it: is PATH right?): the plan is checked against the rules only"
     settings = _with_indexes(settings, question.indexes)
     with tempfile.TemporaryDirectory(prefix="compat-fix-") as folder:
         command = [uv, "pip", "compile", "--no-header", "--no-annotate", *_COMMON, *_asked(question, folder)]
         command += ["--python", sys.executable]  # uv otherwise looks for one of the target's very version, on the whole machine
         command += [*_of(target), *(["--offline"] if offline else []), *_indexes(settings)]
-        code, out, why = _ran(command, _variables(settings))
-    if code is None:
-        return None, why
-    if code:
-        refused = "No solution found" in why
-        return (None, f"uv, with what its own cache holds: {why}") if offline and refused else (False if refused else None, why)
-    found = [line.partition("==")[0] for line in out.splitlines() if "==" in line]
-    other = sorted(name for name in found if name not in question.pins)
-    return (True, "") if not other else (False, f"uv wants {', '.join(other)} as well")
+        code, out, why = _ran(command, {**_variables(settings), **target.uv_variables})
+    pins = (line.split(" ")[0].partition("==") for line in out.splitlines() if "==" in line)
+    return code, {normalized(name): version for name, _, version in pins}, why
 
 
 def installable_by_uv(
@@ -95,7 +118,7 @@ def installable_by_uv(
     """Whether ``uv pip install --dry-run`` would install it, into the environment of ``python`` or into an empty folder."""
     uv = uv_binary()
     if uv is None:
-        return None, "uv is not installed (pip install 'compat-doctor[fix]')"
+        return None, "uv was not found"
     settings = _with_indexes(settings, question.indexes)
     with tempfile.TemporaryDirectory(prefix="compat-fix-") as folder:
         command = [uv, "pip", "install", "--dry-run", *_COMMON, "-r", *_asked(question, folder)]
@@ -103,8 +126,9 @@ def installable_by_uv(
             command += ["--python", python]
         else:
             command += ["--python", sys.executable, "--target", str(Path(folder, "target")), *_of(target)]
-        code, _, why = _ran([*command, *(["--offline"] if offline else []), *_indexes(settings)], _variables(settings))
-    refused = "No solution found" in why and not offline
+        command += [*(["--offline"] if offline else []), *_indexes(settings)]
+        code, _, why = _ran(command, {**_variables(settings), **target.uv_variables})
+    refused = _REFUSED in why and not offline
     return (True if code == 0 else False if refused else None), why
 
 

@@ -6,18 +6,18 @@ turns up in a plan, the releases for which it would turn up as well are found by
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from compat.environment import Distribution, Environment, Source
-from compat.judge import derived, rules
-from compat.judge.facts import visible
-from compat.matrix.compiled import Matrix
+from compat.checks import derived
+from compat.model import Distribution, Environment, Finding, Source
 from compat.records import replace
 from compat.repair.candidates import Release
 from compat.repair.clauses import Statement
-from compat.repair.curated import LEVEL
 from compat.repair.relaxation import Forbidden
-from compat.report import Finding
+from compat.repair.rules import level_of
+from compat.rules import evaluate as rules
+from compat.rules.compiled import Matrix
+from compat.rules.facts import visible
 
 _INDEX = Source("index", {})
 
@@ -32,7 +32,10 @@ def planned(environment: Environment, chosen: Mapping[str, Release]) -> Environm
             copies.append(here)
         else:
             copies.append(Distribution(name=name, version=release.installed, source=release.source or _INDEX))
-    left = [copy for copy in environment.distributions or () if copy.version is None]
+    left = [
+        copy for copy in environment.distributions or ()
+        if copy.version is None or (copy.name not in chosen and copy.source is not None and copy.source.kind == "conda")
+    ]  # fmt: skip
     return replace(environment, distributions=(*copies, *left))
 
 
@@ -40,30 +43,41 @@ def findings(environment: Environment, matrix: Matrix, ignored: Collection[str] 
     """What certainly holds and is a warning at least, without the rules that the user lives with."""
     seen = visible(environment)
     found = (*rules.judge(seen, matrix), *derived.judge(seen))
-    return tuple(each for each in found if each.verdict == "hit" and each.severity in LEVEL and each.rule not in ignored)
+    return tuple(
+        each for each in found if each.verdict == "hit" and each.severity in ("error", "warning") and each.rule not in ignored
+    )
+
+
+def to_fix(found: Iterable[Finding], *, warnings: bool = False) -> tuple[Finding, ...]:
+    """The findings that a plan is made for: errors, and on request warnings."""
+    return tuple(each for each in found if warnings or each.severity == "error")
 
 
 class WholePlans:
     """Judges plans for one environment."""
 
     def __init__(
-        self, environment: Environment, matrix: Matrix, current: Mapping[str, Release], ignored: Collection[str] = ()
-    ) -> None:
-        self._environment, self._matrix, self._ignored = environment, matrix, ignored
+        self, environment: Environment, matrix: Matrix, current: Mapping[str, Release], ignored: Collection[str] = (),
+        *, warnings: bool = False,
+    ) -> None:  # fmt: skip
+        self._environment, self._matrix, self._ignored, self._warnings = environment, matrix, ignored, warnings
         self._there = frozenset(each.rule for each in findings(planned(environment, current), matrix))
 
     def __call__(self, chosen: Mapping[str, Release], known: Mapping[str, tuple[Release, ...]]) -> Iterator[Forbidden]:
         """What of a plan is bad and no clause says: errors, and warnings that are not there now."""
         for each in findings(planned(self._environment, chosen), self._matrix, self._ignored):
-            if each.origin == "metadata" or (each.severity == "warning" and each.rule in self._there):
+            known_warning = each.severity == "warning" and not self._warnings and each.rule in self._there
+            if each.origin == "metadata" or known_warning:
                 continue  # declared requirements are clauses already
             names = [name for name in each.packages if name in chosen]
-            if names:
-                yield from self._generalised(each, names, chosen, known)
+            level = level_of(each.severity, warnings=self._warnings)
+            if names and level is not None:
+                yield from self._generalised(each, level, names, chosen, known)
 
     def _generalised(
-        self, finding: Finding, names: list[str], chosen: Mapping[str, Release], known: Mapping[str, tuple[Release, ...]]
-    ) -> Iterator[Forbidden]:
+        self, finding: Finding, level: str, names: list[str], chosen: Mapping[str, Release],
+        known: Mapping[str, tuple[Release, ...]],
+    ) -> Iterator[Forbidden]:  # fmt: skip
         """One clause for each package it is about: with the others as they are, the releases for which it holds as well."""
         statement = Statement("finding", f"{finding.title} ({finding.rule})")
         for name in names:
@@ -72,7 +86,7 @@ class WholePlans:
                 if self._holds(finding, {**chosen, name: release})
             )  # fmt: skip
             others = tuple((other, frozenset((chosen[other].version,))) for other in names if other != name)
-            yield Forbidden(((name, bad | {chosen[name].version}), *others), statement, LEVEL[finding.severity])
+            yield Forbidden(((name, bad | {chosen[name].version}), *others), statement, level)
 
     def _holds(self, finding: Finding, chosen: Mapping[str, Release]) -> bool:
         about = {name: release for name, release in chosen.items() if name in finding.packages or name == "torch"}

@@ -1,15 +1,12 @@
 """A package index: which releases there are, and members of their wheels without downloading the wheels.
 
-The index is the one that uv's or pip's configuration names, else the default of the client library. What it offers is used
+The index is the one that uv's or pip's configuration names, else uv's default one. What it offers is used
 (PEP 691 JSON, PEP 658 metadata files), and nothing of it is needed: HTML pages and ranged reads do.
 """
 
 from __future__ import annotations
 
 import io
-import os
-import subprocess
-import sys
 import tarfile
 import time
 from collections.abc import Callable
@@ -18,13 +15,16 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from packaging.version import InvalidVersion, Version
-from pypi_simple import ACCEPT_HTML_ONLY, PYPI_SIMPLE_ENDPOINT, DistributionPackage, PyPISimple, RepositoryPage
+from pypi_simple import ACCEPT_HTML_ONLY, DistributionPackage, PyPISimple, RepositoryPage
 from pypi_simple.errors import NoMetadataError
 from remotezip import RemoteIOError
 from requests import ConnectionError as NoConnection
 from requests import HTTPError, Timeout
 from urllib3.exceptions import HTTPError as BrokenBody
 
+from compat.index import gather
+from compat.index.address import host_of
+from compat.index.configuration import uv_default_index
 from scripts.refresh.updates import MIB
 from scripts.refresh.wheel import Meter, UnreadableError, Wheel, opened
 
@@ -66,7 +66,7 @@ class Index:
     """A client that counts what it read; not safe to share between threads."""
 
     def __init__(self) -> None:
-        self._client = PyPISimple(endpoint=configured() or PYPI_SIMPLE_ENDPOINT)
+        self._client = _client()
         self.requests = 0
         self.received = 0
         """Bytes of wheels."""
@@ -157,18 +157,14 @@ class Index:
         raise AssertionError
 
 
-def configured() -> str | None:
-    """The index that uv's or pip's variables or pip's configuration files name."""
-    for variable in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"):
-        value = os.environ.get(variable)
-        if value:
-            return value.rpartition("=")[2] if "://" in value.rpartition("=")[2] else value
-    for section in ("install", "global"):
-        asked = [sys.executable, "-m", "pip", "config", "get", f"{section}.index-url"]
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
-        if done.returncode == 0 and done.stdout.strip():
-            return done.stdout.strip()
-    return None
+def _client() -> PyPISimple:
+    """A client of the index that uv or pip is configured with, else of uv's default one."""
+    settings = gather()
+    url = settings.sources[-1].url or uv_default_index()
+    if url is None:
+        raise UnreadableError("no index is configured, and uv does not tell its default one")
+    known = settings.credentials.get(host_of(url))
+    return PyPISimple(endpoint=url, auth=(known.user, known.password) if known else None)
 
 
 def _release(version: str, files: list[DistributionPackage]) -> Release:

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compat.matrix.loader import load_folder
-from compat.matrix.rule import Rule
-from compat.matrix.surface.rows import Rows, open_rows
-from compat.matrix.surface.table import Table, open_table, tracked
-from compat.matrix.surface.world import World
-from compat.toml import parse_toml
+from compat.interfaces.rows import Rows, open_rows
+from compat.interfaces.table import Table, open_table, tracked
+from compat.interfaces.world import World
+from compat.rules.loader import load_folder
+from compat.rules.rule import Rule
+from compat.syntax.toml import parse_toml
 from compat.versions import contains, key_of
 
 if TYPE_CHECKING:

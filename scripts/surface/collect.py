@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compat.matrix.surface.eager import Eager
-from compat.matrix.surface.needs import Consumer, Place, direct_needs, packages_of
-from compat.read.python_source.records import AVAILABLE, BRANCH, FUNCTION, Module
+from compat.interfaces.imports import Eager
+from compat.interfaces.needs import Consumer, Place, direct_needs, packages_of
+from compat.interfaces.source.records import AVAILABLE, BRANCH, FUNCTION, Module
 from scripts.surface.mined import Mined, modules_of
 from scripts.surface.packages import BESIDE, TRACKED, tops_of
 
 if TYPE_CHECKING:
-    from compat.matrix.surface.needs import Need
+    from compat.interfaces.needs import Need
 
 _PASSED_OVER = re.compile(
     r"(^|[._])(tests?|testing|test_utils|testing_utils|prototype|benchmarks?|examples?|conftest|third_party|vendored?|npu|mlu|musa)([._]|$)"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compat.matrix.surface.rows import open_rows
+from compat.interfaces.rows import open_rows
 from scripts.surface.imports import Edges
 
 Blocks = dict[str, dict[str, list[tuple[Any, ...]]]]

@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from compat.read.python_source.module import FORM, read_module
-from compat.read.python_source.packed import pack_module
+from compat.interfaces.source.module import FORM, read_module
+from compat.interfaces.source.packed import pack_module
 from scripts.surface.packages import BESIDE, TRACKED
 from scripts.surface.store import Release, Store
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
@@ -21,7 +22,6 @@ from compat.index import Store as IndexStore
 from compat.index.records import Unread
 from compat.index.settings import Settings
 from compat.index.transport import Transport
-from compat.records import replace
 from scripts.surface.members import read_members
 from scripts.surface.packages import BESIDE, PRE_RELEASES, SINCE, TRACKED
 from scripts.surface.store import Fetched, Store
@@ -75,7 +75,7 @@ def missing(files: Iterable[File], package: str, known: set[str]) -> list[File]:
     for version, found in releases.items():
         dated = [file for file in found if file.uploaded]
         if dated and min(file.uploaded or "" for file in dated)[:10] >= SINCE:
-            best = min(dated, key=_preference)
+            best = min(dated, key=preference)
             chosen.append((Version(version), best))
     return [file for _, file in sorted(chosen, key=lambda pair: pair[0], reverse=True)]
 
@@ -87,7 +87,8 @@ def _is_wanted(package: str, version: str) -> bool:
         return False
 
 
-def _preference(file: File) -> tuple[int, int, str]:
+def preference(file: File) -> tuple[int, int, str]:
+    """Sort key: the file of a release whose source is read, first the one that says most for the fewest bytes."""
     name = file.filename
     if not name.endswith(".whl"):
         return (8 if name.endswith(".tar.gz") else 9), 0, name

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
 
-from compat.read.python_source.records import Class, Function, Imported, Module
+from compat.interfaces.source.records import Class, Function, Imported, Module
 from compat.records import values_of
 from scripts.surface.mined import Mined, modules_of
 from scripts.surface.store import Release

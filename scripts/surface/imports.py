@@ -6,8 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-from compat.matrix.surface.eager import Eager
-from compat.read.python_source.records import AVAILABLE, Import
+from compat.interfaces.imports import Eager
+from compat.interfaces.source.records import AVAILABLE, Import
 from scripts.surface.collect import PACKAGE_OF, passed_over
 from scripts.surface.mined import Mined
 from scripts.surface.packages import tops_of

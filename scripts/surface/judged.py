@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from compat.matrix.surface.verdicts import Verdict, verdict_on
-from compat.matrix.surface.world import World
+from compat.interfaces.verdicts import Verdict, verdict_on
+from compat.interfaces.world import World
 from scripts.surface.mined import Mined
 
 if TYPE_CHECKING:
-    from compat.matrix.surface.needs import Need
+    from compat.interfaces.needs import Need
 
 Evidence = tuple[int, str, int, bool]
 """(release, file, line, whether it is there in it)"""

@@ -67,7 +67,7 @@ class _LargePart(Exception):
 
 
 def _ranged(transport: Transport, file: File, contents: Contents) -> None:
-    remote = RemoteFile(transport, file.url, file.size)
+    remote = RemoteFile(transport, file.url, file.size, largest=LARGEST_WHOLE)
     size = remote.seek(0, 2)
     with zipfile.ZipFile(remote) as archive:
         runs = _runs(_wanted(archive.infolist()))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
-from compat.matrix.surface.release import SourceSurface
-from compat.read.python_source.module import FORM
-from compat.read.python_source.packed import unpack_module
-from compat.read.python_source.records import Module
+from compat.interfaces.release import SourceSurface
+from compat.interfaces.source.module import FORM
+from compat.interfaces.source.packed import unpack_module
+from compat.interfaces.source.records import Module
 from compat.records import replace
 from compat.versions import key_of
 from scripts.surface.extract import places_of

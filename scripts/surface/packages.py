@@ -30,7 +30,8 @@ PRE_RELEASES = {
 
 TOPS = {
     "huggingface-hub": ("huggingface_hub",), "sentence-transformers": ("sentence_transformers",), "lm-eval": ("lm_eval",),
-    "ms-swift": ("swift",), "autoawq": ("awq",), "llamafactory": ("llamafactory", "llmtuner"), "torch": ("torch", "functorch"),
+    "ms-swift": ("swift",), "flashinfer-python": ("flashinfer",),
+    "autoawq": ("awq",), "llamafactory": ("llamafactory", "llmtuner"), "torch": ("torch", "functorch"),
 }  # fmt: skip
 """What is imported, where that is not the package's own name."""
 

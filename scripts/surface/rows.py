@@ -13,8 +13,8 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compat.matrix.surface.needs import packages_of
-from compat.matrix.surface.rows import E2, MAGIC, R1, module_of
+from compat.interfaces.needs import packages_of
+from compat.interfaces.rows import E2, MAGIC, R1, module_of
 from scripts.surface.collect import CONSUMERS, PACKAGE_OF, Occurrence, needs_of, occurrences_of
 from scripts.surface.existing import Blocks, existing
 from scripts.surface.imports import Edges, edges_of, entries_of, followed, leading_to
@@ -26,7 +26,7 @@ from scripts.surface.tables import FOLDER, compressed, headed, write
 if TYPE_CHECKING:
     from multiprocessing.pool import Pool
 
-    from compat.matrix.surface.needs import Need
+    from compat.interfaces.needs import Need
 
     Pairs = dict[str, dict[Need, Judged]]
     """Package that is needed → need → in which of its releases it is met."""
@@ -237,7 +237,7 @@ def _gap(package: str, row: tuple[Any, ...], days: dict[str, list[str]]) -> int:
 def packed(
     blocks: dict[str, dict[str, list[tuple[Any, ...]]]], edges: dict[str, Edges], versions: dict[str, tuple[str, ...]]
 ) -> bytes:
-    """The file; see :mod:`compat.matrix.surface.rows`."""
+    """The file; see :mod:`compat.interfaces.rows`."""
     made = {(package, kind): _block(rows) for package, kinds in blocks.items() for kind, rows in kinds.items()}
     made |= {(package, "X"): _import_block(found) for package, found in edges.items() if found}
     bodies, at = [], 0

@@ -127,6 +127,15 @@ class Store:
             members = dict(self._connection.execute("SELECT path, source FROM member WHERE release = ?", (number,)))
             yield Release(package, version, uploaded or "", tuple(filter(None, opaque.split("\n"))), members)
 
+    def release(self, package: str, version: str) -> Release | None:
+        """One release, ``None`` where it is not in the store."""
+        query = "SELECT id, uploaded, opaque FROM release WHERE package = ? AND version = ?"
+        row = self._connection.execute(query, (package, version)).fetchone()
+        if row is None:
+            return None
+        members = dict(self._connection.execute("SELECT path, source FROM member WHERE release = ?", (row[0],)))
+        return Release(package, version, row[1] or "", tuple(filter(None, row[2].split("\n"))), members)
+
     def body(self, source: int) -> bytes:
         """The content of one file."""
         row = self._connection.execute("SELECT body FROM source WHERE id = ?", (source,)).fetchone()

@@ -12,8 +12,7 @@ from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
 
-from compat.matrix.surface.parts import FILTERS
-from compat.matrix.surface.table import MAGIC, open_table
+from compat.interfaces.table import FILTERS, MAGIC, open_table
 from scripts.surface.history import ModuleHistory, PackageHistory, history_of
 from scripts.surface.kept import Detail, detail_of, without_provided
 from scripts.surface.mined import Mined
@@ -141,7 +140,7 @@ def compressed(value: Any) -> bytes:
 
 
 def headed(magic: bytes, header: Any, parts: Iterable[bytes]) -> bytes:
-    """A file as :func:`compat.matrix.surface.parts.header_of` opens it."""
+    """A file as :func:`compat.interfaces.table.header_of` opens it."""
     body = compressed(header)
     return b"".join((magic, len(body).to_bytes(4, "little"), body, *parts))
 

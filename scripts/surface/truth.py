@@ -25,7 +25,7 @@ from pathlib import Path
 
 from uv import find_uv_bin
 
-from compat.matrix.surface.rows import Row, Rows, open_rows
+from compat.interfaces.rows import Row, Rows, open_rows
 from scripts.surface.collect import CONSUMERS
 from scripts.surface.mined import Mined
 from scripts.surface.store import Store

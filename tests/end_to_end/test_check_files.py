@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.read.described import parse_described
+from compat.formats.described import parse_described
 from tests.conftest import ROOT
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -51,7 +51,7 @@ def test_a_good_lock_passes_and_is_quiet_if_asked(compat: Run, project: Path) ->
 
 
 def test_without_a_target_it_is_an_open_question(compat: Run, tmp_path: Path) -> None:
-    done = compat("check", lock("4.53.3", tmp_path), "--format", "json")
+    done = compat("check", lock("4.53.3", tmp_path), "--all", "--format", "json")
     assert done.returncode == 0
     report = json.loads(done.stdout)
     finding = next(each for each in report["findings"] if each["rule"] == HIT)
@@ -197,7 +197,7 @@ def test_init_keeps_what_is_there(compat: Run, project: Path) -> None:
     [
         ((), "expected files to check"),
         (("--python", "x"), "--python goes with --installed"),
-        (("README.rst",), "README.rst: is no kind of file that is read here"),
+        (("README.rst",), "README.rst: unrecognized file type"),
         ((".",), ".: is not a regular file"),
         (("--extras", "z", "uv.lock"), "uv.lock: there is no extra 'z'; it has no extras"),
         (("--baseline", "nothing.json", "uv.lock"), "nothing.json: cannot be read"),

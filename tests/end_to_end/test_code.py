@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.judge.surface import open_rows_once
+from compat.checks.interfaces import open_rows_once
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 pytestmark = pytest.mark.skipif(open_rows_once() is None, reason="the tables are not there: scripts/build_matrix.py")

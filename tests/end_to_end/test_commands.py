@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.options import COMMANDS
+from compat.cli.options import COMMANDS
 from tests.conftest import ROOT
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -144,9 +144,7 @@ def test_environments_come_through_a_pipe_and_reports_name_their_file(compat: Ru
 
 def test_newer_releases_are_not_assessed_and_nothing_known_is_said(compat: Run, described: Write) -> None:
     done = compat("check", "--all", "--environment", described({"transformers": "9.0.0", "trl": "1.16.0"}), "--format", "json")
-    assert json.loads(done.stdout)["notes"] == [
-        "transformers 9.0.0 is newer than what the rules were held against (5.23.0): not assessed"
-    ]
+    assert json.loads(done.stdout)["notes"] == ["newer than what was assessed (in brackets): transformers 9.0.0 (5.23.0)"]
     done = compat("check", "--environment", described(name="nothing.json"), "--format", "json")
     assert "hardly anything to judge" in json.loads(done.stdout)["notes"][0]
 
@@ -236,9 +234,8 @@ def test_exit_codes_follow_the_threshold(compat: Run, described: Write, level: t
 
 def test_a_warning_and_an_open_question_fail_only_where_asked(compat: Run, described: Write) -> None:
     warning = described(
-        {"trl": "0.15.1", "vllm": "0.7.0"}, name="w.json", accelerators=TWO, workload={"task": "grpo", "features": ["vllm"]},
-        distributions_complete=True,
-    )  # fmt: skip
+        {"accelerate": "0.33.0", "transformers": "4.45.0"}, name="w.json", accelerators=TWO, distributions_complete=True
+    )
     question = described(AFFECTED, name="q.json", accelerators=TWO)
     codes = {level: [compat("check", "--environment", path, "--fail-on", level).returncode for path in (warning, question)]
              for level in ("error", "warning", "possible")}  # fmt: skip
@@ -259,8 +256,8 @@ def test_a_warning_and_an_open_question_fail_only_where_asked(compat: Run, descr
         (("doctor", "--launcher", "mpirun"), "is not one of python, accelerate"),
         (("doctor", "--task"), "--task needs a value"),
         (("doctor", "--deep=yes"), "--deep takes no value"),
-        (("doctor", "train.py"), "goes behind '--'"),
-        (("doctor", "--"), "expected a command behind '--'"),
+        (("doctor", "train.py"), "goes after '--'"),
+        (("doctor", "--"), "expected a command after '--'"),
         (("doctor", "--", "python", "missing.py"), "missing.py: there is no such file"),
         (("doctor", "--features", "vllm", "--without", "vllm"), "both name vllm"),
         (("check",), "expected files to check"),

@@ -32,7 +32,7 @@ def test_the_wheel_holds_the_compiled_matrix_and_no_source_of_it(dist: Path) -> 
     (wheel,) = dist.glob("*.whl")
     assert wheel.name == "compat_doctor-0.1.0-py3-none-any.whl"
     names = zipfile.ZipFile(wheel).namelist()
-    for name in ("compat/matrix/compiled/rules.bin", "compat/matrix/compiled/hardware.bin", "compat/py.typed"):
+    for name in ("compat/data/rules.bin", "compat/data/hardware.bin", "compat/py.typed"):
         assert name in names
     assert not [name for name in names if name.startswith(("tests/", "matrix/", "scripts/"))]
     metadata = next(name for name in names if name.endswith("METADATA"))

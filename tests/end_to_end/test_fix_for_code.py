@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.judge.surface import open_rows_once
+from compat.checks.interfaces import open_rows_once
 from tests.index.server import IndexServer
 
 pytest.importorskip("clingo")

@@ -65,21 +65,25 @@ def test_the_build_for_another_cuda_is_read_from_torchs_index_and_checked_by_uv(
     }  # fmt: skip
     assert plan["verified"] == {"rules": True, "uv": True}
     assert (plan["proven"], plan["assumed"]) == (True, {})
-    assert plan["cost"]["installed packages changed"] == 2  # type: ignore[index]
+    assert plan["cost"] == {"changed": 2}  # type: ignore[index]
     written = (tmp_path / "requirements.txt").read_text()
     assert written == (
         f"--extra-index-url {vendor.url}\ntorch==2.7.1+cu128\ntorchvision==0.22.1+cu128\nnvidia-cudnn-cu12==9.7.1.26\ntriton==3.3.1\n"
     )
 
 
-def test_an_index_of_torch_that_cannot_be_reached_is_said(fix: Run, tmp_path: Path) -> None:
+def test_an_index_of_torch_that_cannot_be_reached_leaves_the_ordinary_builds(fix: Run, tmp_path: Path) -> None:
+    """What uv resolves for the file has CUDA's libraries, of which nobody can say which ones another build wants."""
     (tmp_path / "requirements.txt").write_text("torch==2.7.1\ntorchvision==0.22.1\n")
     with IndexServer(PACKAGES) as server:
         done = fix("requirements.txt", *FOR_5090, "--explain", url=server.url)
     assert done.returncode == 0, done.stderr
-    assert "and by uv pip compile (all but torch, torchvision)" in done.stdout
-    assert "assumed   torch 2.7.1+cu128: taken to require what the default build does" in done.stdout
-    assert "next best torch 2.7.1 → 2.8.0, torchvision 0.22.1 → 0.23.0: 2 release steps, not 0" in done.stdout
+    assert "and by uv pip compile\n" in done.stdout
+    assert done.stdout.count("no builds from ") == 1
+    lines = (tmp_path / "requirements.txt").read_text().splitlines()
+    assert "+torch==2.8.0\n+torchvision==0.23.0\n" in done.stdout
+    assert len(lines) == 2
+    assert "+nvidia" not in done.stdout
 
 
 def test_an_index_that_has_no_such_build_leads_to_another_plan(fix: Run, tmp_path: Path) -> None:
@@ -88,7 +92,8 @@ def test_an_index_that_has_no_such_build_leads_to_another_plan(fix: Run, tmp_pat
         done = fix(
             "requirements.txt", *FOR_5090, "--format", "json", url=server.url, torch_index=vendor.url.removesuffix("/cu128")
         )  # fmt: skip
-    assert moved(plan_of(done)) == {"torch": ("2.7.1", "2.8.0"), "torchvision": ("0.22.1", "0.23.0")}
+    found = moved(plan_of(done)).items()
+    assert {"torch": ("2.7.1", "2.8.0"), "torchvision": ("0.22.1", "0.23.0")}.items() <= found
 
 
 XFORMERS = {
@@ -187,9 +192,9 @@ def test_a_declared_target_is_what_is_mended_for(fix: Run, tmp_path: Path) -> No
         several = fix(*words, url=server.url)
         assert several.returncode == 2
         assert several.stderr.strip() == "compat: pyproject.toml: there are several targets (new, old): name one with --target"
-        assert "Nothing to mend" in fix(*words, "--target", "old", url=server.url).stdout
-        assert "torch  2.7.1 → 2.7.1+cu128" in fix(*words, "--target", "new", url=server.url).stdout
+        assert "Nothing to fix" in fix(*words, "--target", "old", url=server.url).stdout
+        assert "torch  2.7.1 → 2.8.0" in fix(*words, "--target", "new", url=server.url).stdout
         (tmp_path / "pyproject.toml").write_text(
             f'{TARGETS}[[tool.compat.ignore]]\nrule = "build-torch-gpu"\nreason = "we build it"\n'
         )
-        assert "Nothing to mend" in fix(*words, "--target", "new", url=server.url).stdout
+        assert "Nothing to fix" in fix(*words, "--target", "new", url=server.url).stdout

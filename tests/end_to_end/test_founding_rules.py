@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compat.matrix.loader import load_file
+from compat.rules.loader import load_file
 from tests.conftest import RULES
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

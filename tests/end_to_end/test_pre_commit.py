@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from compat.read.files.kinds import kind_of
+from compat.formats.registry import format_of
 from tests.conftest import ROOT
 from tests.end_to_end.sample_project import (
     BAD,
@@ -168,13 +168,13 @@ NOT_READ = (
 @pytest.mark.parametrize("name", READ)
 def test_the_hook_asks_for_what_is_read(name: str) -> None:
     assert re.search(HOOKS["compat-check"]["files"], name)
-    kind_of(name, b"")
+    assert format_of(name, b"").kind
 
 
 @pytest.mark.parametrize("name", ["environment.yml", "environment-cuda.yaml", "envs/environment.yml"])
 def test_the_hook_asks_for_conda_environments(name: str) -> None:
     assert re.search(HOOKS["compat-check"]["files"], name)
-    assert kind_of(name, b"dependencies:\n  - python=3.11\n") == "conda"
+    assert format_of(name, b"dependencies:\n  - python=3.11\n").kind == "environment.yml"
 
 
 @pytest.mark.parametrize("name", NOT_READ)
@@ -186,7 +186,10 @@ def test_rule_files_are_told_by_name() -> None:
     wanted = re.compile(HOOKS["compat-rules-lint"]["files"])
     assert all(map(wanted.search, ("compat-rules.toml", "compat_rules.toml", "ops/compat-rules/vllm.toml")))
     assert not any(
-        map(wanted.search, ("pyproject.toml", "rules.toml", "compat-rules/README.md", "compat.toml", "incompat-rules.toml"))
+        map(
+            wanted.search,
+            ("pyproject.toml", "rules.toml", "compat-rules/README.md", "compat.syntax.toml", "incompat-rules.toml"),
+        )
     )
 
 

@@ -18,12 +18,12 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from compat.environment import Distribution, Environment, normalized
-from compat.judge.choices import Asked
-from compat.judge.worlds import Worlds
-from compat.read.files.listing import Listing
-from compat.read.files.locks.uv_lock import read_uv_lock
-from compat.toml import parse_text
+from compat.checks.choices import Asked
+from compat.checks.worlds import Worlds
+from compat.formats.listing import Listing
+from compat.formats.locks.uv import UvLock
+from compat.model import Distribution, Environment, normalized
+from compat.syntax.toml import parse_text
 from tests.conftest import ROOT
 from tests.end_to_end.uv_projects import PROJECTS, write_project
 
@@ -69,7 +69,7 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         text = (folder / "uv.lock").read_text(encoding="utf-8")
-        (self.listing,) = read_uv_lock("uv.lock", text)
+        (self.listing,) = UvLock().read("uv.lock", text)
         self.lock = lock = parse_text(text, "uv.lock")
         self.root = next(each for each in lock["package"] if "." in each["source"].values())
         self.name = str(self.root["name"])

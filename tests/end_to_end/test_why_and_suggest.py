@@ -125,3 +125,33 @@ def test_nothing_to_suggest_for(ask: Run) -> None:
     done = ask("suggest", "--gpu", "H100")
     assert done.returncode == 2
     assert "say what for" in done.stderr
+
+
+def test_nothing_for_cuda_is_suggested_where_there_is_none(ask: Run, index: IndexServer) -> None:
+    """A processor gets torch's build for processors with the line for its index; an AMD GPU none of the index's torch."""
+    index.add("nvidia-cublas-cu12", {"12.8": release("2025-01-01")})
+    index.add("torch", {"2.8.0": release("2025-08-06", "nvidia-cublas-cu12==12.8", "triton==3.4.0")})
+    index.add("triton", {"3.4.0": release("2025-07-01")})
+    vendor = "http://127.0.0.1:9/whl"
+    lines = ask("suggest", "--with", "accelerate", "--gpu", "none", "--torch-index", vendor).stdout.splitlines()
+    assert f"--extra-index-url {vendor}/cpu" in lines
+    assert [line for line in lines if line[0] not in "#-"] == ["accelerate==1.11.0", "torch==2.8.0+cpu"]
+    lines = ask("suggest", "--with", "accelerate", "--gpu", "MI300X").stdout.splitlines()
+    assert [line for line in lines if line[0] not in "#-"] == ["accelerate==1.11.0"]
+    assert any("install torch first" in line for line in lines)
+    refused = ask("suggest", "--with", "vllm", "--gpu", "MI300X")
+    assert (refused.returncode, "made for CUDA" in refused.stderr) == (2, True)
+
+
+def test_an_apple_accelerator_means_macos(ask: Run) -> None:
+    done = ask("suggest", "--with", "trl", "--gpu", "Apple M3")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("# for Python 3.11; macOS arm64; Metal\n")
+
+
+def test_extras_between_what_is_asked_for_are_respected(ask: Run, index: IndexServer) -> None:
+    """trl takes an older peft for its own extra, which is what somebody wants who names both."""
+    index.add("peft", {"0.1": release("2025-01-01"), "0.2": release("2025-02-01")})
+    index.add("trl", {"0.25.0": release("2025-11-01", "peft<0.2; extra == 'peft'")})
+    lines = ask("suggest", "--with", "trl,peft").stdout.splitlines()
+    assert {"peft==0.1", "trl==0.25.0"} <= set(lines) or {"peft==0.2", "trl==0.24.0"} <= set(lines)

@@ -42,7 +42,7 @@ class Guard:
         self.readable = os.path.realpath(readable)
         paths = sysconfig.get_paths()
         library = {os.path.realpath(paths[key]) for key in ("stdlib", "platstdlib", "purelib", "platlib")}
-        self._own = os.path.join(os.path.realpath(package), "matrix", "")
+        self._own = tuple(os.path.join(os.path.realpath(package), room, "") for room in ("tables", "rules", "interfaces"))
         self._library = tuple(sorted({*library, os.path.realpath(package)}))
         self._armed = False
         self._broken: BaseException | None = None

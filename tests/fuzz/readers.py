@@ -9,17 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compat.environment import Environment
+from compat.checks.baseline import known
+from compat.checks.selections import described, judged_listing
+from compat.cli.diagnose import unexplained
+from compat.diagnosis.diagnose import diagnose
 from compat.errors import InputError
-from compat.judge.baseline import known
-from compat.judge.selections import described, judged_listing
-from compat.matrix.compiled import Matrix
-from compat.read.described import parse_described, read_described
-from compat.read.files.kinds import DESCRIBED, kind_of, listings_of
-from compat.read.files.listing import Listing
-from compat.read.json_text import read_text
-from compat.read.pasted import read_pasted
-from compat.read.project_config import find_config, read_config
+from compat.formats.described import parse_described, read_described
+from compat.formats.listing import Listing
+from compat.formats.project.config import find_config, read_config
+from compat.formats.registry import format_of
+from compat.model import Distribution, Environment
+from compat.reports import read_pasted
+from compat.reports.log.lines import cut_lines
+from compat.reports.log.traceback import decisive, parse_log, versions_in
+from compat.rules.compiled import Matrix
+from compat.syntax.json import read_text
 
 
 class Wrong(Exception):
@@ -70,18 +74,11 @@ def _lines(content: bytes) -> int:
     return sum(map(content.count, ends)) + 1
 
 
-def _listings(kind: str) -> Callable[[str, bytes, Matrix], None]:
-    def read(name: str, content: bytes, matrix: Matrix) -> None:
-        for listing in listings_of(name, kind, content):
+def _listings(name: str, content: bytes, matrix: Matrix) -> None:
+    found = format_of(name, content)
+    if found.kind != "described":
+        for listing in found.listings(name, content):
             _judged(listing, matrix)
-
-    return read
-
-
-def _any_kind(name: str, content: bytes, matrix: Matrix) -> None:
-    kind = kind_of(name, content)
-    if kind != DESCRIBED:
-        _listings(kind)(name, content, matrix)
 
 
 def _judged(listing: Listing, matrix: Matrix) -> None:
@@ -102,7 +99,7 @@ def _read_again(environment: Environment, name: str) -> None:
 
 
 def _described(name: str, content: bytes, matrix: Matrix) -> None:
-    from compat.judge import rules
+    from compat.rules import evaluate as rules
 
     environment, _ = read_described(name)
     environment.to_json()
@@ -112,6 +109,17 @@ def _described(name: str, content: bytes, matrix: Matrix) -> None:
 def _pasted(name: str, content: bytes, matrix: Matrix) -> None:
     environment, _ = read_pasted(read_text(name), name)
     _read_again(environment, name)
+
+
+def _log(name: str, content: bytes, matrix: Matrix) -> None:
+    text = cut_lines(content[:500_000].decode("utf-8", "replace"))  # short lines take some 6 µs each, of the 2 s there are
+    errors = parse_log(text)
+    order = decisive(errors)
+    versions = versions_in(text)
+    here = Environment(distributions=tuple(Distribution(name=name, version=version) for name, version in versions.items()))
+    for finding in diagnose(text, errors, order, here, matrix):
+        finding.to_json()
+    unexplained(errors)
 
 
 def _config(name: str, content: bytes, matrix: Matrix) -> None:
@@ -140,15 +148,16 @@ _NAMES = ("a.yml", "a.yaml", "a.json", "a.lock", "a", "requirements", "a.toml", 
 
 READERS: dict[str, Reader] = {
     **{
-        kind: Reader(names, form, _listings(kind))
+        kind: Reader(names, form, _listings)
         for form, kinds in (("toml", _TOML), ("yaml", _YAML), ("json", _JSON), ("plain", _PLAIN))
         for kind, names in kinds.items()
     },
-    "script": Reader(("script.py",), "plain", _listings("script"), on_disk=True),
-    "notebook": Reader(("a.ipynb", "sub/a.ipynb"), "json", _listings("notebook"), on_disk=True),
-    "kind_of": Reader(_NAMES, "any", _any_kind),
+    "script": Reader(("script.py",), "plain", _listings, on_disk=True),
+    "notebook": Reader(("a.ipynb", "sub/a.ipynb"), "json", _listings, on_disk=True),
+    "kind_of": Reader(_NAMES, "any", _listings),
     "described": Reader(("given.json",), "json", _described, on_disk=True),
     "pasted": Reader(("given.log",), "plain", _pasted, on_disk=True),
+    "log": Reader(("train.log",), "plain", _log),
     "project_config": Reader(("pyproject.toml",), "toml", _config, on_disk=True),
     "baseline": Reader(("given.json",), "json", _baseline, on_disk=True),
 }

@@ -48,8 +48,8 @@ class Trials:
     """A reader in its scratch folder, under guard. It changes this process for good: limits, hooks, current folder."""
 
     def __init__(self, reader: str, folder: Path) -> None:
-        from compat.matrix.compiled import in_memory
-        from compat.matrix.loader import load_folder
+        from compat.rules.compiled import in_memory
+        from compat.rules.loader import load_folder
 
         _judge_by_rules_alone()
         self.reader = reader
@@ -136,7 +136,7 @@ def strain() -> float:
 
 def _judge_by_rules_alone() -> None:
     """The tables of declared requirements and builds take a hundred times as long as the readers, which are tried here."""
-    from compat.judge import derived
+    from compat.checks import derived
 
     derived.judge = lambda environment, suspects=(): ()
     derived.asked_about = lambda: frozenset()

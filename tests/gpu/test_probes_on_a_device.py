@@ -23,10 +23,10 @@ def here() -> Here:
 
     if not torch.cuda.is_available():
         pytest.skip("no accelerator")
-    from compat.commands.machine import read_machine
-    from compat.matrix.compiled import open_matrix
+    from compat.api.machine import read_machine
+    from compat.api.probe import probe
     from compat.probe.request import Request
-    from compat.probe.session import probe
+    from compat.rules.compiled import open_matrix
 
     environment = read_machine(sys.executable, open_matrix(())).environment
 

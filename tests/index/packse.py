@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from compat.toml import parse_toml
+from compat.syntax.toml import parse_toml
 from tests.conftest import ROOT
 
 FOLDER = ROOT.parent / "shared" / "packse"

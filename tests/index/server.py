@@ -7,13 +7,16 @@ Faults are set for a package's page by its name and for a file by its file name 
 ``500``, ``403``, ``slow`` (answers after ``seconds``), ``held`` (answers while :attr:`IndexServer.turns` last, then waits for
 more), ``drip`` (a byte now and then), ``truncated`` (half of it, as if it were whole), ``broken-off`` (half of it, then the
 connection ends), ``wrong-hash`` (the page tells another), ``redirect-loop``, ``no-metadata`` (promised, then 404),
-``wrong-metadata`` (other text than its hash says), ``not-a-page``, ``once-500``, ``to URL`` (redirects there).
+``wrong-metadata`` (other text than its hash says), ``not-a-page``, ``once-500``, ``to URL`` (redirects there),
+``slow-headers`` (a byte of them now and then), ``429`` and ``503`` (with ``Retry-After: 3600``), ``other-range`` (another part
+of a file than was asked for), ``cut-range`` (half of it), ``bomb`` (a page that unpacks to 64 MB).
 """
 
 from __future__ import annotations
 
 import base64
 import functools
+import gzip
 import hashlib
 import html
 import json
@@ -73,12 +76,18 @@ class IndexServer:
         login: tuple[str, str] | None = None,
         certificate: tuple[str, str] | None = None,
         root: str = "simple",
+        validators: str = "",
     ) -> None:
-        """``root`` is the folder of its pages. ``certificate`` and its key make it speak TLS. ``ranges``: True, False, or "absolute" for a host that knows none that count from the end."""
+        """``root`` is the folder of its pages. ``certificate`` and its key make it speak TLS. ``validators``: "etag" or "modified"
+
+        for pages that can be revalidated. ``ranges``: True, False, or "absolute" for a host that knows none that count from the end.
+        """
         self.metadata, self.json, self.ranges, self.hashes = metadata, json, ranges, hashes
         self.faults = dict(faults or {})
-        self.seconds, self.login, self.root = seconds, login, root
+        self.seconds, self.login, self.root, self.validators = seconds, login, root, validators
         self.turns = threading.Semaphore(0)
+        self.full: list[str] = []
+        """Every path that was answered with a body, not with 304."""
         self.requests: list[str] = []
         """Every path that was asked for, with the range: ``/files/a-1.0-py3-none-any.whl bytes=-65536``."""
         self.files: dict[str, Hosted] = {}
@@ -218,9 +227,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif filename.endswith(".metadata"):
             self._answer(200, file.metadata.replace(b"This is", b"This was") if fault == "wrong-metadata" else file.metadata)
         elif not self._fails(fault, filename):
-            self._body(file.body[: len(file.body) // 2] if fault == "truncated" else file.body, span)
+            self._body(file.body[: len(file.body) // 2] if fault == "truncated" else file.body, span, fault)
 
-    def _body(self, body: bytes, span: str | None) -> None:
+    def _body(self, body: bytes, span: str | None, fault: str | None) -> None:
         first, _, last = (span or "").removeprefix("bytes=").partition("-")
         if span is None or not self.index.ranges or (self.index.ranges == "absolute" and not first):
             self._answer(200, body, {"Accept-Ranges": "bytes"} if self.index.ranges else {})
@@ -230,12 +239,23 @@ class _Handler(BaseHTTPRequestHandler):
         if start >= len(body):
             self._answer(416, b"", {"Content-Range": f"bytes */{len(body)}"})
             return
-        self._answer(206, body[start : end + 1], {"Content-Range": f"bytes {start}-{end}/{len(body)}"})
+        part = body[start : end + 1]
+        if fault == "other-range":
+            start = end = 0
+            part = body[:1]
+        elif fault == "cut-range":
+            part = part[: len(part) // 2]
+        self._answer(206, part, {"Content-Range": f"bytes {start}-{end}/{len(body)}"})
 
     def _fails(self, fault: str | None, name: str) -> bool:
         """Whether something went wrong, and was answered."""
-        if fault in ("500", "403"):
-            self._answer(int(fault), b"not today")
+        if fault in ("500", "403", "429", "503"):
+            self._answer(int(fault), b"not today", {"Retry-After": "3600"} if fault in ("429", "503") else {})
+        elif fault in ("drip", "slow-headers"):
+            self._drip(in_headers=fault == "slow-headers")
+        elif fault == "bomb":
+            packed = gzip.compress(b" " * (64 << 20))
+            self._answer(200, packed, {"Content-Type": JSON, "Content-Encoding": "gzip"})
         elif fault == "once-500":
             self.index.faults.pop(name)
             self._answer(500, b"not now")
@@ -248,8 +268,6 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault == "broken-off":
             self._answer(200, b"half of it", {"Content-Length": "1000", "Content-Type": "text/html"})
             self.close_connection = True
-        elif fault == "drip":
-            self._drip()
         elif fault == "slow":
             time.sleep(self.index.seconds)
             return False
@@ -260,21 +278,33 @@ class _Handler(BaseHTTPRequestHandler):
             return False
         return True
 
-    def _drip(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", "1000")
-        self.end_headers()
+    def _drip(self, *, in_headers: bool) -> None:
+        """A byte now and then, of the headers or of the body."""
+        if not in_headers:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
         try:
-            for _ in range(1000):
-                self.wfile.write(b" ")
+            for byte in b"HTTP/1.1 200 OK\r\nX-Padding: " + b"x" * 1000:
+                self.wfile.write(bytes((byte,)))
                 time.sleep(0.05)
         except OSError:
             self.close_connection = True
 
     def _answer(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        validators = {}
+        if self.index.validators and status == 200 and "Content-Type" in (headers or {}):
+            kind, value = self.index.validators, hashlib.sha256(body).hexdigest()
+            validators = {"ETag": f'"{value}"'} if kind == "etag" else {"Last-Modified": "Mon, 03 Nov 2025 10:00:00 GMT"}
+            if validators.get("ETag") == self.headers.get("If-None-Match", "") or (
+                kind == "modified" and self.headers.get("If-Modified-Since") == validators["Last-Modified"]
+            ):
+                status, body = 304, b""
+        if status == 200:
+            self.index.full.append(self.path)
         self.send_response(status)
-        for header, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+        for header, value in {"Content-Length": str(len(body)), **validators, **(headers or {})}.items():
             self.send_header(header, value)
         self.end_headers()
         try:

@@ -8,12 +8,14 @@ import subprocess
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from compat.index import Index, Settings, Store
 from compat.index.settings import THREADS, Source
+from compat.index.transport import GIVES_UP_AFTER, LONGEST_PAUSE
 from tests.index.server import IndexServer
 
 PACKAGES: dict[str, Any] = {"a": {"1.0": {"requires": ["b"], "sdist": False}}, "b": {"1.0": {"wheel": False}}}
@@ -63,7 +65,7 @@ def test_a_redirect_loop_ends() -> None:
 
 
 def test_a_page_that_is_none() -> None:
-    assert page_problem("not-a-page") == "URL/a/ is no page of an index"
+    assert page_problem("not-a-page") == "URL/a/ is not a page of an index"
 
 
 def test_a_page_that_breaks_off() -> None:
@@ -78,6 +80,38 @@ def test_a_page_that_drips_does_not_last_for_ever() -> None:
     start = time.monotonic()
     assert page_problem("drip", settings={"timeout": 0.2}) == "URL/a/ took longer than 0.8 s"
     assert time.monotonic() - start < 3
+
+
+def test_headers_that_drip_do_not_last_for_ever() -> None:
+    problem = page_problem("slow-headers", settings={"timeout": 0.2, "retries": 3})
+    assert problem == "URL/a/ took longer than 0.8 s"  # and is not tried again
+
+
+@pytest.mark.parametrize("status", ["429", "503"])
+def test_a_host_that_asks_for_time_gets_some_but_not_an_hour(status: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("urllib3.util.retry.time", SimpleNamespace(sleep=pauses.append, time=time.time))
+    with IndexServer(PACKAGES, faults={"a": status}) as server:
+        index = reading(server, retries=2)
+        assert index.files("a") is None
+        assert index.problems == {"a": f"{server.url}/a/ answers HTTP {status}"}
+        assert server.requests == ["/simple/a/"] * 3
+        assert pauses == [LONGEST_PAUSE] * 2
+        index.close()
+
+
+def test_a_host_that_is_overloaded_is_given_up_soon() -> None:
+    packages = {f"p{number}": {"1.0": {}} for number in range(100)}
+    with IndexServer(packages, faults={"*": "429"}) as server:
+        index = reading(server)
+        assert set(index.files_many(packages).values()) == {None}
+        assert len(server.requests) <= THREADS + GIVES_UP_AFTER
+        index.close()
+
+
+def test_a_page_that_unpacks_to_more_than_a_page_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compat.index.client.LARGEST_PAGE", 4 << 20)
+    assert page_problem("bomb") == "URL/a/ is larger than 4 MB"
 
 
 def test_a_refusal_is_no_absence_but_for_an_index_that_lists_others() -> None:
@@ -122,24 +156,35 @@ def test_promised_metadata_that_is_not_there_is_read_from_the_wheel() -> None:
 
 
 def test_metadata_with_another_hash() -> None:
-    assert file_problem("wrong-metadata") == f"{WHEEL}.metadata has another hash than its index says"
+    assert file_problem("wrong-metadata") == f"{WHEEL}.metadata does not have the sha256 that HOST/simple states for it"
 
 
 def test_a_whole_wheel_with_another_hash() -> None:
-    assert file_problem("wrong-hash", metadata=False, ranges=False) == f"{WHEEL} has another hash than its index says"
+    assert (
+        file_problem("wrong-hash", metadata=False, ranges=False)
+        == f"{WHEEL} does not have the sha256 that HOST/simple states for it"
+    )
 
 
 def test_a_truncated_wheel() -> None:
     for options in ({"ranges": True}, {"ranges": False}, {"ranges": True, "json": False}):
         told = file_problem("truncated", metadata=False, **options)
         assert told is not None
-        assert told.startswith((f"{WHEEL} is no whole archive", f"HOST/files/{WHEEL}")), told
+        assert told.startswith((f"{WHEEL} is not a complete archive", f"HOST/files/{WHEEL}")), told
+
+
+def test_ranges_that_were_not_asked_for() -> None:
+    for fault in ("other-range", "cut-range"):
+        told = file_problem(fault, metadata=False)
+        assert told == f"HOST/files/{WHEEL}: the host sent an incomplete range" or (
+            fault == "other-range" and told == f"HOST/files/{WHEEL}: the host sent another range than the one requested"
+        ), (fault, told)
 
 
 def test_a_truncated_sdist() -> None:
     told = file_problem("truncated", SDIST)
     assert told is not None
-    assert told.startswith(f"{SDIST} is no whole archive")
+    assert told.startswith(f"{SDIST} is not a complete archive")
 
 
 @pytest.mark.parametrize("fault", ["500", "403", "redirect-loop", "broken-off"])

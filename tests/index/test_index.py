@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from compat.index import Index, Metadata, Settings, Store
+from compat.index import Index, Metadata, Requirement, Settings, Store
 from compat.index.address import Credentials
 from compat.index.pages import parse_page
 from compat.index.settings import Source
@@ -27,9 +28,13 @@ PACKAGES: dict[str, Any] = {
     "big": {"1.0": {"padding": 3 << 20, "requires": ["b"], "sdist": False}},
 }  # fmt: skip
 PACKAGES["some-name"] = PACKAGES.pop("Some.Name")
-FIRST = Metadata(
-    ("b>1", "c ; sys_platform == 'linux'", "d==2 ; extra == 'fast'"), ">=3.8", ("fast",), "metadata",
-)  # fmt: skip
+REQUIRED = (
+    Requirement("b", ">1"),
+    Requirement("c", marker='sys_platform == "linux"'),
+    Requirement("d", "==2", marker='extra == "fast"'),
+)
+FIRST = Metadata(REQUIRED, ">=3.8", ("fast",), "metadata")
+B, X, Y = ((Requirement(name),) for name in "bxy")
 
 
 @pytest.fixture
@@ -95,21 +100,21 @@ def test_without_served_metadata_the_end_of_the_wheel_is_read(serve: Any) -> Non
     assert index.metadata(index.files("a")[0]) == Metadata(*_first_three(FIRST), "wheel")
     (big,) = index.files("big")
     index.metadata(big)
-    assert index.metadata(big) == Metadata(("b",), None, (), "wheel")
+    assert index.metadata(big) == Metadata(B, None, (), "wheel")
     spans = [each.partition(" ")[2] for each in server.requests if each.startswith("/files/big")]
     assert len(spans) == 2  # the end, and what lies before the padding
     assert index._reader().transport.bytes < 200_000
 
 
 def _first_three(metadata: Metadata) -> tuple[Any, ...]:
-    return metadata.requires_dist, metadata.requires_python, metadata.provides_extra
+    return metadata.requires, metadata.requires_python, metadata.provides_extra
 
 
 def test_an_index_that_tells_no_sizes_and_a_host_that_counts_from_the_front_only(serve: Any) -> None:
     server, index = serve(metadata=False, json=False, ranges="absolute")
     (big,) = index.files("big")
     assert big.size is None
-    assert index.metadata(big) == Metadata(("b",), None, (), "wheel")
+    assert index.metadata(big) == Metadata(B, None, (), "wheel")
     assert server.requests[1] == "/files/big-1.0-py3-none-any.whl bytes=-65536"
 
 
@@ -119,7 +124,9 @@ def test_without_ranges_only_a_small_wheel_is_read_whole(serve: Any, json: bool)
     small, (big,) = index.files("a")[0], index.files("big")
     assert index.metadata(small) == Metadata(*_first_three(FIRST), "wheel")
     assert index.metadata(big) is None
-    assert index.problems == {big.filename: "big-1.0-py3-none-any.whl: its host sends no ranges and it has 3 MB"}
+    assert index.problems == {
+        big.filename: "big-1.0-py3-none-any.whl: its host does not support range requests and it has 3 MB"
+    }
     assert index._reader().transport.bytes < 100_000
 
 
@@ -136,7 +143,7 @@ def test_a_requirement_that_cannot_be_read_makes_a_file_unusable(serve: Any) -> 
     _, index = serve({"a": {"1.0": {"requires": ["b (>=1.0"], "sdist": False}}})
     assert index.metadata(index.files("a")[0]) is None
     assert index.unusable == {
-        "a-1.0-py3-none-any.whl": "a-1.0-py3-none-any.whl requires 'b (>=1.0', which is no requirement (PEP 508)"
+        "a-1.0-py3-none-any.whl": "a-1.0-py3-none-any.whl requires 'b (>=1.0', which is not a valid requirement (PEP 508)"
     }
 
 
@@ -160,7 +167,7 @@ def test_many_at_once_and_in_order(serve: Any) -> None:
     files = [page[0] for page in pages.values() if page]
     found = index.metadata_many(files)
     assert time.monotonic() - start < 3  # one after another is 4.1 s for the pages alone
-    assert [each.requires_dist for each in found] == [(f"p{number + 1}",) for number in range(40)]
+    assert [each.requires for each in found] == [(Requirement(f"p{number + 1}"),) for number in range(40)]
     assert pages["gone"] == ()
     assert seen[-1] == ("metadata", 40, 40)
     assert ("pages", 41, 41) in seen
@@ -184,9 +191,9 @@ def test_a_flat_page_and_a_folder_of_files(serve: Any, tmp_path: Path) -> None:
     assert [file.version for file in pages["a"] or ()] == ["1.0", "1.0", "1.1", "2.0+cu124"]
     assert server.requests == ["/flat/"]
     local, static = pages["b"] or ()
-    assert index.metadata_many([local, static]) == [Metadata(("x",), None, (), "wheel"), Metadata(("y",), None, (), "sdist")]
+    assert index.metadata_many([local, static]) == [Metadata(X, None, (), "wheel"), Metadata(Y, None, (), "sdist")]
     assert pages["c"] == ()
-    assert index.notes == (f"{(tmp_path / 'gone').as_uri()} does not exist, and no files are found there",)
+    assert index.notes == (f"{(tmp_path / 'gone').as_uri()} does not exist: no files are found there",)
     index.close()
 
 
@@ -201,7 +208,7 @@ def test_an_index_of_folders(tmp_path: Path, with_page: bool) -> None:
     index = Index(Settings(sources=(Source((tmp_path / "simple index").as_uri()),)), Store(":memory:"), offline=True)
     (file,) = index.files("some.name") or ()
     assert (file.version, file.yanked) == ("1.0+cpu", "" if with_page else None)
-    assert index.metadata(file) == Metadata(("x",), None, (), "wheel")
+    assert index.metadata(file) == Metadata(X, None, (), "wheel")
     assert index.files("other") == ()
     index.close()
 
@@ -222,7 +229,7 @@ def test_what_lies_on_this_machine_is_kept_until_it_changes(tmp_path: Path, monk
         index.close()
         return [file.version for file in files], found
 
-    x, y = (Metadata((name,), None, (), "wheel") for name in "xy")
+    x, y = (Metadata(required, None, (), "wheel") for required in (X, Y))
     assert read() == (["1.0"], [x])
     with monkeypatch.context() as patch:
         patch.setattr("compat.index.index.Index._reader", None)  # nothing is read
@@ -317,6 +324,89 @@ def test_the_keyring_is_asked_where_there_is_one(serve: Any, monkeypatch: pytest
 
     assert keyring.asked == [f"{server.url}/a/", server.host]
     monkeypatch.delitem(__import__("sys").modules, "keyring")
+
+
+@pytest.mark.parametrize("validators", ["etag", "modified"])
+def test_a_stale_page_is_revalidated_and_not_sent_again(serve: Any, tmp_path: Path, validators: str) -> None:
+    packages = {name: {"1.0": {"sdist": False}} for name in "abc"}
+    server, _ = serve(packages, validators=validators)
+    settings, path = Settings(sources=(Source(server.url),)), str(tmp_path / "cache.sqlite")
+
+    def run(max_age: float) -> tuple[list[str], list[str]]:
+        """What was asked for, and what was sent in full."""
+        server.requests.clear()
+        server.full.clear()
+        index = Index(settings, Store(path), max_age=max_age)
+        pages = index.files_many(packages)
+        assert [len(files or ()) for files in pages.values()] == [
+            1 + ("2.0" in server_versions(server, name)) for name in pages
+        ]
+        index.metadata_many([file for files in pages.values() for file in files or ()])
+        index.close()
+        return sorted(server.requests), sorted(server.full)
+
+    pages = ["/simple/a/", "/simple/b/", "/simple/c/"]
+    metadata = [f"/files/{name}-1.0-py3-none-any.whl.metadata" for name in "abc"]
+    assert run(0) == (metadata + pages, metadata + pages)
+    assert run(600) == ([], [])  # fresh: not even asked for
+    assert run(0) == (pages, [])  # stale: asked for, and not sent
+    if validators == "etag":
+        server.add("b", {"2.0": {"sdist": False}})
+        changed = "/files/b-2.0-py3-none-any.whl.metadata"
+        assert run(0) == ([changed, *pages], [changed, "/simple/b/"])
+        assert run(0) == (pages, [])
+
+
+def server_versions(server: IndexServer, name: str) -> set[str]:
+    return {server.files[filename].version for filename in server.pages[name]}
+
+
+def test_a_page_of_another_run_that_was_damaged_is_read_again(serve: Any, tmp_path: Path) -> None:
+    server, _ = serve({"a": {"1.0": {"sdist": False}}}, validators="etag")
+    settings, path = Settings(sources=(Source(server.url),)), str(tmp_path / "cache.sqlite")
+    for _ in range(2):
+        index = Index(settings, Store(path), max_age=0)
+        assert len(index.files("a") or ()) == 1
+        index.close()
+        with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE files SET body = x'00'")
+        connection.close()
+    assert server.full == ["/simple/a/", "/simple/a/"]
+
+
+def test_pins_are_read_from_their_pages_where_the_store_cannot_tell(serve: Any, tmp_path: Path) -> None:
+    server, _ = serve(validators="etag")
+    settings, path = Settings(sources=(Source(server.url),)), str(tmp_path / "cache.sqlite")
+
+    def pinned(*pins: tuple[str, str], **options: Any) -> tuple[list[Any], list[str]]:
+        server.requests.clear()
+        index = Index(settings, Store(path), **options)
+        found = index.files_of_pins(pins)
+        versions = [None if found[pin] is None else sorted({file.version for file in found[pin] or ()}) for pin in pins]
+        index.close()
+        return versions, sorted(server.requests)
+
+    assert pinned(("A", "1.0"), ("nowhere", "1"), ("big", "2.0")) == (
+        [["1.0"], [], []], ["/simple/a/", "/simple/big/", "/simple/nowhere/"],
+    )  # fmt: skip
+    assert pinned(("A", "1.0"), ("nowhere", "1"), ("big", "2.0")) == ([["1.0"], [], []], [])
+    # of a stale page only what it had is taken for granted: the rest it may have by now
+    assert pinned(("A", "1.0"), ("a", "2.0+cu124"), max_age=0) == ([["1.0"], ["2.0+cu124"]], [])
+    assert pinned(("nowhere", "1"), ("big", "2.0"), max_age=0) == ([[], []], ["/simple/big/", "/simple/nowhere/"])
+    assert pinned(("a", "1.0"), ("big", "2.0"), ("other", "1"), offline=True) == ([["1.0"], [], None], [])
+    assert pinned(("a", "2.0+cu124"), before="2025-03-01") == ([[]], [])
+
+
+def test_pins_on_a_flat_page(serve: Any, tmp_path: Path) -> None:
+    server, _ = serve()
+    settings = Settings(sources=(Source(server.flat, flat=True), Source(server.url)))
+    for _ in range(2):
+        index = Index(settings, Store(str(tmp_path / "c")))
+        found = index.files_of_pins([("a", "1.0"), ("big", "1.0")])
+        assert [len(files or ()) for files in found.values()] == [2, 1]
+        assert index.metadata_many([files[0] for files in found.values() if files])[0] == FIRST
+        index.close()
+    assert server.requests.count("/flat/") == 1
 
 
 def test_offline_says_what_is_not_known_and_keeps_old_pages(serve: Any, tmp_path: Path) -> None:

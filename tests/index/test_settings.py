@@ -36,15 +36,15 @@ def given(tmp_path: Path) -> Any:
 
 @pytest.fixture(autouse=True)
 def nothing_site_wide(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("compat.index.pip_settings._site_wide", lambda environ: [tmp_path / "etc" / "pip"])
-    monkeypatch.setattr("compat.index.uv_settings._system", lambda environ: tmp_path / "etc" / "uv" / "uv.toml")
+    monkeypatch.setattr("compat.index.configuration._site_wide", lambda environ: [tmp_path / "etc" / "pip"])
+    monkeypatch.setattr("compat.index.configuration._system", lambda environ: tmp_path / "etc" / "uv" / "uv.toml")
 
 
 def urls(settings: Settings) -> list[str | None]:
     return [source.url for source in settings.sources]
 
 
-def test_nothing_configured_is_the_client_librarys_default(given: Any) -> None:
+def test_nothing_configured_is_uvs_default(given: Any) -> None:
     assert given() == Settings()
     assert given().sources == (Source(None),)
 
@@ -161,6 +161,13 @@ def test_the_command_line_goes_first(given: Any) -> None:
     assert urls(settings) == ["https://l.example/", "https://x.example/s", "https://e.example/s", "https://c.example/s"]
 
 
+def test_an_index_that_is_named_twice_is_asked_once_and_first(given: Any) -> None:
+    settings = given(
+        {}, {"UV_INDEX": "https://a.example/s https://b.example/s https://a.example/s/", "PIP_INDEX_URL": "https://b.example/s"}
+    )
+    assert urls(settings) == ["https://a.example/s", "https://b.example/s"]
+
+
 def test_no_index_leaves_the_links(given: Any) -> None:
     for files, environ in (
         ({}, {"PIP_NO_INDEX": "yes"}),
@@ -205,9 +212,9 @@ def test_how_indexes_are_reached(given: Any) -> None:
 @pytest.mark.parametrize(
     ("files", "environ", "told"),
     [
-        ({"env/pip.conf": "index-url = x"}, {}, "pip.conf:1: is no configuration of pip"),
-        ({"env/pip.conf": "[global]\nsense\n"}, {}, "pip.conf:2: is no configuration of pip"),
-        ({"env/pip.conf": "[global]\na=1\na=2\n"}, {}, "pip.conf:3: is no configuration of pip"),
+        ({"env/pip.conf": "index-url = x"}, {}, "pip.conf:1: is not a pip configuration"),
+        ({"env/pip.conf": "[global]\nsense\n"}, {}, "pip.conf:2: is not a pip configuration"),
+        ({"env/pip.conf": "[global]\na=1\na=2\n"}, {}, "pip.conf:3: is not a pip configuration"),
         ({"project/uv.toml": "index-url = 3"}, {}, "uv.toml: index-url: expected text"),
         ({"project/uv.toml": 'find-links = "x"'}, {}, "uv.toml: find-links: expected a list of texts"),
         ({"project/uv.toml": "no-index = 'no'"}, {}, "uv.toml: no-index: expected true or false"),
@@ -220,9 +227,9 @@ def test_how_indexes_are_reached(given: Any) -> None:
         ({"project/pyproject.toml": "[tool.uv.sources]\na = {index = 'b'}"}, {}, "tool.uv.sources: a: there is no index named 'b'"),
         ({}, {"UV_INDEX_STRATEGY": "best"}, "index-strategy: expected one of first-index"),
         ({}, {"UV_DEFAULT_INDEX": "ftp://x.example"}, "UV_DEFAULT_INDEX: expected an address that begins with https:"),
-        ({}, {"PIP_INDEX_URL": "https:///simple"}, "pip's index-url: expected an address of an index with a host"),
-        ({}, {"PIP_INDEX_URL": "https://[::1/simple"}, "pip's index-url: expected an address of an index, got one"),
-        ({}, {"PIP_INDEX_URL": "https://h:99999/simple"}, "pip's index-url: expected an address of an index, got one"),
+        ({}, {"PIP_INDEX_URL": "https:///simple"}, "pip's index-url: expected the address of an index with a host"),
+        ({}, {"PIP_INDEX_URL": "https://[::1/simple"}, "pip's index-url: expected the address of an index, got one"),
+        ({}, {"PIP_INDEX_URL": "https://h:99999/simple"}, "pip's index-url: expected the address of an index, got one"),
         ({}, {"PIP_TIMEOUT": "soon"}, "timeout: expected a number of seconds or tries, got 'soon'"),
         ({}, {"PIP_RETRIES": "-1"}, "retries: expected a number"),
         ({}, {"PIP_RETRIES": "nan"}, "retries: expected a number"),

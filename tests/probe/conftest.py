@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from compat.environment import Environment
+from compat.api.probe import probe
+from compat.model import Environment
 from compat.probe.request import Request
 from compat.probe.results import ProbeReport
-from compat.probe.session import probe
 
 FAULTS = Path(__file__).parent / "faults"
 Probe = Callable[..., ProbeReport]

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from compat.commands import doctor
-from compat.environment import Environment
+from compat.cli import doctor
+from compat.cli.options import command_named, parse
 from compat.errors import InputError
-from compat.options import command_named, parse
+from compat.model import Environment
 from compat.probe import session
 from compat.probe.request import Request
 from compat.probe.results import COULD_NOT_RUN, FAILED, PASSED, ProbeReport, ProbeResult, exit_code
@@ -30,7 +30,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
         results = (WRONG if request.trainer == "sft" else RIGHT,)
         return ProbeReport(results, request.python, {}, 1.0, exit_code(results, device_required=False))
 
-    monkeypatch.setattr(session, "probe", probe)
+    monkeypatch.setattr("compat.api.probe.probe", probe)
     return requests
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from compat.matrix.peak_rates import open_peaks
-from compat.probe.peaks import peak_rates
+from compat.api.probe import peak_rates
+from compat.tables.hardware import open_peaks
 from tests.probe.conftest import needs
 
 needs("torch")

@@ -13,16 +13,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from compat.environment import Accelerator, Environment
+from compat.api.probe import probe
+from compat.cli.options import command_named, parse
+from compat.cli.probe import requested
 from compat.errors import InputError
-from compat.options import command_named, parse
+from compat.model import Accelerator, Environment
+from compat.output.probes import rendered
 from compat.probe.child import work
 from compat.probe.child.job import Job
 from compat.probe.devices import devices_of
-from compat.probe.request import Request, requested
+from compat.probe.request import Request
 from compat.probe.results import COULD_NOT_RUN, FAILED, PASSED, ProbeReport, ProbeResult, exit_code
-from compat.probe.session import NoTorch, probe
-from compat.show.probes import rendered
+from compat.probe.session import NoTorch
+from compat.rules.facts import visible
 from tests.conftest import ROOT
 from tests.probe.conftest import needs
 
@@ -98,20 +101,21 @@ def test_what_a_call_asks_for() -> None:
     ],
 )
 def test_which_devices_are_probed(device: str, environment: Environment, names: tuple[str, ...]) -> None:
-    found = devices_of(Request("python", device=device), environment)
+    found = devices_of(Request("python", device=device), environment, visible(environment))
     assert found.names == names
     assert (found.why_none is not None) == (not found.cuda and device != "cpu")
 
 
 def test_a_device_that_is_not_there_beside_others_that_are() -> None:
     with pytest.raises(InputError, match="there is no cuda:2; this machine shows cuda:0 to cuda:1"):
-        devices_of(Request("python", device="cuda:2"), TWO)
+        devices_of(Request("python", device="cuda:2"), TWO, TWO)
 
 
 def test_devices_that_are_hidden_are_no_accelerator() -> None:
     hidden = Environment(accelerators=(H100,), variables={"CUDA_VISIBLE_DEVICES": "-1"})
     assert (
-        devices_of(Request("python"), hidden).why_none == "no accelerator: 1 there, and CUDA_VISIBLE_DEVICES hides all of them"
+        devices_of(Request("python"), hidden, visible(hidden)).why_none
+        == "no accelerator: 1 there, and CUDA_VISIBLE_DEVICES hides all of them"
     )
 
 
@@ -243,7 +247,7 @@ def test_the_text_shows_number_last_words_and_mend() -> None:
         ProbeResult("triton/run", "cpu", COULD_NOT_RUN, "no accelerator"),
     )
     text = rendered(ProbeReport(results, "python", {}, 2.0, 1), ".venv")
-    for words in ("✓ matmul", "✗ matmul/bf16", "element [1, 2] is 3", "│ boom \\x1b[0m", "mend      pip x", "not installed: vllm",
+    for words in ("✓ matmul", "✗ matmul/bf16", "element [1, 2] is 3", "│ boom \\x1b[0m", "fix       pip x", "not installed: vllm",
                   "no accelerator: triton/run", "1 passed, 1 failed, 2 could not run"):  # fmt: skip
         assert words in text
     assert "\x1b" not in text

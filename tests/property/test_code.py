@@ -8,10 +8,10 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from compat.judge.code.releases import Reverse
-from compat.judge.code.wanted import WantedOf
-from compat.read.code.files import read_code
-from tests.judge.code.made_up import TRACKED, releases
+from compat.interfaces.code.files import read_code
+from compat.interfaces.code.releases import Reverse
+from compat.interfaces.code.wanted import WantedOf
+from tests.interfaces.code.made_up import TRACKED, releases
 
 _NAMES = st.sampled_from(("lib", "base", "Special", "Config", "Trainer", "helper", "args", "x", "nothing"))
 _LINES = st.builds(

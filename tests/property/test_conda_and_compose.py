@@ -11,24 +11,24 @@ from hypothesis import strategies as st
 from packaging.markers import Marker
 
 from compat.errors import InputError
-from compat.read.files.conda.conda_environment import read_conda_environment
-from compat.read.files.conda.conda_lock import read_conda_lock
-from compat.read.files.conda.pixi_lock import read_pixi_lock
-from compat.read.files.docker.compose import read_compose
-from compat.read.files.listing import Listing
-from tests.read.files.conda import test_conda_environment, test_conda_lock, test_pixi_lock
-from tests.read.files.docker import test_compose
+from compat.formats.conda.environment import CondaEnvironment
+from compat.formats.conda.lock import CondaLock
+from compat.formats.conda.pixi import PixiLock
+from compat.formats.docker.compose import read_compose
+from compat.formats.listing import Listing
+from tests.formats.conda import test_conda_environment, test_conda_lock, test_pixi_lock
+from tests.formats.docker import test_compose
 
 Reader = Callable[[str, str], tuple[Listing, ...]]
 
 SAMPLES: list[tuple[Reader, str]] = [
-    (read_conda_environment, test_conda_environment.TEXT),
-    (read_conda_lock, test_conda_lock.TEXT),
-    (read_pixi_lock, test_pixi_lock.SIX),
-    (read_pixi_lock, test_pixi_lock.FIVE),
+    (CondaEnvironment().read, test_conda_environment.TEXT),
+    (CondaLock().read, test_conda_lock.TEXT),
+    (PixiLock().read, test_pixi_lock.SIX),
+    (PixiLock().read, test_pixi_lock.FIVE),
     (read_compose, test_compose.TEXT),
 ]
-READERS = [read_conda_environment, read_conda_lock, read_pixi_lock, read_compose]
+READERS = [CondaEnvironment().read, CondaLock().read, PixiLock().read, read_compose]
 PIECES = (
     "null", "[]", "{}", "[a, b]", "{a: b}", "1", "true", "'", '"', "\0", "\udc80", "&a ", "*a", "<<: *gpu", "- ", "? ", "|\n",
     "!!python/object:os.system x", "!reset null", "\x85", "\u2028", "\ufeff", "9" * 5000, "[", "]", "{", "}", "=", ">=1|<2",

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.environment import LAUNCHERS, SYSTEMS
 from compat.errors import InputError
-from compat.read.described import parse_described
-from compat.read.json_text import line_of, parse_json
+from compat.formats.described import parse_described
+from compat.model import LAUNCHERS, SYSTEMS
+from compat.syntax.json import line_of, parse_json
 
 KEYS = ("python", "os", "distributions", "accelerators", "driver", "variables", "workload", "name", "version", "source", "kind",
         "features", "processes", "distributions_complete", "compute_capability", "other")  # fmt: skip

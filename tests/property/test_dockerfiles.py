@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compat.environment import EMPTY
 from compat.errors import InputError
-from compat.read.files.docker.dockerfile import read_dockerfile
-from compat.read.files.docker.dockerfile_variables import substituted
-from compat.read.files.installs.install_command import install_of
+from compat.formats.docker.dockerfile import read_dockerfile
+from compat.formats.docker.stage import substituted
+from compat.formats.installs.command import install_of
+from compat.model import EMPTY
 from compat.versions import key_of
 
 PIECES = [

@@ -15,14 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compat.errors import InputError
-from compat.read.files.kinds import kind_of, listings_of
-from compat.read.files.requirements.requirement_lines import logical_lines
+from compat.formats.edit.changes import Change, inverse
+from compat.formats.edit.dispatch import edits_for
+from compat.formats.registry import format_of
+from compat.formats.requirements.lines import logical_lines
+from compat.formats.specifiers import ADMIT, EXACT, RANGE, admits, changed
+from compat.syntax.shell import quoted, simple_commands
 from compat.versions import key_of
-from compat.write import edits_for
-from compat.write.changes import Change, inverse
-from compat.write.requirement_lines import mapped_lines
-from compat.write.shell_words import quoted, simple_commands
-from compat.write.specifiers import ADMIT, EXACT, RANGE, admits, changed
 
 NAMES = ("torch", "vllm", "trl", "flash-attn", "numpy", "ruamel-yaml")
 SPELLED = {"flash-attn": ("flash_attn", "Flash-Attn"), "ruamel-yaml": ("ruamel.yaml",)}
@@ -82,7 +81,7 @@ def written(path: str, content: bytes) -> None:
 
 def listed(path: str, content: bytes) -> list[tuple[Any, ...]]:
     found = []
-    for listing in listings_of(path, kind_of(path, content), content):
+    for listing in format_of(path, content).listings(path, content):
         for entry in listing.entries:
             each = entry.distribution
             found.append(
@@ -159,11 +158,11 @@ def test_other_files(
 
 @settings(max_examples=200, deadline=None)
 @given(st.text("ab=1 \\\n\r#-\t;@\x0b\u2028'\"", max_size=60))
-def test_lines_are_joined_and_cut_as_the_reader_does(text: str) -> None:
-    found = list(mapped_lines(text))
-    assert [(line.number, line.text) for line in found] == list(logical_lines(text.splitlines()))
-    for line in found:
-        assert all(text[at] == letter for at, letter in zip(line.mapped.offsets, line.text) if letter != " ")
+def test_every_letter_of_a_line_has_its_place(text: str) -> None:
+    for line in logical_lines(text):
+        joined = "".join(piece for piece, _ in line.pieces)
+        assert joined[line.lead :].startswith(line.text)
+        assert all(text[place:].startswith(piece) for piece, place in line.pieces if piece.strip())
         assert 0 <= line.start < line.end <= len(text)
 
 

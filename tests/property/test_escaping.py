@@ -10,14 +10,13 @@ from xml.etree import ElementTree
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from compat.judge.baseline import fingerprint
-from compat.report import Finding, Fix, Location, Outcome
-from compat.show.github import annotations, escaped_data, escaped_property
-from compat.show.json import dumped
-from compat.show.junit import escaped, junit
-from compat.show.sarif import _percent_encoded, sarif
-from compat.show.sarif_text import doubled_braces, markdown_code, plain
-from tests.show.outcomes import failed, finding, outcome
+from compat.checks.baseline import fingerprint
+from compat.model import Finding, Fix, Location, Outcome
+from compat.output.github import escaped_data, escaped_property, workflow_commands
+from compat.output.json import dumped
+from compat.output.junit import escaped, junit
+from compat.output.sarif import _percent_encoded, doubled_braces, markdown_code, plain, sarif
+from tests.output.outcomes import failed, finding, outcome
 
 UNICODE = st.text(st.characters(exclude_categories=("Cs",)) | st.sampled_from("%:,\r\n{}[]()<>&\"'`\\\x00 "))
 ANY = st.text(st.characters(exclude_categories=()) | st.sampled_from("%:,\r\n{}[]()<>&\"'`\\\x00\ud800\udcff\ufffe"))
@@ -49,7 +48,7 @@ def test_workflow_commands_give_back_any_text(text: str) -> None:
 
 @given(ANY)
 def test_no_text_starts_a_workflow_command_of_its_own(text: str) -> None:
-    lines = annotations(hostile(text)).encode("utf-8").decode().replace("\r", "\n").split("\n")
+    lines = workflow_commands(hostile(text)).encode("utf-8").decode().replace("\r", "\n").split("\n")
     assert len(lines) == 2
     for line in lines:
         head = line[2 : line.index("::", 2)]

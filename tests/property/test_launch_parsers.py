@@ -11,14 +11,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from compat.environment import LAUNCHERS, Workload
 from compat.errors import InputError
-from compat.read.workload.launch import from_command, from_variables, merge
-from compat.read.workload.launch_config import read_accelerate, read_deepspeed
-from compat.read.workload.recipe import axolotl, llamafactory, read_recipe
-from compat.read.workload.script import read_script
-from compat.read.workload.shell_text import commands_of
-from compat.read.yaml_text import parse_yaml
+from compat.model import LAUNCHERS, Workload
+from compat.syntax.shell_commands import commands_of
+from compat.syntax.yaml import parse_yaml
+from compat.workload.command import from_command
+from compat.workload.launch import from_variables, merge
+from compat.workload.launch_config import read_accelerate, read_deepspeed
+from compat.workload.recipe import axolotl, llamafactory, read_recipe
+from compat.workload.script import read_script
 
 quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

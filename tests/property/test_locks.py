@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compat.errors import InputError
-from compat.read.files.listing import ROOT, Listing
-from compat.read.files.locks.pdm_lock import read_pdm_lock
-from compat.read.files.locks.pipfile_lock import read_pipfile_lock
-from compat.read.files.locks.poetry_lock import read_poetry_lock
-from compat.read.files.locks.pylock import read_pylock
+from compat.formats.listing import ROOT, Listing
+from compat.formats.locks.pdm import PdmLock
+from compat.formats.locks.pipfile import PipfileLock
+from compat.formats.locks.poetry import PoetryLock
+from compat.formats.locks.pylock import Pylock
 
 Reader = Callable[[str, str], tuple[Listing, ...]]
 POETRY = (
@@ -47,15 +47,15 @@ PIPFILE = json.dumps(
     indent=1,
 )
 KINDS: tuple[tuple[Reader, str], ...] = (
-    (read_poetry_lock, POETRY),
+    (PoetryLock().read, POETRY),
     (
-        read_poetry_lock,
+        PoetryLock().read,
         POETRY.replace('lock-version = "2.0"', 'lock-version = "2.1"').replace("optional = true\n", 'groups = ["main"]\n'),
     ),
-    (read_pdm_lock, PDM),
-    (read_pdm_lock, PDM.replace('groups = ["dev"]\n', "")),
-    (read_pipfile_lock, PIPFILE),
-    (read_pylock, PYLOCK),
+    (PdmLock().read, PDM),
+    (PdmLock().read, PDM.replace('groups = ["dev"]\n', "")),
+    (PipfileLock().read, PIPFILE),
+    (Pylock().read, PYLOCK),
 )
 VALUES = ("1", "true", '"x"', "[]", "{}", '["a"]', "[{}]", "1979-05-27", "null", '"\\ud800"', '"\\u0000"', '""', '"^1"', "nan")
 
@@ -149,7 +149,7 @@ def reached(listing: Listing, choices: set[int]) -> set[int]:
 
 @given(graphs())
 def test_what_is_not_optional_can_always_be_installed(packages: list[dict[str, Any]]) -> None:
-    (listing,) = read_poetry_lock("poetry.lock", written(packages))
+    (listing,) = PoetryLock().read("poetry.lock", written(packages))
     main = {n for n, package in enumerate(packages) if not package["optional"] and package["category"] == "main"}
     every = {n for n, package in enumerate(packages) if not package["optional"]}
     assert main <= reached(listing, set())
@@ -159,7 +159,7 @@ def test_what_is_not_optional_can_always_be_installed(packages: list[dict[str, A
 @given(graphs())
 def test_no_root_is_there_for_nothing(packages: list[dict[str, Any]]) -> None:
     packages = [{**package, "optional": False, "category": "main"} for package in packages]
-    (listing,) = read_poetry_lock("poetry.lock", written(packages))
+    (listing,) = PoetryLock().read("poetry.lock", written(packages))
     edges = listing.edges or ()
     for root in (edge for edge in edges if edge[0] == ROOT):
         without = tuple(edge for edge in edges if edge != root)

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.markers import InvalidMarker, Marker
 
-from compat.environment import Environment
-from compat.judge.choices import Asked
-from compat.judge.worlds import Place, Worlds
+from compat.checks.choices import Asked
+from compat.checks.worlds import Place, Worlds
+from compat.formats.listing import Listing
 from compat.markers import combined, comparisons, parse, version_holds, written
-from compat.read.files.listing import Listing
+from compat.model import Environment
 
 versions = st.sampled_from(["3", "3.8", "3.9", "3.10", "3.10.0", "3.11", "3.11.4", "3.12", "3.13.1", "3.14.0rc1", "4.0"])
 numbered = st.builds(

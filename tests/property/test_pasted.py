@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compat.errors import InputError
-from compat.read.described import parse_described
-from compat.read.pasted import read_pasted
+from compat.formats.described import parse_described
+from compat.reports import read_pasted
 
 PIECES = (
     "PyTorch version: 2.6.0+cu124", "[pip3] torch==2.5.1", "[conda] numpy 1.26.4 py310_0 conda-forge", "- GPU type: NVIDIA L4",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.read.python_source.module import read_module
-from compat.read.python_source.packed import pack_module, unpack_module
+from compat.interfaces.source.module import read_module
+from compat.interfaces.source.packed import pack_module, unpack_module
 
 LINES = [
     "import a.b", "from . import c", "from ..x import *", "if TYPE_CHECKING:", "try:", "except ImportError:", "else:", "finally:",

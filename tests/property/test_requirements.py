@@ -9,9 +9,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from compat.environment import Distribution
-from compat.read.files.requirements.direct_url import is_archive
-from compat.read.files.requirements.requirement import parse_requirement
+from compat.formats.requirements.direct_url import is_archive
+from compat.formats.requirements.requirement import parse_requirement
+from compat.model import Distribution
 
 _BLANKS = st.sampled_from(["", "", " ", "  ", "\t"])
 _NAMES = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,8}[A-Za-z0-9])?", fullmatch=True).filter(

@@ -8,9 +8,9 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compat.environment import normalized
-from compat.read.log.native_errors import is_abrupt
-from compat.read.log.traceback_text import MOST_ERRORS, Frame, decisive, parse_log, versions_in
+from compat.model import normalized
+from compat.reports.log.native import is_abrupt
+from compat.reports.log.traceback import MOST_ERRORS, Frame, decisive, parse_log, versions_in
 from compat.versions import key_of
 
 PIECES = (

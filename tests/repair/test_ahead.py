@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from compat.environment import Environment
+from compat.model import Environment
 from compat.repair.ahead import follow
 from compat.repair.candidates import Release
 from compat.repair.problem import Problem

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from compat.environment import Accelerator, Environment
 from compat.index import Index, Settings, Store
 from compat.index.settings import Source
+from compat.model import Accelerator, Environment
 from compat.repair.candidates import IndexUniverse, Release
 from compat.repair.problem import Policy, Problem
 from compat.repair.target import Need, Target
@@ -173,3 +173,16 @@ def test_a_page_that_cannot_be_read_is_unknown_and_not_empty() -> None:
         assert found.releases(["a"]) == {"a": None}
         assert set(found.unknown) == {"a"}
         assert found.needs([Release("a", "1.0")]) == {Release("a", "1.0"): None}
+
+
+def test_a_pinned_index_that_cannot_be_reached_leaves_the_ordinary_ones() -> None:
+    with IndexServer({"torch": {"2.7.0": {}, "2.8.0": {}}}) as server:
+        lost = Source("http://127.0.0.1:9/cu128", "vendor", explicit=True)
+        settings = Settings(sources=(lost, Source(server.url)), pinned={"torch": ("vendor",)}, retries=0)
+        index = Index(settings, Store(":memory:"))
+        universe = IndexUniverse(index, TARGET)
+        found = universe.releases(["torch"])["torch"]
+        index.close()
+    assert [each.version for each in found or ()] == ["2.7.0", "2.8.0"]
+    assert list(universe.narrowed) == ["torch"]
+    assert universe.unknown == {}

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from compat.environment import Accelerator, Distribution, Environment, Source, Workload
-from compat.matrix.compiled import in_memory
-from compat.matrix.loader import load_file
+from compat.model import Accelerator, Distribution, Environment, Source, Workload
 from compat.records import replace
 from compat.repair.candidates import Release
-from compat.repair.curated import forbidden
 from compat.repair.relaxation import ABSENT, Forbidden
+from compat.repair.rules import forbidden
+from compat.rules.compiled import in_memory
+from compat.rules.loader import load_file
 
 RULE = """
 [[rule]]
@@ -66,7 +66,7 @@ def found(
 def test_the_releases_that_a_rule_covers_are_forbidden_and_no_others(tmp_path: Path) -> None:
     (one,) = found(tmp_path)
     assert one.together == (("trl", ALL),)
-    assert (one.statement.text, one.level, one.unless) == ("It breaks (a-rule)", "error findings left", ())
+    assert (one.statement.text, one.level, one.unless) == ("It breaks (a-rule)", "errors left", ())
 
 
 def test_severities_are_levels(tmp_path: Path) -> None:

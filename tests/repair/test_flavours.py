@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from compat.environment import Accelerator, Environment
 from compat.index import Index, Settings, Store
 from compat.index.settings import Source
-from compat.matrix.code_tables import open_code_tables
-from compat.matrix.declared import Declared
+from compat.model import Accelerator, Environment
+from compat.repair.builds import Flavours
 from compat.repair.candidates import IndexUniverse, Release
-from compat.repair.flavours import Flavours
 from compat.repair.relaxation import Forbidden
+from compat.tables.builds import open_code_tables
+from compat.tables.declared import Declared
 from tests.index.server import IndexServer
 from tests.repair.worlds import TARGET, need
 
@@ -74,7 +74,7 @@ def test_what_a_build_needs_is_what_its_index_says() -> None:
         assert found.needs(Release("torch", "2.7.0+cu128")) is None  # read, and not there
         assert found.served(Release("torch", "2.7.1+cu128"))
         assert not found.served(Release("torch", "2.7.0+cu128"))
-        assert (found.assumed, found.unknown) == ({}, {})
+        assert (found.assumed, found.narrowed) == ({}, {})
 
 
 def test_where_its_index_cannot_be_reached_it_needs_what_the_default_build_does_but_for_the_libraries() -> None:
@@ -85,10 +85,10 @@ def test_where_its_index_cannot_be_reached_it_needs_what_the_default_build_does_
         assert not found.served(release)
 
 
-def test_where_libraries_are_pinned_an_index_that_cannot_be_reached_leaves_the_build_unknown() -> None:
+def test_where_libraries_are_pinned_an_index_that_cannot_be_reached_narrows_the_plan() -> None:
     with flavours(GPU, {"torch": "2.7.1", "nvidia-cudnn-cu12": "9.5.1.17"}) as found:
         assert found.needs(Release("torch", "2.7.1+cu128")) is None
-        assert list(found.unknown) == ["torch 2.7.1+cu128"]
+        assert len(found.narrowed) == 1  # once, whatever builds it has
         assert found.assumed == {}
 
 

@@ -10,10 +10,10 @@ import random
 
 import pytest
 
-from compat.environment import Environment, Source
+from compat.model import Environment, Source
 from compat.repair.candidates import Release
 from compat.repair.clauses import Statement
-from compat.repair.problem import Policy, Problem
+from compat.repair.problem import Policy, Problem, Recommended
 from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.solve import Solver
 from compat.repair.target import Need
@@ -67,7 +67,11 @@ def instance(seed: int) -> tuple[Problem, MemoryUniverse, list[Forbidden]]:
     )  # fmt: skip
 
     environment = Environment(distributions_complete=dice.random() < 0.5)
-    problem = Problem(environment, TARGET, current, asked, keep, direct, policy)
+    recommended = tuple(
+        Recommended("a-rule", tuple((need(f"{name}{dice.choice(SPECIFIERS[1:])}"),) for _ in range(dice.randint(1, 3))))
+        for name in current if dice.random() < 0.15
+    )  # fmt: skip
+    problem = Problem(environment, TARGET, current, asked, keep, direct, policy, recommended=recommended)
     universe = MemoryUniverse(releases, requires)
     return problem, universe, list(some_rules(dice, problem, universe))
 
@@ -83,7 +87,7 @@ def some_rules(dice: random.Random, problem: Problem, universe: MemoryUniverse) 
     for number in range(dice.randint(0, 4)):
         together = tuple(some(name) for name in dice.sample(names, dice.randint(1, min(3, len(names)))))
         unless = ((some(dice.choice(names)),),) if dice.random() < 0.3 else ()
-        level = dice.choice(("error findings left", "error findings left", "warnings left", ""))
+        level = dice.choice(("errors left", "errors left", "warnings left", ""))
         found.append(Forbidden(together, Statement("rule", f"rule {number}"), level, unless))
     return found
 

@@ -13,9 +13,9 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from compat.environment import Environment, normalized
 from compat.index import Index, Settings, Store
 from compat.index.settings import Source
+from compat.model import Environment, normalized
 from compat.repair.candidates import IndexUniverse
 from compat.repair.problem import Policy, Problem
 from compat.repair.solve import Solver

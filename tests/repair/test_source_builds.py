@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from compat.index import Index, Settings, Store
 from compat.index.settings import Source
-from compat.matrix.compiled import open_matrix
 from compat.repair.candidates import IndexUniverse, Release
 from compat.repair.source_builds import Builds, Commits, commits_of
+from compat.rules.compiled import open_matrix
 from tests.index.server import IndexServer, Packages
 from tests.repair.worlds import need
 

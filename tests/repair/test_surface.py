@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from compat.environment import Environment, Workload
-from compat.judge import surface as rows
+from compat.checks import interfaces as rows
+from compat.model import Environment, Workload
 from compat.repair.candidates import Release
-from compat.repair.surface import forbidden
+from compat.repair.interfaces import forbidden
 
 pytestmark = pytest.mark.skipif(rows.open_rows_once() is None, reason="the tables are not there: scripts/build_matrix.py")
 
@@ -22,12 +22,12 @@ def test_imports_that_fail_are_forbidden_together() -> None:
     known = _known(peft=("0.14.0", "0.15.0"), accelerate=("0.26.0", "0.32.0"))
     (found,) = forbidden(Environment(), known)
     assert found.together == (("peft", frozenset({"0.15.0"})), ("accelerate", frozenset({"0.26.0"})))
-    assert (found.level, found.statement.kind) == ("error findings left", "finding")
+    assert (found.level, found.statement.kind) == ("errors left", "finding")
     assert "clear_device_cache" in found.statement.text
 
 
 def test_a_copy_of_its_own_is_not_judged_by_its_version() -> None:
-    from compat.environment import Source
+    from compat.model import Source
 
     known = _known(accelerate=("0.26.0",))
     known["peft"] = (Release("peft", "0.15.0", source=Source("vcs")),)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from packaging.markers import Marker
 
-from compat.environment import Environment
 from compat.errors import InputError
+from compat.model import Environment
 from compat.repair.target import Need, Target, satisfies
 
 LINUX = Target(Environment(python="3.11.9", os="linux", machine="x86_64", glibc="2.31"))

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from compat.environment import Environment, Source
 from compat.index import Settings
 from compat.index.address import Credentials
 from compat.index.settings import Source as IndexSource
+from compat.model import Environment, Source
 from compat.repair import verify
 from compat.repair.candidates import Release
 from compat.repair.problem import Problem
-from compat.repair.questions import Question, brought_along, question
 from compat.repair.target import Need
+from compat.repair.uv import Question, brought_along, question
 from compat.repair.verify import Verified, accepted_by_uv, installable_by_uv
 from tests.index.server import IndexServer
 from tests.repair.worlds import TARGET, need
@@ -163,7 +163,7 @@ def test_without_uv_it_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(verify, "uv_binary", lambda: None)
     accepted, why = accepted_by_uv(Question({"a": "1.0"}), TARGET, Settings())
     assert accepted is None
-    assert "pip install 'compat-doctor[fix]'" in why
+    assert "uv was not found" in why
     assert Verified(rules=True, uv=accepted, why=why).stands
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from compat.environment import Accelerator, Distribution, Environment, Source
-from compat.judge import named_devices
-from compat.matrix.compiled import Matrix
+from compat.checks import named_devices
+from compat.model import Accelerator, Distribution, Environment, Source
 from compat.repair.candidates import Release
 from compat.repair.whole_plans import WholePlans, findings, planned
+from compat.rules.compiled import Matrix
 
 TORCH = tuple(Release("torch", version) for version in ("2.4.0", "2.5.1", "2.6.0", "2.7.0", "2.7.0+cu128", "2.8.0"))
 OTHERS = {"trl": Release("trl", "0.17.0"), "numpy": Release("numpy", "1.26.4")}
@@ -30,7 +30,7 @@ def test_a_torch_without_code_for_the_gpu_is_learnt_for_all_such_releases_at_onc
     judge = WholePlans(environment("NVIDIA GeForce RTX 5090"), matrix, with_torch("2.5.1"))
     (learnt,) = judge(with_torch("2.5.1"), {"torch": TORCH})
     assert learnt.together == (("torch", frozenset({"2.4.0", "2.5.1", "2.6.0", "2.7.0"})),)
-    assert learnt.level == "error findings left"
+    assert learnt.level == "errors left"
     assert "no code for NVIDIA GeForce RTX 5090" in learnt.statement.text
     assert list(judge(with_torch("2.7.0"), {"torch": TORCH})) == [learnt]  # it is no news
     assert list(judge(with_torch("2.7.0+cu128"), {"torch": TORCH})) == []

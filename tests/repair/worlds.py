@@ -8,9 +8,9 @@ from itertools import product
 
 from packaging.version import Version
 
-from compat.environment import Environment
+from compat.model import Environment
 from compat.repair.candidates import Release
-from compat.repair.problem import OLD, Problem, family
+from compat.repair.problem import DOWNGRADE, MAJOR, OLD, Problem, family, moves_major
 from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.target import Need, Target, satisfies
 
@@ -88,7 +88,7 @@ class Everything:
         violated = self._violated(chosen)
         if violated is None:
             return None
-        levels = dict.fromkeys(("error findings left", "warnings left"), 0)
+        levels = dict.fromkeys(("errors left", "warnings left"), 0)
         for each in self.forbidden:
             spared = any(all(chosen.get(name, ABSENT) in versions for name, versions in group) for group in each.unless)
             if not spared and all(chosen.get(name, ABSENT) in versions for name, versions in each.together):
@@ -99,18 +99,21 @@ class Everything:
         changed = {family(name) for name, version in current.items() if chosen[name] != version}
         release = {name: {each.version: each for each in releases} for name, releases in self.releases.items()}
         place = {name: Places(releases) for name, releases in self.releases.items()}
-        added = sum(chosen[name] != ABSENT and name not in current for name in chosen) * self.problem.complete
-        removed = sum(chosen[name] == ABSENT for name in current)
-        downgrades = steps = more_steps = sources = others = old = 0
+        own = [name for name in chosen if family(name) == name]
+        added = sum(chosen[name] != ABSENT and name not in current for name in own) * self.problem.complete
+        removed = sum(chosen[name] == ABSENT for name in own if name in current)
+        weighed = behind = steps = more_steps = sources = others = old = 0
         for name, version in chosen.items():
             if version in (ABSENT, current.get(name)):
                 continue
             newest = place[name].newest
             here = place[name].index(current[name]) if name in current else newest
             if name in self.problem.direct and self.problem.policy.prefer == "newest":
-                downgrades += newest - place[name].index(version)
-            else:
-                downgrades += name in current and name in self.problem.direct and place[name].index(version) < here
+                behind += newest - place[name].index(version)
+            elif name in current and name in self.problem.direct and place[name].index(version) < here:
+                weighed += DOWNGRADE
+            if name in current and family(name) == name and moves_major(Version(current[name]), Version(version)):
+                weighed += MAJOR
             near = self.problem.policy.prefer == "stay"
             if name in current and family(name) == name:
                 steps += abs(place[name].index(version) - here) if near else newest - place[name].index(version)
@@ -121,9 +124,26 @@ class Everything:
             sources += source is not None and source.kind == "vcs"
             others += source is not None and source.kind == "index"
         return (
-            levels["error findings left"], len(changed), sources, downgrades, levels["warnings left"] + violated, old,
-            added + removed, steps, others, more_steps,
+            levels["errors left"], self._not_taken(chosen), len(changed) + weighed, sources, behind,
+            levels["warnings left"] + violated, old, added + removed, self._rank(chosen), steps, others, more_steps,
         )  # fmt: skip
+
+    def _taken(self, chosen: dict[str, str]) -> list[list[bool]]:
+        """For each finding which of its recommended fixes hold."""
+        return [
+            [
+                all(chosen.get(n.name, ABSENT) != ABSENT and satisfies(chosen[n.name], n.specifier) for n in alternative)
+                for alternative in each.alternatives
+            ]
+            for each in self.problem.recommended
+        ]
+
+    def _not_taken(self, chosen: dict[str, str]) -> int:
+        return sum(not any(taken) for taken in self._taken(chosen))
+
+    def _rank(self, chosen: dict[str, str]) -> int:
+        """How many better fixes are passed over."""
+        return sum(taken.index(True) if True in taken else len(taken) for taken in self._taken(chosen))
 
     def _old(self, day: str) -> bool:
         """Whether something added was uploaded long before the newest of what is installed (of everything, where nothing is)."""

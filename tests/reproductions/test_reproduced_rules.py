@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from rows import Row, environment_of, rows
 
-from compat.environment import SCHEMA
-from compat.judge.facts import Facts, visible
-from compat.judge.rules import verdict_of
-from compat.matrix.loader import load_folder
-from compat.read.described import parse_described
+from compat.formats.described import parse_described
+from compat.model import SCHEMA
+from compat.rules.evaluate import verdict_of
+from compat.rules.facts import Facts, visible
+from compat.rules.loader import load_folder
 
 ROWS = rows()
 RULES = {rule.id: rule for rule in load_folder(str(Path(__file__).parents[2] / "matrix" / "rules"))}

@@ -30,7 +30,7 @@ def shares(job: Job) -> Verdict:
     real = count >= 2
     seen: list[tuple[int, list[int]]] = []
     module, gpus = _Seen(), count if real else GPUS
-    parallel = noting(gpus, seen, emulated=not real)(module.to("cuda:0") if real else module)
+    parallel = _noting(gpus, seen, emulated=not real)(module.to("cuda:0") if real else module)
     batch = torch.arange(gpus * ROWS * 4.0).view(-1, 4)
     with torch.no_grad():
         result = parallel(input_ids=batch.to("cuda:0") if real else batch)
@@ -49,7 +49,7 @@ class _Seen(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         return input_ids + self.weight
 
 
-def noting(gpus: int, seen: list[tuple[int, list[int]]], *, emulated: bool) -> Any:
+def _noting(gpus: int, seen: list[tuple[int, list[int]]], *, emulated: bool) -> Any:
     """A ``nn.DataParallel`` that notes the rows of each batch and those of every replica; ``emulated``: all on the CPU."""
 
     class Noting(torch.nn.DataParallel):  # type: ignore[misc, unused-ignore]
@@ -109,11 +109,9 @@ def trainer_shares(job: Job) -> Verdict:
     """One step of transformers' Trainer, as plain ``python train.py`` runs it on a machine with several GPUs."""
     if importlib.util.find_spec("transformers") is None or importlib.util.find_spec("accelerate") is None:
         raise NotHere("transformers and accelerate are not both installed")
-    from . import trainer_step
-
     count = (job.values.get("devices") or 0) if job.on_cuda else 0
     gpus = GPUS if count < 2 else count
-    rows, replicas = trainer_step.one_step(gpus, ROWS, emulated=count < 2, folder=job.results + ".out")
+    rows, replicas = _one_step(gpus, ROWS, emulated=count < 2, folder=job.results + ".out")
     lost = rows - sum(replicas)
     measured = {"rows": rows, "rows_of_replicas": replicas, "emulated": count < 2}
     if lost:
@@ -124,3 +122,30 @@ def trainer_shares(job: Job) -> Verdict:
         mend = 'pip install "transformers>=4.57.1", or start it with accelerate launch'
         return failed(why, measured, {"rows_of_replicas": rows}, mend=mend)
     return passed(measured, {"rows_of_replicas": rows})
+
+
+def _one_step(gpus: int, rows_each: int, *, emulated: bool, folder: str) -> tuple[int, list[int]]:
+    """Rows of the batch, and rows that each replica received."""
+    import transformers
+
+    from . import tiny_model
+
+    model, tokens = tiny_model.model(), tiny_model.tokenizer()
+    encoded = [tokens(tiny_model.text(row))["input_ids"] for row in range(gpus * rows_each)]
+    arguments = transformers.TrainingArguments(
+        output_dir=folder, per_device_train_batch_size=rows_each, max_steps=1, report_to=[], save_strategy="no",
+        disable_tqdm=True, **({"use_cpu": True} if emulated else {}),
+    )  # fmt: skip
+    arguments._n_gpu = gpus  # what it counts on a machine with that many
+    seen: list[tuple[int, list[int]]] = []
+    before = torch.nn.DataParallel
+    torch.nn.DataParallel = _noting(gpus, seen, emulated=emulated)
+    try:
+        trainer = transformers.Trainer(
+            model=model, args=arguments, train_dataset=[{"input_ids": row, "labels": row} for row in encoded],
+            data_collator=transformers.default_data_collator,
+        )  # fmt: skip
+        trainer.train()
+    finally:
+        torch.nn.DataParallel = before
+    return seen[0]

@@ -123,7 +123,7 @@ def imported(name: str, modules: tuple[str, ...]) -> Verdict:
 
 
 def _mend(text: str) -> str | None:
-    """What mends it where this process knows; where not, the parent asks the tables of builds."""
+    """What fixes it where this process knows; where not, the parent asks the tables of builds."""
     if torch.version.cuda is None and re.search(r"lib(torch_cuda|c10_cuda|cudart)\b.*cannot open", text):
         release = str(torch.__version__).partition("+")[0]
         return f"install torch {release} built for CUDA, from the index of torch's own builds"

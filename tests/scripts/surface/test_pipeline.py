@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from compat.matrix.surface.reach import eager_rows
-from compat.matrix.surface.rows import E1, E2, R1, Rows, open_rows
-from compat.matrix.surface.table import Table, open_table
-from compat.matrix.surface.world import World
-from compat.read.python_source.module import FORM
+from compat.interfaces.reach import eager_rows
+from compat.interfaces.rows import E1, E2, R1, Rows, open_rows
+from compat.interfaces.source.module import FORM
+from compat.interfaces.table import Table, open_table
+from compat.interfaces.world import World
 from scripts.surface import rows, tables
 from scripts.surface.extract import missing, read_records
 from scripts.surface.history import history_of

@@ -1,0 +1,124 @@
+"""``make fixes-corpus``: published files × targets that break them: fixed, checked again, given to uv.
+
+Every pair is a copy of its own. ``compat check`` says whether an error holds there, ``compat fix --write`` fixes it, and
+``check`` looks again. A lock file has nothing beside it here: its plan is what counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+from scripts.golden_inputs import SHARED
+
+FILES = SHARED / "corpus" / "files"
+KINDS = ("requirements", "derived", "conda", "pyproject", "poetry.lock", "uv.lock", "pylock.toml", "Pipfile.lock", "pdm.lock")
+TARGETS = (
+    ("--gpu", "RTX 5090"), ("--gpu", "B200"), ("--gpu", "T4"), ("--gpu", "H100:2", "--task", "sft", "--launcher", "python"),
+    ("--gpu", "H100:2", "--task", "grpo"),
+)  # fmt: skip
+SECONDS = 150
+
+
+@dataclass(frozen=True)
+class End:
+    """How one pair ended: in a word, with what it rests on, after some seconds."""
+
+    word: str
+    why: str
+    seconds: float
+
+
+def compat(*words: str, seconds: int = SECONDS, folder: Path) -> tuple[int, str, str]:
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "compat", *words], capture_output=True, text=True, timeout=seconds, check=False, cwd=folder
+        )
+    except subprocess.TimeoutExpired:
+        return 124, "", f"no answer within {seconds} s"
+    return done.returncode, done.stdout, done.stderr.strip()
+
+
+def named(path: Path) -> str:
+    """The name that tools expect of a copy."""
+    return path.name.rpartition("__")[2].replace("utf16le-bom", "")
+
+
+def errors(file: str, target: tuple[str, ...], folder: Path) -> int | None:
+    """How many errors hold, ``None`` where the file cannot be judged."""
+    code, out, _ = compat("check", file, *target, "--format", "json", folder=folder)
+    if code not in (0, 1):
+        return None
+    found: list[dict[str, str]] = json.loads(out)["findings"]
+    return sum(each["severity"] == "error" and each["verdict"] == "hit" for each in found)
+
+
+def ended(path: Path, target: tuple[str, ...], options: tuple[str, ...]) -> End | None:
+    """The end of one pair; ``None`` where no error holds for it."""
+    with tempfile.TemporaryDirectory() as where:
+        folder = Path(where)
+        file = shutil.copyfile(path, folder / named(path)).name
+        before = errors(file, target, folder)
+        if not before:
+            return None
+        start = perf_counter()
+        code, out, problem = compat("fix", file, *target, "--write", "--format", "json", *options, folder=folder)
+        seconds = perf_counter() - start
+        if not out:
+            return End(
+                "no answer" if code == 124 else f"exit {code}", problem.splitlines()[-1][:150] if problem else "", seconds
+            )
+        plan = json.loads(out)["plan"]
+        moved = ", ".join(f"{each['name']} {each['from']}→{each['to']}" for each in plan["changes"] if not each["implied"])
+        if not plan["changes"]:
+            said = (
+                plan["refused"] or (plan["verified"] or {}).get("why") or "; ".join(plan["core"] or ()) or str(plan["unread"])
+            )
+            word = "contradiction" if plan["core"] else "nothing to fix" if code == 0 else f"no plan ({code})"
+            return End(word, said[:150], seconds)
+        if plan["left"]:
+            return End("partly", f"{moved[:100]}; left {', '.join(plan['left'])}", seconds)
+        if "nothing is written" in problem:
+            return End("fixed" if plan["verified"]["uv"] else "not accepted", f"{moved[:100]} (plan)", seconds)
+        after = errors(file, target, folder)
+        word = "fixed" if after == 0 and plan["verified"]["uv"] else "not accepted" if after == 0 else f"still {after} errors"
+        return End(word, moved[:150] or str(plan["verified"]["uv"]), seconds)
+
+
+def pairs() -> Iterator[tuple[Path, tuple[str, ...]]]:
+    for kind in KINDS:
+        for path in sorted((FILES / kind).glob("*")):
+            for target in TARGETS:
+                yield path, target
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
+    parser.add_argument("--part", default="1/1", help="the Nth part of M of the pairs: N/M")
+    parser.add_argument("--option", action="append", default=[], help="an option for compat fix")
+    arguments = parser.parse_args()
+    number, _, parts = arguments.part.partition("/")
+    counted: Counter[str] = Counter()
+    for at, (path, target) in enumerate(pairs()):
+        if at % int(parts) != int(number) - 1:
+            continue
+        end = ended(path, target, tuple(arguments.option))
+        if end is not None:
+            counted[end.word] += 1
+            print(f"{end.word:15}{end.seconds:6.1f} s  {path.name}  {' '.join(target)}: {end.why}", flush=True)
+    total = sum(counted.values())
+    print(f"{counted['fixed']} of {total} fixed; " + ", ".join(f"{count} {word}" for word, count in counted.most_common()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""A text that somebody pasted, read twice: as a description of an environment and as an error."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from compat.checks import named_devices
+from compat.diagnosis.diagnose import diagnose
+from compat.diagnosis.interface_errors import meeting
+from compat.errors import InputError
+from compat.model import Distribution, Environment, Finding, Workload
+from compat.records import record, replace
+from compat.reports import read_pasted
+from compat.reports.log.traceback import RaisedError, decisive, parse_log, versions_in
+from compat.reports.stated import told_in
+
+if TYPE_CHECKING:
+    from compat.rules.compiled import Matrix
+
+
+@record(frozen=True)
+class Diagnosis:
+    """What a text's errors mean in the environment by which they were judged."""
+
+    environment: Environment
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    errors: tuple[RaisedError, ...]
+
+
+def environment_in(text: str) -> tuple[Environment, tuple[str, ...]]:
+    """The environment that a text describes, in reports, lists, logs, error messages and its own words."""
+    try:
+        environment, notes = read_pasted(text, "the text")
+    except InputError:  # an error alone describes no environment
+        environment, notes = Environment(), ()
+    return _filled(environment, told_in(text)), notes
+
+
+def with_versions_of(text: str, environment: Environment) -> tuple[Environment, tuple[str, ...]]:
+    """A known environment with what a text adds to it, and a note for each release on which both differ."""
+    named = versions_in(text)
+    known = {copy.name: copy.version for copy in environment.distributions or ()}
+    notes = tuple(
+        f"the text names {name} {version}, the environment has {known[name]}: another environment may have run"
+        for name, version in named.items()
+        if known.get(name) not in (None, version) and str(known[name]).partition("+")[0] != version.partition("+")[0]
+    )
+    told = Environment(distributions=tuple(Distribution(name=name, version=version) for name, version in named.items()))
+    return _filled(_filled(environment, told), told_in(text)), notes
+
+
+def diagnosed(text: str, environment: Environment, matrix: Matrix) -> Diagnosis:
+    """What the errors in a text mean in an environment."""
+    errors = parse_log(text)
+    environment, notes = named_devices(_with_task(environment, errors))
+    findings = diagnose(text, errors, decisive(errors), environment, matrix)
+    return Diagnosis(environment, findings, notes, errors)
+
+
+def _filled(environment: Environment, told: Environment) -> Environment:
+    """The environment with facts that only the other one knows; packages of a complete list are never added to."""
+    names = {copy.name for copy in environment.distributions or ()}
+    new = tuple(copy for copy in told.distributions or () if copy.name not in names)
+    changes = {
+        name: getattr(told, name)
+        for name in ("python", "accelerators", "cuda_toolkit")
+        if getattr(environment, name) is None and getattr(told, name) is not None
+    }
+    if new and not environment.distributions_complete:
+        changes["distributions"] = (*(environment.distributions or ()), *new)
+    return replace(environment, **changes) if changes else environment
+
+
+_TRAINER = re.compile(
+    r"trl[/\\]trainer[/\\](?P<task>sft|grpo|dpo|ppo|orpo|kto|cpo|bco|reward|rloo|online_dpo|xpo|nash_md)_trainer\.py$"
+)
+
+
+def _with_task(environment: Environment, errors: tuple[RaisedError, ...]) -> Environment:
+    """The environment with the task that the frames of the errors show, where nothing says which one was run."""
+    workload = environment.workload or Workload()
+    if workload.task is not None or workload.trainer is not None:
+        return environment
+    tasks = {match["task"] for error in errors for frame in error.frames if (match := _TRAINER.search(frame.file))}
+    if len(tasks) != 1:  # every trainer is imported together with another
+        return environment
+    return replace(environment, workload=replace(workload, task=tasks.pop().replace("_", "-")))
+
+
+def unexplained(errors: tuple[RaisedError, ...]) -> tuple[str, ...]:
+    """What to say about errors no rule knows: the decisive one, words to search for, the packages that meet at it."""
+    order = [number for number in decisive(errors) if errors[number].exception or errors[number].message.strip()]
+    if not order:
+        cut = " (the text ends before the error itself)" if errors else ""
+        return (f"no error was recognised in the text{cut}: give the whole traceback, from 'Traceback' to the last line",)
+    error = errors[order[0]]
+    last = _first_line(error)
+    name = f"{error.exception}: {last}" if error.exception else last
+    both = meeting(error)
+    where = f", in the issues of {' and '.join(both)}" if both else ""
+    return (
+        f"no rule knows the decisive error (line {error.line}): {name}",
+        f"search upstream for: {search_terms(error)}{where}",
+    )
+
+
+def _first_line(error: RaisedError) -> str:
+    return error.message.strip().partition("\n")[0].strip()
+
+
+def search_terms(error: RaisedError) -> str:
+    """The error without what is particular to one run: numbers, addresses, paths."""
+    message = re.sub(r"0x[0-9a-f]+|(?<![\w.+-])(?:/[\w.+-]+){2,}|\d+", " ", _first_line(error)[:2000])
+    words = " ".join(message.split())[:120]
+    parts = (error.exception.rpartition(".")[2] if error.exception else "", words)
+    return " ".join(f'"{part}"' for part in parts if part)

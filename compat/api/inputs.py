@@ -1,0 +1,64 @@
+"""Something to judge or to print: a file, a described or pasted environment, or what is installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compat.model import Environment
+from compat.records import record
+
+if TYPE_CHECKING:
+    from compat.formats.listing import Listing
+    from compat.rules.compiled import Matrix
+
+
+@record(frozen=True)
+class Subject:
+    """What was read: the listings of a file, or an environment. ``file`` is where findings without a line are shown.
+
+    ``text`` is what somebody pasted, which may show an error beside the environment.
+    """
+
+    name: str
+    listings: tuple[Listing, ...] = ()
+    environment: Environment | None = None
+    notes: tuple[str, ...] = ()
+    file: str | None = None
+    text: str | None = None
+
+
+def read_subject(kind: str, name: str, matrix: Matrix) -> Subject:
+    """Reads a ``file``, a ``described`` or ``pasted`` environment by name, or what is ``installed`` in a Python.
+
+    :class:`InputError` names file and line where it cannot be used.
+    """
+    if kind == "installed":
+        from compat.api.machine import read_installation
+
+        environment, notes = read_installation(name or None, matrix)
+        return Subject(name or "installed", environment=environment, notes=notes)
+    if kind == "pasted":
+        return _pasted(name)
+    if kind == "file":
+        from compat.formats.registry import format_of, read_content
+
+        content = read_content(name)
+        found = format_of(name, content)
+        if found.kind != "described":
+            return Subject(name, found.listings(name, content), file=name)
+    from compat.formats.described import read_described
+
+    environment, notes = read_described(name)
+    return Subject(name, environment=environment, notes=notes, file=None if name == "-" else name)
+
+
+def _pasted(name: str) -> Subject:
+    from compat.files import regular
+    from compat.reports import read_pasted
+    from compat.syntax.json import read_standard_input, read_text
+
+    from_input = name == "-"
+    shown = "standard input" if from_input else name
+    text = read_standard_input() if from_input else read_text(regular(name))
+    environment, notes = read_pasted(text, shown)
+    return Subject(shown, environment=environment, notes=notes, file=None if from_input else name, text=text)

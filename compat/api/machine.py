@@ -1,0 +1,99 @@
+"""This machine → environment: interpreter, hardware, system, variables and launcher together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from compat.machine.detectors import OF_SOURCE, detected, located
+from compat.machine.hardware import read_hardware
+from compat.machine.interpreter import default_target, read_installed, target_at
+from compat.machine.system import read_system, relevant
+from compat.model import Distribution, Environment, Workload
+from compat.records import record
+
+if TYPE_CHECKING:
+    from compat.rules.compiled import Matrix
+
+
+@record(frozen=True)
+class Machine:
+    """A machine as it was read; ``label`` names its Python environment, ``driver_cuda`` is the driver's highest CUDA."""
+
+    environment: Environment
+    label: str
+    driver_cuda: str | None
+    running: bool
+    interpreter: str | None
+    notes: tuple[str, ...]
+
+
+def read_machine(python: str | None, matrix: Matrix) -> Machine:
+    """Reads the machine and the packages of ``python`` (default: the active environment); starts nothing of it."""
+    variables = os.environ
+    target = target_at(python) if python else default_target(variables)
+    installed = read_installed(target)
+    hardware = read_hardware(variables)
+    system = read_system()
+    distributions = _known(installed.distributions, target.folders, matrix)
+    environment = Environment(
+        python=target.version, os=system.os, machine=system.machine, platform=system.platform, glibc=system.glibc,
+        distributions=distributions, distributions_complete=True, accelerators=hardware.accelerators,
+        driver=hardware.driver, driver_state=hardware.driver_state, cuda_toolkit=hardware.cuda_toolkit,
+        variables=relevant(variables, matrix.variables), workload=_workload(variables), folders=target.folders,
+    )  # fmt: skip
+    notes = (*installed.notes, *hardware.notes)
+    return Machine(
+        environment=environment,
+        label=target.label,
+        driver_cuda=hardware.driver_cuda,
+        running=target.running,
+        interpreter=target.interpreter,
+        notes=notes,
+    )
+
+
+def read_installation(python: str | None, matrix: Matrix) -> tuple[Environment, tuple[str, ...]]:
+    """What is installed, for another machine than this one: packages, Python and system, but none of the hardware.
+
+    That is how an image is checked while it is built: the GPUs and the driver are those of the declared target.
+    """
+    target = target_at(python) if python else default_target(os.environ)
+    installed = read_installed(target)
+    system = read_system()
+    # what an image sets is set where it runs; which devices are visible is decided there
+    set_here = {name: value for name, value in relevant(os.environ, matrix.variables).items()
+                if value is not None and not name.endswith("VISIBLE_DEVICES")}  # fmt: skip
+    environment = Environment(
+        python=target.version, os=system.os, machine=system.machine, glibc=system.glibc, variables=set_here or None,
+        distributions=_known(installed.distributions, target.folders, matrix),
+        distributions_complete=True, folders=target.folders,
+    )  # fmt: skip
+    return environment, installed.notes
+
+
+def _known(copies: tuple[Distribution, ...], folders: Sequence[str], matrix: Matrix) -> tuple[Distribution, ...]:
+    """The distributions with what their files tell: texts that rules look for, and where the source of a checkout is."""
+    found = tuple(detected(copy, folders, matrix.detectors) for copy in copies)
+    if not any(copy.source is not None and copy.source.kind in OF_SOURCE for copy in found):
+        return found
+    from compat.interfaces.table import tracked
+
+    tops = tracked()
+    return tuple(located(copy, folders, tops) for copy in found)
+
+
+def _workload(variables: os._Environ[str]) -> Workload | None:
+    """What a launcher has left in the environment; reading it is skipped where no launcher's variable is set."""
+    if not any(name in variables for name in _LAUNCHER_VARIABLES):
+        return None
+    from compat.workload.launch import from_variables
+
+    return from_variables(variables)
+
+
+_LAUNCHER_VARIABLES = (
+    "WORLD_SIZE", "LOCAL_RANK", "SLURM_NTASKS", "SLURM_PROCID", "ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED",
+    "ACCELERATE_MIXED_PRECISION", "RAY_ADDRESS", "TORCHELASTIC_RUN_ID",
+)  # fmt: skip

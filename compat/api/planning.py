@@ -1,0 +1,241 @@
+"""What ``fix``, ``why`` and ``suggest`` share: what is to be repaired, and who plans it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from compat.api.report import asked_of, chosen_targets, config_of, in_force, targeted
+from compat.errors import InputError, Undecided
+from compat.model import Distribution, Environment, Source, of_no_index
+from compat.records import record, replace
+from compat.rules.compiled import Matrix
+
+if TYPE_CHECKING:
+    from compat.api.words import Words
+    from compat.formats.project.config import ProjectConfig, Target
+    from compat.index import Index
+    from compat.repair.plan import Means, Planner
+    from compat.repair.problem import Policy
+    from compat.repair.target import Need
+
+
+_TIME_LIMIT = 90
+"""Seconds for the search for a plan where no limit is stated; what was found by then is checked and printed."""
+
+
+@record(frozen=True)
+class Case:
+    """What is to be fixed. ``file`` is what was read, ``None`` for an environment; ``folders`` hold installed metadata.
+
+    ``told`` says what the plan is made for; ``ignored`` are the rules that the project chooses to live with."""
+
+    environment: Environment
+    file: str | None = None
+    folders: tuple[str, ...] = ()
+    interpreter: str | None = None
+    direct: frozenset[str] | None = None
+    asked: tuple[Need, ...] = ()
+    notes: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    whole: bool = True
+    ignored: frozenset[str] = frozenset()
+
+
+def case_of(words: Words, matrix: Matrix, index: Callable[[], Index]) -> Case:
+    """What the words name: a file, a described environment, or what is installed; ``index`` tells what a file leaves open."""
+    if len(words.operands) + words.flag("environment") + words.flag("python") > 1:
+        raise InputError("give one of a file, --python and --environment")
+    config = config_of(words.operands[0] if words.operands else ".", words)
+    if words.operands:
+        return _of_file(words, config, matrix, index)
+    if words.flag("environment"):
+        from compat.formats.described import read_described
+        from compat.repair.subject import placed
+
+        environment, notes = read_described(words.one("environment") or "")
+        target = _one_target(words, config)
+        environment, more = _told_of(environment, target, words)
+        environment, told = placed(environment)
+        told = (f"Python {environment.python}", *told)
+        return Case(environment, notes=(*notes, *more), told=told, ignored=_ignored(config, target))
+    if words.flag("target"):
+        raise InputError("--target goes with a file or --environment: what is installed is fixed for this machine")
+    import os
+
+    from compat.api.machine import read_machine
+    from compat.machine.interpreter import default_target, target_at
+    from compat.repair.subject import placed
+
+    python = words.one("python")
+    place = target_at(python) if python else default_target(os.environ)
+    machine = read_machine(python, matrix)
+    environment, more = _told_of(machine.environment, None, words)
+    environment, told = placed(environment)
+    return Case(
+        environment, folders=place.folders, interpreter=machine.interpreter, notes=(*machine.notes, *more),
+        told=(f"Python {environment.python}", *told), ignored=_ignored(config, None),
+    )  # fmt: skip
+
+
+def _one_target(words: Words, config: ProjectConfig) -> Target | None:
+    """The declared target that is meant; :class:`InputError` where there are several."""
+    targets = chosen_targets(words, config)
+    if len(targets) > 1:
+        names = ", ".join(each.name for each in targets if each is not None)
+        raise InputError(f"there are several targets ({names}): name one with --target", config.file)
+    return next(iter(targets), None)
+
+
+def _ignored(config: ProjectConfig, target: Target | None) -> frozenset[str]:
+    """The rules that the project ignores today."""
+    named = (None, None if target is None else target.name)
+    return frozenset(each.rule for each in config.ignores if each.target in named and in_force(each))
+
+
+def _told_of(environment: Environment, target: Target | None, words: Words) -> tuple[Environment, tuple[str, ...]]:
+    """The environment with what its target declares and the command line states, and what is to be said about it."""
+    from compat.checks import named_devices
+
+    environment, notes = targeted(environment, target, words)
+    environment, more = named_devices(environment)
+    return environment, (*notes, *more)
+
+
+def _of_file(words: Words, config: ProjectConfig, matrix: Matrix, index: Callable[[], Index]) -> Case:
+    from compat.formats.registry import format_of, read_content
+    from compat.repair.subject import installed_by
+
+    path = words.operands[0]
+    content = read_content(path)
+    listings = [each for each in format_of(path, content).listings(path, content) if each.entries]
+    if not listings:
+        raise InputError("lists no distribution", path)
+    if len(listings) > 1:
+        names = ", ".join(each.label or each.file for each in listings)
+        raise InputError(f"holds several environments ({names}); fix takes one at a time", path)
+    (listing,) = listings
+    target = _one_target(words, config)
+    known, notes = _told_of(listing.context, target, words)
+    found = installed_by(listing, known, matrix, index, asked_of(target, words))
+    return Case(
+        found.environment, file=path, direct=found.direct, asked=found.asked,
+        notes=(*listing.notes, *notes, *found.notes), told=found.told, whole=found.whole, ignored=_ignored(config, target),
+    )  # fmt: skip
+
+
+def resolved(case: Case, means: Means) -> Case:
+    """The case with all that uv installs today for a file that lists but a part of it; as it is where uv finds nothing."""
+    from compat.repair.inputs import is_given
+    from compat.repair.target import Target
+    from compat.repair.uv import Question
+    from compat.repair.verify import resolved_by_uv
+
+    environment = case.environment
+    copies = [copy for copy in environment.distributions or () if is_given(copy) or copy.version is not None]
+    given = frozenset(copy.name for copy in copies if is_given(copy) or of_no_index(copy))
+    pins = {copy.name: copy.version for copy in copies if copy.version is not None and copy.name not in given}
+    question = Question(pins, without=given, requires=tuple(need.text for need in case.asked))
+    offline = means.index.offline
+    found, why = resolved_by_uv(question, Target(environment), means.settings, offline=offline)
+    if found is None:
+        note = f"uv resolves no environment from this file, so that only what it lists is judged: {why[:200]}"
+        return replace(case, notes=(*case.notes, note))
+    listed = {copy.name for copy in copies}
+    copies += [Distribution(name, version, source=Source("index")) for name, version in found.items() if name not in listed]
+    environment = replace(environment, distributions=tuple(copies), distributions_complete=True)
+    told = (*case.told, f"the {len(found)} packages that uv resolves today")
+    return replace(case, environment=environment, told=told)
+
+
+def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = ()) -> Planner:
+    """Who plans for a case."""
+    from compat.repair.inputs import needs_of_installed, problem_of, roots
+    from compat.repair.plan import Planner
+    from compat.repair.whole_plans import findings, to_fix
+
+    found = to_fix(findings(case.environment, means.matrix, case.ignored), warnings=policy.warnings)
+    concerned = {name for each in found for name in each.packages}
+    problem = problem_of(
+        case.environment, asked=case.asked, keep=keep, direct=case.direct or (), policy=policy, ignored=case.ignored,
+        concerned=concerned,
+    )  # fmt: skip
+    needs = needs_of_installed(case.folders, problem.current, problem.target)
+    if case.direct is None:
+        problem = replace(problem, direct=roots(needs, problem.current))
+    return Planner(problem, needs, means)
+
+
+def means_of(words: Words, matrix: Matrix, progress: Callable[[str], None] | None = None) -> Means:
+    """What a plan is made with, by the options and the configuration of indexes; its index is to be closed."""
+    from compat.checks.builds.stack import INDEX
+    from compat.index import Index, Store, gather
+    from compat.repair.plan import Means
+
+    settings = gather(
+        index_url=words.one("index-url"), extra_index_urls=tuple(words.all("extra-index-url")),
+        find_links=tuple(words.all("find-links")),
+    )  # fmt: skip
+    seconds = _seconds(words.one("time-limit") or str(_TIME_LIMIT))
+    index = Index(settings, Store(), offline=words.flag("offline"), before=words.one("before"))
+    return Means(index, settings, matrix, words.one("torch-index") or INDEX, progress, monotonic() + seconds)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--time-limit: expected seconds, not {text!r}") from None
+
+
+class _Progress:
+    """What is known so far, on a line of the terminal that overwrites itself."""
+
+    def __init__(self) -> None:
+        self.last = ""
+        self._shown = sys.stderr.isatty()
+
+    def __call__(self, text: str) -> None:
+        self.last = text
+        if self._shown:
+            from shutil import get_terminal_size
+
+            print(f"\r\033[K{text[: get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        if self._shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def planning(words: Words, matrix: Matrix, policy: Policy, case: Case | None = None) -> Iterator[tuple[Case, Planner]]:
+    """The case that the words name (or one that is given) and who plans for it; ends what it began.
+
+    :class:`Undecided` where the time was up before there was a plan. Whoever interrupts it is told what is proven so far.
+    """
+    progress = _Progress()
+    opened: list[Means] = []
+
+    def means() -> Means:
+        if not opened:
+            opened.append(means_of(words, matrix, progress))
+        return opened[0]
+
+    try:
+        case = case or case_of(words, matrix, lambda: means().index)
+        case = case if case.whole else resolved(case, means())
+        yield case, planner_of(case, policy, means(), words.values.get("keep", ()))
+    except TimeoutError as problem:
+        raise Undecided(str(problem)) from None
+    except KeyboardInterrupt:
+        progress.clear()
+        if progress.last:
+            print(f"compat: interrupted: {progress.last}", file=sys.stderr)
+        raise
+    finally:
+        for each in opened:
+            each.index.close()
+        progress.clear()

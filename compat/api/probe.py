@@ -1,0 +1,87 @@
+"""``probe`` with its policy: which devices it may see, and what a failure means and would fix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compat.checks import builds
+from compat.diagnosis.diagnose import diagnose
+from compat.model import Distribution, Environment, Finding
+from compat.probe.request import Request
+from compat.probe.results import FAILED, ProbeReport, ProbeResult, exit_code
+from compat.probe.session import probe as run_probes
+from compat.records import replace
+from compat.reports.log.frames import RaisedError
+from compat.rules.compiled import open_matrix
+from compat.rules.facts import Facts, visible
+from compat.tables.hardware import open_peaks
+
+
+def probe(request: Request, environment: Environment) -> ProbeReport:
+    """Runs what was asked for on the devices the environment shows, and says of a failure what it means.
+
+    Raises :class:`InputError` for a device that is not there and :class:`compat.probe.session.NoTorch` where the
+    interpreter has no torch.
+    """
+    report = run_probes(request, environment, visible(environment), peak_rates)
+    results = explained(report.results, environment, report.stacks)
+    return replace(report, results=results, exit=exit_code(results, device_required=request.device_required))
+
+
+def peak_rates() -> list[dict[str, Any]]:
+    """What cards can do by their makers' figures: name, TFLOP/s by type, GB/s and their source (``gpu_peaks.csv``)."""
+    return [
+        {"name": name, "pattern": pattern, "memory_gb": memory, "tflops": tflops, "gb_s": bandwidth, "source": source}
+        for name, pattern, memory, tflops, bandwidth, source in open_peaks()
+    ]
+
+
+def explained(
+    results: tuple[ProbeResult, ...], environment: Environment, stacks: Mapping[str, Mapping[str, Any]]
+) -> tuple[ProbeResult, ...]:
+    """The results, a failed one with what its message means; a torch for CPU only beside a GPU becomes a failed one."""
+    cpu_only = _cpu_only(environment, stacks)
+    kept = [result for result in results if result.mend != "cpu-only"]
+    if cpu_only is not None:
+        kept.append(cpu_only)
+    return tuple(_with_meaning(each, environment) if each.status == FAILED and not each.mend else each for each in kept)
+
+
+def _cpu_only(environment: Environment, stacks: Mapping[str, Mapping[str, Any]]) -> ProbeResult | None:
+    """A torch without GPU code beside a GPU: one finding for all of its devices, with the build that fixes it."""
+    stack = next(iter(stacks.values()), None)
+    if not any(name != "cpu" for name in stacks) or stack is None or stack.get("cuda") or stack.get("hip"):
+        return None
+    version = str(stack["torch"])
+    labelled = version if "+" in version else f"{version}+cpu"
+    there = [each for each in environment.distributions or () if each.name != "torch"]
+    described = replace(environment, distributions=(*there, Distribution("torch", labelled)))
+    found = next((each for each in _findings(described) if each.rule == "build-torch-cpu-only"), None)
+    name = next((each.name for each in environment.accelerators or () if each.name), "an accelerator")
+    why = f"torch {version} is built for CPU only, beside {name}: nothing of this stack runs on the GPU"
+    mend = next((fix.command for fix in found.fixes if fix.command), None) if found else None
+    return ProbeResult(
+        "torch/build", "cuda", FAILED, why, {"cuda": None}, {"cuda": "the one of the build that is installed"},
+        mend=mend or f'pip install --force-reinstall "torch=={version.partition("+")[0]}"',
+    )  # fmt: skip
+
+
+def _findings(environment: Environment) -> list[Finding]:
+    return list(builds.judge(Facts(environment)))
+
+
+def _with_meaning(result: ProbeResult, environment: Environment) -> ProbeResult:
+    """What ``compat diagnose`` makes of the message: the finding's title, and its first fix that is a command."""
+    if not result.why or result.measured:  # a wrong number says nothing about builds
+        return result
+    text = "\n".join((result.why, *result.last_words))
+    kind, colon, message = result.why.rpartition("last words: ")[2].partition(": ")
+    error = RaisedError(kind if colon else None, message or result.why, (), None, 1)
+    found = diagnose(text, (error,), (0,), environment, open_matrix(()))
+    if not found:
+        return result
+    best = found[0]
+    fix = next((each.command for each in best.fixes if each.command), None) or next((each.text for each in best.fixes), None)
+    said = result.why if result.group == "extensions" else f"{result.why} ({best.title})"  # they say it in their own words
+    return replace(result, why=said, mend=fix)

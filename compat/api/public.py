@@ -1,0 +1,77 @@
+"""The library: what the commands do, as functions that return typed values.
+
+>>> import compat
+>>> report = compat.check({"distributions": [{"name": "trl", "version": "0.14.0"}, {"name": "vllm", "version": "0.7.1"}]},
+...                       gpu="A100:2", task="grpo", features=["vllm"])
+>>> report.exit
+1
+
+Keyword arguments are the options of the commands, with underscores: ``gpu``, ``driver``, ``task``, ``launcher``, ``processes``,
+``features``, ``python_version``, ``target``, ``extras``, ``rules`` … A list stands for an option that may be repeated.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from compat.api.inputs import Subject, read_subject
+from compat.api.report import config_of, report_of
+from compat.api.words import Words
+from compat.formats.described import parse_described
+from compat.model import Environment, Report
+from compat.rules.compiled import Matrix, open_matrix
+
+Option: TypeAlias = "str | int | bool | os.PathLike[str] | Sequence[str] | None"
+
+
+def check(
+    subject: str | os.PathLike[str] | Environment | Mapping[str, Any] | None = None,
+    *,
+    command: Sequence[str] | None = None,
+    **options: Option,
+) -> Report:
+    """Findings about a file, an environment, or (without ``subject``) what is installed in the running interpreter.
+
+    ``subject`` is a path (whatever ``compat check FILE`` reads), an :class:`Environment` or a mapping of the contract
+    ``compat/environment/1``. ``command`` is the command about to be started, such as ``["python", "train.py"]``; it is read,
+    not run. ``report.exit`` is 0 for no finding at or above ``fail_on``, 1 for findings, 3 where it could not be decided.
+
+    Raises :class:`compat.errors.InputError` for input that cannot be read and for an unknown value of an option, and
+    :class:`TypeError` for an option of the wrong type.
+    """
+    words = words_of("check", command, options)
+    matrix = open_matrix(words.values.get("rules", ()))
+    read = subject_of(subject, matrix)
+    return report_of(read, words, config_of(read.file or ".", words), matrix)
+
+
+def subject_of(subject: str | os.PathLike[str] | Environment | Mapping[str, Any] | None, matrix: Matrix) -> Subject:
+    """What a caller handed over, read."""
+    if subject is None:
+        return read_subject("installed", "", matrix)
+    if isinstance(subject, Environment):
+        return Subject("environment", environment=subject)
+    if isinstance(subject, Mapping):
+        environment, notes = parse_described({"schema": "compat/environment/1", **subject}, "environment")
+        return Subject("environment", environment=environment, notes=notes)
+    return read_subject("file", os.fspath(subject), matrix)
+
+
+def words_of(name: str, command: Sequence[str] | None, options: Mapping[str, Option], operands: tuple[str, ...] = ()) -> Words:
+    """Keyword arguments as the options of a command: ``python_version="3.11"`` is ``--python-version 3.11``."""
+    values: dict[str, list[str]] = {}
+    for key, value in options.items():
+        if value is None or value is False:
+            continue
+        option = key.replace("_", "-")
+        if value is True:
+            values[option] = [""]
+        elif isinstance(value, (str, int, os.PathLike)):
+            values[option] = [str(value)]
+        else:
+            values[option] = [str(each) for each in value]
+            if not all(isinstance(each, (str, os.PathLike)) for each in value):
+                raise TypeError(f"{key}: expected a text, a number, a flag or a list of texts, not {value!r}")
+    return Words(command=name, values=values, operands=operands, rest=None if command is None else tuple(command))

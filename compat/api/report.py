@@ -1,0 +1,266 @@
+"""One thing that was read × every declared target → a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from compat.api.targets import command_of, stated, threshold_code
+from compat.checks import judged, named_devices, not_assessed
+from compat.checks.choices import Asked
+from compat.checks.ranking import about_what_is_there, folded
+from compat.errors import InputError
+from compat.model import SEVERITIES, Environment, Finding, Location, Report
+from compat.records import record, replace
+
+if TYPE_CHECKING:
+    from compat.api.inputs import Subject
+    from compat.api.words import Words
+    from compat.formats.listing import Listing
+    from compat.formats.project.config import Ignore, ProjectConfig, Target
+    from compat.rules.compiled import Matrix
+
+
+def report_of(subject: Subject, words: Words, config: ProjectConfig, matrix: Matrix) -> Report:
+    """Findings for every chosen target, worst first; ignored ones are left out and counted in a note."""
+    judgements = [
+        judgement for target in chosen_targets(words, config) for judgement in _judgements(subject, target, words, matrix)
+    ]
+    found = _distinct([finding for judgement in judgements for finding in judgement.findings])
+    unread = tuple(dict.fromkeys(text for listing in subject.listings for text in listing.unread))
+    chosen = choose(found, config.ignores, words)
+    notes = (*subject.notes, *(note for each in judgements for note in each.notes), *unread, *chosen.notes)
+    names = dict.fromkeys(judgement.name for judgement in judgements)
+    return Report(
+        environment=_worst(judgements), findings=chosen.findings, notes=tuple(dict.fromkeys(notes)),
+        exit=3 if unread and not chosen.exit else chosen.exit, file=subject.file,
+        parts=tuple((name, _worst([each for each in judgements if each.name == name])) for name in names if name),
+        ignored=chosen.ignored,
+    )  # fmt: skip
+
+
+@record(frozen=True)
+class Choice:
+    """What is reported of some findings: those shown, worst first, notes about the others, the exit code."""
+
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    exit: int
+    ignored: int
+
+
+def choose(found: Sequence[Finding], ignores: Sequence[Ignore], words: Words) -> Choice:
+    """Leaves out what the project ignores, and without ``--all`` unlikely questions and those about what nobody mentioned."""
+    kept, notes = not_ignored(found, ignores)
+    ignored = len(found) - len(kept)
+    shown: tuple[Finding, ...] = kept
+    folded_away: tuple[str, ...] = ()
+    if not words.flag("all"):
+        kept = about_what_is_there(kept)
+        shown, folded_away = folded(kept)
+    ordered = tuple(sorted(shown, key=lambda finding: finding.order()))
+    return Choice(ordered, (*notes, *folded_away), threshold_code(kept, words), ignored)
+
+
+@record(frozen=True)
+class _Judgement:
+    """What was found in one environment: a whole subject for one target, or a part of it called ``name``."""
+
+    environment: Environment
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    name: str = ""
+
+
+def _judgements(subject: Subject, target: Target | None, words: Words, matrix: Matrix) -> Iterator[_Judgement]:
+    if subject.environment is not None:
+        yield _environment(subject, subject.environment, target, words, matrix)
+    for listing in subject.listings:
+        yield _listing(listing, target, words, matrix)
+
+
+def _worst(judgements: list[_Judgement]) -> Environment:
+    """The first environment with the worst finding."""
+    if not judgements:
+        return Environment()
+    worst = min(judgements, key=lambda each: min((finding.order()[:2] for finding in each.findings), default=_NO_FINDING))
+    return worst.environment
+
+
+_NO_FINDING = (len(SEVERITIES), 1)
+
+
+def config_of(start: str, words: Words) -> ProjectConfig:
+    """What the project that a file or folder is part of declares, or the file that ``--config`` names."""
+    from compat.formats.project.config import ProjectConfig, find_config, read_config
+
+    given = words.one("config")
+    if given == "none":
+        return ProjectConfig()
+    return find_config(start) if given is None else read_config(given)
+
+
+def chosen_targets(words: Words, config: ProjectConfig) -> Sequence[Target | None]:
+    """The targets to judge for: those named, else all that are declared, else one about which nothing is known."""
+    names = words.all("target")
+    if not names:
+        return config.targets or (None,)
+    known = {target.name: target for target in config.targets}
+    for name in names:
+        if name not in known:
+            where = f"{config.file} declares {', '.join(known) or 'none'}" if config.file else "no [tool.compat] was found"
+            raise InputError(f"there is no target {name!r}: {where}")
+    return [known[name] for name in names]
+
+
+def _environment(subject: Subject, environment: Environment, target: Target | None, words: Words, matrix: Matrix) -> _Judgement:
+    known, notes = targeted(environment, target, words)
+    known, findings, remarks = judged(known, matrix)
+    if subject.text is not None:
+        findings = _with_errors(subject.text, known, findings, matrix)
+    location = None if subject.file is None else Location(subject.file)
+    found = tuple(
+        replace(each, location=each.location or location, target=_name(target))
+        for each in (*findings, *unreached(known, words))
+    )
+    return _Judgement(known, found, (*notes, *remarks))
+
+
+def _with_errors(text: str, environment: Environment, findings: tuple[Finding, ...], matrix: Matrix) -> tuple[Finding, ...]:
+    """The findings with those about the error that a pasted text shows; an error proves what was only possible before."""
+    from compat.api.diagnosis import diagnosed
+
+    found = diagnosed(text, environment, matrix)
+    if not any(error.exception or error.frames for error in found.errors):
+        return findings  # a report that lists what is missing shows no error
+    shown = {finding.rule: finding for finding in found.findings}
+    certain = {finding.rule for finding in findings if finding.verdict == "hit"}
+    kept = tuple(each for each in findings if each.rule not in shown or each.rule in certain)
+    return (*kept, *(each for each in found.findings if each.rule not in certain))
+
+
+def _listing(listing: Listing, target: Target | None, words: Words, matrix: Matrix) -> _Judgement:
+    from compat.checks.conflicting_pins import judge_pins
+    from compat.checks.selections import described, judged_listing
+
+    known, notes = targeted(listing.context, target, words)
+    known, more = named_devices(known)
+    asked = asked_of(target, words)
+    findings, remarks = judged_listing(listing, known, matrix, asked)
+    part = part_name(listing)
+    shown = tuple(
+        replace(each, target=_name(target), selections=(*((part,) if part else ()), *each.selections))
+        for each in (*findings, *judge_pins(listing, known, asked))
+    )
+    whole = described(listing)
+    whole = replace(known, distributions=whole.distributions, distributions_complete=whole.distributions_complete)
+    assessed = not_assessed(whole, matrix) if listing.entries else ()
+    shown += tuple(
+        replace(each, location=Location(listing.file), target=_name(target), selections=(part,) if part else ())
+        for each in unreached(whole, words)
+    )
+    return _Judgement(whole, shown, (*listing.notes, *notes, *more, *remarks, *assessed), part)
+
+
+def unreached(environment: Environment, words: Words) -> tuple[Finding, ...]:
+    """With ``--all``: what releases need of one another in submodules and calls, where nobody said what is run."""
+    if not words.flag("all"):
+        return ()
+    from compat.checks import interfaces as surface
+
+    return tuple(surface.unreached(environment))
+
+
+def part_name(listing: Listing) -> str:
+    """What a part of a file is called: ``service trainer``, ``stage build``; "" for a whole file."""
+    label = listing.label or ""
+    kind = {"compose": "service", "dockerfile": "stage"}.get(listing.kind)
+    return label if kind is None or not label or label.startswith(f"{kind} ") else f"{kind} {label}"
+
+
+def _name(target: Target | None) -> str | None:
+    return None if target is None else target.name
+
+
+def targeted(environment: Environment, target: Target | None, words: Words) -> tuple[Environment, tuple[str, ...]]:
+    """The environment with what the target declares and, over it, what the command line states."""
+    notes: tuple[str, ...] = ()
+    if target is not None:
+        environment, notes = _declared(environment, target, words)
+    environment, more = command_of(environment, words)
+    return stated(environment, words), (*notes, *more)
+
+
+def _declared(environment: Environment, target: Target, words: Words) -> tuple[Environment, tuple[str, ...]]:
+    """The environment with what a target says; what is wrong with it is reported where the target stands."""
+    rest = None
+    if target.command is not None and words.rest is None:
+        import shlex
+
+        try:
+            rest = tuple(shlex.split(target.command))
+        except ValueError as problem:
+            raise InputError(f"target {target.name}: command: {problem}", target.file, target.line) from None
+    declared = replace(words, values=target.values, rest=rest or None)
+    if target.variables:
+        environment = replace(environment, variables={**(environment.variables or {}), **target.variables})
+    try:
+        environment, notes = command_of(environment, declared, target.variables)
+        return stated(environment, declared, f"target {target.name}"), notes
+    except InputError as problem:
+        if problem.file is not None:
+            raise
+        raise InputError(f"target {target.name}: {problem.message}", target.file, target.line) from None
+
+
+def asked_of(target: Target | None, words: Words) -> Asked:
+    """Which extras, groups and lock environment are installed, by the command line and the target."""
+
+    def named(option: str) -> tuple[str, ...] | None:
+        if words.flag(option):
+            return tuple(words.all(option))
+        return None if target is None or option not in target.values else tuple(target.values[option])
+
+    environment = named("lock-environment")
+    declared = not words.flag("extras") and not words.flag("groups")
+    return Asked(named("extras"), named("groups"), environment[-1] if environment else None, declared)
+
+
+def _distinct(findings: Iterable[Finding]) -> list[Finding]:
+    """Each finding once; of what several parts of a file show in the same way, with the names of all of them."""
+    found: dict[str, Finding] = {}
+    for finding in findings:
+        alone = len(finding.selections) == 1
+        key = repr(replace(finding, selections=()) if alone else finding)
+        before = found.setdefault(key, finding)
+        if before.selections and alone and finding.selections[0] not in before.selections:
+            found[key] = replace(before, selections=(*before.selections, *finding.selections))
+    return list(found.values())
+
+
+# --- What a project chooses not to hear about: ``[[tool.compat.ignore]]``.
+
+
+def in_force(ignore: Ignore) -> bool:
+    """Whether it has not expired; the day it names is its last."""
+    import time
+
+    return ignore.until is None or ignore.until >= time.strftime("%Y-%m-%d")
+
+
+def not_ignored(findings: Sequence[Finding], ignores: Sequence[Ignore]) -> tuple[tuple[Finding, ...], list[str]]:
+    """What no ignore covers, and a note for every ignore that covers something, or would if it had not expired."""
+    notes: list[str] = []
+    kept = list(findings)
+    for ignore in ignores:
+        covered = [each for each in kept if each.rule == ignore.rule and ignore.target in (None, each.target)]
+        if not covered:
+            continue
+        if not in_force(ignore):
+            where = f"{ignore.file}:{ignore.line}" if ignore.line else ignore.file
+            notes.append(f"the ignore of {ignore.rule} expired on {ignore.until} ({where}): it is reported again")
+            continue
+        kept = [each for each in kept if each not in covered]
+        until = f" until {ignore.until}" if ignore.until else ""
+        notes.append(f"{ignore.rule} is ignored{until}: {ignore.reason}")
+    return tuple(kept), notes

@@ -1,0 +1,197 @@
+"""What the command line states about the target, laid over what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from compat.errors import InputError
+from compat.model import Accelerator, Environment, Finding, Workload, exit_code
+from compat.records import replace
+from compat.versions import key_of
+
+if TYPE_CHECKING:
+    from compat.api.words import Words
+
+
+_WORDS = ("task", "trainer", "model", "launcher", "precision", "quantization")
+_NUMBERS = ("processes", "batch-size")
+_VERSIONS = {"driver": "driver", "cuda-toolkit": "cuda_toolkit", "python-version": "python", "glibc": "glibc"}
+
+
+def stated(environment: Environment, words: Words, origin: str = "the command line") -> Environment:
+    """The environment with everything the options say; they win over what was read. ``origin`` is where they stand."""
+    changes: dict[str, Any] = {}
+    for name, field in _VERSIONS.items():
+        value = words.one(name)
+        if value is not None:
+            changes[field] = _version(name, value)
+    for name in ("os", "machine"):
+        if words.flag(name):
+            changes[name] = words.one(name)
+    if words.flag("gpu"):
+        changes["accelerators"] = _accelerators(words.values["gpu"])
+    workload = stated_workload(words, origin)
+    if workload is not None:
+        from compat.workload.launch import merge
+
+        changes["workload"] = merge(workload, environment.workload or Workload())
+    return replace(environment, **changes) if changes else environment
+
+
+def stated_workload(words: Words, origin: str = "the command line") -> Workload | None:
+    """The workload the options describe, ``None`` where they say nothing about it."""
+    values: dict[str, Any] = {name: _word(name, words.one(name) or "") for name in _WORDS if words.flag(name)}
+    values.update({name.replace("-", "_"): _number(name, words.one(name) or "") for name in _NUMBERS if words.flag(name)})
+    if words.flag("features"):
+        values["features"] = tuple(_word("features", name) for name in words.all("features"))
+    if words.flag("without"):
+        values["features_absent"] = tuple(_word("features", name) for name in words.all("without"))
+    if words.flag("script"):
+        values["code"] = tuple(words.values["script"])
+    both = set(values.get("features", ())) & set(values.get("features_absent", ()))
+    if both:
+        raise InputError(f"--features and --without both name {', '.join(sorted(both))}")
+    if not values:
+        return None
+    workload = _worded(values, origin)
+    return _with_code(workload) if workload.code else workload
+
+
+def _worded(values: dict[str, Any], origin: str) -> Workload:
+    named = {
+        **dict.fromkeys(values, ""),
+        **{f"features.{n}": "" for n in (*values.get("features", ()), *values.get("features_absent", ()))},
+    }
+    return Workload(**values, origins=dict.fromkeys(named, origin))
+
+
+def _with_code(workload: Workload) -> Workload:
+    """The workload with what its code tells, where that is one script or notebook."""
+    import os
+
+    from compat.workload.launch import merge
+    from compat.workload.script import read_script
+
+    paths = workload.code or ()
+    if len(paths) != 1 or not os.path.isfile(paths[0]):
+        return workload
+    try:
+        told = read_script(paths[0]).workload
+    except InputError:  # told where the code itself is read
+        return workload
+    return merge(workload, replace(told, script=paths[0]))
+
+
+def command_of(
+    environment: Environment, words: Words, variables: Mapping[str, str] | None = None
+) -> tuple[Environment, tuple[str, ...]]:
+    """The environment with what the command behind ``--`` says, and notes about what could not be told from it.
+
+    ``variables`` are those the command would be started with (default: those of this process).
+    """
+    if words.rest is None:
+        return environment, ()
+    import os
+
+    from compat.workload.command import from_command
+    from compat.workload.launch import merge
+
+    launch = from_command(words.rest, os.getcwd(), os.environ if variables is None else variables)
+    merged = merge(launch.workload, environment.workload or Workload())
+    if merged.code is None and launch.script is not None and os.path.isfile(launch.script):
+        merged = replace(merged, code=(launch.script,))  # judged as --script judges it
+    changes: dict[str, Any] = {"workload": merged}
+    if launch.variables:
+        changes["variables"] = {**(environment.variables or {}), **launch.variables}
+    return replace(environment, **changes), launch.notes
+
+
+def threshold_code(findings: tuple[Finding, ...], words: Words) -> int:
+    """The exit code that ``--fail-on`` asks for."""
+    level = words.one("fail-on") or "error"
+    if level == "possible":
+        return int(any(finding.severity == "error" for finding in findings))
+    return exit_code(findings, level)
+
+
+def _accelerators(values: list[str]) -> tuple[Accelerator, ...]:
+    found: list[Accelerator] = []
+    for part in (part.strip() for value in values for part in value.split(",")):
+        if part == "none":
+            continue
+        name, _, count = part.rpartition(":") if ":" in part else (part, "", "1")
+        if name == "none":
+            raise InputError("--gpu: 'none' has no number")
+        if not name.strip() or not count.isdecimal() or not 0 < int(count) <= 4096:
+            raise InputError(f"--gpu: expected NAME or NAME:COUNT, not {part!r}")
+        found += [_accelerator(name.strip())] * int(count)
+    return tuple(found)
+
+
+def _accelerator(name: str) -> Accelerator:
+    """A device as a person names it; a name nobody knows is refused here, with the nearest ones."""
+    lower = name.lower()
+    if lower.startswith("sm_") and lower[3:].isdecimal() and len(lower) > 4:
+        return Accelerator(vendor="nvidia", compute_capability=f"{lower[3:-1]}.{lower[-1]}")
+    if lower.replace(".", "", 1).isdecimal() and "." in lower:
+        return Accelerator(vendor="nvidia", compute_capability=lower)
+    if lower.startswith("gfx") and lower[3:].isalnum():
+        return Accelerator(vendor="amd", gfx=lower)
+    from compat.machine.gpu_names import lookup, nearest
+    from compat.tables.hardware import open_gpus
+
+    table = open_gpus()
+    match = lookup(table, name)
+    if match.candidates:
+        raise InputError(f"--gpu: {name!r} may be {', '.join(match.candidates)}: say which")
+    if match.compute_capability is None and match.gfx is None and match.vendor in (None, "nvidia"):
+        near = nearest(table, name)
+        hint = f" (nearest: {', '.join(near)})" if near else ""
+        raise InputError(f"--gpu: nobody knows a {name!r}{hint}; a capability such as 'sm_90' does as well")
+    return Accelerator(vendor=match.vendor, name=name, compute_capability=match.compute_capability,
+                       memory_mib=match.memory_mib, gfx=match.gfx)  # fmt: skip
+
+
+_VOCABULARY = {
+    "task": ("sft", "grpo", "dpo", "ppo", "orpo", "kto", "cpo", "bco", "reward", "rloo", "online-dpo", "xpo", "nash-md",
+             "qlora", "lora", "train", "pretrain", "inference", "serve", "import", "install", "build"),
+    "precision": ("bf16", "fp16", "fp32", "fp8", "tf32"),
+    "quantization": ("4bit", "8bit", "none"),
+    "features": ("vllm", "zero-1", "zero-2", "zero-3", "fsdp", "fsdp2", "deepspeed", "peft", "liger", "packing", "no-cache",
+                 "gradient-checkpointing", "gradient-accumulation", "optimizer-offload", "torch-compile", "resume", "unsloth",
+                 "unsloth-imported-late", "padded-prompts", "device-map"),
+}  # fmt: skip
+
+
+def _word(name: str, value: str) -> str:
+    """A word of the vocabulary as people write it (``ZeRO-3``, ``zero3``); a near miss is refused, another word kept."""
+    if not value.strip():
+        raise InputError(f"--{name}: expected a word, not an empty text")
+    known = _VOCABULARY.get(name)
+    if known is None or value in known:
+        return value
+    plain = {word.replace("-", ""): word for word in known}
+    spelled = plain.get(value.lower().replace("-", "").replace("_", "").replace(" ", ""))
+    if spelled:
+        return spelled
+    import difflib
+
+    near = difflib.get_close_matches(value.lower(), known, 1, 0.7)
+    if near:
+        raise InputError(f"--{name}: nobody knows {value!r}; did you mean {near[0]}?")
+    return value
+
+
+def _version(name: str, value: str) -> str:
+    try:
+        key_of(value)
+    except ValueError:
+        raise InputError(f"--{name}: {value!r} is not a version") from None
+    return value
+
+
+def _number(name: str, value: str) -> int:
+    if not value.isascii() or not value.isdigit() or len(value) > 9 or int(value) < 1:
+        raise InputError(f"--{name}: expected a whole number of at least 1, not {value!r}")
+    return int(value)

@@ -1,0 +1,160 @@
+"""A former report as the baseline of a new one: only findings that it does not have are shown.
+
+A finding is the same one if the same rule found it for the same target in the same file. Findings about the installation
+itself come from one rule for every distribution, so for them the names of the distributions belong to it. Versions never do:
+a finding that a version bump did not fix is not new.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from compat.errors import InputError
+from compat.model import REPORT_SCHEMA as SCHEMA
+from compat.model import Finding, Outcome
+from compat.records import record, replace
+
+if TYPE_CHECKING:
+    Identity: TypeAlias = tuple[str, str, str | None, tuple[str, ...]]
+    """File, rule, target, and the distributions where a rule finds one thing for each."""
+    Place: TypeAlias = tuple[str | int, ...]
+
+
+_VERDICTS = ("possible", "hit")
+
+
+@record(frozen=True)
+class Baseline:
+    """What a former report found: the identity of each finding, and whether it certainly held (``hit``)."""
+
+    certain: Mapping[Identity, bool]
+
+    def has(self, finding: Finding, file: str | None) -> bool:
+        """Whether the finding was there before; one that was only possible then and holds now is new."""
+        certain = self.certain.get(_identity(file, finding.rule, finding.origin, finding.target, finding.packages))
+        return certain is not None and (certain or finding.verdict != "hit")
+
+
+def known(path: str) -> Baseline:
+    """The findings of a JSON report of ours, or of a list of them; :class:`InputError` for anything else."""
+    from compat.files import regular
+    from compat.syntax.json import parse_json, read_text
+
+    text = read_text(regular(path))
+    document = parse_json(text, path)
+    certain: dict[Identity, bool] = {}
+    try:
+        for identity, verdict in _entries(document):
+            certain[identity] = certain.get(identity, False) or verdict == "hit"
+    except _Misplaced as problem:
+        raise InputError(problem.message, path, _line(text, problem.place)) from None
+    return Baseline(certain)
+
+
+def new_only(outcome: Outcome, baseline: Baseline) -> Outcome:
+    """The outcome without what the baseline has, and with a note that says how much that is.
+
+    The exit code is left as it was: it follows from the findings and a threshold that only the caller knows.
+    """
+    report = outcome.report
+    if report is None:
+        return outcome
+    # a report on its own has no name for what has no file; in a list every entry has one
+    files = (None, outcome.name) if report.file is None else (report.file,)
+    new = tuple(f for f in report.findings if not any(baseline.has(f, file) for file in files))
+    dropped = len(report.findings) - len(new)
+    if not dropped:
+        return outcome
+    note = f"{dropped} finding{'s' if dropped > 1 else ''} of the baseline {'are' if dropped > 1 else 'is'} not shown"
+    return replace(outcome, report=replace(report, findings=new, notes=(*report.notes, note), known=dropped))
+
+
+def fingerprint(finding: Finding, file: str | None) -> str:
+    """32 hexadecimal digits that stay the same as long as the finding counts as the same one."""
+    from hashlib import sha256
+
+    where, rule, target, names = _identity(file, finding.rule, finding.origin, finding.target, finding.packages)
+    parts = [where, rule, "" if target is None else f"={target}", *names]
+    text = "".join(f"{len(part)}:{part}" for part in parts)  # no part can pass for two
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _identity(file: str | None, rule: str, origin: str, target: str | None, packages: Iterable[str]) -> Identity:
+    return _normal(file), rule, target, () if origin == "rule" else tuple(sorted(packages))
+
+
+def _normal(file: str | None) -> str:
+    """A path relative to the current directory, with ``/`` between its parts."""
+    if not file:
+        return ""
+    try:
+        return os.path.relpath(file).replace("\\", "/")
+    except (ValueError, OSError):  # another drive, or a current directory that is gone
+        return file.replace("\\", "/")
+
+
+class _Misplaced(Exception):
+    """What was expected, and where in the document."""
+
+    def __init__(self, message: str, place: Place) -> None:
+        super().__init__(message)
+        self.message = message
+        self.place = place
+
+
+def _entries(document: Any) -> Iterator[tuple[Identity, str]]:
+    if not isinstance(document, list):
+        yield from _report_entries(document, ())
+        return
+    for position, report in enumerate(document):
+        if isinstance(report, dict) and not isinstance(report.get("file"), str):
+            raise _Misplaced("expected the name of a file under 'file'", (position, "file"))
+        yield from _report_entries(report, (position,))
+
+
+def _report_entries(report: Any, place: Place) -> Iterator[tuple[Identity, str]]:
+    if not isinstance(report, dict):
+        raise _Misplaced("expected a JSON report of 'compat check', or a list of them", place)
+    file = _checked(report, "file", (str, type(None)), "a text", place)
+    if "schema" not in report and isinstance(report.get("error"), str):
+        return  # a file that could not be read then
+    if report.get("schema") != SCHEMA:
+        raise _Misplaced(f"expected a report of schema {SCHEMA!r}", (*place, "schema"))
+    for position, finding in enumerate(_checked(report, "findings", (list,), "a list", place)):
+        yield _finding_entry(finding, file, (*place, "findings", position))
+
+
+def _finding_entry(finding: Any, file: str | None, place: Place) -> tuple[Identity, str]:
+    if not isinstance(finding, dict):
+        raise _Misplaced("expected a finding, an object", place)
+    rule = _checked(finding, "rule", (str,), "a text", place)
+    origin = _checked(finding, "origin", (str,), "a text", place)
+    target = _checked(finding, "target", (str, type(None)), "a text", place)
+    packages = _checked(finding, "packages", (dict,), "an object", place)
+    verdict = _checked(finding, "verdict", (str,), "a text", place)
+    if verdict not in _VERDICTS:
+        raise _Misplaced("'verdict' is expected to be 'hit' or 'possible'", (*place, "verdict"))
+    return _identity(file, rule, origin, target, packages), verdict
+
+
+def _checked(document: dict[str, Any], key: str, kinds: tuple[type, ...], expected: str, place: Place) -> Any:
+    value = document.get(key)
+    if not isinstance(value, kinds):
+        raise _Misplaced(f"expected {expected} under {key!r}", (*place, key))
+    return value
+
+
+def _line(text: str, place: Place) -> int | None:
+    """The line of a place, or of what is around it where it is not there."""
+    from compat.syntax.json import line_of
+
+    for length in range(len(place), -1, -1):
+        try:
+            line = line_of(text, place[:length])
+        except RecursionError:
+            return None
+        if line is not None:
+            return line
+    return None

@@ -1,0 +1,51 @@
+"""Findings that nobody has to write: wheels against hardware, driver, system and each other, by the tables of compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from compat.model import Finding
+
+if TYPE_CHECKING:
+    from compat.rules.facts import Facts
+
+
+NAMES = frozenset(
+    (
+        "torch",
+        "torchvision",
+        "torchaudio",
+        "triton",
+        "vllm",
+        "xformers",
+        "bitsandbytes",
+        "flash-attn",
+        "sgl-kernel",
+        "sglang-kernel",
+        "flashinfer-python",
+        "auto-gptq",
+        "autoawq",
+    )
+)
+"""Distributions whose wheels are judged here."""
+
+
+def judge(facts: Facts) -> Iterator[Finding]:
+    """Every finding about builds; the tables are opened only where there is something to hold against them."""
+    environment = facts.environment
+    there = any(each.name in NAMES for each in environment.distributions or ())
+    if not there and not (environment.driver and environment.cuda_toolkit) and not environment.accelerators:
+        return
+    from compat.checks.builds import gpu_code, pairs
+    from compat.checks.builds.stack import stack_of
+    from compat.tables.builds import open_code_tables
+
+    stack = stack_of(facts, open_code_tables())
+    yield from gpu_code.judge(stack)
+    if environment.accelerators or environment.driver or environment.variables:
+        from compat.checks.builds import drivers, precision, shadowing
+
+        for module in (drivers, precision, shadowing):
+            yield from module.judge(stack)
+    yield from pairs.judge(stack)

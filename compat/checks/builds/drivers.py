@@ -1,0 +1,115 @@
+"""The driver against the CUDA of the wheel and of the toolkit. A wheel needs the floor of its CUDA's major release, no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compat.checks.builds.stack import Stack, major, torch_for
+from compat.model import Finding, Fix
+
+_GUIDE = "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"
+
+
+def judge(stack: Stack) -> Iterator[Finding]:
+    environment = stack.facts.environment
+    branch = _branch(environment.driver)
+    if branch is None or environment.machine == "aarch64" or _compatibility_libraries(stack):
+        return
+    yield from _torch(stack, branch)
+    yield from _toolkit(stack, branch)
+
+
+def _torch(stack: Stack, branch: int) -> Iterator[Finding]:
+    cuda = stack.flavour.numbered
+    floor = None if cuda is None else stack.tables.floor(cuda)
+    if stack.torch is None or cuda is None or floor is None or branch >= floor:
+        return
+    known = {build[1] for build in stack.builds() if build[1]}
+    certain = stack.flavour.certain or all((stack.tables.floor(each) or 0) > branch for each in known)
+    older = sorted((each for each in known if (stack.tables.floor(each) or 0) <= branch), reverse=True)
+    release = stack.release
+    fixes = [torch_for(release, each, f"the build for CUDA {each}") for each in older[:1]]
+    fixes.append(Fix(kind="driver", spec=f">={floor}", text=f"install a driver of branch {floor} or newer"))
+    if not older:
+        fixes += _older_release(stack, branch)
+    yield Finding(
+        rule="build-torch-driver",
+        origin="build",
+        verdict="hit" if certain else "possible",
+        severity="error",
+        effect="crash",
+        title=f"The driver is too old for this torch: CUDA {major(cuda)} needs {floor} or newer",
+        why=f"torch {release} is built for CUDA {cuda}. Within one major release of CUDA older drivers do, but none below its "
+        "floor: torch finds no GPU and says that the NVIDIA driver is too old.",
+        confidence="confirmed",
+        packages={"torch": stack.torch.version},
+        facts=("driver", "build"),
+        missing=() if certain else ("build",),
+        unknown=() if certain else ("build.torch",),
+        fixes=tuple(fixes),
+        evidence=(_GUIDE,),
+        here=f"torch {stack.torch.version}, driver {stack.facts.environment.driver}",
+    )
+
+
+def _older_release(stack: Stack, branch: int) -> Iterator[Fix]:
+    from compat.versions import key_of
+
+    here = key_of(stack.release or "0")
+    fitting = [
+        release
+        for release, builds in stack.tables.torch.items()
+        if key_of(release) < here
+        and any(
+            build[2] and build[1] and build[0] == stack.machine and (stack.tables.floor(build[1]) or 0) <= branch
+            for build in builds
+        )
+    ]
+    if fitting:
+        newest = max(fitting, key=key_of)
+        text = "the last release whose default wheel runs with this driver"
+        yield Fix("downgrade", "torch", f"<={newest}", text, f'pip install "torch=={newest}"')
+
+
+def _toolkit(stack: Stack, branch: int) -> Iterator[Finding]:
+    """The toolkit of the machine or of the image: what is compiled with it, or linked to its libraries, needs its floor."""
+    toolkit = stack.facts.environment.cuda_toolkit
+    if toolkit is None or not toolkit[:1].isdecimal():
+        return
+    floor = stack.tables.floor(toolkit)
+    if floor is None or branch >= floor:
+        return
+    yield Finding(
+        rule="build-toolkit-driver",
+        origin="build",
+        verdict="hit",
+        severity="warning",
+        effect="crash",
+        title=f"The driver is too old for the CUDA toolkit {toolkit}: it needs {floor} or newer",
+        why="What the toolkit's libraries are used for, or what is compiled with it, does not start below the floor of "
+        "its major "
+        "release. In a container the image brings the toolkit and the host the driver.",
+        confidence="confirmed",
+        facts=("driver", "cuda_toolkit"),
+        fixes=(
+            Fix(kind="driver", spec=f">={floor}", text=f"install a driver of branch {floor} or newer"),
+            Fix(
+                kind="env-var",
+                text="on data-centre GPUs, use the toolkit's compatibility libraries",
+                command="export LD_LIBRARY_PATH=/usr/local/cuda/compat:$LD_LIBRARY_PATH",
+            ),
+        ),
+        evidence=(_GUIDE,),
+        here=f"driver {stack.facts.environment.driver}, CUDA toolkit {toolkit}",
+    )
+
+
+def _compatibility_libraries(stack: Stack) -> bool:
+    """Whether NVIDIA's forward-compatibility package stands in the way of the driver's own library."""
+    known, value = stack.facts.variable("LD_LIBRARY_PATH")
+    return known and value is not None and "/compat" in value
+
+
+def _branch(driver: str | None) -> int | None:
+    first = (driver or "").partition(".")[0]
+    return int(first) if first.isascii() and first.isdigit() and len(first) < 5 else None

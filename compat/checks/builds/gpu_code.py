@@ -1,0 +1,238 @@
+"""Is there code for the GPU in the wheel? By the cubin rule (same major, minor not above), PTX, and suffixes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from compat.checks.builds.stack import Stack, own_build, public, torch_for
+from compat.checks.fix_commands import downgrade_to, upgrade_to
+from compat.model import Accelerator, Distribution, Finding, Fix
+from compat.records import replace
+from compat.versions import key_of
+
+if TYPE_CHECKING:
+    from compat.tables.builds import TorchBuild
+
+
+_RULE = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility"
+_NEEDED_BY = ("vllm", "sgl-kernel", "sglang-kernel", "unsloth")
+"""What compiles kernels with triton in ordinary use."""
+
+
+def judge(stack: Stack) -> Iterator[Finding]:
+    yield from _torch(stack)
+    yield from _no_gpu_build(stack)
+    for name in ("vllm", "sgl-kernel", "sglang-kernel", "bitsandbytes", "auto-gptq", "autoawq"):
+        copy = stack.one(name)
+        if copy is None or (own_build(copy) and not _in_an_image(copy)):
+            continue
+        for finding in _extension(stack, copy):
+            # an image holds the published build as a rule, and nobody says so
+            yield replace(finding, verdict="possible", missing=("install",)) if _in_an_image(copy) else finding
+    yield from _triton(stack)
+
+
+def _torch(stack: Stack) -> Iterator[Finding]:
+    builds = [build for build in stack.builds() if build[1]]
+    build = stack.build()
+    lacking = [device for device in stack.devices if build is not None and _runs(stack, device, build) is False]
+    if stack.torch is None or build is None or not build[3] or not lacking:
+        return
+    device = lacking[0]
+    certain = stack.flavour.certain or all(_runs(stack, device, each) is False for each in builds)
+    name, capability = _named(device), device.compute_capability or ""
+    compiled = ", ".join(f"sm_{code}" for code in build[3])
+    yield Finding(
+        rule="build-torch-gpu",
+        origin="build",
+        verdict="hit" if certain else "possible",
+        severity="error",
+        effect="crash",
+        title=f"This torch has no code for {name} (compute capability {capability})",
+        why=f"torch {stack.release} for CUDA {build[1]} is compiled for {compiled}, without PTX that a driver could translate. "
+        "Every kernel fails: no kernel image is available for execution on the device.",
+        confidence="reported" if build[5] == "curated" else "confirmed",
+        packages={"torch": stack.torch.version},
+        facts=("accelerators", "build"),
+        missing=() if certain else ("build",),
+        unknown=() if certain else ("build.torch",),
+        fixes=tuple(_other_torch(stack, device)),
+        evidence=(_RULE,),
+        here=f"torch {stack.torch.version}, {name}",
+    )
+
+
+def _in_an_image(copy: Distribution) -> bool:
+    return copy.source is not None and copy.source.kind == "image"
+
+
+def _runs(stack: Stack, device: Accelerator, build: TorchBuild) -> bool | None:
+    return stack.tables.runs(device.compute_capability or "", build[3], build[4], build[1])
+
+
+def _other_torch(stack: Stack, device: Accelerator) -> Iterator[Fix]:
+    """The same release for another CUDA, else the nearest release with code for the device."""
+    release = stack.release or ""
+    for build in sorted(stack.builds(), key=lambda each: each[1], reverse=True):
+        if build[1] and _runs(stack, device, build):
+            yield torch_for(release, build[1], f"the build for CUDA {build[1]}")
+            break
+    here = key_of(release)
+    serving = [
+        each
+        for each, builds in stack.tables.torch.items()
+        if any(build[2] and build[0] == stack.machine and build[3] and _runs(stack, device, build) for build in builds)
+    ]
+    above = min((each for each in serving if key_of(each) > here), key=key_of, default=None)
+    below = max((each for each in serving if key_of(each) < here), key=key_of, default=None)
+    if above is not None:
+        yield upgrade_to("torch", above, "the first later release whose default wheel has code for it")
+    elif below is not None:
+        yield downgrade_to("torch", below, "the last release whose default wheel has code for it")
+
+
+def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
+    """A build without CUDA beside NVIDIA GPUs, or beside extensions that need CUDA."""
+    extensions = [copy for name in ("xformers", "flash-attn", "vllm", "bitsandbytes") if (copy := stack.one(name)) is not None]
+    gpus = [each for each in stack.facts.accelerators() or () if each.vendor == "nvidia" or each.compute_capability]
+    compiled = [copy for copy in extensions if copy.name in ("xformers", "flash-attn")]
+    if stack.torch is None or stack.flavour.cuda != "cpu" or not stack.flavour.certain or not (gpus or compiled):
+        return
+    release = stack.release or ""
+    builds = sorted((build[1] for build in stack.builds() if build[1]), reverse=True)
+    fixes = [torch_for(release, cuda, f"the build for CUDA {cuda}") for cuda in builds[:2]]
+    what = _named(gpus[0]) if gpus else f"{compiled[0].name}"
+    yield Finding(
+        rule="build-torch-cpu-only",
+        origin="build",
+        verdict="hit",
+        severity="error" if gpus else "warning",
+        effect="slow",
+        title=f"This torch is built without CUDA, beside {what}",
+        why="A build for the CPU was installed: torch.cuda.is_available() is False, everything runs on the CPU, and extensions "
+        "that were compiled for CUDA cannot be loaded.",
+        confidence="confirmed",
+        packages={"torch": stack.torch.version, **{each.name: each.version for each in compiled}},
+        facts=("build", *(("accelerators",) if gpus else ())),
+        fixes=tuple(fixes),
+        evidence=("https://pytorch.org/get-started/locally/",),
+        here=f"torch {stack.torch.version}, {what}",
+    )
+
+
+def _extension(stack: Stack, copy: Distribution) -> Iterator[Finding]:
+    builds = [build for build in stack.extension(copy) if build[2]]
+    if copy.name == "bitsandbytes" and stack.flavour.numbered:
+        builds = [build for build in builds if build[0] == stack.flavour.cuda]
+    for device in stack.devices:
+        answers = [stack.tables.runs(device.compute_capability or "", build[2], build[3], build[0]) for build in builds]
+        if not answers or any(answer is not False for answer in answers):
+            continue
+        compiled = ", ".join(f"sm_{code}" for code in builds[0][2])
+        name = _named(device)
+        yield Finding(
+            rule=f"build-{copy.name}-gpu",
+            origin="build",
+            verdict="hit",
+            severity="error",
+            effect="crash",
+            title=f"This {copy.name} has no code for {name} (compute capability {device.compute_capability})",
+            why=f"The wheel of {copy.name} {public(copy.version or '')} is compiled for {compiled}. Its kernels fail: "
+            f"no kernel "
+            "image is available for execution on the device.",
+            confidence="confirmed",
+            packages={copy.name: copy.version},
+            facts=("accelerators",),
+            fixes=tuple(_other_release(stack, copy, device)),
+            evidence=(_RULE,),
+            here=f"{copy.name} {copy.version}, {name}",
+        )
+        return
+
+
+def _other_release(stack: Stack, copy: Distribution, device: Accelerator) -> Iterator[Fix]:
+    here = key_of(public(copy.version or ""))
+    serving = [
+        version
+        for version, builds in stack.tables.extensions[copy.name].items()
+        if any(
+            build[2] and stack.tables.runs(device.compute_capability or "", build[2], build[3], build[0]) for build in builds
+        )
+    ]
+    above = min((each for each in serving if key_of(each) > here), key=key_of, default=None)
+    below = max((each for each in serving if key_of(each) < here), key=key_of, default=None)
+    if above is not None:
+        yield upgrade_to(copy.name, above, "the first release that is known to have code for it")
+    if below is not None:
+        yield downgrade_to(copy.name, below, "the last release that is known to have code for it")
+    arch = device.compute_capability
+    yield Fix(
+        kind="source-install",
+        package=copy.name,
+        spec="",
+        text="build it for this GPU",
+        command=f'TORCH_CUDA_ARCH_LIST="{arch}" pip install --no-binary {copy.name} --no-build-isolation {copy.name}',
+    )
+
+
+def _triton(stack: Stack) -> Iterator[Finding]:
+    """Triton calls the assembler in its own wheel, which has to know the GPU."""
+    copy = stack.one("triton")
+    codes = None if copy is None else stack.tables.triton.get(public(copy.version or ""))
+    if copy is None or codes is None or own_build(copy):
+        return
+    for device in stack.devices:
+        number = (device.compute_capability or "").replace(".", "")
+        if number in codes or f"{number}a" in codes or not number.isdecimal() or int(number) < 80:
+            continue
+        users = [name for name in _NEEDED_BY if stack.one(name) is not None]
+        certain = bool(users) or stack.facts.feature("torch-compile") is True
+        newer = [version for version, known in stack.tables.triton.items() if number in known]
+        fixes = (
+            [
+                Fix(
+                    "upgrade",
+                    "triton",
+                    f">={min(newer, key=key_of)}",
+                    "the first release whose assembler knows it; it comes with torch",
+                    f'pip install "triton>={min(newer, key=key_of)}"',
+                )
+            ]
+            if newer
+            else []
+        )
+        fixes.append(
+            Fix(
+                kind="env-var",
+                text="point triton at the assembler of a CUDA toolkit that knows it",
+                command="export TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas",
+            )
+        )
+        name = _named(device)
+        yield Finding(
+            rule="build-triton-gpu",
+            origin="build",
+            verdict="hit",
+            severity="error" if certain else "warning",
+            effect="crash",
+            title=f"Triton {copy.version} cannot compile for {name} (compute capability {device.compute_capability})",
+            why="Triton assembles its kernels with the ptxas in its own wheel, and that one does not know the architecture: "
+            f"Value 'sm_{number}a' is not defined for option 'gpu-name'.",
+            confidence="confirmed",
+            packages={"triton": copy.version, **{each: _version(stack, each) for each in users}},
+            facts=("accelerators",),
+            fixes=tuple(fixes),
+            evidence=("https://github.com/triton-lang/triton",),
+            here=f"triton {copy.version}, {name}",
+        )
+        return
+
+
+def _version(stack: Stack, name: str) -> str | None:
+    copy = stack.one(name)
+    return None if copy is None else copy.version
+
+
+def _named(device: Accelerator) -> str:
+    return device.name or f"a GPU of compute capability {device.compute_capability}"

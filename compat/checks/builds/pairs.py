@@ -1,0 +1,279 @@
+"""Wheels against each other: an extension compiled for another torch or another CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compat.checks.builds.stack import INDEX, Stack, cuda_of, label_of, major, numbers, own_build, public, torch_for
+from compat.checks.fix_commands import downgrade_to
+from compat.model import Distribution, Finding, Fix
+from compat.records import replace
+from compat.versions import key_of
+
+_FAMILY = ("torchvision", "torchaudio")
+
+
+def judge(stack: Stack) -> Iterator[Finding]:
+    yield from _bitsandbytes(stack)
+    yield from _flashinfer(stack)
+    if stack.torch is None:
+        return
+    yield from _tagged(stack)
+    yield from _other_cuda(stack)
+    yield from _family(stack)
+    yield from _xformers(stack)
+
+
+def _tagged(stack: Stack) -> Iterator[Finding]:
+    """flash-attn and its like say in the wheel's local label what they were built for: ``+cu12torch2.6cxx11abiFALSE``."""
+    for name in ("flash-attn", "causal-conv1d", "mamba-ssm", "vllm-flash-attn"):
+        copy = stack.one(name)
+        label = "" if copy is None else (copy.version or "").partition("+")[2]
+        built = label.partition("torch")[2].partition("cxx11")[0]
+        if copy is None or not built or stack.release is None or numbers(built) == numbers(stack.release):
+            continue
+        finding = _for_another_torch(stack, copy, built, f"{name} {copy.version} is built for torch {built}")
+        # real projects pair wheels and torch across these releases, so it is not known to fail always
+        stable = min(numbers(built), numbers(stack.release)) >= (2, 10)
+        yield replace(finding, severity="warning", confidence="reported") if stable else finding
+
+
+def _for_another_torch(stack: Stack, copy: Distribution, built: str, here: str) -> Finding:
+    return Finding(
+        rule=f"build-{copy.name}-torch",
+        origin="build",
+        verdict="hit",
+        severity="error",
+        effect="crash",
+        title=f"{copy.name} is compiled for another torch: {built}, not {stack.release}",
+        why="torch's C++ interface changes from release to release. An extension that was compiled for another one cannot be "
+        "loaded (undefined symbol) or crashes.",
+        confidence="confirmed",
+        packages={copy.name: copy.version, "torch": stack.torch.version if stack.torch else None},
+        facts=("build",),
+        fixes=(
+            Fix(
+                "pin",
+                "torch",
+                f"=={public(built)}" if built.count(".") > 1 else f"=={built}.*",
+                "the torch it was compiled for",
+                f'pip install "torch=={public(built) if built.count(".") > 1 else built + ".*"}"',
+            ),
+            Fix(
+                "source-install",
+                copy.name,
+                "",
+                "compile it for the torch that is there",
+                f"pip install --no-build-isolation --no-binary {copy.name} --force-reinstall --no-deps {copy.name}",
+            ),
+        ),
+        evidence=("https://pytorch.org/docs/stable/cpp_index.html",),
+        here=here,
+    )
+
+
+def _other_cuda(stack: Stack) -> Iterator[Finding]:
+    """A published wheel linked to another major release of CUDA than torch brings."""
+    cuda = stack.flavour.numbered
+    for name in ("vllm", "xformers"):
+        copy = stack.one(name)
+        if copy is None or cuda is None or own_build(copy) or "+" in (copy.version or ""):
+            continue
+        linked = {build[0] for build in stack.extension(copy) if build[0]}
+        if len(linked) != 1 or major(next(iter(linked))) == major(cuda):
+            continue
+        other = linked.pop()
+        wanted = f"{major(other)}"
+        builds = [build[1] for build in stack.builds() if build[1] and major(build[1]) == major(other)]
+        release = stack.release
+        fixes = [torch_for(release, each, f"the torch for CUDA {each}") for each in sorted(builds, reverse=True)[:1]]
+        fixes.append(
+            Fix(
+                "source-install",
+                name,
+                "",
+                f"build {name} for the CUDA that is there",
+                f"pip install --no-build-isolation --no-binary {name} {name}",
+            )
+        )
+        fixes += _release_for(stack, copy, major(cuda))
+        yield Finding(
+            rule=f"build-{name}-cuda",
+            origin="build",
+            verdict="hit" if stack.flavour.certain else "possible",
+            severity="error",
+            effect="crash",
+            title=f"{name} is linked to CUDA {wanted}, torch brings CUDA {major(cuda)}",
+            why=f"The wheel of {name} {public(copy.version or '')} loads libcudart.so.{wanted}, and this torch installs "
+            f"the libraries "
+            "of another major release: cannot open shared object file.",
+            confidence="confirmed",
+            packages={name: copy.version, "torch": stack.torch.version if stack.torch else None},
+            facts=("build",),
+            missing=() if stack.flavour.certain else ("build",),
+            unknown=() if stack.flavour.certain else ("build.torch",),
+            fixes=tuple(fixes),
+            evidence=("https://docs.vllm.ai/en/latest/getting_started/installation/gpu.html",),
+            here=f"{name} {copy.version}, torch {stack.torch.version if stack.torch else ''}",
+        )
+
+
+def _release_for(stack: Stack, copy: Distribution, wanted: int) -> Iterator[Fix]:
+    here = key_of(public(copy.version or ""))
+    older = [
+        version
+        for version, builds in stack.tables.extensions[copy.name].items()
+        if key_of(version) < here and any(build[0] and major(build[0]) == wanted for build in builds)
+    ]
+    if older:
+        newest = max(older, key=key_of)
+        yield downgrade_to(copy.name, newest, f"the last release for CUDA {wanted}")
+
+
+def _family(stack: Stack) -> Iterator[Finding]:
+    """torchvision and torchaudio from another CUDA's index than torch."""
+    mine = cuda_of(((stack.torch.version if stack.torch else "") or "").partition("+")[2])
+    for name in _FAMILY:
+        copy = stack.one(name)
+        theirs = None if copy is None else cuda_of((copy.version or "").partition("+")[2])
+        if copy is None or mine is None or theirs is None or mine == theirs:
+            continue
+        apart = not (mine[0].isdecimal() and theirs[0].isdecimal()) or major(mine) != major(theirs)
+        label = label_of(mine) if mine[0].isdecimal() else mine
+        wanted = f"{public(copy.version or '')}+{label}"
+        yield Finding(
+            rule=f"build-{name}-flavour",
+            origin="build",
+            verdict="hit",
+            severity="error" if apart else "warning",
+            effect="crash",
+            title=f"torch and {name} are built for different CUDA: {mine} and {theirs}",
+            why=f"{name} compares both when it is imported, or fails to load its own kernels: couldn't load custom C++ ops.",
+            confidence="confirmed",
+            packages={"torch": stack.torch.version if stack.torch else None, name: copy.version},
+            facts=("build",),
+            fixes=(
+                Fix(
+                    "pin",
+                    name,
+                    f"=={wanted}",
+                    "from the same index as torch",
+                    f'pip install "{name}=={wanted}" --index-url {INDEX}/{label}',
+                ),
+            ),
+            evidence=("https://pytorch.org/get-started/previous-versions/",),
+            here=f"{name} {copy.version}",
+        )
+
+
+def _xformers(stack: Stack) -> Iterator[Finding]:
+    """xformers records the torch it was built with; the same major and minor release loads it, up to its 0.0.33."""
+    copy = stack.one("xformers")
+    if copy is None or stack.release is None or own_build(copy) or "+" in (copy.version or ""):
+        return
+    built = {public(build[1]) for build in stack.extension(copy) if build[1] and build[4] == "read"}
+    if len(built) == 1 and numbers(next(iter(built))) != numbers(stack.release):
+        (torch,) = built
+        yield _for_another_torch(stack, copy, torch, f"xformers {copy.version} is built with torch {torch}")
+
+
+def _flashinfer(stack: Stack) -> Iterator[Finding]:
+    """The cubins are for one release of the package, which compares both when it is imported."""
+    python, cubin = stack.one("flashinfer-python"), stack.one("flashinfer-cubin")
+    if python is None or cubin is None or own_build(python) or key_of(python.version or "") == key_of(cubin.version or ""):
+        return
+    wanted = public(python.version or "")
+    yield Finding(
+        rule="build-flashinfer-cubin",
+        origin="build",
+        verdict="hit",
+        severity="error",
+        effect="crash",
+        title=f"flashinfer-cubin {cubin.version} does not belong to flashinfer-python {python.version}",
+        why="The compiled kernels are made for one release of the package; it compares both and refuses to be imported.",
+        confidence="confirmed",
+        packages={"flashinfer-python": python.version, "flashinfer-cubin": cubin.version},
+        fixes=(
+            Fix("pin", "flashinfer-cubin", f"=={wanted}", "the same release", f'pip install "flashinfer-cubin=={wanted}"'),
+            Fix(kind="env-var", text="go without the comparison", command="export FLASHINFER_DISABLE_VERSION_CHECK=1"),
+        ),
+        evidence=("https://github.com/flashinfer-ai/flashinfer",),
+        here=f"flashinfer-python {python.version}, flashinfer-cubin {cubin.version}",
+    )
+
+
+def _bitsandbytes(stack: Stack) -> Iterator[Finding]:
+    """One library for each CUDA: that of torch has to be among them."""
+    copy = stack.one("bitsandbytes")
+    if copy is None or own_build(copy):
+        return
+    shipped = {build[0] for build in stack.extension(copy) if build[0]}
+    wanted = _wanted_cuda(stack)
+    if not shipped or not wanted or wanted & shipped:
+        return
+    certain = stack.flavour.numbered is None or stack.flavour.certain
+    newer = [
+        version
+        for version, builds in stack.tables.extensions["bitsandbytes"].items()
+        if key_of(version) > key_of(public(copy.version or "")) and wanted & {build[0] for build in builds}
+    ]
+    cuda = min(wanted, key=numbers)
+    nearest = max((each for each in shipped if major(each) == major(cuda)), key=numbers, default=None)
+    fixes = []
+    if newer:
+        first = min(newer, key=key_of)
+        fixes.append(
+            Fix(
+                "upgrade",
+                "bitsandbytes",
+                f">={first}",
+                f"the first release with a library for CUDA {cuda}",
+                f'pip install "bitsandbytes>={first}"',
+            )
+        )
+    if nearest:
+        fixes.append(
+            Fix(
+                kind="env-var",
+                text=f"load the library for CUDA {nearest} instead",
+                command=f"export BNB_CUDA_VERSION={nearest.replace('.', '')}",
+            )
+        )
+    yield Finding(
+        rule="build-bitsandbytes-cuda",
+        origin="build",
+        verdict="hit" if certain else "possible",
+        severity="error",
+        effect="crash",
+        title=f"This bitsandbytes has no library for CUDA {cuda}",
+        why=f"It loads the library named after torch's CUDA, and the wheel holds those for "
+        f"{', '.join(sorted(shipped, key=numbers))}. "
+        "4-bit and 8-bit layers and optimizers fail.",
+        confidence="confirmed",
+        packages={"bitsandbytes": copy.version, **({"torch": stack.torch.version} if stack.torch else {})},
+        facts=("build",) if stack.flavour.numbered else ("build", "accelerators"),
+        missing=() if certain else ("build",),
+        unknown=() if certain else ("build.torch",),
+        fixes=tuple(fixes),
+        evidence=("https://huggingface.co/docs/bitsandbytes/main/en/installation",),
+        here=f"bitsandbytes {copy.version}, "
+        + (f"torch for CUDA {cuda}" if stack.flavour.numbered else f"a GPU that needs CUDA {cuda}"),
+    )
+
+
+def _wanted_cuda(stack: Stack) -> set[str]:
+    """The CUDA of torch; where that is not known, every CUDA that some torch with code for the GPU is built for."""
+    if stack.flavour.numbered:
+        return {stack.flavour.numbered}
+    if stack.flavour.cuda or (stack.torch is not None and stack.torch.source is not None and own_build(stack.torch)):
+        return set()
+    found: set[str] = set()
+    for device in stack.devices:
+        serving = {
+            build[1]
+            for builds in stack.tables.torch.values()
+            for build in builds
+            if build[1] and stack.tables.runs(device.compute_capability or "", build[3], build[4], build[1])
+        }
+        found |= serving
+    return found

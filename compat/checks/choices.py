@@ -1,0 +1,254 @@
+"""Which extras and groups are tried together where a file leaves the choice.
+
+Nothing but the defaults, every choice alone, and everything that goes together: a finding needs some releases at once,
+and each of those selections is one that somebody installs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from compat.errors import InputError
+from compat.model import normalized
+from compat.records import record
+
+if TYPE_CHECKING:
+    from compat.formats.listing import Choice, Listing
+
+
+_MOST = 200
+"""Largest sets that are tried; beyond that every choice is still tried alone."""
+
+_MOST_BY_TWO = 60
+"""Choices of which every two are tried for a conflict that the file does not declare."""
+
+
+@record(frozen=True)
+class Asked:
+    """What the command line or a target asks to be installed; ``None``: it does not say.
+
+    ``declared``: a target says it, for all files of a project; one that has no extras at all may be among them.
+    """
+
+    extras: tuple[str, ...] | None = None
+    groups: tuple[str, ...] | None = None
+    environment: str | None = None
+    declared: bool = False
+
+
+@record(frozen=True)
+class Chosen:
+    """One set of choices, by their numbers; ``label`` is "" for what is installed when nothing is asked for."""
+
+    numbers: frozenset[int]
+    label: str = ""
+
+
+def choice_sets(listing: Listing, asked: Asked, pairs: Sequence[tuple[int, int]] = ()) -> list[Chosen]:
+    """The sets to try, plain ones first; :class:`InputError` where something is asked for that the file does not have.
+
+    ``pairs`` are choices that conflict although the file does not declare it.
+    """
+    if listing.exclusive:
+        return _environments(listing, asked)
+    if not listing.choices and (asked.declared or (not asked.extras and not asked.groups)):
+        return [Chosen(frozenset())]
+    defaults = frozenset(number for number, choice in enumerate(listing.choices) if choice.default)
+    if asked.extras is not None or asked.groups is not None:
+        return [Chosen(_wanted(listing, asked, defaults))]
+    conflicts = (*listing.conflicts, *pairs)
+    sets = [Chosen(defaults)]
+    bare = frozenset(number for number in defaults if listing.choices[number].kind == "package")
+    sets.append(Chosen(bare, "without default groups"))
+    for number, choice in enumerate(listing.choices):
+        if number not in defaults:
+            sets.append(Chosen(_made_possible({number, *_owner(listing, number)}, defaults, conflicts), choice.label))
+    sets += _largest(listing, conflicts)
+    seen: dict[frozenset[int], Chosen] = {}
+    for each in sets:
+        seen.setdefault(each.numbers, each)
+    return list(seen.values())
+
+
+def _environments(listing: Listing, asked: Asked) -> list[Chosen]:
+    sets = [Chosen(frozenset((number,)), choice.label) for number, choice in enumerate(listing.choices)]
+    if asked.environment is not None:
+        sets = [each for each, choice in zip(sets, listing.choices) if choice.name == asked.environment]
+        if not sets:
+            raise _unknown("environment", asked.environment, listing)
+    return sets or [Chosen(frozenset())]
+
+
+def _wanted(listing: Listing, asked: Asked, defaults: frozenset[int]) -> frozenset[int]:
+    """The packages that are installed anyway, and what is asked for; groups are the default ones if nothing is said."""
+    wanted = {number for number in defaults if listing.choices[number].kind == "package"}
+    if asked.groups is None:
+        wanted |= {number for number in defaults if listing.choices[number].kind == "group"}
+    for kind, names in (("extra", asked.extras), ("group", asked.groups)):
+        for name in names or ():
+            if name in ("none", ""):
+                continue
+            of_kind = [number for number, choice in enumerate(listing.choices) if choice.kind == kind]
+            found = [number for number in of_kind if _named(listing.choices[number], name)]
+            if not found and name == "all":  # unless one of them is called so
+                found = of_kind
+            elif not found:
+                raise _unknown(kind, name, listing)
+            wanted.update(found)
+            wanted.update(owner for number in found for owner in _owner(listing, number))
+    return frozenset(wanted)
+
+
+def _named(choice: Choice, name: str) -> bool:
+    owner, bracket, inner = name.partition("[")
+    if bracket and choice.package is not None:
+        return normalized(choice.package) == normalized(owner) and normalized(choice.name) == normalized(inner.rstrip("]"))
+    return normalized(choice.name) == normalized(name)
+
+
+def _unknown(kind: str, name: str, listing: Listing) -> InputError:
+    known = [f"{choice.package}[{choice.name}]" if choice.package else choice.name
+             for choice in listing.choices if choice.kind == kind]  # fmt: skip
+    has = f"it has {', '.join(known)}" if known else f"it has no {kind}s"
+    return InputError(f"there is no {kind} {name!r}; {has}", listing.file)
+
+
+def _owner(listing: Listing, number: int) -> Iterable[int]:
+    """The member of a workspace that an extra or group belongs to."""
+    owner = listing.choices[number].package
+    return [at for at, choice in enumerate(listing.choices) if choice.kind == "package" and choice.name == owner]
+
+
+def twos(listing: Listing, asked: Asked) -> list[tuple[int, int]]:
+    """Every two choices that no declared conflict keeps apart; none where what is installed is said, or there are too many."""
+    if asked.extras is not None or asked.groups is not None or len(listing.choices) > _MOST_BY_TWO:
+        return []
+    hostile = _hostile(listing.conflicts)
+    numbers = range(len(listing.choices))
+    return [(one, other) for one in numbers for other in numbers[one + 1 :] if other not in hostile.get(one, ())]
+
+
+def set_of_two(pair: tuple[int, int], listing: Listing) -> Chosen:
+    """Two choices and the packages they belong to."""
+    return Chosen(frozenset((*pair, *(owner for number in pair for owner in _owner(listing, number)))))
+
+
+def _made_possible(wanted: set[int], defaults: frozenset[int], conflicts: Sequence[Sequence[int]]) -> frozenset[int]:
+    """What is wanted, with those defaults that do not conflict with it."""
+    for number in sorted(defaults):
+        if not any(number in conflict and not wanted.isdisjoint(set(conflict) - {number}) for conflict in conflicts):
+            wanted.add(number)
+    return frozenset(wanted)
+
+
+def _largest(listing: Listing, conflicts: Sequence[Sequence[int]]) -> list[Chosen]:
+    """Every largest set without a conflict."""
+    hostile = _hostile(conflicts)
+    free = {number for number in range(len(listing.choices)) if number not in hostile}
+    if not hostile:
+        return [Chosen(frozenset(free), "every extra and group")]
+    found = []
+    for chosen in _independent(hostile):
+        numbers = {number for number in free | chosen if set(_owner(listing, number)) <= free | chosen}
+        others = set(hostile) - chosen
+        named = (number for number in sorted(others) if others.isdisjoint({*_owner(listing, number)} - {number}))
+        left_out = ", ".join(listing.choices[number].label for number in named)
+        found.append(Chosen(frozenset(numbers), f"everything but {left_out}"))
+    return found
+
+
+def _hostile(conflicts: Sequence[Sequence[int]]) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = {}
+    for conflict in conflicts:
+        for number in conflict:
+            found.setdefault(number, set()).update(other for other in conflict if other != number)
+    return found
+
+
+def _independent(hostile: dict[int, set[int]]) -> list[set[int]]:
+    """Largest sets of which no two conflict: cliques of what gets along (Bron and Kerbosch), the first :data:`_MOST`."""
+    everyone = set(hostile)
+    friends = {number: everyone - enemies - {number} for number, enemies in hostile.items()}
+    found: list[set[int]] = []
+    waiting: list[tuple[set[int], set[int], set[int]]] = [(set(), set(everyone), set())]
+    while waiting and len(found) < _MOST:
+        chosen, possible, done = waiting.pop()
+        if not possible:
+            if not done:
+                found.append(chosen)
+            continue
+        pivot = max(possible | done, key=lambda number: (len(friends[number] & possible), -number))
+        for number in sorted(possible - friends[pivot]):
+            waiting.append((chosen | {number}, possible & friends[number], done & friends[number]))
+            possible = possible - {number}
+            done = done | {number}
+    return found
+
+
+# --- Which extras and groups uv refuses to install together: those in which two members of a declared conflict count.
+#
+# An extra counts where it is chosen and where a dependency asks for it (``kit[cpu]``). uv's command line names extras and
+# groups without their package: one also counts where another of its name is chosen and its own package is installed.
+
+
+def extras_asked_for(listing: Listing) -> dict[int, int]:
+    """The nodes that stand for an extra of a declared conflict that some dependency asks for, and the extra."""
+    conflicting = _conflicting(listing)
+    leading: dict[int, set[int | None]] = {}
+    for _, child, _, choice in listing.edges or () if conflicting else ():
+        if child >= len(listing.entries):
+            leading.setdefault(child, set()).add(choice)
+    found = {}
+    for node, choices in leading.items():
+        numbers = [number for number in choices if number is not None]
+        if len(numbers) == 1 < len(choices) and numbers[0] in conflicting and listing.choices[numbers[0]].kind == "extra":
+            found[node] = numbers[0]
+    return found
+
+
+def has_namesakes(listing: Listing) -> bool:
+    """Whether a choice of a declared conflict may count because another one has its name."""
+    return bool(_namesakes(listing))
+
+
+def refusals(
+    listing: Listing, chosen: Sequence[int], active: Sequence[int], installed: dict[int, int]
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Worlds that uv refuses, and the conflict; given are those in which choices are made, are active, and those of nodes."""
+    namesakes = _namesakes(listing)
+    owners = {entry.distribution.name: at for at, entry in enumerate(listing.entries)} if namesakes else {}
+
+    def counts(number: int) -> int:
+        named = 0
+        for other in namesakes.get(number, ()):
+            named |= chosen[other]
+        owner = owners.get(listing.choices[number].package or "")
+        return active[number] | (named & installed.get(owner, 0) if owner is not None else 0)
+
+    count = {number: counts(number) for number in _conflicting(listing)}
+    for conflict in listing.conflicts:
+        seen = both = 0
+        for number in conflict:
+            both |= seen & count[number]
+            seen |= count[number]
+        if both:
+            yield both, conflict
+
+
+def _conflicting(listing: Listing) -> set[int]:
+    return {number for conflict in listing.conflicts for number in conflict}
+
+
+def _namesakes(listing: Listing) -> dict[int, list[int]]:
+    """For every choice of a declared conflict those of other packages that have its name."""
+    by_name: dict[tuple[str, str], list[int]] = {}
+    for number, choice in enumerate(listing.choices):
+        if choice.package is not None and choice.kind != "package":
+            by_name.setdefault(_name(choice), []).append(number)
+    found = {number: by_name.get(_name(listing.choices[number]), []) for number in _conflicting(listing)}
+    return {number: same for number, same in found.items() if len(same) > 1}
+
+
+def _name(choice: Choice) -> tuple[str, str]:
+    return choice.kind, normalized(choice.name)

@@ -1,0 +1,42 @@
+"""Findings that follow from tables: wheels against hardware, declared requirements, yanked releases."""
+
+from __future__ import annotations
+
+from compat.model import Environment, Finding
+
+
+def judge(environment: Environment, suspects: frozenset[str] | None = None) -> tuple[Finding, ...]:
+    """Every derived finding about an environment whose devices are those that the job sees.
+
+    ``suspects``: the only packages whose source has anything to say here (default: nobody has looked).
+    """
+    from compat.checks import builds, releases
+    from compat.checks import interfaces as surface
+    from compat.checks import requirements as metadata
+    from compat.rules.facts import Facts
+    from compat.tables.declared import open_declared
+
+    facts = Facts(environment)
+    declared = open_declared()
+    of_source = () if suspects is not None and not suspects else surface.judge(facts, suspects)
+    return (
+        *builds.judge(facts), *metadata.judge(facts, declared), *releases.judge(facts, declared), *of_source,
+        *_of_code(environment),
+    )  # fmt: skip
+
+
+def _of_code(environment: Environment) -> tuple[Finding, ...]:
+    """Findings about the user's code; its readers are imported only where there is code: they cost as much as a whole check."""
+    if environment.workload is None or not environment.workload.code:
+        return ()
+    from compat.checks import missing_modules
+
+    return tuple(missing_modules.judge(environment))
+
+
+def asked_about() -> frozenset[str]:
+    """The distributions that derived findings may be about."""
+    from compat.checks.builds import NAMES
+    from compat.tables.declared import open_declared
+
+    return NAMES | open_declared().names

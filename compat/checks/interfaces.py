@@ -1,0 +1,361 @@
+"""Findings about published Python source: what releases need of one another and do not have, and what the user's code does.
+
+Without code only imports count that fail as soon as a package is imported. What fails later, in a submodule or in a call, is
+told where the code, trainer or model that is given reaches it; :func:`unreached` lists the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from compat.checks.fix_commands import nearest_fixes
+from compat.interfaces.imports import FRAMEWORKS, TIERS, AtOnce, open_at_once
+from compat.interfaces.reach import Reach
+from compat.model import Environment, Finding, Fix, Workload, of_no_index
+from compat.versions import key_of
+
+if TYPE_CHECKING:
+    from compat.interfaces.rows import Evidence, Row, Rows
+    from compat.rules.facts import Facts
+
+
+_opened: list[Rows | None] = []
+_at_once: list[AtOnce] = []
+
+
+def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding]:
+    """Every finding about an environment, and about the code of its workload; ``about``: only between these packages."""
+    installed = releases_in(facts.environment)
+    if about is not None:
+        installed = {name: version for name, version in installed.items() if name in about}
+    later = _says_what_runs(facts.workload)
+    failing = _failing(installed, later=later)
+    rows = open_rows_once() if installed and failing != frozenset() else None
+    from_source = any(
+        "tree" in copy.source.details for copy in facts.environment.distributions or () if copy.source is not None
+    )
+    code = facts.workload.code
+    if code:
+        from compat.checks.code import remember
+
+        remember(code, installed)
+    if rows is not None and len(installed) > 1:
+        from compat.interfaces.reach import eager_rows
+
+        broken = eager_rows(rows, installed, failing)
+        if broken:
+            yield from of_imports(broken, installed, rows)
+        if later:
+            yield from of_reached(facts.workload, installed, rows, failing)
+    if from_source:
+        from compat.checks.code import releases
+        from compat.checks.source_trees import of_trees, trees_in
+        from compat.interfaces.table import tracked
+
+        trees = trees_in(facts.environment, tracked())
+        yield from of_trees(trees, installed, releases())
+        for tree in trees.values():
+            releases().put(tree)
+        installed = {**installed, **{name: tree.version for name, tree in trees.items()}}
+    if code:
+        from compat.checks.code import judge_code
+
+        yield from judge_code(code, installed)
+
+
+def suspects(releases: Iterable[tuple[str, str | None]], workload: Workload | None) -> frozenset[str]:
+    """The distributions, of some that are listed in one or more releases, that :func:`judge` may find something about."""
+    listed: dict[str, dict[str, None]] = {}
+    for name, version in releases:
+        if version is not None:
+            listed.setdefault(name, {})[version] = None
+    later = workload is not None and _says_what_runs(workload)
+    failing = _failing(listed, later=later)
+    found = frozenset[str]()
+    rows = open_rows_once() if failing != frozenset() else None
+    if rows is not None:
+        found = broken_together(listed, rows, later=later, failing=failing)
+    if workload is not None and workload.code:
+        found |= used_by_code(workload.code)
+    return found
+
+
+def _failing(listed: Mapping[str, str | Iterable[str]], *, later: bool) -> frozenset[str] | None:
+    """The packages of which something fails when it is imported, or ``later``; ``None`` where the rows have to be asked."""
+    if not _at_once:
+        _at_once.append(open_at_once())
+    (first,) = _at_once
+    several = {name: (each,) if isinstance(each, str) else each for name, each in listed.items()}
+    return first.failing(several, tiers=TIERS if later else TIERS[: 1 + (not FRAMEWORKS.isdisjoint(listed))])
+
+
+def unreached(environment: Environment) -> Iterator[Finding]:
+    """What fails in a submodule or in a call that nobody said is reached: as open questions."""
+    rows = open_rows_once()
+    if rows is not None:
+        yield from of_unreached(environment, releases_in(environment), rows)
+
+
+def told_once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings without those of source whose name a curated rule tells that holds here, of the same packages."""
+    every = tuple(findings)
+    if not any(each.origin == "surface" for each in every):
+        return every
+    told = [each for each in every if each.origin == "rule" and each.verdict == "hit"]
+    return tuple(each for each in every if not (each.origin == "surface" and any(_tells(rule, each) for rule in told)))
+
+
+def _tells(rule: Finding, found: Finding) -> bool:
+    name = found.title.partition(" imports ")[2].partition(",")[0].rpartition(".")[2]
+    same = name != "" and found.packages.keys() <= rule.packages.keys()
+    return same and name in f"{rule.title} {rule.why} {rule.rule.replace('-', '_')}"
+
+
+def open_rows_once() -> Rows | None:
+    """The shipped rows, read once; ``None`` where there are none."""
+    if not _opened:
+        from compat.interfaces.rows import open_rows
+
+        _opened.append(open_rows())
+    return _opened[0]
+
+
+def releases_in(environment: Environment) -> dict[str, str]:
+    """The distributions of which one release is known to be there, as an index has it."""
+    found: dict[str, str] = {}
+    several = set()
+    for copy in environment.distributions or ():
+        if copy.name in found or copy.version is None or of_no_index(copy):
+            several.add(copy.name)
+        elif copy.marker is None:
+            found[copy.name] = copy.version
+        else:
+            several.add(copy.name)
+    return {name: version for name, version in found.items() if name not in several}
+
+
+def _says_what_runs(workload: Workload) -> bool:
+    return bool(workload.trainer or workload.model or workload.code)
+
+
+# --- What fails later than at import, where the code, trainer or model that is given comes to it.
+
+
+_HAVE_TRAINERS = ("trl", "transformers", "sentence-transformers", "setfit")
+
+
+class Reached:
+    """What a workload runs: ``modules`` that it imports, and ``classes`` that it uses."""
+
+    def __init__(self, workload: Workload, installed: Mapping[str, str], rows: Rows) -> None:
+        self._model = (workload.model or "").lower().replace("-", "_")
+        self.classes: set[str] = set()
+        self._called = _called_by(workload)
+        entries: set[str] = set()
+        for module, name in _imports_of(workload, installed, rows):
+            entries |= {module, f"{module}:{name}"} if name else {module}
+            found = _home(module, name, installed, rows)
+            if found:
+                entries.add(found)
+                self.classes.add(name or "")
+        self.modules = Reach(rows, installed).run_by(sorted(entries)) if entries else {}
+
+    def comes_to(self, row: Row) -> bool:
+        if self._model and f".models.{self._model}." in f"{row.module}.":
+            return True
+        if row.tier != "R1":
+            return row.module in self.modules
+        name, _, method = row.scope.partition(".")
+        if row.module not in self.modules or name not in self.classes:
+            return False
+        return row.kind == "override" or name.endswith("Trainer") or method == "__init__" or method in self._called
+
+
+def _imports_of(workload: Workload, installed: Mapping[str, str], rows: Rows) -> Iterator[tuple[str, str | None]]:
+    if workload.code:
+        from compat.checks.code import wanted_of
+
+        for each in wanted_of(workload.code).all:
+            if each.need[0] == "import" and each.sure:
+                yield each.need[1], each.need[2]
+    if workload.trainer:
+        for package in _HAVE_TRAINERS:
+            if package in installed and package in rows.packages:
+                yield package.replace("-", "_"), workload.trainer
+
+
+def _called_by(workload: Workload) -> frozenset[str]:
+    """The methods that code calls itself; of a trainer every method may be run."""
+    if not workload.code:
+        return frozenset()
+    from compat.checks.code import wanted_of
+
+    return frozenset(each.need[2] or "" for each in wanted_of(workload.code).all if each.need[0] == "method")
+
+
+def _home(module: str, name: str | None, installed: Mapping[str, str], rows: Rows) -> str | None:
+    """The module in which an imported class is defined."""
+    from compat.checks.code import releases
+
+    package = rows.package_of(module)
+    if package is None or package not in installed or not name:
+        return None
+    return releases().home(package, installed[package], module, name)
+
+
+def of_reached(
+    workload: Workload, installed: Mapping[str, str], rows: Rows, failing: frozenset[str] | None = None
+) -> Iterator[Finding]:
+    """Rows of submodules and calls that the workload comes to; ``failing``: the only packages of which something may fail."""
+    broken = rows.broken(installed, tiers=("E2", "R1"), consumers=failing)
+    if not broken:
+        return
+    reached = Reached(workload, installed, rows)
+    found = [row for row in broken if reached.comes_to(row)]
+    for (consumer, package), rows_of_pair in paired(found).items():
+        yield _finding(consumer, package, rows_of_pair, installed, rows, "hit")
+
+
+def of_unreached(environment: Environment, installed: Mapping[str, str], rows: Rows) -> Iterator[Finding]:
+    """The same where nobody said what is run."""
+    from compat.model import Workload
+
+    reached = Reached(environment.workload or Workload(), installed, rows)
+    left = [row for row in rows.broken(installed, tiers=("E2", "R1")) if not reached.comes_to(row)]
+    for (consumer, package), found in paired(left).items():
+        yield _finding(consumer, package, found, installed, rows, "possible")
+
+
+def _finding(consumer: str, package: str, found: list[Row], installed: Mapping[str, str], rows: Rows, verdict: str) -> Finding:
+    first = min(found, key=lambda row: (row.tier, row.path, row.line))
+    here, there = installed[consumer], installed[package]
+    fails = f"import of {first.module}" if first.tier == "E2" else f"call in {first.scope or first.module}"
+    told = verdict == "hit"
+    return Finding(
+        rule=f"surface-{consumer}-{package}-later",
+        origin="surface", verdict=verdict, severity="error" if told and first.tier == "E2" else "warning",
+        effect="crash", confidence="confirmed",
+        title=f"{consumer} {here} {_asks(first)} {package} {there} does not have",
+        why=f"{first.place}: the {fails} fails{' and what is run comes to it' if told else ' where it is come to'}."
+        + said_of_others(found),
+        packages={consumer: here, package: there}, facts=("workload",),
+        missing=() if told else ("workload",), unknown=() if told else ("workload.task",),
+        fixes=tuple(fixes_of(consumer, package, found, installed, rows)),
+        evidence=tuple(evidence_of(first, here, there)),
+        here=f"{consumer} {here}, {package} {there}",
+    )  # fmt: skip
+
+
+def _asks(row: Row) -> str:
+    if row.kind == "import":
+        return f"imports {row.what}, which"
+    if row.kind == "override":
+        return f"overrides {row.target or row.what}.{row.name} without taking {row.missing}, which"
+    return f"uses {row.what}, which"
+
+
+# --- Rows of the tables as findings: one for each two packages, with the nearest releases that would do.
+
+
+if TYPE_CHECKING:
+    Pair = tuple[str, str]
+
+
+def of_imports(broken: Iterable[tuple[Row, tuple[str, ...]]], installed: Mapping[str, str], rows: Rows) -> Iterator[Finding]:
+    """Imports that fail when a package is imported; each row with the imports that lead to it."""
+    chains = {id(row): chain for row, chain in broken}
+    for (consumer, package), found in paired(row for row, _ in broken).items():
+        first = found[0]
+        here, there = installed[consumer], installed[package]
+        yield Finding(
+            rule=f"surface-{consumer}-{package}",
+            origin="surface", verdict="hit", severity="error", effect="crash", confidence="confirmed",
+            title=f"{consumer} {here} imports {first.what}, which {package} {there} does not have",
+            why=_why(first, chains[id(first)]) + said_of_others(found),
+            packages={consumer: here, package: there},
+            fixes=tuple(fixes_of(consumer, package, found, installed, rows)),
+            evidence=tuple(evidence_of(first, here, there)),
+            here=f"{consumer} {here}, {package} {there}",
+        )  # fmt: skip
+
+
+def _why(row: Row, chain: tuple[str, ...]) -> str:
+    if len(chain) > 1:
+        steps = " → ".join(dict.fromkeys(step.partition(":")[0] for step in chain))
+        return f"{row.place} is run by import {chain[0].partition(':')[0]} ({steps})."
+    return f"{row.place} is run as soon as {row.consumer} is imported, under no condition."
+
+
+def paired(rows: Iterable[Row]) -> dict[Pair, list[Row]]:
+    """Rows by who needs something, and of whom."""
+    found: dict[Pair, list[Row]] = {}
+    for row in rows:
+        found.setdefault((row.consumer, row.package), []).append(row)
+    return found
+
+
+def said_of_others(found: list[Row]) -> str:
+    """What else of the same two packages is not there, in a sentence."""
+    names = list(dict.fromkeys(row.what for row in found))[1:]
+    if not names:
+        return ""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f" So it is with {', '.join(names[:3])}{more}."
+
+
+def evidence_of(row: Row, here: str, there: str) -> Iterator[str]:
+    """The line that needs it, the file without it nearest to the release that is there, and the line that has it."""
+    yield f"{row.consumer} {here} {row.place}"
+    known = sorted(row.evidence, key=lambda each: _apart(each, there))
+    for has in (False, True):
+        each = next((one for one in known if one.has is has), None)
+        if each is not None:
+            yield f"{row.package} {each.version} {each.place}" + ("" if has else f" has no {row.missing}")
+
+
+def _apart(each: Evidence, there: str) -> tuple[int, ...]:
+    key, here = key_of(each.version)[1], key_of(there)[1]
+    return tuple(abs(mine - other) for mine, other in zip((*key, 0, 0), (*here, 0, 0)))
+
+
+def fixes_of(consumer: str, package: str, found: list[Row], installed: Mapping[str, str], rows: Rows) -> Iterator[Fix]:
+    """The nearest releases of either of the two with which this is gone."""
+    bad = {version for row in found for version in row.bad}
+    good = [version for version in rows.versions(package) if version not in bad]
+    yield from nearest_fixes(package, installed[package], good, rows.versions(package), f"has what {consumer} needs")
+    kinds = {"R" if row.tier == "R1" else "E" for row in found}
+    broken = {
+        version for kind in kinds for when, row in rows.all_of(consumer, kind=kind)
+        if row.package == package and installed[package] in row.bad for version in when
+    }  # fmt: skip
+    good = [version for version in rows.versions(consumer) if version not in broken]
+    text = f"takes {package} {installed[package]}"
+    yield from nearest_fixes(consumer, installed[consumer], good, rows.versions(consumer), text)
+
+
+# --- Which of the packages that a lock lists can fail beside each other: the others need not be told apart.
+
+
+def broken_together(
+    releases: Mapping[str, Iterable[str]], rows: Rows, *, later: bool, failing: frozenset[str] | None = None
+) -> frozenset[str]:
+    """The packages of every row that some choice of the listed releases breaks; ``later``: those of calls too.
+
+    ``failing``: the only packages of which something may fail.
+    """
+    listed = {name: versions for name, versions in releases.items() if name in rows.packages}
+    frameworks = FRAMEWORKS & listed.keys()
+    tiers = ("E1", "E2") if frameworks or later else ("E1",)
+    broken = rows.broken_by_some(listed, tiers=tiers, later=later, consumers=failing)
+    found = {name for row in broken for name in (row.consumer, row.package)}
+    if any(row.tier == "E2" for row in broken):
+        found |= frameworks  # one of them may be what runs the module
+    return frozenset(found)
+
+
+def used_by_code(paths: tuple[str, ...]) -> frozenset[str]:
+    """The packages that code uses, and those that their classes inherit from."""
+    from compat.checks.code import INHERITED_FROM, wanted_of
+
+    return frozenset(wanted_of(paths).packages()) | INHERITED_FROM

@@ -1,0 +1,163 @@
+"""Checking the rules themselves: examples do what they say, and no fix leads into this or another rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from compat.checks import named_devices
+from compat.formats.described import parse_described
+from compat.model import Distribution, Environment, Source, Workload, normalized
+from compat.records import record, replace
+from compat.rules.evaluate import verdict_of
+from compat.rules.facts import Facts, visible
+from compat.rules.logic import conjunction, holds
+from compat.rules.wording import content_of, fix_of
+from compat.versions import contains, key_of, ranges_of
+
+if TYPE_CHECKING:
+    from compat.rules.rule import Example, FixTemplate, Rule
+    from compat.versions import Key
+
+
+@record(frozen=True)
+class Problem:
+    """What is wrong with a rule, in one line."""
+
+    rule: str
+    message: str
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: rule {self.rule}: {self.message}"
+
+
+def problems_of(rules: Sequence[Rule], among: Sequence[Rule] | None = None) -> list[Problem]:
+    """Everything that is wrong with ``rules``; their fixes are held against the rules of ``among`` (default: the same)."""
+    others = rules if among is None else among
+    return [
+        Problem(rule.id, message, rule.file, rule.line)
+        for rule in rules
+        for message in dict.fromkeys((*_examples(rule), *_signatures(rule), *_unsaid(rule), *_fixes(rule, others)))
+    ]
+
+
+def _environment(example: Example) -> Environment:
+    environment, _ = parse_described(example.environment, "example")
+    return visible(named_devices(environment)[0])
+
+
+def _examples(rule: Rule) -> Iterator[str]:
+    for number, example in enumerate(rule.examples, 1):
+        verdict = verdict_of(rule, Facts(_environment(example)))
+        if verdict.word != example.verdict:
+            open_facts = f" (unknown: {', '.join(verdict.unknown)})" if verdict.unknown else ""
+            yield f"example {number} says {example.verdict}, but it is {verdict.word}{open_facts}"
+
+
+def _signatures(rule: Rule) -> Iterator[str]:
+    for signature in rule.errors:
+        if re.search(signature.message, ""):
+            yield f"the message pattern {signature.message!r} matches anything"
+
+
+def _unsaid(rule: Rule) -> Iterator[str]:
+    """Every output prints the command of a fix, or its text where it has none: whichever it is must be enough to apply it."""
+    for template in rule.fixes:
+        fix = fix_of(template, Facts(Environment()))
+        for part in content_of(template):
+            if part not in (fix.command or fix.text):
+                yield f"fix {fix.kind} is printed without {part!r}: {fix.command or fix.text}"
+
+
+def _fixes(rule: Rule, others: Sequence[Rule]) -> Iterator[str]:
+    hits = [_environment(example) for example in rule.examples if example.verdict == "hit"]
+    for fix in rule.fixes:
+        said = f"fix {fix.kind} {' '.join(f'{name}{spec}' for name, spec in fix.packages) or fix.value}"
+        for environment in hits:
+            if conjunction(holds(atom, Facts(environment)) for atom in fix.when) is False:
+                continue
+            for changed in applied(fix, environment, others):
+                if verdict_of(rule, Facts(changed)).word == "hit":
+                    yield f"{said} does not clear the rule"
+                yield from (f"{said} leads into rule {other.id}" for other in others if _condemns(other, rule, fix, changed))
+
+
+def _condemns(other: Rule, rule: Rule, fix: FixTemplate, changed: Environment) -> bool:
+    """Whether another rule of severity error about a distribution the fix moves certainly holds after the fix."""
+    moved = {normalized(name) for name, _ in fix.packages}
+    about = {atom[1] for atom in other.packages}
+    return (
+        other is not rule
+        and other.severity == "error"
+        and bool(moved & about)
+        and verdict_of(other, Facts(changed)).word == "hit"
+    )
+
+
+def applied(fix: FixTemplate, environment: Environment, rules: Sequence[Rule]) -> Iterator[Environment]:
+    """The environment after a fix, once for every place in the fix's range that some rule tells apart.
+
+    Nothing is yielded for fixes whose effect cannot be told (a driver, a configuration in free words).
+    """
+    if fix.kind in ("upgrade", "downgrade", "pin"):
+        yield from _moved(fix, environment, rules)
+    elif fix.kind == "source-install":
+        yield _from_source(fix, environment)
+    elif fix.kind == "uninstall":
+        gone = {normalized(name) for name, _ in fix.packages}
+        yield replace(environment, distributions=tuple(d for d in environment.distributions or () if d.name not in gone))
+    elif fix.kind == "launch" and fix.value.split()[0] in ("accelerate", "torchrun", "deepspeed"):
+        work = environment.workload or Workload()
+        yield replace(environment, workload=replace(work, launcher=fix.value.split()[0], processes=None))
+    elif fix.kind == "env-var" and "=" in fix.value:
+        name, _, value = fix.value.partition("=")
+        yield visible(replace(environment, variables={**(environment.variables or {}), name: value}))
+
+
+def _moved(fix: FixTemplate, environment: Environment, rules: Sequence[Rule]) -> Iterator[Environment]:
+    """All packages of the fix at the lowest release it admits; then each of them, alone, at every other place."""
+    places = {normalized(name): _places(normalized(name), spec, rules) for name, spec in fix.packages}
+    lowest = {name: found[0] for name, found in places.items() if found}
+    there = {each.name for each in environment.distributions or ()}
+    lowest |= {name: found[0] for name, spec in fix.along if name in there and (found := _places(name, spec, rules))}
+    for name, found in places.items():
+        for version in found:
+            yield _with(environment, {**lowest, name: version})
+
+
+def _places(name: str, spec: str, rules: Sequence[Rule]) -> list[Any]:
+    """Stand-ins (comparison keys) for the versions in ``spec`` that the bounds of rules about ``name`` tell apart."""
+    ranges = ranges_of(spec)
+    bounds = {key for interval in ranges for key in (interval[0], interval[2]) if key}
+    for rule in rules:
+        for atom in rule.packages:
+            if atom[1] == name and atom[2] == "in":
+                bounds |= {key for interval in atom[3] for key in (interval[0], interval[2]) if key}
+    cells = sorted(cell for bound in bounds for cell in (bound, (*bound, 0)))
+    cells += [_below(interval[2]) for interval in ranges if interval[2]]  # what an installer takes
+    return [cell for cell in cells if contains(ranges, cell)]
+
+
+def _below(key: Key) -> Key:
+    """A stand-in for the last release before another one."""
+    release = list(key[1]) or [0]
+    release[-1] = max(release[-1] - 1, 0)
+    return key_of(".".join(map(str, (*release, 9999))))
+
+
+def _with(environment: Environment, versions: dict[str, Any]) -> Environment:
+    kept = [d for d in environment.distributions or () if d.name not in versions]
+    moved = [Distribution(name=name, version=version, source=Source("index")) for name, version in versions.items()]
+    return replace(environment, distributions=(*kept, *moved))
+
+
+def _from_source(fix: FixTemplate, environment: Environment) -> Environment:
+    commits = {normalized(name): where.rpartition("@")[2] for name, where in fix.packages}
+    return replace(environment, distributions=tuple(
+        replace(d, source=Source("vcs", {"commit": commits[d.name]}), version=fix.version or d.version)
+        if d.name in commits else d
+        for d in environment.distributions or ()
+    ))  # fmt: skip

@@ -1,0 +1,61 @@
+"""Which open questions are asked: the likely ones, about what is there; the rest is folded into one line or left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compat.model import Finding
+from compat.rules.likelihood import of_paths
+
+MOST = 3
+"""Open questions that are asked at a time."""
+LEAST = 0.25
+"""Likelihood below which none is asked."""
+_WARNING = 0.9
+"""What a warning counts beside an error."""
+
+
+def about_what_is_there(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings without questions about distributions that nobody mentioned."""
+    return tuple(finding for finding in findings if finding.verdict != "possible" or likelihood(finding) > 0)
+
+
+def folded(findings: Sequence[Finding]) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """The findings without unlikely questions, and a note that counts those and says what would settle most of them."""
+    questions = [finding for finding in findings if finding.verdict == "possible"]
+    order = sorted(questions, key=lambda finding: -likelihood(finding))
+    asked = _distinct([finding for finding in order if likelihood(finding) >= LEAST])[:MOST]
+    left = [finding for finding in questions if finding not in asked]
+    if not left:
+        return tuple(findings), ()
+    kept = tuple(finding for finding in findings if finding.verdict != "possible" or finding in asked)
+    return kept, (_said(left),)
+
+
+def likelihood(finding: Finding) -> float:
+    """Between 0 and 1: how likely the unknown facts are as the finding wants them; a warning counts a little less."""
+    known = of_paths(finding.unknown) if finding.likelihood is None else finding.likelihood
+    return known if finding.severity == "error" else known * _WARNING
+
+
+def _distinct(questions: list[Finding]) -> list[Finding]:
+    """The likeliest of those that the same facts would settle: an answer to it answers the others."""
+    first: dict[tuple[str, ...], Finding] = {}
+    for finding in questions:
+        first.setdefault(finding.unknown, finding)
+    return list(first.values())
+
+
+def _said(left: Sequence[Finding]) -> str:
+    facts: dict[str, int] = {}
+    for finding in left:
+        for path in finding.unknown:
+            word = path.removeprefix("workload.").removeprefix("distributions.")
+            word = f"the version of {word}" if path.startswith("distributions.") else word
+            facts[word] = facts.get(word, 0) + 1
+    most = sorted(facts, key=lambda word: (-facts[word], word))[:4]
+    count = len(left)
+    return (
+        f"{count} more {'question is' if count == 1 else 'questions are'} open and unlikely (--all shows "
+        f"{'it' if count == 1 else 'them'}); what would settle most: {', '.join(most)}"
+    )

@@ -1,0 +1,244 @@
+"""Declared requirements that an environment does not meet: violated ones, and of what is installed missing ones too.
+
+A violated requirement is a warning: a source install, an override or a known fix may violate a pin on purpose. It is an error
+where the package refuses to be imported then, or is compiled for the exact release it pins. Extras count only where requested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from compat.model import Distribution, Environment, Finding, Fix, normalized, of_no_index
+from compat.records import replace
+from compat.rules.facts import ABSENT, Facts
+from compat.versions import Ranges, contains, is_version, key_of, ranges_of
+
+if TYPE_CHECKING:
+    from compat.markers import Comparison, Marker
+    from compat.tables.declared import Declared, Package, Requirement
+
+
+REFUSED_AT_IMPORT = {
+    "transformers": frozenset(
+        (
+            "tokenizers",
+            "huggingface-hub",
+            "safetensors",
+            "regex",
+            "tqdm",
+            "filelock",
+            "pyyaml",
+            "numpy",
+            "packaging",
+            "requests",
+        )
+    ),
+}
+"""What transformers' dependency_versions_check compares when it is imported."""
+_SPEC = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
+
+
+EXTENSIONS_OF_TORCH = frozenset(("torchvision", "torchaudio", "torchtext"))
+"""What is compiled for exactly one torch, which it states as a pin."""
+_BUILDS_DIFFER = ("torch", "torchvision", "torchaudio")
+_OF_THE_BUILD = ("nvidia-", "triton", "pytorch-triton")
+"""Beginnings of names that each build of torch pins in its own way: that for another CUDA, another release of them."""
+
+
+def judge(facts: Facts, declared: Declared) -> Iterator[Finding]:
+    """What installed distributions declare in their METADATA; of others what the followed releases declare of each other."""
+    names = {copy.name for copy in facts.environment.distributions or ()}
+    for copy in facts.environment.distributions or ():
+        if copy.requires is not None:
+            yield from _of_metadata(copy, copy.requires, facts, declared)
+            continue
+        if copy.name not in declared or copy.version is None or of_no_index(copy):
+            continue
+        package = declared.package(copy.name)
+        place = None if package is None else package.place(copy.version)
+        if package is None or place is None:
+            continue
+        for name in package.asks:
+            if name in names and (requirements := package.requirements(place, name)):
+                yield from _violated(copy, name, requirements, facts, package)
+
+
+def _violated(
+    copy: Distribution, name: str, requirements: tuple[Requirement, ...], facts: Facts, package: Package
+) -> Iterator[Finding]:
+    found = facts.package(name)
+    if not found or found == ABSENT or len(found) != 1:
+        return
+    other: Distribution = found[0]  # type: ignore[assignment]
+    if other.version is None or not is_version(other.version) or of_no_index(other):
+        return
+    key = key_of(other.version)
+    if key[5] != _FINAL_DEV:  # a build from the main branch stands between releases
+        return
+    extras = copy.extra.get("extras", ())
+    asked = [each for each in requirements if (each[3] is None or each[3] in extras) and _applies(each, facts.environment)]
+    wrong = next((each for each in asked if not contains(each[1], key)), None)
+    if wrong is None:
+        return
+    finding = _finding(copy, other, wrong, package)
+    if copy.name in _BUILDS_DIFFER and name.startswith(_OF_THE_BUILD):
+        # the tables hold what the default build declares
+        if "+" in (copy.version or ""):
+            return
+        finding = replace(finding, verdict="possible", missing=("build",), unknown=("build.torch",))
+    yield finding
+
+
+# --- What is installed says itself what it requires: the build that is there, and packages that no table follows.
+
+
+def _of_metadata(copy: Distribution, lines: tuple[str, ...], facts: Facts, declared: Declared) -> Iterator[Finding]:
+    """Requirements that are missing or violated; those of extras are nobody's, as nothing records who asked for one."""
+    for line in lines:
+        written, _, marker = line.partition(";")
+        if "extra" in marker:
+            continue
+        name, specifier = _taken_apart(written)
+        found = facts.package(name)
+        other = found[0] if isinstance(found, list) and len(found) == 1 else None
+        if isinstance(found, list) and (other is None or other.version is None or not is_version(other.version)):
+            continue
+        ranges = _ranges(specifier)
+        if other is not None and (ranges is None or contains(ranges, key_of(other.version or ""))):
+            continue
+        if marker.strip() and not _marked(marker.strip(), facts.environment):
+            continue
+        if other is None:
+            yield _missing(copy, name, specifier)
+        else:
+            package = declared.package(copy.name) if copy.name in declared and not of_no_index(copy) else None
+            yield _finding(copy, other, (specifier, ranges or (), None, None), package)
+
+
+def _taken_apart(written: str) -> tuple[str, str]:
+    """Name and specifier set of ``torch[opt] (>=2.0)``; of an address the name alone."""
+    written = written.partition("@")[0].strip()
+    end = next((at for at, letter in enumerate(written) if not (letter.isalnum() or letter in "._-")), len(written))
+    rest = written[end:].strip()
+    if rest.startswith("["):
+        rest = rest.partition("]")[2].strip()
+    return normalized(written[:end]), rest.strip("()").replace(" ", "")
+
+
+_known_ranges: dict[str, Ranges | None] = {}
+
+
+def _ranges(specifier: str) -> Ranges | None:
+    """The ranges of a specifier set; ``None`` where it is empty, or holds what no range can."""
+    if specifier not in _known_ranges:
+        try:
+            _known_ranges[specifier] = ranges_of(specifier) if specifier else None
+        except ValueError:
+            _known_ranges[specifier] = None
+    return _known_ranges[specifier]
+
+
+def _marked(marker: str, environment: Environment) -> bool:
+    from compat.markers import parse
+
+    try:
+        return _holds(parse(marker), environment) is True
+    except ValueError:
+        return False
+
+
+def _missing(copy: Distribution, name: str, specifier: str) -> Finding:
+    requirement = name + specifier
+    return Finding(
+        rule=f"requires-{copy.name}-{name}", origin="metadata", verdict="hit", severity="warning", effect="crash",
+        title=f"{copy.name} {copy.version} requires {requirement}, which is not installed", confidence="confirmed",
+        why=f"{copy.name} declares it; what needs it fails with ModuleNotFoundError.",
+        packages={copy.name: copy.version, name: None},
+        fixes=(Fix("pin", name, specifier or None, f"what {copy.name} requires", f'pip install "{requirement}"'),),
+        evidence=(_SPEC,), here=f"{copy.name} {copy.version}, no {name}",
+    )  # fmt: skip
+
+
+_FINAL_DEV = key_of("1")[5]
+
+
+def _applies(requirement: Requirement, environment: Environment) -> bool:
+    marker = requirement[2]
+    return marker is None or _holds(marker, environment) is True
+
+
+def _holds(marker: Marker, environment: Environment) -> bool | None:
+    """Whether a marker holds; ``None`` where what it asks is not known."""
+    form = marker[0]
+    if form == "is":
+        return _compared(marker[1], environment)
+    parts = [_holds(each, environment) for each in marker[1:]]
+    if form == "and":
+        return False if False in parts else None if None in parts else True
+    return True if True in parts else None if None in parts else False
+
+
+def _compared(comparison: Comparison, environment: Environment) -> bool | None:
+    from compat.markers import OF_SYSTEM, SYSTEMS, version_holds
+
+    (is_left, left), operator, (is_right, right) = comparison
+    if is_left == is_right:
+        return None
+    name, text = (left, right) if is_left else (right, left)
+    if name in ("python_version", "python_full_version"):
+        if environment.python is None or not is_left:
+            return None
+        numbers = tuple(int(part) for part in environment.python.split(".") if part.isdecimal())
+        return version_holds(numbers[:2] if name == "python_version" else numbers, operator, text)
+    known = {
+        **dict(zip(OF_SYSTEM, SYSTEMS.get(environment.os or "", ()))),
+        # what declares a marker about the machine on Linux is built for the usual one
+        "platform_machine": environment.machine or ("x86_64" if environment.os == "linux" else None),
+        "platform_python_implementation": "CPython",
+        "implementation_name": "cpython",
+    }.get(name)
+    if known is None:
+        return None
+    answers = {"==": known == text, "!=": known != text}
+    if operator in ("in", "not in") and is_left:
+        return bool((known in text) == (operator == "in"))
+    return answers.get(operator)
+
+
+def _finding(copy: Distribution, other: Distribution, requirement: Requirement, package: Package | None) -> Finding:
+    specifier, _, _, of_extra = requirement
+    refused = of_extra is None and other.name in REFUSED_AT_IMPORT.get(copy.name, ())
+    compiled = other.name == "torch" and copy.name in EXTENSIONS_OF_TORCH and specifier.startswith("==")
+    asking = copy.name if of_extra is None else f"{copy.name}[{of_extra}]"
+    why = f"{asking} declares it. Another requirement or an upgrade by hand has overruled it."
+    if refused:
+        why = f"{asking} declares it. It compares the versions when it is imported, and raises ImportError."
+    elif compiled:
+        why = f"{asking} is compiled for exactly that torch; with another its operators are missing (operator does not exist)."
+    return Finding(
+        rule=f"requires-{copy.name}-{other.name}", origin="metadata", verdict="hit",
+        severity="error" if refused or compiled else "warning", effect="crash" if refused or compiled else "install",
+        title=f"{copy.name} {copy.version} asks for {other.name}{specifier}, and {other.version} is there",
+        why=why, confidence="confirmed", packages={copy.name: copy.version, other.name: other.version},
+        fixes=tuple(_fixes(copy, other, requirement, package)), evidence=(_SPEC,),
+        here=f"{copy.name} {copy.version}, {other.name} {other.version}",
+    )  # fmt: skip
+
+
+def _fixes(copy: Distribution, other: Distribution, requirement: Requirement, package: Package | None) -> Iterator[Fix]:
+    key = key_of(other.version or "0")
+    specifier, ranges, _, extra = requirement
+    lower = [each[0] for each in ranges if each[0] is not None]
+    kind = "upgrade" if lower and all(bound > key for bound in lower) else "downgrade"
+    wanted = f"{other.name}{specifier}"
+    yield Fix(kind, other.name, specifier, f"what {copy.name} asks for", f'pip install "{wanted}"')
+    place = None if package is None else package.place(copy.version or "")
+    if package is None or place is None:
+        return
+    accepting = package.accepting(place, other.name, extra, lambda accepted: contains(accepted, key))
+    if accepting is not None:
+        newer = key_of(accepting) > key_of(copy.version or "0")
+        spec = f">={accepting}" if newer else f"<={accepting}"
+        text = f"the nearest release that takes {other.name} {other.version}"
+        yield Fix("upgrade" if newer else "downgrade", copy.name, spec, text, f'pip install "{copy.name}=={accepting}"')

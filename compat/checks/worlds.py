@@ -1,0 +1,402 @@
+"""Every world a file can be installed in, as the bits of one number.
+
+A world is an interpreter, a platform and a set of choices (extras, groups). A release of a lock file is installed in some
+of them: one walk over the lock's graph, with sets of worlds instead of yes and no, finds all installable selections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from compat.checks.choices import Asked, Chosen, choice_sets, set_of_two, twos
+from compat.markers import OF_SYSTEM, SYSTEMS, Comparison, Marker, combined, parse, version_holds
+from compat.model import Environment, normalized
+from compat.records import record
+
+if TYPE_CHECKING:
+    from compat.formats.listing import Edge, Listing
+
+
+if TYPE_CHECKING:
+    Below = dict[int, list[tuple[int, int]]]
+    """For every node the nodes below it, and the worlds in which they are."""
+
+
+_MINORS = tuple((3, minor) for minor in range(8, 16))
+"""Interpreters that are tried where nothing says which one it is."""
+_LATE_PATCH = 99
+_WALKS = 9
+"""Walks over a lock's graph until no more extras become active; real locks need three at most."""
+_PLATFORMS = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"), ("darwin", "x86_64"), ("windows", "AMD64"))
+_SAME_MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
+@record(frozen=True)
+class Place:
+    """An interpreter (a final release) on a platform."""
+
+    python: tuple[int, ...]
+    os: str
+    machine: str
+
+
+class Worlds:
+    """The worlds of one listing: ``places`` × ``sets``; world ``p * len(sets) + s`` is place ``p`` with choices ``s``."""
+
+    def __init__(self, listing: Listing, known: Environment, asked: Asked) -> None:
+        self.listing = listing
+        self.notes: list[str] = []
+        self.places = self._fitting(_places(listing, known))
+        self._unreadable: set[str] = set()
+        self._extras: dict[int, int] = {}
+        self._masks: dict[int, int] | None = None
+        if listing.conflicts and listing.edges is not None:
+            self._use_possible(asked)
+        else:
+            self._use(choice_sets(listing, asked))
+
+    def _use(self, sets: list[Chosen]) -> None:
+        self.sets = sets
+        self._row = (1 << len(sets)) - 1
+        self.all = (1 << (len(sets) * len(self.places))) - 1
+        self._by_text: dict[str, int] = {}
+        self._by_comparison: dict[Comparison, int] = {}
+        self._by_choice = [self._with_choice(number) for number in range(len(self.listing.choices))]
+        self._active = list(self._by_choice)
+        self.all = self._made_for()
+
+    def _use_possible(self, asked: Asked) -> None:
+        """Only sets that uv installs: in none of them two choices of a declared conflict count."""
+        from compat.checks.choices import extras_asked_for, has_namesakes
+
+        listing = self.listing
+        self._extras = extras_asked_for(listing)
+        pairs = twos(listing, asked) if self._extras or has_namesakes(listing) else []
+        if pairs:
+            self._use([set_of_two(pair, listing) for pair in pairs])
+            possible = self._sets_of(self.all & ~self._refused())
+            pairs = [pair for at, pair in enumerate(pairs) if not possible >> at & 1]
+        self._use(choice_sets(listing, asked, pairs))
+        possible = self.all & ~self._refused(note=len(self.sets) == 1)
+        left = [each for at, each in enumerate(self.sets) if self._sets_of(possible) >> at & 1]
+        if 0 < len(left) < len(self.sets):
+            self._use(left)
+            possible = self.all & ~self._refused()
+        self.all = possible or self.all
+
+    def _refused(self, *, note: bool = False) -> int:
+        """The worlds that uv refuses to install."""
+        from compat.checks.choices import refusals
+
+        self._masks = self._reached()
+        refused = 0
+        for mask, conflict in refusals(self.listing, self._by_choice, self._active, self._masks):
+            refused |= mask
+            if note and not self.all & ~mask:
+                labels = ", ".join(self.listing.choices[number].label for number in conflict)
+                self.notes.append(f"{self.listing.file}: uv does not install together what is declared to conflict: {labels}")
+                note = False
+        return refused
+
+    def _fitting(self, places: list[Place]) -> list[Place]:
+        """Only interpreters that the file is made for, unless that leaves none."""
+        required = self.listing.requires_python
+        if not required:
+            return places
+        fitting = [place for place in places if _fits(place.python, required)]
+        if not fitting:
+            self.notes.append(f"{self.listing.file} is made for Python {required}, the target has another one")
+        return fitting or places
+
+    def _made_for(self) -> int:
+        if not self.listing.environments:
+            return self.all
+        alive = 0
+        for text in self.listing.environments:
+            alive |= self._holding(text, self._platform_only)
+        note = f"{self.listing.file} is not made for the target's platform"
+        if not alive and note not in self.notes:
+            self.notes.append(note)
+        return alive or self.all
+
+    def _platform_only(self, comparison: Comparison) -> int:
+        """uv writes the extras of a fork as well, but does not look at them when it installs."""
+        return self.all if _is_choice(comparison) else self._meaning(comparison)
+
+    def installed(self) -> list[int]:
+        """For every entry the worlds in which it is installed."""
+        entries = self.listing.entries
+        if self.listing.edges is None:
+            return [self.all & self.where(entry.distribution.marker) for entry in entries]
+        masks = self._reached() if self._masks is None else self._masks
+        return [masks.get(number, 0) & self.all for number in range(len(entries))]
+
+    def _reached(self) -> dict[int, int]:
+        """For every node the worlds in which it is installed.
+
+        Markers that ask for extras are looked at again while the walk finds more that dependencies have asked for.
+        """
+        always: dict[int, list[int]] = {}
+        below: Below = {}
+        changing: list[Edge] = []
+        for edge in self.listing.edges or ():
+            parent, child, marker, choice = edge
+            if marker is None and choice is None:
+                if parent in always:
+                    always[parent].append(child)
+                else:
+                    always[parent] = [child]
+            elif self._extras and marker is not None and "extra" in marker:
+                changing.append(edge)
+            elif mask := self._of_edge(edge):
+                below.setdefault(parent, []).append((child, mask))
+        masks = _spread(always, self._with(below, changing), self.all)
+        for _ in range(_WALKS):
+            if not self._activate(masks) or not changing:
+                break
+            masks = _spread(always, self._with(below, changing), self.all)
+        return masks
+
+    def _of_edge(self, edge: Edge) -> int:
+        """The worlds in which an edge holds; the extra it leads to is active then."""
+        _, child, marker, choice = edge
+        extra = self._extras.get(child)
+        if extra is None or marker is None:
+            mask = self.where(marker) & self.all
+        else:
+            before, self._active[extra] = self._active[extra], self.all
+            mask = self._holding(marker, self._compared) & self.all
+            self._active[extra] = before
+        return mask if choice is None else mask & self._by_choice[choice]
+
+    def _with(self, below: Below, changing: list[Edge]) -> Below:
+        if not changing:
+            return below
+        more: Below = {}
+        for edge in changing:
+            if mask := self._of_edge(edge):
+                more.setdefault(edge[0], []).append((edge[1], mask))
+        return {**below, **{parent: [*below.get(parent, ()), *children] for parent, children in more.items()}}
+
+    def _activate(self, masks: dict[int, int]) -> bool:
+        """Takes extras to be active where their nodes are installed; whether that is news."""
+        news = False
+        for node, extra in self._extras.items():
+            more = self._active[extra] | masks.get(node, 0)
+            news = news or more != self._active[extra]
+            self._active[extra] = more
+        if news:
+            self._by_text = {text: mask for text, mask in self._by_text.items() if "extra" not in text}
+            self._by_comparison = {each: mask for each, mask in self._by_comparison.items() if not _is_choice(each)}
+        return news
+
+    def where(self, text: str | None) -> int:
+        """The worlds in which a marker holds; one that cannot be read may hold anywhere."""
+        if text is None:
+            return self.all
+        found = self._by_text.get(text)
+        if found is None:
+            found = self._by_text[text] = self._holding(text, self._meaning)
+        return found
+
+    def _holding(self, text: str, meaning: Callable[[Comparison], int]) -> int:
+        try:
+            return combined(_parsed(text), meaning)
+        except ValueError as problem:
+            if text not in self._unreadable:
+                self._unreadable.add(text)
+                self.notes.append(f"{self.listing.file}: the marker {text!r} {problem}; it is taken to hold")
+            return self.all
+
+    def of_set(self, number: int) -> int:
+        """The worlds with one set of choices."""
+        result = 0
+        for place in range(len(self.places)):
+            result |= 1 << (place * len(self.sets) + number)
+        return result & self.all
+
+    def of_place(self, number: int) -> int:
+        """The worlds in one place."""
+        return (self._row << (number * len(self.sets))) & self.all
+
+    def places_of(self, mask: int) -> list[Place]:
+        """The places that occur among some worlds."""
+        return [place for at, place in enumerate(self.places) if mask >> (at * len(self.sets)) & self._row]
+
+    def _sets_of(self, mask: int) -> int:
+        """The sets of choices that occur among some worlds, as bits."""
+        result = 0
+        for at in range(len(self.places)):
+            result |= mask >> (at * len(self.sets)) & self._row
+        return result
+
+    def _with_choice(self, number: int) -> int:
+        row = sum(1 << at for at, chosen in enumerate(self.sets) if number in chosen.numbers)
+        return self._in_places(lambda place: True) // self._row * row if row else 0
+
+    def _in_places(self, holds: Callable[[Place], bool]) -> int:
+        result = 0
+        for at, place in enumerate(self.places):
+            if holds(place):
+                result |= self._row << (at * len(self.sets))
+        return result
+
+    def _meaning(self, comparison: Comparison) -> int:
+        found = self._by_comparison.get(comparison)
+        if found is None:
+            found = self._by_comparison[comparison] = self._compared(comparison)
+        return found
+
+    def _compared(self, comparison: Comparison) -> int:
+        (left_is_variable, left), operator, (right_is_variable, right) = comparison
+        variable, text = (left, right) if left_is_variable else (right, left)
+        if left_is_variable and right_is_variable:
+            return self.all
+        if variable in _OF_CHOICES:
+            chosen = self._chosen(variable, text)
+            return chosen if operator in ("==", "in") else self.all & ~chosen
+        if variable in ("platform_release", "platform_version"):
+            return self.all  # nobody knows the kernel of the target
+        if not left_is_variable:
+            operator = _MIRRORED.get(operator, operator)
+        return self._in_places(lambda place: _holds(place, variable, operator, text, in_text=left_is_variable))
+
+    def _chosen(self, variable: str, text: str) -> int:
+        kind, owner, name = _decoded(text) if variable == "extra" else ("", "", "")
+        wanted = normalized(text)
+        result = 0
+        for number, choice in enumerate(self.listing.choices):
+            if kind:
+                same = choice.kind == kind and choice.name == name and choice.package in (None, owner)
+                same = same or (kind == choice.kind == "package" and choice.name == owner)
+            else:
+                same = choice.kind == ("group" if variable == "dependency_groups" else "extra")
+                same = same and normalized(choice.name) == wanted
+            if same:
+                result |= self._active[number]
+        if kind and not result and not any(choice.kind == kind for choice in self.listing.choices):
+            return self.all if kind == "package" else 0
+        return result
+
+
+_OF_CHOICES = ("extra", "extras", "dependency_groups")
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_PARSED: dict[str, Marker] = {}
+
+
+def _parsed(text: str) -> Marker:
+    found = _PARSED.get(text)
+    if found is None:
+        found = _PARSED[text] = parse(text)
+    return found
+
+
+def _is_choice(comparison: Comparison) -> bool:
+    left, _, right = comparison
+    return (left[1] if left[0] else right[1]) in _OF_CHOICES
+
+
+def _decoded(text: str) -> tuple[str, str, str]:
+    """uv's name of a choice in a marker: ``extra-5-mypkg-gpu`` is the extra gpu of mypkg, whose name has five letters."""
+    kind, _, rest = text.partition("-")
+    size, _, rest = rest.partition("-")
+    if kind not in ("extra", "group", "project") or not size.isdecimal() or len(size) > 4 or len(rest) < int(size):
+        return "", "", ""
+    owner, name = rest[: int(size)], rest[int(size) + 1 :]
+    return "package" if kind == "project" else kind, owner, name
+
+
+def _holds(place: Place, variable: str, operator: str, text: str, *, in_text: bool) -> bool:
+    if variable in ("python_version", "python_full_version", "implementation_version") and "in" not in operator:
+        release = place.python[:2] if variable == "python_version" else place.python
+        return version_holds(release, operator, text) is not False
+    value = _value(place, variable)
+    if operator in ("in", "not in"):
+        return ((value in text) if in_text else (text in value)) == (operator == "in")
+    if operator in ("==", "==="):
+        return value == text
+    return value != text if operator == "!=" else True
+
+
+def _value(place: Place, variable: str) -> str:
+    if variable == "platform_machine":
+        return place.machine
+    if variable in ("implementation_name", "platform_python_implementation"):
+        return "cpython" if variable == "implementation_name" else "CPython"
+    if variable.startswith(("python_", "implementation_")):
+        return ".".join(map(str, place.python[:2] if variable == "python_version" else place.python))
+    names = SYSTEMS.get(place.os, (place.os, place.os, "posix"))
+    return names[OF_SYSTEM.index(variable)]
+
+
+def _places(listing: Listing, known: Environment) -> list[Place]:
+    pythons = _pythons(listing, known.python)
+    platforms = [
+        (os, machine)
+        for os, machine in _PLATFORMS
+        if known.os in (None, os) and (known.machine is None or _plain(known.machine) == _plain(machine))
+    ]
+    if known.accelerators and any(device.vendor in ("nvidia", "amd") for device in known.accelerators):
+        platforms = [each for each in platforms if each[0] != "darwin"] or platforms
+    if not platforms:
+        platforms = [(known.os or "linux", known.machine or "x86_64")]
+    return [Place(python, os, machine) for python in pythons for os, machine in platforms]
+
+
+def _plain(machine: str) -> str:
+    return _SAME_MACHINE.get(machine.lower(), machine.lower())
+
+
+def _pythons(listing: Listing, known: str | None) -> list[tuple[int, ...]]:
+    """Final releases on both sides of every patch release that some marker draws a line at."""
+    patches: dict[tuple[int, ...], set[int]] = {}
+    texts = [edge[2] for edge in listing.edges or ()] + [entry.distribution.marker for entry in listing.entries]
+    for text in {text for text in texts if text and "python_full_version" in text}:
+        for word in text.replace('"', "'").split("'"):
+            parts = word.removesuffix(".*").split(".")
+            if len(parts) == 3 and all(part.isascii() and part.isdigit() and len(part) < 5 for part in parts):
+                major, minor, patch = map(int, parts)
+                patches.setdefault((major, minor), set()).update(at for at in (patch - 1, patch, patch + 1) if at >= 0)
+    if known is not None:
+        release = _release(known)
+        if len(release) > 2:
+            return [release]
+        return [(*release, patch) for patch in sorted(patches.get(release, set()) | {_LATE_PATCH})]
+    return [(*minor, patch) for minor in _MINORS for patch in sorted(patches.get(minor, set()) | {_LATE_PATCH})]
+
+
+def _release(python: str) -> tuple[int, ...]:
+    from compat.versions import key_of
+
+    release: tuple[int, ...] = key_of(python)[1]
+    return release if python.count(".") > 1 and len(release) > 2 else (*release, 0, 0)[: max(2, python.count(".") + 1)]
+
+
+def _fits(python: tuple[int, ...], required: str) -> bool:
+    for part in required.split(","):
+        part = part.strip()
+        operator = part[: len(part) - len(part.lstrip("=<>!~"))]
+        if operator and version_holds(python, operator, part[len(operator) :].strip()) is False:
+            return False
+    return True
+
+
+def _spread(always: dict[int, list[int]], below: Below, everything: int) -> dict[int, int]:
+    """From the root down: a node is in the worlds of its parents, as far as the edge holds there."""
+    masks = {-1: everything}
+    waiting = [-1]
+    while waiting:
+        node = waiting.pop()
+        mask = masks[node]
+        for child in always.get(node, ()):
+            known = masks.get(child, 0)
+            if known != everything and known | mask != known:
+                masks[child] = known | mask
+                waiting.append(child)
+        for child, edge in below.get(node, ()):
+            known = masks.get(child, 0)
+            if known | (mask & edge) != known:
+                masks[child] = known | (mask & edge)
+                waiting.append(child)
+    return masks

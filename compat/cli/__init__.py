@@ -1,0 +1,84 @@
+"""Words on the command line → one call. Decides nothing but the exit code of what goes wrong."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Sequence
+
+from compat.api.words import Words
+from compat.cli.options import COMMANDS, command_named, parse
+from compat.errors import InputError, Undecided, printable, unexpected
+from compat.output.stream import emit
+
+
+def entry() -> None:
+    """The command ``compat``."""
+    gc.disable()  # nothing lives long enough in this process for the collector to pay
+    _end(main())
+
+
+def doctor_entry() -> None:
+    """The command ``compat-doctor``, named like the distribution: ``doctor`` unless another command is named.
+
+    So ``uvx compat-doctor`` and ``pipx run compat-doctor`` check the machine they are started on.
+    """
+    gc.disable()
+    words = sys.argv[1:]
+    named = bool(words) and (words[0] in ("help", "-h", "--help", "-V", "--version") or words[0] in {c.name for c in COMMANDS})
+    _end(main(words if named else ["doctor", *words]))
+
+
+def _end(code: int) -> None:
+    """Flushes and exits at once: taking the interpreter apart costs as much as checking an environment."""
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; 0 nothing at or above the threshold, 1 findings, 2 unusable input, 3 undecided."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if sys.stdout is None:
+            raise InputError("there is no standard output to write to")
+        return _run(words)
+    except InputError as problem:
+        print(f"compat: {problem}", file=sys.stderr)
+        return 2
+    except Undecided as problem:
+        print(f"compat: could not be decided: {printable(str(problem))}", file=sys.stderr)
+        return 3
+    except KeyboardInterrupt:
+        return 130
+    except Exception as problem:
+        print(f"compat: {unexpected(problem)}", file=sys.stderr)
+        return 2
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        from compat.cli.help import overview
+
+        emit(overview())
+        return 0
+    if words[0] in ("-V", "--version"):
+        from compat import __version__
+
+        emit(f"compat {__version__}")
+        return 0
+    command = command_named(words[0])
+    before = words[1 : words.index("--")] if "--" in words else words[1:]
+    if "-h" in before or "--help" in before:
+        from compat.cli.help import help_for
+
+        emit(help_for(command))
+        return 0
+    return _dispatch(parse(command, words[1:]))
+
+
+def _dispatch(words: Words) -> int:
+    """Imports the one command that is run, so that none pays for another."""
+    module = __import__(f"compat.cli.{words.command}", fromlist=["run"])
+    return int(module.run(words))

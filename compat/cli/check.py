@@ -1,0 +1,161 @@
+"""``compat check``: findings for files, described or pasted environments, and what is installed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from compat.api.inputs import read_subject
+from compat.api.report import config_of, report_of
+from compat.errors import InputError, Undecided, unexpected
+from compat.model import Outcome
+from compat.output.stream import emit
+from compat.rules.compiled import open_matrix
+
+if TYPE_CHECKING:
+    from compat.api.words import Words
+
+
+def run(words: Words) -> int:
+    """Judges everything that is named; one that cannot be used makes the exit code 2, the others are judged all the same."""
+    things = list(_named(words))
+    if not things:
+        raise InputError("expected files to check, or --environment, --pasted or --installed")
+    matrix = open_matrix(words.values.get("rules", ()))
+    outcomes = _unreadable_code(words)
+    for kind, name in things:
+        try:
+            subject = read_subject(kind, name, matrix)
+            outcomes.append(Outcome(name, report_of(subject, words, config_of(name if kind == "file" else ".", words), matrix)))
+        except InputError as problem:
+            outcomes.append(Outcome(name, error=problem))
+        except Undecided:
+            raise
+        except Exception as problem:  # what is given beside it is judged all the same
+            outcomes.append(Outcome(name, error=unexpected(problem, name)))
+    if words.flag("baseline"):
+        outcomes = _new_ones(outcomes, words)
+    _print(outcomes, words)
+    codes = {outcome.exit for outcome in outcomes}
+    return next(code for code in _PRECEDENCE if code in codes)
+
+
+_PRECEDENCE = (2, 1, 3, 0)
+"""What a call with several files ends with: unusable input before findings before what could not be decided."""
+
+
+def _named(words: Words) -> Iterator[tuple[str, str]]:
+    if words.flag("python") and not words.flag("installed") and not _only_code(words):
+        raise InputError("--python goes with --installed; 'compat doctor --python' judges an environment on this machine")
+    for name in words.operands:
+        yield "file", name
+    for name in words.values.get("environment", ()):
+        yield "described", name
+    for name in words.values.get("pasted", ()):
+        yield "pasted", name
+    if words.flag("installed") or _only_code(words):
+        yield "installed", words.one("python") or ""
+
+
+def _only_code(words: Words) -> bool:
+    """Whether nothing is named that code could be judged against: then it is what is installed here."""
+    named = words.operands or words.flag("environment") or words.flag("pasted")
+    return words.flag("script") and not named
+
+
+def _unreadable_code(words: Words) -> list[Outcome]:
+    """The files of ``--script`` that cannot be read, each with its line and reason; the others are judged."""
+    if not words.flag("script"):
+        return []
+    from compat.checks.code import wanted_of
+
+    return [Outcome(problem.file or "", error=problem) for problem in wanted_of(tuple(words.values["script"])).code.problems]
+
+
+def _new_ones(outcomes: list[Outcome], words: Words) -> list[Outcome]:
+    """What the baseline does not have; the exit codes are those of what is left."""
+    from compat.api.targets import threshold_code
+    from compat.checks.baseline import known, new_only
+    from compat.records import replace
+
+    baseline = known(words.one("baseline") or "")
+    left = []
+    for outcome in outcomes:
+        outcome = new_only(outcome, baseline)
+        report = outcome.report
+        if report is not None and report.exit == 1:
+            outcome = replace(outcome, report=replace(report, exit=threshold_code(report.findings, words)))
+        left.append(outcome)
+    return left
+
+
+def _print(outcomes: list[Outcome], words: Words) -> None:
+    form = words.one("format") or "text"
+    if form in ("text", "json"):
+        for outcome in outcomes:
+            if outcome.error is not None:
+                print(f"compat: {outcome.error}", file=sys.stderr)
+    if form == "text":
+        _print_text(outcomes, words)
+        return
+    text = _formatted(form, outcomes, words)
+    if text:
+        emit(text, utf_8=form == "github")
+
+
+def _formatted(form: str, outcomes: list[Outcome], words: Words) -> str:
+    if form == "github":
+        from compat.output.github import workflow_commands
+
+        return workflow_commands(outcomes)
+    if form == "junit":
+        from compat.output.junit import junit
+
+        return junit(outcomes)
+    from compat.output.json import dumped
+
+    if form == "sarif":
+        from compat import __version__
+        from compat.output.sarif import sarif
+
+        return dumped(sarif(outcomes, __version__, _project_file(words)))
+    if len(outcomes) > 1:
+        return dumped([outcome.to_json() for outcome in outcomes])
+    return "".join(dumped(outcome.report.to_json()) for outcome in outcomes if outcome.report is not None)
+
+
+def _project_file(words: Words) -> str | None:
+    """The file of the project beside which code scanning shows what is found about an installation."""
+    import os
+
+    from compat.formats.project.config import FILE, find_config
+
+    given = words.one("config")
+    if given is not None and given != "none":
+        return given
+    try:
+        declared = None if given == "none" else find_config(".").file
+    except InputError as problem:
+        declared = problem.file  # what is wrong with it is said where it is used
+    return declared or (FILE if os.path.isfile(FILE) else None)
+
+
+def _print_text(outcomes: list[Outcome], words: Words) -> None:
+    from compat.output.terminal import coloured, nothing_found, rendered
+
+    for outcome in outcomes:
+        report = outcome.report
+        if report is None or (
+            words.flag("quiet") and not report.exit and not any(each.verdict == "hit" for each in report.findings)
+        ):
+            continue
+        described = outcome.name in words.values.get("environment", ())
+        title = outcome.name if len(outcomes) > 1 or (report.file and not described) else None
+        supported = None
+        if report.environment.driver:
+            from compat.tables.hardware import driver_cuda
+
+            supported = driver_cuda(report.environment)
+        said = nothing_found(report, words.one("baseline"))
+        emit(coloured(rendered(report, title=title, driver_cuda=supported, nothing=said)))

@@ -1,0 +1,124 @@
+"""``compat doctor``: read this machine, judge it, say what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compat.api.report import choose, unreached
+from compat.api.targets import command_of, stated
+from compat.checks import judged
+from compat.errors import InputError
+from compat.formats.project.config import find_config
+from compat.model import Environment, Finding, Fix, Report
+from compat.output.stream import emit
+from compat.rules.compiled import Matrix, open_matrix
+
+if TYPE_CHECKING:
+    from compat.api.machine import Machine
+    from compat.api.words import Words
+    from compat.probe.results import ProbeReport
+
+
+def run(words: Words) -> int:
+    """Judges this machine, or the described one, with what the command behind ``--`` tells about the workload.
+
+    What the project in the current directory ignores is left out and counted in a note, as ``compat check`` does.
+    """
+    matrix = open_matrix(words.values.get("rules", ()))
+    environment, machine, notes = _read(words, matrix)
+    environment, more = command_of(environment, words)
+    environment, findings, judged_notes = judged(stated(environment, words), matrix)
+    findings = (*findings, *unreached(environment, words))
+    if words.flag("python") and machine and machine.interpreter:
+        findings = with_pip_of(machine.interpreter, findings)
+    chosen = choose(findings, find_config(".").ignores, words)
+    report = Report(
+        environment=environment, findings=chosen.findings, notes=(*notes, *more, *judged_notes, *chosen.notes),
+        exit=chosen.exit, ignored=chosen.ignored,
+    )  # fmt: skip
+    probes = _probed(words, environment) if words.flag("probe") else None
+    code = report.exit if probes is None else report.exit or probes.exit
+    if words.one("format") == "json":
+        from compat.output.json import dumped
+
+        document = report.to_json()
+        if probes is not None:
+            document.update(probes=probes.to_json()["probes"], exit=code)
+        emit(dumped(document))
+    else:
+        from compat.output.terminal import coloured, nothing_found, rendered
+        from compat.tables.hardware import driver_cuda
+
+        # what this machine's driver supports says nothing about another one
+        measured = machine.driver_cuda if machine and not words.flag("driver") else None
+        label = machine.label if machine else None
+        supported = measured or driver_cuda(report.environment)
+        emit(coloured(rendered(report, label=label, driver_cuda=supported, nothing=nothing_found(report))))
+        if probes is not None:
+            from compat.cli.probe import show
+
+            emit("")
+            show(probes, "text", label or probes.python)
+    return code
+
+
+def _probed(words: Words, environment: Environment) -> ProbeReport:
+    """The probes of this machine, with the trainer and the launcher that the command names.
+
+    Where there is no torch to run them with, that is what the one result says.
+    """
+    from compat.api.probe import probe
+    from compat.cli.probe import interpreter
+    from compat.probe.request import LAUNCHERS, TRAINERS, Request
+    from compat.probe.results import COULD_NOT_RUN, ProbeReport, ProbeResult
+    from compat.probe.session import NoTorch
+
+    workload = environment.workload
+    task = words.one("task") or (workload.task if workload else None)
+    launcher = words.one("launcher") or (workload.launcher if workload else None)
+    request = Request(
+        interpreter(words.one("python")),
+        trainer=task if task in TRAINERS else None,
+        launcher=launcher if launcher in LAUNCHERS else None,
+    )
+    try:
+        return probe(request, environment)
+    except NoTorch as reason:
+        return ProbeReport((ProbeResult("torch/import", "cpu", COULD_NOT_RUN, str(reason)),), request.python, {}, 0.0, 0)
+
+
+def _read(words: Words, matrix: Matrix) -> tuple[Environment, Machine | None, tuple[str, ...]]:
+    if words.flag("environment"):
+        if words.flag("probe"):
+            raise InputError("--probe runs what is installed; --environment describes another machine: give one or the other")
+        if words.flag("python") or words.flag("deep"):
+            raise InputError("--environment describes a machine; --python and --deep read this one: give one or the other")
+        from compat.formats.described import read_described
+
+        environment, notes = read_described(words.one("environment") or "")
+        return environment, None, notes
+    from compat.api.machine import read_machine
+
+    machine = read_machine(words.one("python"), matrix)
+    notes = machine.notes
+    if words.flag("deep"):
+        if not machine.running:
+            raise InputError("--deep asks pip of the running environment; it is not used on another one")
+        from compat.machine.pip_view import disagreements
+
+        notes = (*notes, *disagreements(machine.environment))
+    return machine.environment, machine, notes
+
+
+def with_pip_of(interpreter: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The findings with pip commands that act on the environment that was read, not on the active one."""
+    from compat.records import replace
+    from compat.rules.wording import quoted
+
+    pip = f"{quoted(interpreter)} -m pip "
+
+    def aimed(fix: Fix) -> Fix:
+        command = fix.command
+        return replace(fix, command=command.replace("pip ", pip)) if command and command.startswith("pip ") else fix
+
+    return tuple(replace(finding, fixes=tuple(map(aimed, finding.fixes))) for finding in findings)

@@ -1,0 +1,104 @@
+"""``compat init``: a ``[[tool.compat.target]]`` in pyproject.toml, as this machine is and as the options say."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from compat.api.targets import command_of, stated
+from compat.checks import named_devices
+from compat.errors import InputError
+from compat.model import Environment
+from compat.output.stream import emit
+from compat.records import replace
+from compat.rules.compiled import open_matrix
+
+if TYPE_CHECKING:
+    from compat.api.words import Words
+
+
+_FILE = "pyproject.toml"
+
+
+def run(words: Words) -> int:
+    """Adds one target and shows the change; a target of that name that is there already is left alone (exit code 2)."""
+    from compat.api.machine import read_machine
+
+    path = words.operands[0] if words.operands else _FILE
+    machine = read_machine(None, open_matrix())
+    environment, _ = command_of(machine.environment, words)
+    environment, _ = named_devices(stated(_elsewhere(environment) if words.flag("gpu") else environment, words))
+    table = _target(words.one("target") or "this-machine", environment)
+    if words.flag("print"):
+        emit(_alone(table))
+        return 0
+    before, document = _document(path)
+    _add(document, table, path)
+    after = document.as_string()
+    from compat.formats.edit.files import difference, replace_file
+
+    emit(difference(before, after, path))
+    replace_file(path, after)
+    return 0
+
+
+def _elsewhere(environment: Environment) -> Environment:
+    """The environment without what is known of this machine alone: GPUs that are stated are those of another one."""
+    return replace(environment, os=None, machine=None, platform=None, glibc=None, driver=None, cuda_toolkit=None)
+
+
+def _document(path: str) -> tuple[str, Any]:
+    import tomlkit
+
+    if not os.path.lexists(path):
+        return "", tomlkit.document()
+    from compat.syntax.toml import parse_toml
+
+    text, _ = parse_toml(path)  # one place that says what is wrong with a file
+    return text, tomlkit.parse(text)
+
+
+def _target(name: str, environment: Environment) -> dict[str, Any]:
+    """The keys that are known, in the words of the command line."""
+    found: dict[str, Any] = {"name": name}
+    if environment.accelerators is not None:
+        names = [each.name or each.compute_capability or each.gfx or "GPU" for each in environment.accelerators]
+        counted = [f"{each}:{names.count(each)}" for each in dict.fromkeys(names)] or ["none"]
+        found["gpus"] = counted[0] if len(counted) == 1 else counted
+    for key in ("driver", "cuda_toolkit", "python", "os", "machine", "glibc"):
+        value = getattr(environment, key)
+        if value is not None:
+            found[key.replace("_", "-")] = value
+    work = environment.workload
+    for key in ("task", "trainer", "model", "launcher", "processes", "batch_size", "precision", "quantization", "features"):
+        value = getattr(work, key) if work else None
+        if value:
+            found[key.replace("_", "-")] = list(value) if isinstance(value, tuple) else value
+    return found
+
+
+def _alone(table: dict[str, Any]) -> str:
+    import tomlkit
+
+    document = tomlkit.document()
+    _add(document, table, _FILE)
+    return document.as_string().rstrip("\n")
+
+
+def _add(document: Any, table: dict[str, Any], path: str) -> None:
+    """Appends ``[[tool.compat.target]]`` and leaves everything else as it is written."""
+    import tomlkit
+
+    tool = document.setdefault("tool", tomlkit.table(is_super_table=True))
+    if not hasattr(tool, "setdefault"):
+        raise InputError("expected [tool] to be a table", path)
+    compat = tool.setdefault("compat", tomlkit.table(is_super_table=True))
+    targets = compat.setdefault("target", tomlkit.aot()) if hasattr(compat, "setdefault") else None
+    if not isinstance(targets, list):
+        raise InputError("expected [[tool.compat.target]] tables", path)
+    if any(each.get("name") == table["name"] for each in targets):
+        raise InputError(f"already has a target {table['name']!r}; --target gives this one another name", path)
+    added = tomlkit.table()
+    for key, value in table.items():
+        added[key] = value
+    targets.append(added)

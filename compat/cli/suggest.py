@@ -1,0 +1,102 @@
+"""``compat suggest``: a full set of pins from nothing, for a task, a GPU and the packages that are named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compat.api.planning import Case, planning
+from compat.api.targets import stated
+from compat.errors import InputError, Undecided
+from compat.model import Distribution, Environment, Source
+from compat.output.stream import emit
+from compat.records import replace
+from compat.rules.compiled import open_matrix
+
+if TYPE_CHECKING:
+    from compat.api.words import Words
+    from compat.repair.plan import Plan
+    from compat.repair.target import Need, Target
+
+
+ROCM = ("torch", "torchvision", "torchaudio", "triton", "pytorch-triton-rocm")
+"""What torch's own index has for ROCm: it is installed first, and everything else goes with it."""
+_FOR_TASK = {
+    "sft": ("trl",), "grpo": ("trl",), "dpo": ("trl",), "orpo": ("trl",), "kto": ("trl",), "reward": ("trl",),
+    "ppo": ("trl",), "train": ("transformers", "accelerate"), "serve": ("vllm",), "inference": ("transformers",),
+}  # fmt: skip
+"""What a task is done with where nothing is named."""
+_PYTHON = "3.12"
+
+
+def run(words: Words) -> int:
+    """Prints pins in the form of a requirements file; 1 where nothing holds together, 3 where that is not known."""
+    from compat.repair.problem import Policy
+    from compat.repair.target import Target
+
+    matrix = open_matrix(words.values.get("rules", ()))
+    environment, told = _environment(words)
+    texts = words.all("with") or list(_FOR_TASK.get((words.one("task") or "").lower(), ()))
+    if not texts:
+        raise InputError("say what for: --task, or --with trl,vllm")
+    asked = _asked(texts, Target(environment))
+    if any(each.vendor == "amd" for each in environment.accelerators or ()):
+        environment = _on_rocm(environment, asked)
+    case = Case(environment, direct=frozenset(need.name for need in asked), asked=asked, told=told)
+    with planning(words, matrix, Policy(prefer="newest", prereleases=words.flag("pre")), case) as (_, planner):
+        plan = planner.plan(explained=False)
+    return _told(words, case, plan)
+
+
+def _asked(texts: list[str], target: Target) -> tuple[Need, ...]:
+    """The requirements that are asked for, each with the extras that are called like another one (``trl[vllm]``)."""
+    found = []
+    for text in texts:
+        needs = target.needs((text,))
+        if len(needs) != 1:
+            raise InputError(f"--with {text!r}: expected a package, or a requirement such as vllm>=0.8")
+        found.append(needs[0])
+    names = [need.name for need in found]
+    extras = ((*need.extras, *(name for name in names if name != need.name)) for need in found)
+    return tuple(replace(need, extras=tuple(dict.fromkeys(each))) for need, each in zip(found, extras))
+
+
+def _on_rocm(environment: Environment, asked: tuple[Need, ...]) -> Environment:
+    """The environment with a torch for ROCm, which no index of ours tells about: what is built on it is left alone."""
+    from compat.repair.source_builds import COMPILED
+
+    built = [need.name for need in asked if need.name in COMPILED]
+    if built:
+        names = ", ".join(built)
+        raise InputError(f"{names}: the wheels of package indexes are made for CUDA; use an image or a build for ROCm")
+    return replace(environment, distributions=tuple(Distribution(name, source=Source("url")) for name in ROCM))
+
+
+def _environment(words: Words) -> tuple[Environment, tuple[str, ...]]:
+    """What the pins are for, and that in words."""
+    from compat.checks import named_devices
+    from compat.repair.subject import placed
+
+    environment, _ = named_devices(stated(Environment(), words))
+    origin = "" if environment.python else " (assumed)"
+    environment = replace(environment, python=environment.python or _PYTHON, distributions=(), distributions_complete=True)
+    environment, told = placed(environment)
+    return environment, (f"Python {environment.python}{origin}", *told)
+
+
+def _told(words: Words, case: Case, plan: Plan) -> int:
+    from compat.model import Report
+
+    unread = {**plan.unread, **plan.narrowed}
+    if unread and not plan.stands:  # what could not be read is no contradiction
+        name, why = next(iter(unread.items()))
+        raise Undecided(f"{name} could not be read: {why}")
+    code = 0 if plan.stands and not plan.left else 1
+    if words.one("format") == "json":
+        from compat.output.json import dumped
+
+        emit(dumped({**Report(case.environment, exit=code).to_json(), "plan": {**plan.to_json(), "target": list(case.told)}}))
+    else:
+        from compat.output.plan import shown_pins
+
+        emit(shown_pins(plan, case.told))
+    return code

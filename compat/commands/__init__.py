@@ -1,1 +1,0 @@
-"""One module a command: parsed words in, output and exit code out."""

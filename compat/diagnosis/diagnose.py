@@ -1,0 +1,233 @@
+"""A traceback × matrix → the rules whose errors it shows, held against the environment.
+
+The same message belongs to several bugs, so an error counts by exception class, message and frames together. What the text
+shows is a fact: no default of a rule and nothing stated about the launch denies it. Only packages and the machine can
+contradict it, and then that contradiction is the finding: another copy or another environment ran.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from compat.checks import derived
+from compat.diagnosis.raised_messages import raised
+from compat.diagnosis.symptoms import explained
+from compat.model import CONFIDENCES, Environment, Finding, Fix
+from compat.records import record, replace
+from compat.reports.log.frames import exception_alone
+from compat.reports.log.native import passes_on
+from compat.rules.conditions import condition
+from compat.rules.evaluate import Verdict, contract_names, finding_of, verdict_of
+from compat.rules.facts import Facts, visible
+from compat.rules.logic import holds
+from compat.rules.rule import RELATIONS, Rule, Signature
+from compat.rules.wording import here, said
+
+if TYPE_CHECKING:
+    from compat.reports.log.traceback import Frame, RaisedError
+    from compat.rules.compiled import Matrix
+    from compat.rules.conditions import Atom
+
+
+_WHOLE, _MESSAGE = 2, 1
+"""How much of a signature was seen: all of it, or of one that says little without its frames only class and message."""
+_TELLING = 20
+"""Letters of a message that no other bug is likely to share."""
+_LONGEST = 2000
+"""Characters of a line that are searched for a message without its class, and the number of such lines."""
+_AGREES, _STATED_OTHERWISE, _CONTRADICTED = range(3)
+"""What is known of the environment fits a rule; only what was stated about the launch does not; packages or machine do not."""
+
+
+@record(frozen=True)
+class Sighting:
+    """A rule's error seen in a text: how strong the likeness is and on which 1-based line the error stands."""
+
+    rule: Rule
+    strength: int
+    line: int
+    position: int
+
+
+def diagnose(
+    text: str, errors: Sequence[RaisedError], order: Sequence[int], environment: Environment, matrix: Matrix
+) -> tuple[Finding, ...]:
+    """Findings for every rule whose error the text shows, the likeliest first; what the error means where no rule knows it.
+
+    ``order`` lists the errors from the most to the least decisive one.
+    """
+    seen = visible(environment)
+    facts = Facts(seen)
+    sightings = list(_sightings(text, errors, order, matrix))
+    fitting = _ranked(sightings, (_AGREES,), facts) or _ranked(sightings, (_STATED_OTHERWISE,), facts)
+    if fitting:
+        return fitting
+    contradicted = _ranked(sightings, (_CONTRADICTED,), facts)
+    meant = explained(text, errors, order, facts, derived.judge(seen))
+    known = tuple(each for each in meant if each.confidence != "reported")
+    mined = () if known else raised(errors, order, facts)
+    perhaps = tuple(each for each in meant if each not in known)
+    if perhaps and not any(each.fixes for each in mined):
+        return (*known, *perhaps, *mined, *contradicted)  # who raises it matters less than what to do
+    return (*known, *mined, *perhaps, *contradicted)
+
+
+def _sightings(text: str, errors: Sequence[RaisedError], order: Sequence[int], matrix: Matrix) -> Iterator[Sighting]:
+    loose = list(_without_class(text, errors))
+    for rule in matrix.rules():
+        best: Sighting | None = None
+        for signature in rule.errors:
+            for strength, line, position in _seen(signature, text, errors, order, loose):
+                if best is None or (strength, -position) > (best.strength, -best.position):
+                    best = Sighting(rule=rule, strength=strength, line=line, position=position)
+        if best is not None:
+            yield best
+
+
+def _seen(
+    signature: Signature, text: str, errors: Sequence[RaisedError], order: Sequence[int], loose: Sequence[tuple[int, str]]
+) -> Iterator[tuple[int, int, int]]:
+    """Strength, line and position in ``order`` of each error that a signature may describe."""
+    if signature.exception is None:
+        found = re.search(signature.message, text, re.MULTILINE)
+        if found is not None:
+            yield _WHOLE, text.count("\n", 0, found.start()) + 1, len(order)
+        return
+    for position, number in enumerate(order):
+        if strength := _likeness(signature, number, errors):
+            yield strength, errors[number].line, position
+    for line, message in loose:
+        found = re.search(signature.message, message.removeprefix(f"{signature.exception}: "))
+        if found is not None and _telling(found[0]) and _related(signature, found):
+            yield _MESSAGE if signature.frames else _WHOLE, line, len(order)
+
+
+def _without_class(text: str, errors: Sequence[RaisedError]) -> Iterator[tuple[int, str]]:
+    """Lines, by their numbers, that may be a message whose class was left out or is that of an error passing it on."""
+    for error in errors:
+        if error.exception is None or passes_on(error.exception, error.message):
+            for number, line in enumerate(error.message.split("\n"), error.line):
+                yield number, line[:_LONGEST]
+    if not any(error.frames for error in errors):
+        for number, line in enumerate(text.split("\n")[:_LONGEST], 1):
+            if exception_alone(line := line.strip()[:_LONGEST]) is None:
+                yield number, line
+
+
+def _likeness(signature: Signature, number: int, errors: Sequence[RaisedError]) -> int:
+    """0 where it is another error, else how much of the signature is there."""
+    error = errors[number]
+    if error.exception is None or error.exception.rpartition(".")[2] != signature.exception:
+        return 0
+    found = re.search(signature.message, error.message)
+    if found is None or not _related(signature, found):
+        return 0
+    # an error that was passed on (out of a replica, a worker) has its outer frames on the one that passed it on
+    outer = [frame for other in errors if other.cause == number for frame in other.frames]
+    frames = (*outer, *error.frames)
+    if not signature.frames:
+        return _WHOLE if _telling(found[0]) else _MESSAGE
+    if _in_order(signature.frames, frames):
+        return _WHOLE
+    beginning_lost = not any(frame.file for frame in frames) or (
+        _of_a_package(frames[0]) and any(_in_order(signature.frames[at:], frames) for at in range(1, len(signature.frames)))
+    )
+    # "." says nothing without its frames
+    return _MESSAGE if beginning_lost and not re.search(signature.message, "?") else 0
+
+
+def _of_a_package(frame: Frame) -> bool:
+    """Whether a traceback that begins here lost its beginning: no program is started inside an installed package."""
+    return frame.function != "<module>" and "-packages" in frame.file
+
+
+def _related(signature: Signature, found: re.Match[str]) -> bool:
+    return not signature.relation or RELATIONS[signature.relation](int(found["a"]), int(found["b"]))
+
+
+def _telling(message: str) -> bool:
+    return sum(map(str.isalpha, message)) >= _TELLING
+
+
+def _in_order(patterns: Sequence[str], frames: Sequence[Frame]) -> bool:
+    places = iter([f"{frame.file.replace(chr(92), '/')}::{frame.function or ''}" for frame in frames])
+    return all(any(re.search(pattern, place) for place in places) for pattern in patterns)
+
+
+def _ranked(sightings: Sequence[Sighting], wanted: tuple[int, ...], facts: Facts) -> tuple[Finding, ...]:
+    """The findings of the rules that agree with the environment so far, the likeliest first."""
+    ranked = []
+    for sighting in sightings:
+        if _agreement(sighting.rule, facts) not in wanted:
+            continue
+        finding = _judged(sighting, facts)
+        if finding is not None:
+            order_of = (CONFIDENCES.index(sighting.rule.confidence), *finding.order())
+            ranked.append(((finding.verdict != "hit", -sighting.strength, sighting.position, order_of), finding))
+    return tuple(finding for _, finding in sorted(ranked, key=lambda entry: entry[0]))
+
+
+def _agreement(rule: Rule, facts: Facts) -> int:
+    """How the environment agrees with a rule whose error has been seen; what the rule presumes plays no part."""
+    if contradictions(rule, facts):
+        return _CONTRADICTED
+    return _STATED_OTHERWISE if _stated_otherwise(rule, facts) else _AGREES
+
+
+def _judged(sighting: Sighting, facts: Facts) -> Finding | None:
+    rule = sighting.rule
+    verdict = verdict_of(rule, facts)
+    finding = finding_of(rule, verdict if verdict.word != "clear" else Verdict("possible"), facts)
+    seen = f"the error on line {sighting.line} of the text" + ("" if sighting.strength == _WHOLE else " (its last line only)")
+    otherwise = [f"although {', '.join(said(atom, facts))} is stated" for atom in _stated_otherwise(rule, facts)]
+    # what the rule only presumes is no fact of this failure
+    finding = replace(finding, here=", ".join(filter(None, (seen, here(rule, facts), *otherwise))))
+    against = contradictions(rule, facts)
+    if against:
+        if sighting.strength < _WHOLE:
+            return None
+        why = f"The text shows this bug, but the environment cannot produce it: {'; '.join(against)}. {_ELSEWHERE}"
+        return replace(finding, verdict="possible", why=f"{why} {rule.why}", fixes=(_FIND_IT,))
+    if sighting.strength == _WHOLE:
+        fits = bool(rule.packages) and all(holds(atom, facts) for atom in rule.packages)
+        if fits and not otherwise:
+            # what happened proves what was not known about launch and workload
+            return replace(finding, verdict="hit", missing=(), unknown=())
+        # how it was launched and on what shows in the error; only the packages are open
+        unknown = tuple(f"distributions.{atom[1]}" for atom in rule.packages if holds(atom, facts) is None)
+        return replace(finding, unknown=unknown, missing=contract_names(unknown))
+    return finding
+
+
+_FIND_IT = Fix(
+    kind="config", text="find the copy that ran: compare the paths in the traceback with the environment that was judged"
+)
+_ELSEWHERE = "Another copy of the package or another environment ran (compare with 'compat doctor --deep')."
+
+
+def _of_the_launch(atom: Atom) -> bool:
+    """Whether a condition is about what is run and how, which an error shows better than what is stated about it.
+
+    The model is not: it decides which code runs.
+    """
+    if atom[0] == "any":
+        return all(map(_of_the_launch, atom[1]))
+    of_workload = atom[0] in ("word", "range") and atom[1].startswith("workload.")
+    return atom[0] == "feature" or (of_workload and atom[1] != "workload.model")
+
+
+def _stated_otherwise(rule: Rule, facts: Facts) -> list[Atom]:
+    return [atom for atom in rule.when if _of_the_launch(atom) and holds(atom, facts) is False]
+
+
+def contradictions(rule: Rule, facts: Facts) -> list[str]:
+    """What in the environment contradicts a rule whose error was seen, in words: packages, the machine, exemptions."""
+    false = [atom for atom in (*rule.packages, *rule.when) if not _of_the_launch(atom) and holds(atom, facts) is False]
+    lines = [f"not so here: {condition(atom)}" for atom in false if atom[0] != "package"]
+    outside = [f"{', '.join(said(atom, facts))} is outside {condition(atom)}" for atom in false if atom[0] == "package"]
+    exempt = [
+        atoms for atoms in rule.unless if all(holds(atom, facts) for atom in atoms) and not all(map(_of_the_launch, atoms))
+    ]
+    return [*outside, *lines, *(", ".join(condition(atom) for atom in atoms) for atoms in exempt)]

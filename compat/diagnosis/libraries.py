@@ -1,0 +1,321 @@
+"""Shared libraries that are missing and symbols that are undefined: which distribution ships them, and for which CUDA."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from compat.diagnosis.interface_errors import meeting, version_of
+from compat.model import Finding, Fix, normalized
+from compat.records import replace
+
+if TYPE_CHECKING:
+    from compat.reports.log.traceback import RaisedError
+    from compat.rules.facts import Facts
+
+
+_LOADER = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
+_TORCH = "https://pytorch.org/docs/stable/cpp_index.html"
+_MANYLINUX = "https://peps.python.org/pep-0600/"
+
+_EXTENSIONS = {
+    "flash_attn_2_cuda": "flash-attn", "flash_attn": "flash-attn", "sgl_kernel": "sgl-kernel", "vllm": "vllm",
+    "xformers": "xformers", "torchvision": "torchvision", "torchaudio": "torchaudio", "bitsandbytes": "bitsandbytes",
+    "apex": "apex", "torchao": "torchao", "causal_conv1d_cuda": "causal-conv1d", "selective_scan_cuda": "mamba-ssm",
+    "deepspeed": "deepspeed", "transformer_engine": "transformer-engine", "exllamav2_kernels": "auto-gptq",
+    "awq_ext": "autoawq", "flashinfer": "flashinfer-python", "vllm_flash_attn": "vllm", "torchcodec": "torchcodec",
+    "torch_scatter": "torch-scatter", "torch_sparse": "torch-sparse", "torch_cluster": "torch-cluster",
+    "detectron2": "detectron2",
+    "amp_C": "apex", "fused_layer_norm_cuda": "apex", "grouped_gemm": "grouped-gemm",
+    "fast_hadamard_transform": "fast-hadamard-transform",
+    "fla": "flash-linear-attention", "natten": "natten", "torchtext": "torchtext", "llama_cpp": "llama-cpp-python",
+}  # fmt: skip
+"""Folder or file name of an extension → its distribution."""
+
+_CUDA_11_TO_13 = {"11": "-cu11", "12": "-cu12", "13": ""}
+_OTHER_NUMBERS = {"cufft": {"10": "-cu11", "11": "-cu12", "12": ""}, "cusolver": {"11": "-cu12", "12": ""}}
+_WHEELS = {
+    "cudart": "nvidia-cuda-runtime", "cublas": "nvidia-cublas", "cublasLt": "nvidia-cublas", "cufft": "nvidia-cufft",
+    "curand": "nvidia-curand", "cusolver": "nvidia-cusolver", "cusparse": "nvidia-cusparse", "cusparseLt": "nvidia-cusparselt",
+    "nccl": "nvidia-nccl", "nvJitLink": "nvidia-nvjitlink", "nvrtc": "nvidia-cuda-nvrtc", "cupti": "nvidia-cuda-cupti",
+    "nvToolsExt": "nvidia-nvtx", "nvshmem_host": "nvidia-nvshmem", "cufile": "nvidia-cufile", "cudnn": "nvidia-cudnn",
+}  # fmt: skip
+"""Library of CUDA → the distribution that ships it, without the ending that tells the CUDA."""
+
+_OF_SYSTEM = {
+    "GL": ("opencv-python", "libgl1"), "gthread-2.0": ("opencv-python", "libglib2.0-0"), "glib-2.0": ("opencv-python",
+    "libglib2.0-0"),
+    "SM": ("opencv-python", "libsm6"), "Xext": ("opencv-python", "libxext6"), "Xrender": ("opencv-python", "libxrender1"),
+    "mpi": ("mpi4py", "libopenmpi-dev"), "mpi_cxx": ("mpi4py", "libopenmpi-dev"), "aio": ("deepspeed", "libaio-dev"),
+    "numa": ("vllm", "libnuma1"), "avutil": ("torchcodec", "ffmpeg"), "avcodec": ("torchcodec", "ffmpeg"),
+    "avformat": ("torchcodec", "ffmpeg"),
+    "sndfile": ("soundfile", "libsndfile1"), "tbb": ("numba", "libtbb2"), "gomp": ("scikit-learn", "libgomp1"),
+    "ibverbs": ("torch", "libibverbs1"),
+    "stdc++": ("torch", "libstdc++6"), "openblas": ("numpy", "libopenblas0"), "tcmalloc": ("torch", "libgoogle-perftools4"),
+}  # fmt: skip
+"""Library that the system ships → who asks for it most often, and the package of Debian and Ubuntu that has it."""
+
+_MISSING = re.compile(
+    r"(?<![\w.+-])lib(?P<name>[\w+-]{1,60}(?:-\d\.\d)?)\.so(?:\.(?P<release>\d{1,4}))?[\d.]{0,20}: cannot open shared "
+    r"object file"
+)
+_SYMBOL = re.compile(r"(?<![\w./+-])(?P<path>[\w./+-]{1,400}): undefined symbol: (?P<symbol>\w{1,400})")
+_TORCHS = re.compile(r"_ZNK?(?:R?K?)\d{1,3}(?:c10|at|torch|caffe2)|_ZT[VISH]N?\d{1,3}(?:c10|at|torch|caffe2)|torch_|aoti_torch")
+_CUDAS = (
+    ("__nvJitLink", "nvJitLink"), ("nvJitLink", "nvJitLink"), ("ncclC", "nccl"), ("ncclM", "nccl"), ("ncclG", "nccl"),
+    ("nccl", "nccl"),
+    ("cudnn", "cudnn"), ("cublasLt", "cublasLt"), ("cublas", "cublas"), ("cusparseLt", "cusparseLt"), ("cusparse", "cusparse"),
+    ("cufft", "cufft"), ("curand", "curand"), ("cusolver", "cusolver"), ("nvrtc", "nvrtc"), ("cudaGet", "cudart"), ("cuda",
+    "cudart"),
+    ("cupti", "cupti"), ("nvshmem", "nvshmem_host"),
+)  # fmt: skip
+"""Beginning of a symbol → the library of CUDA that defines it."""
+_GLIBC = re.compile(
+    r"version [`'](?P<what>GLIBC|GLIBCXX|CXXABI)_(?P<least>[\d.]{1,12})' not found(?: \(required by (?P<by>[^()\n]{1,400})\))?"
+)
+
+
+def missing(said: str, where: str, error: RaisedError | None, facts: Facts, derived: Sequence[Finding]) -> list[Finding]:
+    """What a loader's message means: a library that is not there, a symbol that no library has, a system that is too old."""
+    for hint, read in ((": undefined symbol: ", _symbol), ("cannot open shared object", _library), ("' not found", _system)):
+        if hint in said and (found := read(said, where, error, facts)) is not None:
+            explaining = [each for each in derived if each.rule.startswith(_EXPLAINED_BY.get(found.rule, ("-",)))]
+            return [replace(each, here=f"{where}, {each.here}") for each in explaining] or [found]
+    return []
+
+
+_EXPLAINED_BY = {
+    "symptom-cuda-library-missing": ("build-vllm-cuda", "build-xformers-cuda"),
+    "symptom-nvjitlink": ("build-library-path",),
+    "symptom-glibc": ("glibc-",),
+}
+"""Findings about the environment that are given instead of what the message alone tells."""
+
+
+def _symbol(said: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
+    match = _SYMBOL.search(said)
+    if match is None:
+        return None
+    path, symbol = match["path"], match["symbol"]
+    library = path.rpartition("/")[2]
+    if not (".so" in library or ".pyd" in library):
+        return None
+    names = packages_in(path)
+    if _TORCHS.match(symbol):
+        names = names or _importing(error)
+        return _of_torch(names[0], f"{where}, {library}", facts) if names else None
+    owner = next((wheel for start, wheel in _CUDAS if symbol.startswith(start)), None)
+    if owner is None:
+        return None
+    asked = re.search(r"_(\d\d)_\d{1,2}$", symbol) or re.search(r"\.so\.(\d\d)(?!\d)", library)
+    return _cuda_mixed(_WHEELS[owner] + _CUDA_11_TO_13.get(asked[1] if asked else "12", ""), library, where, facts)
+
+
+def _of_torch(name: str, where: str, facts: Facts) -> Finding:
+    """torch's C++ symbols are mangled names of its namespaces: an extension that misses one was compiled for another torch."""
+    return Finding(
+        rule="symptom-undefined-symbol",
+        origin="build",
+        verdict="possible",
+        severity="error",
+        effect="crash",
+        title=f"{name} is compiled for another torch than the one that is installed",
+        why="The missing symbol belongs to torch's C++ interface, which changes from release to release.",
+        confidence="reported",
+        packages={each: version_of(each, facts) for each in (name, "torch")},
+        facts=("build",),
+        fixes=(
+            Fix("pin", "torch", None, f"the torch that this {name} was compiled for", None),
+            Fix(
+                "source-install",
+                name,
+                "",
+                "compile it for the torch that is installed",
+                f"pip install --no-build-isolation --force-reinstall --no-deps --no-binary {name} {name}",
+            ),
+            Fix("upgrade", name, None, "a release for this torch", f"pip install -U {name}"),
+        ),
+        evidence=(_TORCH,),
+        here=where,
+    )
+
+
+def _cuda_mixed(wheel: str, library: str, where: str, facts: Facts) -> Finding:
+    return Finding(
+        rule="symptom-nvjitlink",
+        origin="build",
+        verdict="possible",
+        severity="error",
+        effect="crash",
+        title=f"CUDA libraries of two releases are mixed: {wheel} is older than {library} needs",
+        why="A library found another one of an older CUDA first: in LD_LIBRARY_PATH, in conda's folder, or in a second nvidia "
+        "package.",
+        confidence="reported",
+        packages={each: version_of(each, facts) for each in ("torch", wheel)},
+        facts=("variables", "build"),
+        fixes=(
+            Fix(
+                "env-var",
+                text="torch's wheels bring their own CUDA libraries: take other folders out",
+                command="unset LD_LIBRARY_PATH",
+            ),
+            Fix("pin", wheel, None, "the release that torch pins", "pip install --force-reinstall torch"),
+        ),
+        evidence=(_LOADER,),
+        here=where,
+    )
+
+
+def _library(said: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
+    match = _MISSING.search(said)
+    if match is None:
+        return None
+    name, release = match["name"], match["release"] or ""
+    about = packages_in(said[max(0, match.start() - 400) : match.end() + 200]) or _importing(error)
+    plain = "cudnn" if name.startswith("cudnn") else name
+    if plain in _WHEELS:
+        return _cuda_library(plain, release, about, where, facts)
+    if name.startswith(("torch", "c10")):
+        names = [each for each in about if each != "torch"]
+        return _of_torch(names[0], where, facts) if names else None
+    if name not in _OF_SYSTEM:
+        return None
+    asking, package = _OF_SYSTEM[name]
+    asking = next((each for each in about), asking)
+    fixes = [Fix("config", text=f"install the library (Debian, Ubuntu: {package})", command=f"apt-get install -y {package}")]
+    if asking in ("opencv-python", "cv2") or package in ("libgl1", "libglib2.0-0"):
+        asking = "opencv-python"
+        text = "the build that needs no display"
+        fixes.append(
+            Fix(
+                "pin",
+                "opencv-python-headless",
+                None,
+                text,
+                "pip uninstall -y opencv-python && pip install opencv-python-headless",
+            )
+        )
+    return Finding(
+        rule="symptom-system-library",
+        origin="build",
+        verdict="possible",
+        severity="error",
+        effect="crash",
+        title=f"lib{name}.so, which {asking} needs, is not installed",
+        why="It is a library of the system that no wheel brings; slim images leave it out.",
+        confidence="reported",
+        packages={asking: version_of(asking, facts)},
+        facts=("platform",),
+        fixes=tuple(fixes),
+        evidence=(_LOADER,),
+        here=where,
+    )
+
+
+def _cuda_library(name: str, release: str, about: Sequence[str], where: str, facts: Facts) -> Finding:
+    ending = _OTHER_NUMBERS.get(name, _CUDA_11_TO_13).get(release)
+    of_cuda = {"-cu11": "11", "-cu12": "12", "": "13"}.get(ending) if ending is not None else None
+    wheel = f"{_WHEELS[name]}{'-cu12' if ending is None else ending}"
+    spec = f"=={release}.*" if name == "cudnn" and release else None
+    return Finding(
+        rule="symptom-cuda-library-missing",
+        origin="build",
+        verdict="possible",
+        severity="error",
+        effect="crash",
+        title=f"A package is linked to {f'CUDA {of_cuda}' if of_cuda else f'lib{name}.so.{release}'}, whose libraries are "
+        f"not there",
+        why=f"Its wheel was built for another major release of CUDA than the torch that is installed brings. {wheel} ships "
+        f"lib{name}.so.{release}.",
+        confidence="reported",
+        packages={each: version_of(each, facts) for each in dict.fromkeys((*about, wheel))},
+        facts=("build",),
+        fixes=(
+            Fix(
+                "source-install",
+                about[0] if about else None,
+                "",
+                "install the build of it and of torch that is for the same CUDA",
+            ),
+            Fix("pin", wheel, spec, "the wheel that has the library", f'pip install "{wheel}{spec or ""}"'),
+        ),
+        evidence=(_LOADER,),
+        here=where,
+    )
+
+
+def _system(said: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
+    match = _GLIBC.search(said)
+    if match is None:
+        return None
+    by = match["by"] or ""
+    names = packages_in(by) or packages_in(said[: match.start()][-400:]) or _importing(error)
+    shown = f"{names[0]} needs" if names else "A wheel needs"
+    if match["what"] == "GLIBC":
+        return Finding(
+            rule="symptom-glibc",
+            origin="build",
+            verdict="possible",
+            severity="error",
+            effect="crash",
+            title=f"{shown} glibc {match['least']}, and this system has an older one",
+            why="Its binary was made on a newer Linux distribution; glibc cannot be upgraded by pip.",
+            confidence="reported",
+            packages={name: version_of(name, facts) for name in names[:1]},
+            facts=("glibc",),
+            fixes=(
+                Fix(
+                    "source-install",
+                    names[0] if names else None,
+                    "",
+                    "build the package here, or use a release whose wheel is made for older systems",
+                ),
+                Fix(
+                    "config",
+                    text=f"use a system with glibc {match['least']} or newer ({_SYSTEMS.get(match['least'], 'a newer image')})",
+                ),
+            ),
+            evidence=(_MANYLINUX,),
+            here=where,
+        )
+    return Finding(
+        rule="symptom-glibcxx",
+        origin="build",
+        verdict="possible",
+        severity="error",
+        effect="crash",
+        title=f"{shown} {match['what']}_{match['least']}, and an older libstdc++ is found first",
+        why="conda's libstdc++, or the system's, stands before a newer one.",
+        confidence="reported",
+        packages={name: version_of(name, facts) for name in names[:1]},
+        facts=("variables", "glibc"),
+        fixes=(
+            Fix("env-var", text="put the newer libstdc++ first", command="export LD_PRELOAD=$CONDA_PREFIX/lib/libstdc++.so.6"),
+            Fix("config", text="install a newer one", command="conda install -c conda-forge libstdcxx-ng"),
+        ),
+        evidence=(_LOADER,),
+        here=where,
+    )
+
+
+_SYSTEMS = {
+    "2.27": "Ubuntu 18.04", "2.28": "Debian 10, RHEL 8", "2.29": "Ubuntu 20.04", "2.31": "Ubuntu 20.04, Debian 11",
+    "2.32": "Ubuntu 22.04, Debian 12",
+    "2.33": "Ubuntu 22.04, Debian 12", "2.34": "Ubuntu 22.04, RHEL 9", "2.35": "Ubuntu 22.04, Debian 12",
+    "2.36": "Ubuntu 24.04, Debian 12",
+    "2.38": "Ubuntu 24.04, Debian 13", "2.39": "Ubuntu 24.04, Debian 13",
+}  # fmt: skip
+"""glibc → systems that have it or a newer one."""
+
+
+def _importing(error: RaisedError | None) -> list[str]:
+    """The package whose frames failed last."""
+    names = [] if error is None else [normalized(name) for name in meeting(error)]
+    return [name for name in names if name != "torch"][-1:]
+
+
+def packages_in(text: str) -> list[str]:
+    """Distributions whose compiled modules a path or a message names."""
+    parts = (part.partition(".")[0] for part in re.split(r"[/\\\s:'\"`]+", text))
+    return list(dict.fromkeys(_EXTENSIONS[part] for part in parts if part in _EXTENSIONS))

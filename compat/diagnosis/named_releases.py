@@ -1,0 +1,239 @@
+"""Which releases have the name that an error says is not there, by the tables of published source.
+
+An error names a module, a name in it, or an argument of a function. As a line of code that uses it, it is asked for as
+``compat script`` asks for a script's.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from packaging.version import Version
+
+from compat.checks.code import releases
+from compat.interfaces.code.explained import Explained, Reason, explained
+from compat.interfaces.code.records import Code, CodeFile, Field
+from compat.interfaces.code.releases import Range, Reverse
+from compat.interfaces.code.renamed import in_other_release
+from compat.interfaces.code.wanted import Wanted, WantedOf
+from compat.interfaces.imports import place_of
+from compat.interfaces.source.module import module_of
+from compat.interfaces.table import tracked
+from compat.model import Fix
+from compat.records import record, replace
+
+if TYPE_CHECKING:
+    from compat.interfaces.needs import Need
+
+
+_LIKELY = (
+    "trl", "transformers", "peft", "accelerate", "datasets", "vllm", "sentence_transformers", "diffusers", "unsloth",
+    "huggingface_hub", "deepspeed", "tokenizers",
+)  # fmt: skip
+"""Modules whose classes and functions errors name without saying whose they are."""
+_CONFIGURATIONS = (
+    "SFTConfig", "GRPOConfig", "DPOConfig", "RewardConfig", "ScriptArguments", "ModelConfig", "TrainingArguments",
+)  # fmt: skip
+"""Classes that scripts' arguments are parsed into, the more particular first."""
+
+
+@record(frozen=True)
+class Named:
+    """What is asked for (``trl.GRPOConfig``), the releases of ``package`` that have it, and what it is called in others.
+
+    ``lacks`` are known releases that certainly do not have it, in order; ``leans``: some leave it to a base in another package.
+    ``doubt`` says what had to be guessed.
+    """
+
+    what: str
+    package: str
+    specifier: str
+    span: str
+    why: str
+    renamed: str | None
+    lacks: tuple[str, ...]
+    leans: bool
+    doubt: str = ""
+
+    def lacked_by(self, version: str) -> bool:
+        """Whether a release is known not to have it."""
+        return place_of(self.lacks, version) is not None
+
+    @property
+    def gone(self) -> bool:
+        """Whether the newest release does not have it any more."""
+        return "<=" in self.specifier
+
+    def fixes(self, installed: str | None) -> Iterator[Fix]:
+        """A release that has it, and the other name for those that do not."""
+        kind = "pin"
+        if installed is not None:
+            kind = "downgrade" if self.gone else "upgrade"
+        if self.renamed is not None:
+            yield Fix("config", None, None, f"write {self.renamed}, as it is called in the others")
+        yield Fix(kind, self.package, self.specifier, f"has {self.what}", f'pip install "{self.package}{self.specifier}"')
+
+
+def of_name(module: str, name: str | None) -> Named | None:
+    """``from module import name``, or ``import module`` without a name; ``None`` where the tables do not tell."""
+    if module.partition(".")[0] not in tracked():
+        return None
+    return _asked(f"import {module}\n" if name is None else f"from {module} import {name}\n", name or module)
+
+
+def of_attribute(module: str, name: str) -> Named | None:
+    """``module.name``."""
+    if module.partition(".")[0] not in tracked():
+        return None
+    return _asked(f"import {module}\n{module}.{name}\n", name)
+
+
+def of_keyword(function: str, keyword: str, modules: Sequence[str]) -> Named | None:
+    """``function(keyword=…)``: a class, one of its methods, or a function that one of ``modules`` or a likely one has."""
+    owner, _, method = function.rpartition(".")
+    top = function.partition(".")[0]
+    call = (
+        f"{owner or function}({keyword}=0)" if method == "__init__" or not owner else f"x = {owner}()\nx.{method}({keyword}=0)"
+    )
+    module = _home(top, modules)
+    if module is None:
+        return None
+    return _perhaps(_asked(f"from {module} import {top}\n{call}\n", keyword), None if module in modules else top)
+
+
+def of_flags(names: Sequence[str]) -> Iterator[Named]:
+    """Command-line flags, or keys of a file, that are fields of a configuration of trl's or transformers'."""
+    for name in names:
+        for configuration in _CONFIGURATIONS:
+            found = of_keyword(f"{configuration}.__init__", name, ())
+            if found is not None:
+                yield replace(found, doubt=" The message does not name the class that has no such field.")
+
+
+def of_member(owner: str, name: str, modules: Sequence[str]) -> Named | None:
+    """``name`` of an object of a class that one of ``modules`` or a likely one has at its top.
+
+    Private names are often put there by others, and what a base in another package has is not told by this one's releases.
+    """
+    if name.startswith("_"):
+        return None
+    module = _home(owner, modules)
+    if module is None:
+        return None
+    found = _asked(f"from {module} import {owner}\n", name, Field(f"{module}.{owner}", name, 1, sure=True))
+    return None if found is None or found.leans else _perhaps(found, None if module in modules else owner)
+
+
+def _perhaps(found: Named | None, guessed: str | None) -> Named | None:
+    doubt = f" The message does not say whose {guessed} it is."
+    return found if found is None or guessed is None else replace(found, doubt=doubt)
+
+
+def _home(name: str, modules: Sequence[str]) -> str | None:
+    """The first of ``modules``, or of the likely ones, whose newest release, or one of some before, has a name at its top."""
+    known, packages = releases(), tracked()
+    for module in dict.fromkeys((*modules, *_LIKELY)):
+        table = known.table(packages[module]) if module in packages else None
+        need = ("import", module, name, (), 0, (), None)
+        if table is not None and any(known.answer(table.package, version, need).met for version in table.versions[::-12]):
+            return module
+    return None
+
+
+def _asked(source: str, name: str, *fields: Field) -> Named | None:
+    """The releases in which the line of ``source`` that says ``name`` works."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:  # a message may hold anything
+        return None
+    module = module_of(tree, source.encode(), "asked")
+    known = releases()
+    wanted = WantedOf(Code((CodeFile("", module, lambda _: "", fields=fields),)), tracked())
+    reverse = Reverse(wanted, known)
+    each = next((one for one in reversed(wanted.all) if _says(one.need, name)), None)
+    if each is None or each in reverse.hopeless:  # what no known release has says nothing about releases
+        return None
+    ranges = reverse.ranges()
+    package = next((one.package for one in ranges if any(_lacks(each, lacking) for lacking in one.why.values())), None)
+    found = next((one for one in explained(ranges, reverse, known) if one.package == package), None)
+    if found is None or found.first is None:
+        return None
+    base = None if package in wanted.packages_of(each) else _base(each.need, ranges[0])
+    if base is not None:  # what a class leaves to a base in another package, that one's releases decide
+        home, _, top = base.rpartition(".")
+        return _asked(f"from {home} import {top}\n{top}({name}=0)\n", name)
+    named = _named(each, found.package, found)
+    return named if named.specifier else None  # pre-releases alone lack it
+
+
+def _base(need: Need, range_: Range) -> str | None:
+    """The class of another package that a call of a class of this one is left to."""
+    leans = (releases().answer(range_.package, version, need).lean for version in reversed(range_.versions))
+    return next((lean.need[1] for lean in leans if lean is not None and lean.need[0] == "call" and lean.need[5]), None)
+
+
+def _lacks(each: Wanted, lacking: tuple[Any, ...]) -> bool:
+    """Whether a release that lacks all this has what the name belongs to, and not the name: else it says nothing about it."""
+    return each in lacking and not any(
+        other != each and other.need[0] == "import" for other in lacking if isinstance(other, Wanted)
+    )
+
+
+def _says(need: Need, name: str) -> bool:
+    kind, target, member, _, _, keywords, _ = need
+    return name in keywords or (not keywords and name in (member, target, target.rpartition(".")[2]) and kind != "call")
+
+
+def _named(each: Wanted, package: str, found: Explained) -> Named:
+    found = _without_prereleases(found)
+    other = _name_in_newer(each.need, package, found)
+    versions = found.range.versions
+    before, after = found.first != versions[0], found.last != versions[-1]
+    span = f"from {found.first} " + (f"to {found.last}" if after else "on")
+    if not before:
+        span = f"up to {found.last}" if after else f"but not in {', '.join(found.holes)}"
+    sides = [side for side in (found.below, found.above) if side is not None and side[1]]
+    reasons = [side[1][0] for side in sides]
+    why = "; ".join(_text(version, some[0], newer=(version, some) == found.above) for version, some in sides)
+    renamed = next((reason.renamed for reason in reasons if reason.said), other)
+    if other is not None and other == renamed and other not in why:
+        why += f", which calls it {other}"
+    return Named(
+        each.what,
+        package,
+        found.specifier,
+        span,
+        why,
+        renamed,
+        tuple(v for v in versions if v in found.range.why),
+        bool(found.range.leaning),
+    )
+
+
+def _name_in_newer(need: Need, package: str, found: Explained) -> str | None:
+    """What the release above calls it, where that has left it to a base in another package."""
+    if found.above is None or found.last is None:
+        return None
+    other = in_other_release(releases(), package, need, found.last, found.above[0])
+    return other.name if other is not None and other.said else None
+
+
+def _without_prereleases(found: Explained) -> Explained:
+    """The same with ends that are final releases: a specifier that names a pre-release would install one."""
+    finals = [each for each in found.range.versions if each in found.range.allowed and not Version(each).is_prerelease]
+    if not finals:
+        return found
+    first = finals[0] if Version(found.first or "0").is_prerelease else found.first
+    newest = found.last == found.range.versions[-1]
+    last = finals[-1] if not newest and Version(found.last or "0").is_prerelease else found.last
+    holes = {version: why for version, why in found.holes.items() if not Version(version).is_prerelease}
+    return replace(found, first=first, last=last, holes=holes)
+
+
+def _text(version: str, reason: Reason, *, newer: bool) -> str:
+    """What is said of a release; a name that is merely like it is no advice."""
+    if reason.left:  # its base has it no more, or not yet
+        return f"not {'' if newer else 'yet '}taken by {version}"
+    return reason.text if reason.said else reason.text.partition(";")[0]

@@ -1,0 +1,234 @@
+"""A message that a release raises, found by its template: who raises it, since and until when, and under which condition."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from compat.checks.fix_commands import downgrade_to, upgrade_to
+from compat.diagnosis.guard_logic import FACTS_OF, holds, known_in_words
+from compat.diagnosis.interface_errors import version_of
+from compat.diagnosis.message_advice import met, release_asked_for, requirements_in, sentences, settings_in
+from compat.interfaces.guards import Condition, Opposite, condition_of, fact_tests
+from compat.interfaces.imports import place_of
+from compat.interfaces.messages import Match, Messages, Place, open_messages, plain
+from compat.model import Finding, Fix
+from compat.records import record, replace
+
+if TYPE_CHECKING:
+    from compat.reports.log.traceback import RaisedError
+    from compat.rules.facts import Facts
+
+
+MOST = 3
+"""Errors that are looked at, the most decisive first."""
+_LETTERS, _WORDS = 24, 4
+"""Fewer of a template's own letters or words say nothing without the frame that raised them."""
+_INTERPRETER = re.compile(
+    r"unexpected keyword argument|required positional argument|positional arguments? but|has no attribute|cannot import name"
+    r"|No module named|object is not (?:callable|iterable|subscriptable)|index out of range|values to unpack"
+)
+"""Texts of Python itself, which packages sometimes raise in its words."""
+_NO_FRAMES, _PACKAGE, _FILE, _FUNCTION = range(4)
+"""How far the frames agree with a place."""
+
+
+@record(frozen=True)
+class _Sighting:
+    """A template seen in an error. ``places``: those that the environment's release can have raised it from.
+
+    ``releases`` have it, in these words or in others that fit as well.
+    """
+
+    match: Match
+    places: tuple[Place, ...]
+    releases: frozenset[str]
+    agreement: int
+    version: str | None
+
+
+def raised(errors: Sequence[RaisedError], order: Sequence[int], facts: Facts) -> tuple[Finding, ...]:
+    """The finding for the most decisive error that some release is known to raise; none where that is ambiguous."""
+    if not order:
+        return ()
+    messages = open_messages()
+    for number in order[:MOST]:
+        best = _best(_sightings(errors[number], facts, messages))
+        if best is not None:
+            return (_finding(best, errors[number], facts, messages),)
+    return ()
+
+
+def _sightings(error: RaisedError, facts: Facts, messages: Messages) -> Iterator[_Sighting]:
+    in_frames = {part for frame in error.frames for part in _path(frame.file)}
+    packages = [package for package in messages.packages if package in in_frames or package.replace("-", "_") in in_frames]
+    name = (error.exception or "").rpartition(".")[2]
+    for match in messages.find(error.message, packages):
+        template = match.template
+        if name and template.kind == "raise" and template.name not in ("", name) and match.start == 0:
+            continue
+        if name and template.kind == "warn" and template.name != name:
+            continue
+        version = version_of(template.package, facts)
+        places = template.places
+        if version is not None and place_of(template.known, version) is not None:
+            places = tuple(place for place in places if place_of(place.versions, version) is not None)
+        agreements = [_agreement(place, error) for place in places]
+        says_little = match.letters < _LETTERS or match.words < _WORDS
+        least = _FUNCTION if _INTERPRETER.search(template.text) else _FILE if says_little else _NO_FRAMES
+        if not places or max(agreements) < least:
+            continue
+        nearest = tuple(place for place, agreement in zip(places, agreements) if agreement == max(agreements))
+        yield _Sighting(match, nearest, frozenset(template.versions), max(agreements), version)
+
+
+def _best(sightings: Iterator[_Sighting]) -> _Sighting | None:
+    """What explains most; of packages with the same text the one that the frames or else the environment show."""
+    found = list(sightings)
+    if not found:
+        return None
+    most = max(each.match.letters for each in found)
+    same = found = [each for each in found if each.match.letters >= 0.8 * most]
+    rank = max((each.agreement, each.version is not None) for each in found)
+    found = [each for each in found if (each.agreement, each.version is not None) == rank]
+    if len({each.match.template.package for each in found}) > 1:
+        return None
+    same = [each for each in same if each.match.template.package == found[0].match.template.package]
+    places = tuple(place for each in found for place in each.places)
+    return replace(found[0], places=places, releases=frozenset().union(*(each.releases for each in same)))
+
+
+def _agreement(place: Place, error: RaisedError) -> int:
+    module = place.module.split(".")
+    best = _NO_FRAMES
+    for frame in error.frames:
+        path = _path(frame.file)
+        if path[-len(module) :] == module or path[-len(module) - 1 :] == [*module, "__init__"]:
+            same = (frame.function or "").rpartition(".")[2] == place.function.rpartition(".")[2]
+            best = max(best, _FUNCTION if same else _FILE)
+        elif module[0] in path:
+            best = max(best, _PACKAGE)
+    return best
+
+
+def _path(file: str) -> list[str]:
+    return file.replace("\\", "/").removesuffix(".py").split("/")
+
+
+def _finding(seen: _Sighting, error: RaisedError, facts: Facts, messages: Messages) -> Finding:
+    template, text = seen.match.template, plain(error.message)
+    said = text[seen.match.start : seen.match.end]
+    conditions = [condition_of(guard, messages.packages) for place in seen.places[:3] for guard in place.guards]
+    conditions = list(dict.fromkeys(map(_positive, conditions)))
+    tests = [test for condition in conditions for test in fact_tests(condition)]
+    wanted = requirements_in(said, messages.packages)
+    possible = any(_possible(place, facts, messages) for place in seen.places)
+    sure = (seen.version is not None or seen.agreement >= _FILE) and possible
+    about = (template.package, *(test.name for test in tests if test.fact in ("package", "installed")), *wanted)
+    of_text = [fact for pattern, fact in _FACT_WORDS if re.search(pattern, said)]
+    return Finding(
+        rule=f"message-{template.package}-{zlib.crc32(template.text.encode()):08x}",
+        origin="message",
+        verdict="hit" if sure else "possible",
+        severity="error" if template.kind == "raise" or template.name == "error" else "warning",
+        effect="crash" if template.kind == "raise" else "wrong-result",
+        title=f"{template.package}: {_shortened(said)}",
+        why=_why(seen, known_in_words(conditions, facts)),
+        confidence="confirmed",
+        packages={name: version_of(name, facts) for name in dict.fromkeys(about)},
+        facts=tuple(dict.fromkeys((*(FACTS_OF[test.fact] for test in tests if test.fact in FACTS_OF), *of_text))),
+        fixes=tuple(_fixes(seen, said, wanted, facts, messages)),
+        evidence=tuple(
+            f"{template.package} {place.versions[-1]} {place.module.replace('.', '/')}.py" for place in seen.places[:2]
+        ),
+        here=f"the error on line {error.line} of the text",
+    )
+
+
+def _positive(condition: Condition) -> Condition:
+    return condition.part if isinstance(condition, Opposite) else condition
+
+
+_FACT_WORDS = (
+    (r"[Cc]ompute [Cc]apabilit|\b[Ss][Mm]_?\d\d|Ampere|Hopper|Blackwell|multi[- ]?GPU|multiple GPUs|GPU arch", "accelerators"),
+    (r"\bPython (?:\d|version)", "python"),
+    (r"\b(?:Windows|Linux|MacOS|macOS)\b", "os"),
+    (r"\b(?:CUDA|cuda) ?(?:toolkit|version|>=|\d)|\bnvcc\b|CUDA_HOME", "cuda_toolkit"),
+    (r"\b[Dd]river\b", "driver"),
+)
+"""Words of a message that speak of a fact."""
+
+
+def _shortened(said: str) -> str:
+    """The first sentence of a message."""
+    first = sentences(said)[0]
+    return first if len(first) <= 160 else f"{first[:160].rpartition(' ')[0]} …"
+
+
+def _why(seen: _Sighting, known: Sequence[str]) -> str:
+    template = seen.match.template
+    verb = {"raise": f"raises {template.name or 'it'}", "warn": f"warns of it ({template.name})"}.get(template.kind, "logs it")
+    place = seen.places[0]
+    where = f"{place.module}{f', {place.function}' if place.function else ''}"
+    others = len({each.module for each in seen.places}) - 1
+    more = f" and {others} other module{'s' * (others > 1)}" if others else ""
+    sentences = [f"{template.package} {verb} in {where}{more}, {span_of(seen.releases, template.known)}"]
+    if place.guards:
+        sentences[0] += f", when `{place.guards[0]}`"
+        if place.guards[1:]:
+            sentences[0] += f" (and {' and '.join(f'`{guard}`' for guard in place.guards[1:])})"
+    if known:
+        sentences.append(f"Here: {', '.join(known)}")
+    return ". ".join(sentences) + "."
+
+
+def span_of(releases: Collection[str], known: Sequence[str]) -> str:
+    """The releases that have a message, in words; the oldest release that was read may not be the first one that has it."""
+    having = [at for at, version in enumerate(known) if version in releases]
+    first, last = having[0], having[-1]
+    since = f"since {known[first]}" if first else f"in {known[0]} and perhaps before it"
+    if last == len(known) - 1:
+        return f"{since} up to the newest release that was read ({known[-1]})"
+    return f"{since}, until {known[last]}" if first else f"from {known[0]} or before it until {known[last]}"
+
+
+_UNSUPPORTED = re.compile(
+    r"not (?:yet |currently )?(?:be )?(?:support|implement|available|compatible|recogni[sz]e|allowed)|unsupported|no longer"
+    r"|does(?: not|n't) (?:yet |currently )?support|only (?:supports?|available|implemented)|incompatible|unknown|unrecognized"
+    r"|deprecated|cannot (?:find|import)|could not find|requires?\b|is required",
+    re.IGNORECASE,
+)
+
+
+def _fixes(seen: _Sighting, said: str, wanted: dict[str, str], facts: Facts, messages: Messages) -> Iterator[Fix]:
+    """What the message itself asks for, what it names as a setting, and the nearest releases that do not raise it."""
+    for name, specifier in wanted.items():
+        version = version_of(name, facts)
+        if version is None or not met(version, specifier):
+            yield release_asked_for(name, specifier)
+    yield from settings_in(said)
+    if _UNSUPPORTED.search(said):
+        yield from _by_moving(seen, wanted, facts, messages)
+
+
+def _by_moving(seen: _Sighting, wanted: Collection[str], facts: Facts, messages: Messages) -> Iterator[Fix]:
+    """The next release without the message, where nothing like it can be raised here either.
+
+    Before a release asked for others, an older one did without them; what was not supported yet did not work before either.
+    """
+    template = seen.match.template
+    known = template.known
+    at = [number for number, version in enumerate(known) if version in seen.releases]
+    near = (place for place in messages.table(template.package).near(template) if _possible(place, facts, messages))
+    still = {version for place in near for version in place.versions}
+    if at[-1] + 1 < len(known) and still.isdisjoint((known[at[-1] + 1], known[-1])):
+        yield upgrade_to(template.package, known[at[-1] + 1], "no longer raises it")
+    if wanted and at[0] and known[at[0] - 1] not in still:
+        yield downgrade_to(template.package, known[at[0] - 1], "does not raise it yet")
+
+
+def _possible(place: Place, facts: Facts, messages: Messages) -> bool:
+    """Whether no guard of a place is known to be false."""
+    return not any(holds(condition_of(guard, messages.packages), facts) is False for guard in place.guards)

@@ -1,0 +1,115 @@
+"""What an error says by itself, whichever release is at fault: no code for a GPU, a missing library, a name that is not there.
+
+A symptom is no diagnosis of a bug. It says what the message means in terms of builds and releases, and names what the text
+itself names. Where a derived finding about the environment explains the symptom, that finding is given instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from compat.diagnosis.build_symptoms import BUILD_SYMPTOMS
+from compat.diagnosis.interface_errors import interfaces, meeting, version_of
+from compat.diagnosis.libraries import missing, packages_in
+from compat.diagnosis.stated import stated
+from compat.diagnosis.symptom_table import SYMPTOMS, Symptom
+from compat.model import Finding, Fix, normalized
+from compat.records import replace
+
+if TYPE_CHECKING:
+    from compat.reports.log.traceback import RaisedError
+    from compat.rules.facts import Facts
+
+
+if TYPE_CHECKING:
+    Match = re.Match[str]
+
+
+MOST = 3
+"""Errors that are looked at, the most decisive first."""
+
+
+def explained(
+    text: str, errors: Sequence[RaisedError], order: Sequence[int], facts: Facts, derived: Sequence[Finding]
+) -> tuple[Finding, ...]:
+    """Findings for the symptoms of the most decisive errors, the first one's first; none where no error says so much."""
+    found: list[Finding] = []
+    for number in order[:MOST]:
+        error = errors[number]
+        found += _of_error(error, text, facts, derived) or interfaces(error, facts)
+        if found:
+            break
+    if not found:
+        found = stated(text, 1, facts) or _matching(text, 0, "", None, facts, derived)
+    elif found[0].rule == "symptom-conflicting-requirements":
+        found = [*stated(text, 1, facts), *found]  # a resolver's reasons stand below its first line
+    return tuple({finding.rule: finding for finding in found}.values())
+
+
+def _of_error(error: RaisedError, text: str, facts: Facts, derived: Sequence[Finding]) -> list[Finding]:
+    if found := stated(error.message, error.line, facts):
+        return found
+    said = f"{error.exception or ''}: {error.message}"
+    before = text.split("\n")[max(0, error.line - 9) : error.line - 1]  # a traceback without paths still shows its code
+    return _matching(said, error.line, "\n".join(before)[-1000:], error, facts, derived)
+
+
+def _matching(
+    said: str, line: int, before: str, error: RaisedError | None, facts: Facts, derived: Sequence[Finding]
+) -> list[Finding]:
+    where = f"the error on line {line} of the text" if line else "the text"
+    if found := missing(said, where, error, facts, derived):
+        return found
+    for symptom in (*BUILD_SYMPTOMS, *SYMPTOMS):
+        match = symptom.pattern.search(said) if _may_be(symptom, said) else None
+        if match is None:
+            continue
+        known = [each for each in derived if each.rule.startswith(symptom.explained_by)] if symptom.explained_by else []
+        if known:
+            return [replace(each, here=f"{where}, {each.here}") for each in known]
+        return [_finding(symptom, match, where, before, error, facts)]
+    return []
+
+
+def _may_be(symptom: Symptom, said: str) -> bool:
+    return not symptom.hints or any(hint in said for hint in symptom.hints)
+
+
+def _finding(symptom: Symptom, match: Match, where: str, before: str, error: RaisedError | None, facts: Facts) -> Finding:
+    groups = {re.sub(r"_\d$", "", name): value for name, value in match.groupdict().items() if value}
+    names = [normalized(_filled(name, groups)) for name in symptom.packages]
+    names = names or packages_in(match.string[max(0, match.start() - 400) : match.end() + 200])
+    if not names and error is not None:
+        names = [normalized(name) for name in meeting(error)][-1:]
+    names = names or packages_in(before)[-1:] or list(symptom.else_packages)
+    return Finding(
+        rule=f"symptom-{symptom.name}",
+        origin="build",
+        verdict="possible",
+        severity="error",
+        effect=symptom.effect,
+        title=_filled(symptom.title, groups),
+        why=_filled(symptom.why, groups),
+        confidence="reported",
+        packages={name: version_of(name, facts) for name in names},
+        facts=symptom.facts,
+        fixes=tuple(_filled_fix(fix, groups) for fix in symptom.fixes),
+        evidence=symptom.evidence,
+        here=where,
+    )
+
+
+def _filled(text: str, groups: Mapping[str, str]) -> str:
+    """The text with the groups of a message for their names in braces; nothing for those that it does not have."""
+    return re.sub(r"\{(\w{1,20})\}", lambda name: groups.get(name[1], ""), text) if "{" in text else text
+
+
+def _filled_fix(fix: Fix, groups: Mapping[str, str]) -> Fix:
+    return replace(
+        fix,
+        package=fix.package and _filled(fix.package, groups),
+        text=_filled(fix.text, groups),
+        command=fix.command and _filled(fix.command, groups),
+    )

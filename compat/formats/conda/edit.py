@@ -1,0 +1,242 @@
+"""One match specification of conda as text, changed to ask for another release."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from compat.errors import InputError
+from compat.files import decoded
+from compat.formats.conda.spec import conda_distribution, parse_match_spec
+from compat.formats.edit.changes import REMOVE, Change, Statement, decided
+from compat.formats.edit.files import Edit, Replacement, encoding_of, line_end, replaced
+from compat.formats.edit.index_options import index_replacement
+from compat.formats.requirements.requirement import Unnamed, editable, name_at_start, parse_requirement
+from compat.formats.requirements.text import moved_editable, requirement_for, rewritten
+from compat.formats.specifiers import EXACT, changed, public
+from compat.model import Distribution
+from compat.records import record
+from compat.syntax.yaml import Document
+
+_SPEC = re.compile(
+    r"(?P<head>(?:[^\s\[\]=<>!~]+::)?[A-Za-z0-9._-]+)(?P<gap>[ \t]*)(?P<version>[^\s\[\]]*(?:[ \t]*[,|<>=!~][^\s\[\]]*)*)"
+    r"(?P<build>[ \t]+[^\s\[\]]+)?(?P<keys>\[.*\])?"
+)
+
+
+def rewritten_spec(text: str, change: Change, how: str) -> str:
+    """The specification with the change made; the build, which belongs to one release, is left out.
+
+    :class:`InputError` (without a place) for a source that conda does not know, and a version within brackets.
+    """
+    if change.source is not None and change.source.kind not in ("index", "nightly"):
+        raise InputError(f"{change.name} comes from conda here, and its new release does not: change it by hand")
+    found = _SPEC.fullmatch(text.strip())
+    assert change.after is not None
+    if found is None or "version" in (found["keys"] or "") or "|" in found["version"]:
+        raise InputError(f"expected a conda package such as 'numpy=1.26', not {text[:60]!r}")
+    head, gap, version, keys = found["head"], found["gap"], found["version"], found["keys"] or ""
+    after = public(change.after)  # local labels are of wheels
+    sign = re.match(r"={0,2}", version)
+    mark = "" if sign is None else sign[0]
+    single = not re.search(r"[,<>!~*]", version)
+    if how != EXACT:
+        return f"{head}{gap}{changed(_pep440(version), change.before, after, how)}{keys}"
+    if single and (mark or gap):
+        return f"{head}{gap}{mark}{after}{keys}"
+    return f"{head}=={after}{keys}"
+
+
+def _pep440(version: str) -> str:
+    return re.sub(r"^=(?!=)", "==", version)
+
+
+# --- Changes to ``environment.yml`` of conda: its packages, and the lines it hands to pip.
+
+
+_OPTIONS = ("-i ", "--index-url ", "--extra-index-url ", "--find-links ", "-f ", "--index-url=", "--extra-index-url=")
+
+
+@record(frozen=True)
+class _Place:
+    """An item of a list: its text, the line it stands on, and where its text begins and ends in the file."""
+
+    text: str
+    line: int
+    start: int
+    end: int
+    pip: bool = False
+
+
+def edit_conda(path: str, content: bytes, changes: Sequence[Change]) -> tuple[Edit, ...]:
+    """The edit of an environment file.
+
+    :class:`InputError` for what conda cannot install (a commit, a vendor's index), and for items that do not stand on lines
+    of their own.
+    """
+    file = _Environment(path, content)
+    for change in changes:
+        wanted = decided(file.statements, change, exact=True)
+        for statement, how in wanted:
+            file.change(statement, change, how)
+        if not wanted and change.after is not None and (change.direct or not change.implied):
+            file.add(change)
+        if change.index_url is not None and (not wanted or any(s.place.pip for s, _ in wanted)):
+            file.use_index(change.index_url)
+    return (file.edit(),)
+
+
+class _Environment:
+    """The file, its statements, and the changes that are gathered for it."""
+
+    def __init__(self, path: str, content: bytes) -> None:
+        self.path = path
+        self.content = content
+        self.text = decoded(path, content)
+        self._starts = [0]
+        for line in self.text.splitlines(keepends=True):
+            self._starts.append(self._starts[-1] + len(line))
+        self._taken: set[tuple[int, int]] = set()
+        self._replacements: list[Replacement] = []
+        self._added: list[str] = []
+        document = Document(self.text, path)
+        root = document.table(document.root, "the file")
+        self._packages: list[_Place] = []
+        self._pip: list[_Place] = []
+        for item in document.items(root.get("dependencies"), "dependencies"):
+            if item.is_table:
+                lines = document.items(document.table(item, "dependencies").get("pip"), "dependencies.pip")
+                self._pip += [self._place(document.needed_text(e, "a requirement", e), e.line, pip=True) for e in lines]
+            else:
+                self._packages.append(self._place(document.needed_text(item, "a package", item), item.line, pip=False))
+        self.statements = [*self._conda_statements(), *self._pip_statements()]
+
+    def _place(self, text: str, line: int, *, pip: bool) -> _Place:
+        """Where an item stands; both ends are 0 where it cannot be found as it is."""
+        start, end = self._starts[line - 1], self._starts[min(line, len(self._starts) - 1)]
+        at = self.text.find(text, start, end)
+        while at >= 0 and ((at, at + len(text)) in self._taken or not self._is_whole(at, at + len(text))):
+            at = self.text.find(text, at + 1, end)
+        if at < 0:
+            return _Place(text, line, 0, 0, pip)
+        self._taken.add((at, at + len(text)))
+        return _Place(text, line, at, at + len(text), pip)
+
+    def _is_whole(self, start: int, end: int) -> bool:
+        before, behind = self.text[start - 1 : start], self.text[end : end + 1]
+        return before in " \t'\"[,-" and behind in " \t\r\n'\"],"
+
+    def _conda_statements(self) -> Iterator[Statement]:
+        for place in self._packages:
+            try:
+                spec = parse_match_spec(place.text)
+            except ValueError as problem:
+                raise InputError(f"dependencies: {problem}", self.path, place.line) from None
+            found = conda_distribution(spec.name, spec.version, spec.build, {}, spec.specifier)
+            pin = Distribution(found.name, found.version, found.source, None, None if found.version else found.specifier)
+            yield Statement(pin, self.path, place.line, place=place)
+
+    def _pip_statements(self) -> Iterator[Statement]:
+        for place in self._pip:
+            text = place.text.strip()
+            operand = text.removeprefix("-e ").strip()
+            if text.startswith("-") and operand == text:
+                continue
+            try:
+                found = parse_requirement(text.partition(" -")[0]) if operand == text else editable(operand)
+            except Unnamed:
+                continue
+            except ValueError as problem:
+                name = name_at_start(text)
+                if name is None or "$" not in text:
+                    raise InputError(str(problem), self.path, place.line) from None
+                found = Distribution(name)
+            yield Statement(found, self.path, place.line, place=place)
+
+    def change(self, statement: Statement, change: Change, how: str) -> None:
+        """Note down what an item becomes."""
+        place: _Place = statement.place
+        if not place.end or "$" in place.text:
+            raise InputError(f"cannot edit {change.name} as it is written; change it by hand", self.path, place.line)
+        if how == REMOVE:
+            self._remove(place, change)
+            return
+        try:
+            new = self._pip_text(place.text, change, how) if place.pip else rewritten_spec(place.text, change, how)
+        except InputError as problem:
+            raise InputError(problem.message, self.path, place.line) from None
+        if new != place.text:
+            self._replacements.append((place.start, place.end, self._quoted(place, new)))
+
+    def _quoted(self, place: _Place, new: str) -> str:
+        """An item that YAML would take for something else gets quotes."""
+        in_quotes = self.text[place.start - 1] in "'\""
+        flow = self.text[self._starts[place.line - 1] : place.start].lstrip()[:1] != "-"
+        special = new[:1] in "&*!|>%@`{[" or ": " in new or " #" in new or (flow and any(sign in new for sign in ",[]{}"))
+        return f'"{new}"' if special and not in_quotes else new
+
+    @staticmethod
+    def _pip_text(text: str, change: Change, how: str) -> str:
+        operand = text.removeprefix("-e ").lstrip()
+        if operand != text and change.is_direct_url:
+            return text[: len(text) - len(operand)] + moved_editable(operand, change)
+        if operand != text:
+            return rewritten(operand, change, how)
+        requirement, option, rest = text.partition(" -")
+        return rewritten(requirement, change, how) + option + rest
+
+    def _line(self, place: _Place) -> tuple[int, int]:
+        return self._starts[place.line - 1], self._starts[place.line]
+
+    def _remove(self, place: _Place, change: Change) -> None:
+        start, end = self._line(place)
+        alone = self.text[start : place.start].strip(" \t'\"") == "-"
+        others = [each for each in (self._pip if place.pip else self._packages) if each is not place]
+        if not alone or (place.pip and not others):
+            raise InputError(f"take {change.name} out of its list by hand", self.path, place.line)
+        self._replacements.append((start, end, ""))
+
+    def add(self, change: Change) -> None:
+        """A requirement that is not there, at the end of the section for pip."""
+        self._added.append(requirement_for(change) + (f"  # {change.reason}" if change.reason else ""))
+
+    def use_index(self, url: str) -> None:
+        """Name an index in the section for pip."""
+        named: list[tuple[str, tuple[int, int]]] = []
+        for place in self._pip:
+            option = next((each for each in _OPTIONS if place.text.startswith(each)), None)
+            if option is not None and place.end:
+                value = place.text[len(option) :].strip()
+                named.append((value, (place.end - len(value), place.end)))
+        found = index_replacement(url, named, ())
+        if found is None or any(url in text for _, _, text in self._replacements) or f"--extra-index-url {url}" in self._added:
+            return
+        if found[0] is not None:
+            self._replacements.append((*found[0], url))
+        else:
+            self._added.insert(0, f"--extra-index-url {url}")
+
+    def edit(self) -> Edit:
+        """The file with everything that was noted down."""
+        replacements: list[Any] = list(self._replacements)
+        if self._added:
+            replacements.append(self._addition())
+        text = replaced(self.text, replacements)
+        return Edit(self.path, self.content, encoding_of(self.path, self.content, self.text).encode(text))
+
+    def _addition(self) -> Replacement:
+        last = self._pip[-1] if self._pip else self._packages[-1] if self._packages else None
+        if last is None or not last.end or (any(not each.end for each in self._pip)):
+            raise InputError("expected dependencies on lines of their own, to which others can be added", self.path)
+        start, end = self._line(last)
+        indent = self.text[start : last.start].rstrip(" \t'\"")
+        if indent.strip() != "-":
+            raise InputError("expected dependencies on lines of their own, to which others can be added", self.path, last.line)
+        newline = line_end(self.text)
+        blank = indent[: indent.index("-")]
+        lines = self._added if self._pip else ["pip:", *(f"  - {each}" for each in self._added)]
+        lead = f"{blank}- "
+        text = newline.join(lead + each if self._pip or not number else blank + each for number, each in enumerate(lines))
+        closed = self.text[start:end].endswith(("\n", "\r"))
+        return (end, end, text + newline) if closed else (end, end, newline + text)

@@ -1,0 +1,216 @@
+"""conda's platforms (``linux-64``) and line selectors (``# [linux]``) as markers (PEP 508)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from compat.errors import InputError
+from compat.formats.conda.spec import conda_distribution, pip_source, split_artefact
+from compat.formats.format import Commands, Format
+from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
+from compat.model import Distribution, normalized
+from compat.syntax.yaml import Document, Value
+from compat.versions import key_of
+
+_SYSTEMS = {"linux": "linux", "osx": "darwin", "win": "win32"}
+_MACHINES = {"64": "x86_64", "32": "i686"}
+_WINDOWS_MACHINES = {"32": "x86", "arm64": "ARM64"}
+_WINDOWS = "sys_platform == 'win32'"
+_WINDOWS_64 = f"{_WINDOWS} and (platform_machine == 'AMD64' or platform_machine == 'x86_64')"
+_UNIX = "(sys_platform == 'linux' or sys_platform == 'darwin')"
+
+
+def platform_marker(platform: str) -> str | None:
+    """The marker of a platform; ``None`` for ``noarch``, which is every one. ``ValueError`` for what is no platform."""
+    if platform == "noarch":
+        return None
+    system, dash, machine = platform.partition("-")
+    if not (dash and system.isalnum() and machine.isalnum() and platform.isascii()):
+        raise ValueError(f"{platform[:40]!r} is not a platform such as linux-64")
+    if platform == "win-64":
+        return _WINDOWS_64
+    if system == "win":
+        return f"{_WINDOWS} and platform_machine == '{_WINDOWS_MACHINES.get(machine, machine)}'"
+    return f"sys_platform == '{_SYSTEMS.get(system, system)}' and platform_machine == '{_MACHINES.get(machine, machine)}'"
+
+
+_SELECTORS = {
+    "linux": "sys_platform == 'linux'", "osx": "sys_platform == 'darwin'", "win": _WINDOWS, "unix": _UNIX,
+    "linux64": platform_marker("linux-64"), "osx64": platform_marker("osx-64"), "win64": _WINDOWS_64,
+    "aarch64": platform_marker("linux-aarch64"), "ppc64le": platform_marker("linux-ppc64le"),
+    "arm64": platform_marker("osx-arm64"), "x86_64": "platform_machine == 'x86_64'",
+}  # fmt: skip
+_NEGATED = {
+    "linux": "sys_platform != 'linux'", "osx": "sys_platform != 'darwin'", "win": "sys_platform != 'win32'",
+    "unix": "sys_platform != 'linux' and sys_platform != 'darwin'",
+    "arm64": "(sys_platform != 'darwin' or platform_machine != 'arm64')", "aarch64": "platform_machine != 'aarch64'",
+    "x86_64": "platform_machine != 'x86_64'",
+}  # fmt: skip
+
+
+def selector_marker(comment: str) -> str | None:
+    """The marker of a comment such as ``# [linux and not aarch64]``; ``None`` where it is no selector that is known."""
+    for part in comment.split("#"):
+        text = part.strip()
+        if text.startswith("[") and "]" in text:
+            return _condition(text[1 : text.index("]")].split())
+    return None
+
+
+def _condition(words: list[str]) -> str | None:
+    """``["linux", "or", "not", "win"]`` as a marker."""
+    parts: list[str] = []
+    wanted, negated = True, False
+    for word in words:
+        if wanted and word == "not" and not negated:
+            negated = True
+        elif wanted:
+            known = _NEGATED.get(word) if negated else _selected(word)
+            if known is None:
+                return None
+            parts.append(f"({known})" if len(words) > 2 and " and " in known else known)
+            wanted = negated = False
+        elif word in ("and", "or"):
+            parts.append(word)
+            wanted = True
+        else:
+            return None
+    return None if wanted else " ".join(parts)
+
+
+def _selected(word: str) -> str | None:
+    if "-" not in word:
+        return _SELECTORS.get(word)
+    try:
+        return platform_marker(word)
+    except ValueError:
+        return None
+
+
+# --- ``conda-lock.yml`` (version 1, all platforms in one file) → listing: one entry for each package and platform.
+
+
+if TYPE_CHECKING:
+    from compat.formats.edit.changes import Change
+    from compat.formats.edit.commands import Installer
+
+    Table = dict[str, Value]
+
+
+_MAIN, _DEV = "main", "dev"
+"""The category that is always installed, and the one that is unless ``--no-dev`` is given."""
+
+
+class CondaLock(Format):
+    """conda-lock.yml; :class:`InputError` unless it is of version 1."""
+
+    kind, sources = "conda-lock.yml", ("environment.yml", "environment.yaml")
+
+    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
+        return Commands(lock_commands(self.source_of(path), changes, pip), (f"conda-lock install {pip.quoted(path)}",))
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        return (_Lock(path, text).listing(),)
+
+
+def lock_commands(path: str, changes: Sequence[Change], pip: Installer) -> tuple[str, ...]:
+    """What locks an environment file anew, where its lock lies beside it."""
+    for name in ("conda-lock.yml", "conda-lock.yaml"):
+        lock = os.path.join(os.path.dirname(path), name)
+        if os.path.isfile(lock):
+            names = "".join(f" --update {change.name}" for change in changes if change.after is not None)
+            return (f"conda-lock lock --file {pip.quoted(path)} --lockfile {pip.quoted(lock)}{names}",)
+    return ()
+
+
+class LockReading:
+    """A lock with packages of conda and of pip, by platform, on its way to a listing."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.document = Document(text, path)
+        self.entries: list[Entry] = []
+        self.edges: list[Edge] = []
+        self.markers: dict[str, str | None] = {}
+        """platform → marker."""
+
+    def marker(self, value: Value, platform: str) -> str | None:
+        """The marker of a platform; :class:`InputError` at a value that names none."""
+        if platform not in self.markers:
+            try:
+                self.markers[platform] = platform_marker(platform)
+            except ValueError as problem:
+                raise self.document.wrong(str(problem), value) from None
+        return self.markers[platform]
+
+    def version(self, name: str, version: str, value: Value) -> str:
+        """A version (PEP 440) of a package of pip; :class:`InputError` if it is invalid."""
+        try:
+            key_of(version)
+        except ValueError:
+            raise self.document.wrong(f"{name}: {version[:60]!r} is not a version (PEP 440)", value) from None
+        return version
+
+
+class _Lock(LockReading):
+    def __init__(self, path: str, text: str) -> None:
+        super().__init__(path, text)
+        self.choices: dict[str, int] = {}
+
+    def listing(self) -> Listing:
+        document = self.document
+        root = document.table(document.root, "the file")
+        version = document.text(root.get("version"), "version") or ""
+        if version != "1":
+            raise InputError(f"expected a conda-lock.yml of version 1, not {version[:40]!r}", self.path, 1)
+        if "package" not in root:
+            raise InputError("expected the list 'package' of a conda-lock.yml", self.path, 1)
+        for item in document.items(root["package"], "package"):
+            self._package(item)
+        metadata = document.table(root.get("metadata"), "metadata")
+        platforms = document.items(metadata.get("platforms"), "metadata.platforms")
+        markers = [self.marker(each, document.needed_text(each, "a platform", each)) for each in platforms]
+        return Listing(
+            self.path, "conda-lock.yml", tuple(self.entries), tuple(self.edges),
+            choices=tuple(Choice("group", name, default=name == _DEV) for name in self.choices),
+            environments=tuple(marker for marker in markers if marker is not None), complete=True,
+        )  # fmt: skip
+
+    def _package(self, item: Value) -> None:
+        document = self.document
+        package = document.table(item, "a package")
+        name = document.needed_text(package.get("name"), "the name of a package", item)
+        platform = document.needed_text(package.get("platform"), f"the platform of {name}", item)
+        manager = document.text(package.get("manager"), f"the manager of {name}") or "conda"
+        if manager not in ("conda", "pip"):
+            raise document.wrong(f"{name}: expected the manager conda or pip, not {manager!r}", package["manager"])
+        version = document.needed_text(package.get("version"), f"the version of {name}", item)
+        url = document.needed_text(package.get("url"), f"the url of {name}", item)
+        if manager == "pip":
+            found = self._from_pip(package, item, name, version, url, platform)
+        else:
+            artefact = split_artefact(url)
+            build = artefact[2] if artefact is not None else None
+            found = conda_distribution(name, version, build, {"platform": platform, "url": url})
+        marker = self.marker(package["platform"], platform)
+        for category in self._categories(package, name):
+            self.edges.append(Edge(ROOT, len(self.entries), marker, self._choice(category)))
+        self.entries.append(Entry(found, item.line))
+
+    def _from_pip(self, package: Table, item: Value, name: str, version: str, url: str, platform: str) -> Distribution:
+        version = self.version(name, version, item)
+        source = self.document.table(package.get("source"), f"the source of {name}")
+        direct = self.document.text(source.get("type"), f"the source of {name}") == "url"
+        return Distribution(normalized(name), version, pip_source(url, {"platform": platform}, direct=direct))
+
+    def _categories(self, package: Table, name: str) -> list[str]:
+        """The groups a package belongs to; :data:`_MAIN` stands for the package itself."""
+        several = self.document.items(package.get("categories"), f"the categories of {name}")
+        if several:
+            return [self.document.needed_text(each, f"a category of {name}", each) for each in several]
+        return [self.document.text(package.get("category"), f"the category of {name}") or _MAIN]
+
+    def _choice(self, category: str) -> int | None:
+        return None if category == _MAIN else self.choices.setdefault(category, len(self.choices))

@@ -1,0 +1,258 @@
+"""conda's names of Python distributions that are called otherwise by pip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compat.formats.requirements.direct_url import is_archive, is_url, source_of_url
+from compat.model import EMPTY, Distribution, Source, normalized
+from compat.records import record
+from compat.redact import without_credentials
+from compat.versions import key_of
+
+_NAMES = {"pytorch": "torch"}
+"""Only what rules ask about; everything else keeps the name it is listed under."""
+
+
+def distribution_name(conda_name: str) -> str:
+    """The normalised name of the distribution in a conda package: ``pytorch`` → ``torch``; most are called the same."""
+    name = normalized(conda_name)
+    return _NAMES.get(name, name)
+
+
+# --- Packages as conda names their files (``pytorch-2.5.1-py3.12_cuda12.4_cudnn9.1.0_0.conda``) and where they come from.
+
+
+_ENDINGS = (".conda", ".tar.bz2")
+
+
+def split_artefact(location: str) -> tuple[str, str, str] | None:
+    """Name, version and build in the address or path of a conda package, or ``None``."""
+    file = location.partition("#")[0].partition("?")[0].replace("\\", "/").rpartition("/")[2]
+    for ending in _ENDINGS:
+        if file.endswith(ending):
+            parts = file[: -len(ending)].rsplit("-", 2)
+            return (parts[0], parts[1], parts[2]) if len(parts) == 3 and all(parts) else None
+    return None
+
+
+def cuda_of(build: str) -> str | None:
+    """The CUDA release in a build string (``"12.1"``), ``"cpu"`` for a build without, ``None`` if unknown."""
+    tokens = build.split("_")
+    for token, following in zip(tokens, [*tokens[1:], ""], strict=True):
+        if token.startswith("cu"):
+            release = token.removeprefix("cuda").removeprefix("cu") or following
+            found = _release(release)
+            if found is not None:
+                return found
+    return "cpu" if "cpu" in tokens[:-1] else None  # after a hash it means something else (pyarrow)
+
+
+def _release(text: str) -> str | None:
+    """``12.1`` and ``121py312h…`` → ``12.1``; nothing else is sure."""
+    major, dot, minor = text.partition(".")
+    if dot:
+        return text if text.isascii() and major.isdigit() and minor.isdigit() else None
+    digits = text[: len(text) - len(text.lstrip("0123456789"))]
+    return f"{digits[:2]}.{digits[2]}" if len(digits) == 3 and digits[0] == "1" else None
+
+
+def conda_distribution(
+    name: str, version: str | None, build: str | None, details: dict[str, Any], specifier: str | None = None
+) -> Distribution:
+    """The distribution in a conda package; ``details`` are what is known of its source besides name and build."""
+    known: dict[str, Any] = {"name": name, **{key: value for key, value in details.items() if value is not None}}
+    if isinstance(known.get("url"), str):
+        known["url"] = without_credentials(known["url"])
+    if build:
+        known["build"] = build
+    cuda = cuda_of(build) if build else None
+    extra = {"cuda": cuda} if cuda else EMPTY
+    return Distribution(distribution_name(name), version, Source("conda", known), None, specifier, extra)
+
+
+def pip_source(location: str, details: dict[str, Any], *, direct: bool = False, editable: bool = False) -> Source:
+    """Where pip gets a locked distribution from: an archive of an index, unless it is asked for by its address."""
+    if "+" in location.partition(":")[0]:
+        source = _repository(location)
+    elif not is_url(location) and not is_archive(location):
+        source = Source("directory", {"path": location})
+    elif direct or not is_url(location):
+        source = source_of_url(location)
+    else:
+        source = Source("index", {"file": without_credentials(location)})
+    more = {**details, **({"editable": True} if editable else {})}
+    return Source(source.kind, {**source.details, **more})
+
+
+def _repository(location: str) -> Source:
+    """``git+https://…@revision``, or with ``?rev=…&subdirectory=…#commit``, which pixi writes."""
+    address, mark, query = location.partition("#")[0].partition("?")
+    if not mark and "#" not in location:
+        return source_of_url(location)
+    source = source_of_url(address)
+    details = dict(source.details)
+    commit = location.partition("#")[2]
+    for pair in query.split("&"):
+        key, _, value = pair.partition("=")
+        if key == "subdirectory" and value:
+            details[key] = value
+        elif key in ("rev", "tag", "branch") and value and not commit:
+            details["requested_revision"] = value
+    if commit and "=" not in commit:
+        details["commit"] = commit
+        details.pop("requested_revision", None)
+    elif "subdirectory=" in commit:
+        details["subdirectory"] = commit.partition("subdirectory=")[2].partition("&")[0]
+    return Source(source.kind, details)
+
+
+# --- conda's match specifications (``pytorch::pytorch>=2.0``, ``numpy=1.26``, ``python=3.12.1=hab00c5b_1_cpython``).
+
+
+_OPERATORS = ("==", ">=", "<=", "!=", "~=", "=", ">", "<")
+_SIGNS = "=<>!~"
+_JOINS = "=<>!~,|("
+_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+_LIMIT = 4096
+"""Characters; no specification that anybody wrote is longer."""
+
+
+@record(frozen=True)
+class MatchSpec:
+    """What is asked for. ``version`` where it is one, ``specifier`` (PEP 440) where it is a range, ``build`` as written.
+
+    ``=1.2`` names a version and means everything that begins with it: both are set then, and the range counts.
+
+    ``unclear`` is what is said about the version and cannot be said in PEP 440 (``2.1|2.2``).
+    """
+
+    name: str
+    channel: str | None = None
+    version: str | None = None
+    specifier: str | None = None
+    build: str | None = None
+    unclear: str | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether it names one file, as an exported environment does."""
+        return self.version is not None and self.build is not None and "*" not in self.build and "|" not in self.build
+
+
+def parse_match_spec(text: str) -> MatchSpec:
+    """The parts of a match specification; ``ValueError`` with a short reason if it is invalid."""
+    text = text.partition(" #")[0].strip()
+    if len(text) > _LIMIT:
+        raise ValueError("it is too long for a conda package")
+    artefact = split_artefact(text)
+    if artefact is not None:
+        return MatchSpec(artefact[0], None, artefact[1], None, artefact[2])
+    written = text
+    keys: Mapping[str, str] = {}
+    if text.endswith("]") and "[" in text:
+        text, _, inside = text[:-1].partition("[")
+        keys = _keys(inside)
+    channel, _, text = text.rpartition("::")
+    rest = text.lstrip(_NAME)
+    name = keys.get("name") or text[: len(text) - len(rest)]
+    if not _is_name(name) or rest[:1] not in ("", " ", "\t", *_SIGNS):
+        raise ValueError(f"{written[:60]!r} is not a conda package such as 'numpy>=1.26'")
+    version, build = _version_and_build(rest)
+    return _spec(name, keys.get("channel") or channel or None, keys.get("version", version), keys.get("build", build))
+
+
+def _is_name(text: str) -> bool:
+    return not text.strip(_NAME) and any(letter.isalnum() for letter in text)
+
+
+def _keys(inside: str) -> dict[str, str]:
+    """``version='>=1,<2',build=py3*`` → the values by key."""
+    found: dict[str, str] = {}
+    rest = inside.strip()
+    while rest:
+        key, sign, rest = rest.partition("=")
+        rest = rest.lstrip()
+        if not sign or not key.strip().isidentifier():
+            raise ValueError(f"'[{inside[:60]}]' is not understood: expected key='value'")
+        if rest[:1] in ("'", '"'):
+            value, _, rest = rest[1:].partition(rest[0])
+            rest = rest.lstrip().removeprefix(",")
+        else:
+            value, _, rest = rest.partition(",")
+        found[key.strip()] = value.strip()
+        rest = rest.lstrip()
+    return found
+
+
+def _version_and_build(text: str) -> tuple[str, str | None]:
+    """What stands behind the name: versions, and behind a blank or a single ``=`` the build."""
+    parts: list[str] = []
+    for word in text.split():
+        if parts and (parts[-1][-1] in _JOINS or word[0] in ",|" + _SIGNS):
+            parts[-1] += word
+        else:
+            parts.append(word)
+    if len(parts) > 2:
+        raise ValueError(f"{text.strip()[:60]!r} has more than a version and a build")
+    if len(parts) == 2:
+        return parts[0], parts[1]
+    whole = parts[0] if parts else ""
+    at = whole.rfind("=")
+    if at > 0 and whole[at - 1] not in "=<>!~,|":
+        return whole[:at], whole[at + 1 :] or None
+    return whole, None
+
+
+def _spec(name: str, channel: str | None, text: str, build: str | None) -> MatchSpec:
+    if text in ("", "*", "=*", "==*"):
+        return MatchSpec(name, channel, build=build)
+    if "|" in text or "(" in text or "^" in text:
+        return MatchSpec(name, channel, build=build, unclear=text)
+    clauses = [_clause(each.strip()) for each in text.split(",")]
+    if len(clauses) == 1 and (one := _one_version(*clauses[0], fixed=build is not None)) is not None:
+        return MatchSpec(name, channel, one, None, build)
+    written = [_written(operator, version) for operator, version in clauses if version not in ("", "*")]
+    if None in written:
+        return MatchSpec(name, channel, build=build, unclear=text)
+    if len(clauses) == 1 and clauses[0][0] == "=" and _is_version(clauses[0][1]):
+        return MatchSpec(name, channel, clauses[0][1], written[0], build)
+    return MatchSpec(name, channel, None, ",".join(filter(None, written)) or None, build)
+
+
+def _clause(text: str) -> tuple[str, str]:
+    """Operator and version; ``=*`` for the family ``1.2.*``, ``==`` for a bare ``1.2``."""
+    operator = next((each for each in _OPERATORS if text.startswith(each)), "")
+    version = text[len(operator) :].strip()
+    if version.endswith("*"):
+        family = version[:-1].removesuffix(".")
+        return ("=*" if operator in ("", "=", "==") else operator, family if operator != "!=" else f"{family}.*")
+    return operator or "==", version
+
+
+def _one_version(operator: str, version: str, *, fixed: bool) -> str | None:
+    """The version a clause names if that is one; a family of three numbers has hardly ever another member."""
+    if not version or any(sign in version for sign in _SIGNS + "*,"):
+        return None
+    if operator == "==" or (operator == "=" and (fixed or version.count(".") >= 2 or not _is_version(version))):
+        return version
+    return None
+
+
+def _written(operator: str, version: str) -> str | None:
+    """A clause in PEP 440; ``None`` where it cannot be said there."""
+    if operator in ("=", "=*"):
+        numbers = all(part.isascii() and part.isdigit() for part in version.split("."))
+        return f"=={version}.*" if numbers else f"=={version}" if _is_version(version) else None
+    if operator == "~=" and "." not in version:
+        operator = ">="
+    return f"{operator}{version}" if _is_version(version.removesuffix(".*") if operator == "!=" else version) else None
+
+
+def _is_version(text: str) -> bool:
+    try:
+        key_of(text)
+    except ValueError:
+        return False
+    return True

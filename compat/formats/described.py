@@ -1,0 +1,247 @@
+"""A described environment (JSON, contract ``compat/environment/1``) → :class:`Environment`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from compat.errors import InputError
+from compat.formats.format import Format
+from compat.formats.listing import Listing
+from compat.model import (
+    DRIVER_STATES,
+    LAUNCHERS,
+    SCHEMA,
+    SOURCE_KINDS,
+    SYSTEMS,
+    Accelerator,
+    Distribution,
+    Environment,
+    Source,
+    Workload,
+    normalized,
+)
+from compat.syntax.json import line_of, parse_json, read_standard_input, read_text
+from compat.versions import key_of
+
+if TYPE_CHECKING:
+    Path = tuple[str | int, ...]
+
+
+class _Wrong(Exception):
+    """A value that is not what the contract says, with its path."""
+
+    def __init__(self, path: Path, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+def read_described(path: str) -> tuple[Environment, tuple[str, ...]]:
+    """The environment a JSON file describes, and notes about keys it does not know.
+
+    Raises :class:`InputError` naming file, line and key for a wrong type, a version that is no version, or text that is
+    no JSON.
+    """
+    text = read_standard_input() if path == "-" else read_text(path)
+    document = parse_json(text, path)
+    if isinstance(document, dict) and document and "schema" not in document and _ENVIRONMENT.keys().isdisjoint(document):
+        raise InputError(f"expected a described environment, as 'compat facts' prints: it has none of {_KEYS}", path)
+    try:
+        return environment_of(document)
+    except _Wrong as problem:
+        raise InputError(f"{_written(problem.path)}: {problem}", path, line_of(text, problem.path)) from None
+
+
+def parse_described(document: Any, file: str) -> tuple[Environment, tuple[str, ...]]:
+    """As :func:`read_described`, for a document that is parsed already."""
+    try:
+        return environment_of(document)
+    except _Wrong as problem:
+        raise InputError(f"{_written(problem.path)}: {problem}", file) from None
+
+
+def environment_of(document: Any) -> tuple[Environment, tuple[str, ...]]:
+    """The environment of a parsed document; ``_Wrong`` (with the path of the value) for what the contract forbids."""
+    notes: list[str] = []
+    table = _table(document, ())
+    schema = table.get("schema", SCHEMA)
+    if schema != SCHEMA:
+        raise _Wrong(("schema",), f"expected {SCHEMA!r}, not {schema!r}")
+    values, extra = _fields(table, _ENVIRONMENT, (), notes)
+    extra.pop("schema", None)
+    return Environment(**values, extra=extra), tuple(notes)
+
+
+def _fields(table: Mapping[str, Any], known: Mapping[str, _Reader], path: Path, notes: list[str]) -> Any:
+    values: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    for key, value in table.items():
+        reader = known.get(key)
+        if reader is None:
+            extra[key] = value
+            if key != "schema" and key not in _PRINTED:
+                notes.append(f"{_written((*path, key))}: unknown key, ignored")
+        elif value is not None:
+            values[key] = reader(value, (*path, key), notes)
+    return values, extra
+
+
+def _table(value: Any, path: Path) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _Wrong(path, f"expected an object, not {_kind(value)}")
+    return value
+
+
+def _list(value: Any, path: Path) -> list[Any]:
+    if not isinstance(value, list):
+        raise _Wrong(path, f"expected a list, not {_kind(value)}")
+    return value
+
+
+def _string(value: Any, path: Path, notes: list[str]) -> str:
+    if not isinstance(value, str):
+        raise _Wrong(path, f"expected a string, not {_kind(value)}")
+    return value
+
+
+def _flag(value: Any, path: Path, notes: list[str]) -> bool:
+    if not isinstance(value, bool):
+        raise _Wrong(path, f"expected true or false, not {_kind(value)}")
+    return value
+
+
+def _number(value: Any, path: Path, notes: list[str]) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise _Wrong(path, f"expected a whole number, not {value if isinstance(value, (int, float)) else _kind(value)}")
+    return value
+
+
+def _version(value: Any, path: Path, notes: list[str]) -> str:
+    text = _string(value, path, notes)
+    try:
+        key_of(text)
+    except ValueError:
+        raise _Wrong(path, f"{text!r} is not a version (PEP 440)") from None
+    return text
+
+
+def _capability(value: Any, path: Path, notes: list[str]) -> str:
+    text = _string(value, path, notes)
+    major, dot, minor = text.partition(".")
+    if not (dot and major.isdecimal() and minor.isdecimal()):
+        raise _Wrong(path, f"{text!r} is not a compute capability such as '9.0'")
+    return text
+
+
+def _word(*known: str) -> _Reader:
+    def read(value: Any, path: Path, notes: list[str]) -> str:
+        text = _string(value, path, notes)
+        text = _ALIASES.get(text, text)
+        if text not in known:
+            notes.append(f"{_written(path)}: {text!r} is kept as it is (known: {', '.join(known)})")
+        return text
+
+    return read
+
+
+_ALIASES = {"macos": "darwin", "macOS": "darwin"}
+
+
+def _strings(value: Any, path: Path, notes: list[str]) -> tuple[str, ...]:
+    return tuple(_string(each, (*path, position), notes) for position, each in enumerate(_list(value, path)))
+
+
+def _variables(value: Any, path: Path, notes: list[str]) -> dict[str, str | None]:
+    table = _table(value, path)
+    return {key: None if each is None else _string(each, (*path, key), notes) for key, each in table.items()}
+
+
+def _source(value: Any, path: Path, notes: list[str]) -> Source:
+    if isinstance(value, str):
+        if value not in SOURCE_KINDS:
+            notes.append(f"{_written(path)}: {value!r} is kept as it is (known: {', '.join(SOURCE_KINDS)})")
+        return Source(value)
+    table = dict(_table(value, path))
+    if not isinstance(table.get("kind"), str):
+        raise _Wrong((*path, "kind"), "expected a string such as 'index' or 'vcs'")
+    return Source(table.pop("kind"), table)
+
+
+def _distributions(value: Any, path: Path, notes: list[str]) -> tuple[Distribution, ...]:
+    found = []
+    for position, each in enumerate(_list(value, path)):
+        at = (*path, position)
+        table = _table(each, at)
+        values, extra = _fields(table, _DISTRIBUTION, at, notes)
+        if not values.get("name"):
+            raise _Wrong((*at, "name"), "a distribution needs a name")
+        values["name"] = normalized(values["name"])
+        source = values.get("source")
+        if source is None or source.kind != "conda":  # conda has versions of its own, such as 1.1.1w
+            _version(values.get("version", "0"), (*at, "version"), notes)
+        found.append(Distribution(**values, extra=extra))
+    return tuple(found)
+
+
+def _accelerators(value: Any, path: Path, notes: list[str]) -> tuple[Accelerator, ...]:
+    found = []
+    for position, each in enumerate(_list(value, path)):
+        at = (*path, position)
+        values, extra = _fields(_table(each, at), _ACCELERATOR, at, notes)
+        if values.pop("more", False):
+            extra["more"] = True
+        found.append(Accelerator(**values, extra=extra))
+    return tuple(found)
+
+
+def _workload(value: Any, path: Path, notes: list[str]) -> Workload:
+    values, extra = _fields(_table(value, path), _WORKLOAD, path, notes)
+    return Workload(**values, extra=extra)
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: f"the string {value!r}"[:60], bool: "true or false", type(None): "null"}
+    return names.get(type(value), f"the number {value!r}")
+
+
+def _written(path: Path) -> str:
+    """``("distributions", 2, "version")`` → ``distributions[2].version``."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.lstrip(".") or "the document"
+
+
+if TYPE_CHECKING:
+    _Reader = Callable[[Any, Path, list[str]], Any]
+
+
+_PRINTED = ("extras", "cuda", "rocm")
+"""Keys of a distribution that ``compat facts`` prints and no rule asks about."""
+_DISTRIBUTION: Mapping[str, _Reader] = {
+    "name": _string, "version": _string, "source": _source, "marker": _string, "specifier": _string,
+}  # fmt: skip
+_ACCELERATOR: Mapping[str, _Reader] = {
+    "vendor": _string, "name": _string, "compute_capability": _capability, "memory_mib": _number, "gfx": _string,
+    "more": _flag,
+}  # fmt: skip
+_WORKLOAD: Mapping[str, _Reader] = {
+    "task": _string, "trainer": _string, "model": _string, "launcher": _word(*LAUNCHERS), "processes": _number,
+    "rank": _number, "batch_size": _number, "precision": _string, "quantization": _string, "features": _strings,
+    "features_absent": _strings, "features_complete": _flag,
+}  # fmt: skip
+_ENVIRONMENT: Mapping[str, _Reader] = {
+    "python": _version, "os": _word(*SYSTEMS), "machine": _string, "platform": _string, "glibc": _version,
+    "distributions": _distributions, "distributions_complete": _flag, "accelerators": _accelerators, "driver": _version,
+    "driver_state": _word(*DRIVER_STATES), "cuda_toolkit": _version, "variables": _variables,
+    "workload": _workload,
+}  # fmt: skip
+_KEYS = f"{', '.join(list(_ENVIRONMENT)[:-1])} and {list(_ENVIRONMENT)[-1]}"
+
+
+class Described(Format):
+    """A described environment, which is no listing."""
+
+    kind = "described"
+    lists_packages = False
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        raise InputError("is a described environment: pass it with --environment", path)

@@ -1,0 +1,256 @@
+"""Base images: what an image's name and tag say about the software in it. Nothing is pulled, nothing is asked.
+
+A digest, ``latest`` and other tags that say no version tell nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compat.formats.installs.words import backend_of
+from compat.model import Distribution, Environment, Source
+from compat.versions import key_of
+
+NGC_PYTORCH: Mapping[str, tuple[str, str]] = {
+    "23.09": ("2.1.0a0+32f93b1", "12.2.1"),
+    "23.10": ("2.1.0a0+32f93b1", "12.2.2"),
+    "23.12": ("2.2.0a0+81ea7a4", "12.3"),
+    "24.01": ("2.2.0a0+81ea7a4", "12.3"),
+    "24.02": ("2.3.0a0+ebedce2", "12.3.2"),
+    "24.03": ("2.3.0a0+40ec155e58.nv24.03", "12.4.0"),
+    "24.04": ("2.3.0a0+6ddf5cf85e.nv24.04", "12.4.1"),
+    "24.05": ("2.4.0a0+07cecf4168.nv24.05", "12.4.1"),
+    "24.06": ("2.4.0a0+f70bd71a48.nv24.06", "12.5.0"),
+    "24.07": ("2.4.0a0+3bcc3cddb5.nv24.07", "12.5.1"),
+    "24.08": ("2.5.0a0+872d972e41.nv24.08", "12.6"),
+    "24.09": ("2.5.0a0+b465a5843b.nv24.09", "12.6.1"),
+    "24.10": ("2.5.0a0+e000cf0ad9.nv24.10", "12.6.2"),
+    "24.11": ("2.6.0a0+df5bbc09d1.nv24.11", "12.6"),
+    "24.12": ("2.6.0a0+df5bbc09d1.nv24.12", "12.6"),
+    "25.01": ("2.6.0a0+ecf3bae40a.nv25.01", "12.8"),
+    "25.02": ("2.7.0a0+ecf3bae40a.nv25.02", "12.8"),
+    "25.03": ("2.7.0a0+7c8ec84dab.nv25.03", "12.8"),
+    "25.04": ("2.7.0a0+79aa17489c.nv25.04", "12.9"),
+    "25.05": ("2.8.0a0+5228986c39.nv25.05", "12.9"),
+    "25.06": ("2.8.0a0+5228986c39.nv25.06", "12.9.1"),
+    "25.08": ("2.8.0a0+34c6371d24.nv25.08", "13.0"),
+    "25.09": ("2.9.0a0+50eac811a6.nv25.09", "13.0.1"),
+    "25.10": ("2.9.0a0+145a3a7bda.nv25.10", "13.0"),
+    "25.11": ("2.10.0a0+b558c986e8.nv25.11", "13.0.2"),
+    "25.12": ("2.10.0a0+b4e4ee81d3.nv25.12", "13.1.0"),
+    "26.01": ("2.10.0a0+a36e1d39eb.nv26.01", "13.1"),
+    "26.02": ("2.11.0a0+eb65b36914.nv26.02", "13.1"),
+    "26.03": ("2.11.0a0+a6c236b9fd.nv26.03", "13.2.0"),
+}
+"""``nvcr.io/nvidia/pytorch:YY.MM-py3`` → torch and CUDA toolkit.
+
+Read on 2026-11-21: NVIDIA's PyTorch release notes (docs.nvidia.com/deeplearning/frameworks/pytorch-release-notes, 25.12 in
+a stored copy, 24.02 to 24.10 as transcribed from there), the table "PyTorch compatibility with NVIDIA containers" of the
+release notes for Jetson (April 2026), and for each release what ``torch.__version__`` and ``torch.version.cuda`` printed in
+its container in public logs. Where those name no patch release of CUDA, none stands here.
+"""
+
+VLLM_OPENAI: tuple[tuple[str, str, str], ...] = (
+    ("0.6.2", "2.4.0", "12.4"), ("0.6.4", "2.5.1", "12.4"), ("0.8.0", "2.6.0", "12.4"), ("0.9.0", "2.7.0", "12.8"),
+    ("0.10.0", "2.7.1", "12.8"), ("0.10.2", "2.8.0", "12.8"), ("0.11.1", "2.9.0", "12.9"), ("0.14.0", "2.9.1", "12.9"),
+    ("0.17.0", "2.10.0", "12.9"), ("0.20.0", "2.11.0", "13.0"), ("0.27.0", "2.13.0", "13.0"), ("0.33.0", "2.14.0", "13.0"),
+    ("0.33.1", "", ""),
+)  # fmt: skip
+"""``vllm/vllm-openai:vX.Y.Z`` → torch and the CUDA it was built for: each row from that release to the next row's.
+
+Read on 2026-11-22 in the source distributions of 0.6.2 to 0.33.0 (0.15 has none): the Dockerfile's CUDA_VERSION, and the torch
+that requirements/cuda.txt pins. Python is 3.12 in all of them. Nobody has read later releases.
+"""
+
+_LEADING = {
+    "pytorch/pytorch": "torch", "runpod/pytorch": "torch", "mosaicml/pytorch": "torch", "vllm/vllm-openai": "vllm",
+    "lmsysorg/sglang": "sglang", "huggingface/trl": "trl", "huggingface/peft-gpu": "peft",
+    "huggingface/transformers-pytorch-gpu": "transformers", "huggingface/text-generation-inference": "text-generation-server",
+    "axolotlai/axolotl-base": "torch", "pytorch-training": "torch", "pytorch-inference": "torch",
+    "huggingface-pytorch-training": "torch", "huggingface-pytorch-inference": "torch",
+}  # fmt: skip
+"""Images → the distribution whose release their tags are made of: the one token that is nothing but a version."""
+
+_TOKENS = {
+    "torch": "torch", "pytorch": "torch", "th": "torch", "pt": "torch", "vllm": "vllm", "sglang": "sglang", "fa": "flash-attn",
+    "flashattn": "flash-attn", "flash_attn": "flash-attn", "transformers": "transformers", "flashinfer": "flashinfer-python",
+    "mcore": "megatron-core", "te": "transformer-engine", "deepspeed": "deepspeed", "trl": "trl", "unsloth": "unsloth",
+    "xformers": "xformers",
+}  # fmt: skip
+"""``vllm0.8.5`` and the like in any image's tag."""
+
+_GLIBC = {
+    "ubuntu18.04": "2.27", "ubuntu20.04": "2.31", "ubuntu22.04": "2.35", "ubuntu24.04": "2.39", "debian10": "2.28",
+    "debian11": "2.31", "debian12": "2.36", "debian13": "2.41", "ubi8": "2.28", "ubi9": "2.34", "rockylinux8": "2.28",
+    "rockylinux9": "2.34",
+}  # fmt: skip
+_NAMED = {
+    "bionic": "ubuntu18.04", "focal": "ubuntu20.04", "jammy": "ubuntu22.04", "noble": "ubuntu24.04", "buster": "debian10",
+    "bullseye": "debian11", "bookworm": "debian12", "trixie": "debian13",
+}  # fmt: skip
+_SYSTEM_PYTHON = {
+    "ubuntu18.04": "3.6", "ubuntu20.04": "3.8", "ubuntu22.04": "3.10", "ubuntu24.04": "3.12", "debian10": "3.7",
+    "debian11": "3.9", "debian12": "3.11", "debian13": "3.13",
+}  # fmt: skip
+"""What the package ``python3`` of a release installs."""
+
+
+def known_stack(image: str) -> Environment:
+    """What an image says about itself: torch and its like, Python, CUDA toolkit, glibc."""
+    name, tag = _parts(image)
+    system = "windows" if "windows" in name or "nanoserver" in name else "linux"
+    if not tag:
+        return Environment(os=system)
+    if name == "nvidia/pytorch" and tag[:5] in NGC_PYTORCH and tag[5:6] in ("", "-"):
+        return _ngc(image, tag[:5])
+    if name == "vllm/vllm-openai" and tag[:1] == "v" and _is_version(tag[1:]) and (contents := _vllm_contents(tag[1:])):
+        return _vllm(image, tag[1:], *contents)
+    tokens = tag.replace("_", "-").split("-")
+    found: dict[str, Distribution] = {}
+    named = [] if name.startswith("rocm/vllm") else _named(tokens)  # those are builds between two releases
+    for distribution in (*_leading(name, tokens), *named):
+        found.setdefault(distribution.name, distribution)
+    build = next((b for token in tokens if (b := _build(token))), {})
+    source = Source("image", {"image": image})
+    return Environment(
+        python=_python(name, tokens),
+        os=system,
+        glibc=_GLIBC.get(system_of(image) or ""),
+        cuda_toolkit=_toolkit(name, tokens) if "devel" in tokens or name.endswith("cuda-dl-base") else None,
+        distributions=tuple(_from(each, source, build) for each in found.values()) or None,
+    )
+
+
+def system_of(image: str) -> str | None:
+    """The Linux release an image says it is made from: ``"ubuntu22.04"``, ``"debian12"``."""
+    name, tag = _parts(image)
+    if name in ("ubuntu", "debian", "rockylinux"):
+        release = tag.partition("-")[0]
+        release = release if name == "ubuntu" else release.partition(".")[0]
+        return _NAMED.get(release) or (f"{name}{release}" if f"{name}{release}" in _GLIBC else None)
+    if name == "nvidia/pytorch" and tag[:5] in NGC_PYTORCH:
+        return "ubuntu24.04" if tag[:5] >= "24.11" else "ubuntu22.04"
+    for token in tag.replace("_", "-").split("-"):
+        system = _NAMED.get(token) or (token if token in _GLIBC else None)
+        if system:
+            return system
+    return None
+
+
+def system_python(image: str) -> str | None:
+    """The Python that the system's own package ``python3`` brings."""
+    return _SYSTEM_PYTHON.get(system_of(image) or "")
+
+
+def image_variables(image: str) -> dict[str, str]:
+    """The environment variables an image is known to set."""
+    name, tag = _parts(image)
+    release = tag.partition("-")[0]
+    return {"CUDA_VERSION": release} if name == "nvidia/cuda" and release.count(".") == 2 and _is_version(release) else {}
+
+
+def _parts(image: str) -> tuple[str, str]:
+    """Name without registry, and tag; a digest says nothing about what is inside, a tag in front of it does."""
+    text = image.partition("@")[0]
+    host, slash, rest = text.partition("/")
+    if slash and ("." in host or ":" in host or host == "localhost"):
+        text = rest
+    text = text.removeprefix("library/")
+    name, _, tag = text.partition(":")
+    return name.lower(), tag.lower()
+
+
+def _ngc(image: str, release: str) -> Environment:
+    torch, cuda = NGC_PYTORCH[release]
+    system = system_of(image) or ""
+    source = Source("image", {"image": image})
+    distribution = Distribution("torch", torch, source, extra={"cuda": ".".join(cuda.split(".")[:2])})
+    return Environment(
+        python=_SYSTEM_PYTHON[system], os="linux", glibc=_GLIBC[system], cuda_toolkit=cuda, distributions=(distribution,)
+    )
+
+
+def _vllm_contents(release: str) -> tuple[str, str] | None:
+    """torch and CUDA in the image of a release that was read; tags with more to them (``-cu129``) hold another CUDA."""
+    key = key_of(release)
+    rows = [(torch, cuda) for first, torch, cuda in VLLM_OPENAI if key_of(first) <= key]
+    return rows[-1] if rows and rows[-1][0] else None
+
+
+def _vllm(image: str, release: str, torch: str, cuda: str) -> Environment:
+    source = Source("image", {"image": image})
+    built = Distribution("torch", torch, source, extra={"cuda": cuda})
+    return Environment(python="3.12", os="linux", distributions=(Distribution("vllm", release, source), built))
+
+
+def _leading(name: str, tokens: list[str]) -> list[Distribution]:
+    """The distribution an image is made for, by the token of its tag that is nothing but a version."""
+    package = _LEADING.get(name) or _LEADING.get(name.rpartition("/")[2])
+    if package is None or any(token.startswith("torch") for token in tokens):
+        return []  # 1.0.2-cu1281-torch280 is a release of the image
+    for token in tokens:
+        version = token.removeprefix("v")
+        if version.count(".") >= 2 and _is_version(version):
+            return [Distribution(package, version)]
+    return []
+
+
+def _named(tokens: list[str]) -> list[Distribution]:
+    """``torch2.6`` names a release, but not which patch or post release of it."""
+    found = []
+    words = [token for token in tokens if token != "release"]
+    for word, following in zip(words, [*words[1:], ""]):
+        name = word.rstrip("0123456789.") if ".post" not in word else word.partition(".post")[0].rstrip("0123456789.")
+        version = word[len(name) :] or following  # vllm-0.10.1
+        package = _TOKENS.get(name)
+        if package and "." in version and _is_version(version):
+            exact = ".post" in version
+            found.append(Distribution(package, version if exact else None, specifier=None if exact else f"=={version}.*"))
+    return found
+
+
+def _from(distribution: Distribution, source: Source, build: Mapping[str, Any]) -> Distribution:
+    from compat.records import replace
+
+    return replace(distribution, source=source, extra=build if distribution.name in ("torch", "torchvision") else {})
+
+
+def _build(token: str) -> dict[str, Any]:
+    """``cu124``, ``cuda12.4`` or ``cuda12.4.1`` as in :func:`backend_of`."""
+    if token.startswith("cuda") and "." in token:
+        parts = token[4:].split(".")
+        return {"cuda": ".".join(parts[:2])} if _is_version(token[4:]) else {}
+    return backend_of(token) if token.startswith(("cu", "rocm")) else {}
+
+
+def _toolkit(name: str, tokens: list[str]) -> str | None:
+    if name == "nvidia/cuda":
+        return tokens[0] if _is_version(tokens[0]) else None
+    for token in tokens:
+        if token.startswith("cuda") and "." in token and _is_version(token[4:]):
+            return token[4:]
+    return next((build["cuda"] for token in tokens if "cuda" in (build := backend_of(token))), None)
+
+
+def _python(name: str, tokens: list[str]) -> str | None:
+    if name == "python":
+        return tokens[0] if "." in tokens[0] and _is_version(tokens[0]) else None
+    for token in tokens:
+        for mark in ("python", "py"):
+            text = token[len(mark) :] if token.startswith(mark) else ""
+            if text.isdecimal() and len(text) == 3 and text[0] == "3":
+                return f"3.{text[1:]}"
+            if text[:2] == "3." and _is_version(text):
+                return text
+    return None
+
+
+def _is_version(text: str) -> bool:
+    if not text[:1].isdigit() or not text.isascii():
+        return False
+    try:
+        key_of(text)
+    except ValueError:
+        return False
+    return True

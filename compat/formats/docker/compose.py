@@ -1,0 +1,362 @@
+"""Values in a compose file: ``${VARIABLE:-default}``, command lines, ``environment``, and services that extend others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from compat.errors import InputError
+from compat.formats.docker.base_images import known_stack
+from compat.formats.docker.dockerfile import started
+from compat.formats.docker.stage import MACHINES, closing_brace
+from compat.formats.format import Format
+from compat.formats.listing import Entry, Listing
+from compat.model import Accelerator, Environment, Workload
+from compat.records import record, replace
+from compat.redact import without_secrets
+from compat.syntax.yaml import Document, Value
+
+if TYPE_CHECKING:
+    from compat.workload.launch import Launch
+
+
+if TYPE_CHECKING:
+    Service = dict[str, Value]
+
+
+_NESTED = 10
+"""Defaults inside of defaults, and services behind services, that are followed."""
+_LONGEST = 1 << 14
+"""Characters of a command; nobody wrote a longer one."""
+_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+_UNITED = ("environment", "deploy", "resources", "reservations", "limits", "labels", "build")
+"""Tables of which a service that extends another one has the keys of both."""
+
+
+def interpolated(text: str, depth: int = 0) -> str:
+    """A text with the defaults of its variables; a variable without one stays as it is, ``$$`` is a ``$``."""
+    if "$" not in text or depth > _NESTED:
+        return text
+    parts: list[str] = []
+    at = 0
+    while (sign := text.find("$", at)) >= 0:
+        parts.append(text[at:sign])
+        if text.startswith("$$", sign):
+            parts.append("$")
+            at = sign + 2
+        elif text.startswith("${", sign):
+            end = closing_brace(text, sign + 2)
+            if end < 0:
+                at = sign
+                break
+            parts.append(_default(text[sign + 2 : end], text[sign : end + 1], depth))
+            at = end + 1
+        else:
+            parts.append("$")
+            at = sign + 1
+    return "".join(parts) + text[at:]
+
+
+def _default(inside: str, whole: str, depth: int) -> str:
+    """What ``VARIABLE:-default`` is worth where the variable is not known."""
+    rest = inside.lstrip(_NAME)
+    if rest[:1] == "-" or rest[:2] == ":-":
+        return interpolated(rest.partition("-")[2], depth + 1)
+    return whole
+
+
+def words_of(document: Document, value: Value | None, name: str) -> tuple[str, ...] | None:
+    """The words of ``command`` or ``entrypoint``; ``None`` where it is not given or cannot be split."""
+    if value is None or value.is_null:
+        return None
+    if value.is_list:
+        words = [document.text(each, f"a word of {name}") or "" for each in document.items(value, name)]
+        return tuple(map(interpolated, words)) if sum(map(len, words)) < _LONGEST else None
+    text = document.text(value, name) or ""
+    if len(text) >= _LONGEST:
+        return None
+    from compat.syntax.shell import shell_words
+
+    try:
+        return tuple(shell_words(interpolated(text)))
+    except ValueError:
+        return None
+
+
+def variables_of(document: Document, value: Value | None, name: str) -> dict[str, str]:
+    """``environment``, as a table or as a list of ``NAME=value``; a value that only the host knows is left out."""
+    found: dict[str, str] = {}
+    if value is not None and value.is_list:
+        for each in document.items(value, name):
+            key, sign, text = (document.text(each, f"a variable of {name}") or "").partition("=")
+            if sign:
+                found[key.strip()] = interpolated(text)
+    else:
+        for key, each in document.table(value, name).items():
+            written = document.text(each, f"{name}.{key}")
+            if written is not None:
+                found[key] = interpolated(written)
+    return {key: text for key, text in found.items() if "$" not in text}
+
+
+def extended(document: Document, services: Service, name: str, unread: list[str]) -> Service:
+    """A service with what it inherits through ``extends``; another file is not opened, and named in ``unread``."""
+    chain: list[Service] = []
+    seen: set[str] = set()
+    while True:
+        service = document.table(services[name], f"services.{name}")
+        chain.append(service)
+        if len(chain) > _NESTED:
+            raise document.wrong(f"services.{name}: extends another service over more than {_NESTED} others", services[name])
+        seen.add(name)
+        given = service.get("extends")
+        if given is None or given.is_null:
+            break
+        of = {"service": given} if given.is_text else document.table(given, f"services.{name}.extends")
+        file, base = document.text(of.get("file"), "extends.file"), document.text(of.get("service"), "extends.service")
+        if file:
+            unread.append(f"{document.file}:{given.line}: extends {file} was not read")
+            break
+        if base is None or base not in services or base in seen:
+            raise document.wrong(f"services.{name}: expected extends to name another service of this file", given)
+        name = base
+    result: Service = {}
+    for service in reversed(chain):
+        result = _united(document, result, service)
+    return {key: value for key, value in result.items() if value.tag != "!reset"}
+
+
+def _united(document: Document, base: Service, own: Service) -> Service:
+    united = {**base, **own}
+    for key in _UNITED:
+        mine, other = own.get(key), base.get(key)
+        if mine is not None and other is not None and mine.is_table and other.is_table:
+            inner = _united(document, document.table(other, key), document.table(mine, key))
+            united[key] = mine.as_table(inner)
+        elif key == "environment" and mine is not None and other is not None:
+            united[key] = mine.as_table({**_by_name(document, other), **_by_name(document, mine)})
+    return united
+
+
+def _by_name(document: Document, value: Value) -> Service:
+    """``environment`` in either form, by name."""
+    if not value.is_list:
+        return document.table(value, "environment")
+    found: Service = {}
+    for each in document.items(value, "environment"):
+        key, sign, text = (document.text(each, "a variable") or "").partition("=")
+        found[key.strip()] = each.as_text(text if sign else None)
+    return found
+
+
+# --- How a compose service asks for GPUs: ``deploy``, ``gpus``, ``runtime: nvidia`` and the container toolkit's variables.
+
+
+_MOST = 1024
+"""GPUs; no machine has more."""
+_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+_NONE = ("none", "void", "")
+
+
+@record(frozen=True)
+class Devices:
+    """``asked``: the service runs on GPUs; ``accelerators`` are those, ``None`` where their number is not known."""
+
+    asked: bool
+    accelerators: tuple[Accelerator, ...] | None = None
+
+
+def devices_of(document: Document, service: Service, variables: Mapping[str, str], where: str) -> Devices:
+    """The GPUs of a service; :class:`InputError` for a count that is none and a value of the wrong type."""
+    requests = [*_reserved(document, service.get("deploy"), where), *_given(document, service.get("gpus"), where)]
+    counts = [count for each in requests if (count := _count(document, each, where)) is not None]
+    if counts:
+        return _devices(None if "all" in counts else sum(each for each in counts if isinstance(each, int)))
+    visible = variables.get(_VISIBLE)
+    runtime = document.text(service.get("runtime"), f"{where}.runtime")
+    if runtime == "nvidia" or (visible is not None and visible not in _NONE):
+        if visible is None or visible == "all":
+            return _devices(None)
+        return _devices(0 if visible in _NONE else visible.count(",") + 1)
+    amd = any(_is_amd(document, each, where) for each in document.items(service.get("devices"), f"{where}.devices"))
+    return Devices(asked=amd or bool(variables.get("CUDA_VISIBLE_DEVICES")))
+
+
+def _devices(count: int | None) -> Devices:
+    known = None if count is None or count > _MOST else (Accelerator(vendor="nvidia"),) * count
+    return Devices(asked=True, accelerators=known)
+
+
+def _reserved(document: Document, deploy: Value | None, where: str) -> list[Service]:
+    value = deploy
+    for key in ("resources", "reservations", "devices"):
+        value = document.table(value, f"{where}.deploy").get(key)
+        if value is None:
+            return []
+    items = document.items(value, f"{where}.deploy.resources.reservations.devices")
+    return [document.table(each, "a reserved device") for each in items]
+
+
+def _given(document: Document, gpus: Value | None, where: str) -> list[Service]:
+    """``gpus: all`` or a list of requests."""
+    if gpus is not None and gpus.is_text:
+        return [{"count": gpus}]
+    return [document.table(each, f"an item of {where}.gpus") for each in document.items(gpus, f"{where}.gpus")]
+
+
+def _count(document: Document, request: Service, where: str) -> int | str | None:
+    """How many GPUs are asked for: a number or ``"all"``; ``None`` for another device."""
+    driver = document.text(request.get("driver"), f"the driver of a device of {where}")
+    if driver not in (None, "", "nvidia"):
+        return None
+    capabilities = request.get("capabilities")
+    if capabilities is not None and not _is_gpu(document, capabilities, where):
+        return None
+    ids = request.get("device_ids")
+    if ids is not None and not ids.is_null:
+        return len(document.items(ids, f"the device_ids of {where}"))
+    text = interpolated(document.text(request.get("count"), f"the count of a device of {where}") or "all")
+    if text in ("all", "-1") or "$" in text:
+        return "all"
+    if not (text.isascii() and text.isdigit() and len(text) < 5):
+        raise document.wrong(f"{where}: expected a number of GPUs or 'all', not {text[:40]!r}", request["count"])
+    return int(text)
+
+
+def _is_gpu(document: Document, value: Value, where: str) -> bool:
+    """Whether ``capabilities`` (a list, or a list of lists) say so."""
+    words: list[str | None] = []
+    for each in document.items(value, f"the capabilities of {where}"):
+        inner = document.items(each, f"the capabilities of {where}") if each.is_list else [each]
+        words += [document.text(word, f"a capability of {where}") for word in inner]
+    return "gpu" in words or "nvidia" in words or "compute" in words
+
+
+def _is_amd(document: Document, value: Value, where: str) -> bool:
+    """Whether a device is the one that ROCm needs."""
+    return value.is_text and (document.text(value, f"a device of {where}") or "").startswith("/dev/kfd")
+
+
+# --- Compose files → one listing for each service that runs on GPUs, with the stack its image names and what it starts.
+
+
+_SERVERS = {"vllm/vllm-openai": ("vllm", "serve")}
+"""Images whose entry point is a server that compat knows: a service gives only its options."""
+_LAUNCHERS = ("accelerate", "torchrun", "deepspeed", "ray")
+_COMPOSE_MOST = 1000
+_COMPOSE_LONGEST = 500
+"""Services of a file, characters of an image's name."""
+_NOTHING = "no service asks for a GPU, names an image that compat knows or starts a job that it knows"
+
+
+def read_compose(path: str, text: str) -> tuple[Listing, ...]:
+    """The listings of the services worth judging, an empty one where there is none; ``label`` is the service.
+
+    Raises :class:`InputError` for text that is no YAML and a value of the wrong type. Only the text is read: a service
+    that extends one of another file is in ``unread``, and a file that a service is built from in ``notes``.
+    """
+    document = Document(text, path)
+    root = document.table(document.root, "the file")
+    if "services" not in root:
+        raise InputError("expected the 'services' of a compose file", path, 1)
+    services = document.table(root["services"], "services")
+    if len(services) > _COMPOSE_MOST:
+        raise InputError(f"has more than {_COMPOSE_MOST} services", path, root["services"].line)
+    outside = _includes(document, root.get("include"))
+    found = [each for name in services if (each := _Service(document, services, name).listing()) is not None]
+    if not found:
+        return (Listing(path, "compose", notes=(_NOTHING,), unread=outside),)
+    return tuple(replace(each, unread=(*each.unread, *outside)) for each in found)
+
+
+def _includes(document: Document, value: Value | None) -> tuple[str, ...]:
+    """What the file includes, as ``unread``: other files may hold the services that matter."""
+    items = [value] if value is not None and value.is_text else document.items(value, "include")
+    return tuple(f"{document.file}:{each.line}: include was not read" for each in items)
+
+
+class _Service:
+    """One service on its way to a listing."""
+
+    def __init__(self, document: Document, services: Service, name: str) -> None:
+        self.document = document
+        self.name = name
+        self.unread: list[str] = []
+        self.notes: list[str] = []
+        self.values = extended(document, services, name, self.unread)
+
+    def listing(self) -> Listing | None:
+        """What is known of the service; ``None`` where nothing of it can be judged."""
+        document, values = self.document, self.values
+        where = f"services.{self.name}"
+        image = interpolated(document.text(values.get("image"), f"{where}.image") or "")[:_COMPOSE_LONGEST]
+        # the tag of an image that is built here is the project's own
+        stack = known_stack(image) if image and "$" not in image and "build" not in values else Environment()
+        variables = variables_of(document, values.get("environment"), f"{where}.environment")
+        devices = devices_of(document, values, variables, where)
+        launch = self._launch(image, variables)
+        if not (devices.asked or stack.distributions or (launch is not None and _is_job(launch.workload))):
+            return None
+        self._remark(image, stack)
+        line = values["image"].line if "image" in values else None
+        return Listing(
+            document.file, "compose", tuple(Entry(each, line) for each in stack.distributions or ()), label=self.name,
+            context=self._context(stack, variables, devices, launch), notes=tuple(self.notes), unread=tuple(self.unread),
+        )  # fmt: skip
+
+    def _launch(self, image: str, variables: dict[str, str]) -> Launch | None:
+        where = f"services.{self.name}"
+        entrypoint = words_of(self.document, self.values.get("entrypoint"), f"{where}.entrypoint")
+        command = words_of(self.document, self.values.get("command"), f"{where}.command")
+        server = next((words for name, words in _SERVERS.items() if _repository(image).endswith(name)), None)
+        if entrypoint is None and server is not None:
+            entrypoint = server
+        launch = started(entrypoint, command, variables, "", lambda _: None)
+        self.notes += launch.notes if launch is not None else ()
+        return launch
+
+    def _context(self, stack: Environment, variables: dict[str, str], devices: Devices, launch: Launch | None) -> Environment:
+        known = without_secrets({**variables, **(launch.variables if launch is not None else {})})
+        platform = interpolated(self.document.text(self.values.get("platform"), f"services.{self.name}.platform") or "")
+        system, _, machine = platform.partition("/")
+        return replace(
+            stack, distributions=None, os=system if system in ("linux", "windows") else stack.os or "linux",
+            machine=MACHINES.get(machine.partition("/")[0]), accelerators=devices.accelerators, variables=known or None,
+            workload=launch.workload if launch is not None else None,
+        )  # fmt: skip
+
+    def _remark(self, image: str, stack: Environment) -> None:
+        where = f"service {self.name}"
+        if "build" in self.values:
+            self.notes.append(f"{where} is built from a Dockerfile: check that one too")
+        elif not image:
+            self.notes.append(f"{where} names no image")
+        elif "$" in image:
+            self.notes.append(f"{where}: the image {image} depends on a variable")
+        elif not stack.distributions:
+            self.notes.append(f"{where}: what is in the image {image} is not known")
+        if "env_file" in self.values:
+            self.notes.append(f"{where}: its env_file was not read")
+
+
+def _repository(image: str) -> str:
+    """An image without its tag and digest."""
+    name = image.partition("@")[0]
+    folder, slash, last = name.rpartition("/")
+    return f"{folder}{slash}{last.partition(':')[0]}"
+
+
+def _is_job(workload: Workload) -> bool:
+    """Whether it is one that rules speak of: any web server is a script that plain python starts."""
+    return workload.task is not None or workload.trainer is not None or workload.launcher in _LAUNCHERS
+
+
+class Compose(Format):
+    """A compose file: one listing a service."""
+
+    kind = "compose"
+    lists_packages = False
+    by_hand = "change the Dockerfile or the image it names"
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        return read_compose(path, text)

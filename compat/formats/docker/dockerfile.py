@@ -1,0 +1,349 @@
+"""What a container starts (``ENTRYPOINT`` and ``CMD``) → workload; only files of the build context are opened."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from compat.errors import InputError, printable
+from compat.formats.docker.context import BuildContext, Copied
+from compat.formats.docker.run import Run
+from compat.formats.docker.stage import Stage, declared, pairs, substituted, unresolved
+from compat.formats.docker.text import Dockerfile, Instruction, json_words, parse_dockerfile, without_documents
+from compat.formats.format import Commands, Format
+from compat.formats.installs.files import combined
+from compat.formats.listing import Listing
+from compat.model import EMPTY, Environment, Workload
+from compat.records import replace
+from compat.redact import is_secret
+from compat.syntax.shell import written_words
+from compat.workload.command import CommandReading, read_with
+from compat.workload.wrappers import program_name
+
+if TYPE_CHECKING:
+    from compat.formats.edit.changes import Change
+    from compat.formats.edit.commands import Installer
+    from compat.formats.edit.files import Edit
+    from compat.workload.launch import Launch
+
+
+_IN_IMAGE = "image:"
+"""Stands in front of paths that are not in the build context, so that no file of this machine is meant."""
+_INIT = ("tini", "dumb-init", "catatonit", "docker-init")
+
+
+class _ImageReading(CommandReading):
+    """A reading that looks for files where the build context has them, and nowhere else."""
+
+    def __init__(self, variables: Mapping[str, str], workdir: str, find: Callable[[str], str | None]) -> None:
+        super().__init__(workdir, variables)
+        self.lenient = True
+        self._find = find
+
+    def path(self, name: str) -> str:
+        if name.startswith(_IN_IMAGE):
+            return name
+        folder = self.directory.removeprefix(_IN_IMAGE)
+        place = posixpath.normpath(posixpath.join(folder, name))
+        return self._find(place) or f"{_IN_IMAGE}{place}"
+
+
+def started(
+    entrypoint: tuple[str, ...] | None,
+    command: tuple[str, ...] | None,
+    variables: Mapping[str, str],
+    workdir: str,
+    find: Callable[[str], str | None],
+) -> Launch | None:
+    """What the two start together; ``None`` where that is no job. ``find`` maps a path in the image to one here."""
+    words = _without_init([*(entrypoint or ()), *(command or ())])
+    if not words or any("\0" in word for word in words):
+        return None
+    try:
+        launch = read_with(_ImageReading(variables, workdir, find), words)
+    except InputError:
+        return None
+    workload = launch.workload
+    if workload.script is not None and workload.script.startswith(_IN_IMAGE):
+        workload = replace(workload, script=None)  # it was not read
+    if workload == Workload(origins=workload.origins):
+        return None
+    notes = tuple(note for note in launch.notes if _IN_IMAGE not in note)
+    return replace(launch, workload=workload, notes=notes)
+
+
+def _without_init(words: list[str]) -> list[str]:
+    """A command without the program that only reaps its children: ``tini -- …``."""
+    if not words or program_name(words[0]) not in _INIT:
+        return words
+    at = 1
+    while at < len(words) and words[at].startswith("-"):
+        at += 1
+        if words[at - 1] == "--":
+            break
+    return words[at:]
+
+
+# --- Dockerfile and Containerfile → what its stages install, on which base, with which variables, and what they start.
+#
+# Nothing is built or run. Versions come from what the file itself says: install commands with Docker's and the shell's
+# variables filled in, the tags of base images, and requirements, projects and lock files of the build context.
+
+
+_MOST_STAGES = 200
+_MOST_TRIGGERS = 20
+_NOTHING = ("EXPOSE", "HEALTHCHECK", "LABEL", "MAINTAINER", "STOPSIGNAL", "USER", "VOLUME", "CROSS_BUILD")
+"""Instructions that say nothing about the software."""
+_INTERPRETER_FOLDERS = frozenset((
+    "site-packages", "dist-packages", "venv", ".venv", "env", "virtualenv", "conda", "miniconda", "miniconda3", "miniforge3",
+    "mambaforge", "micromamba", ".local", "python",
+))  # fmt: skip
+"""Folders whose copy brings what is installed in them: ``COPY --from=build /opt/venv /opt/venv``."""
+
+
+def read_dockerfile(
+    path: str, text: str, arguments: Mapping[str, str] = EMPTY, target: str | None = None
+) -> tuple[Listing, ...]:
+    """One listing a stage that is deployed: the last one, and each that no other stage is made from.
+
+    ``arguments`` are build arguments (``--build-arg``), ``target`` is the stage that is built. Raises :class:`InputError`
+    naming the line for what Docker would not take either: no ``FROM``, an unknown instruction, an unfinished here-document.
+    """
+    reader = _Reader(path, parse_dockerfile(path, text), arguments)
+    reader.read()
+    stages = reader.deployed(target)
+    return tuple(reader.listing(stage, several=len(stages) > 1) for stage in stages)
+
+
+class _Reader:
+    """The instructions in order, applied to the stages."""
+
+    def __init__(self, path: str, dockerfile: Dockerfile, arguments: Mapping[str, str]) -> None:
+        self.path = path
+        self.dockerfile = dockerfile
+        self.given = arguments
+        self.globals: dict[str, str] = {}
+        self.stages: list[Stage] = []
+        self.context = BuildContext(path)
+
+    def read(self) -> None:
+        """Apply every instruction."""
+        for instruction in self.dockerfile.instructions:
+            if instruction.name == "FROM":
+                self._from(instruction)
+            elif self.stages:
+                self._apply(self.stages[-1], instruction)
+            elif instruction.name == "ARG":
+                for name, default in declared(instruction.text, self.globals, self.dockerfile.escape):
+                    value = self.given.get(name, default)
+                    if value is not None and not unresolved(value) and len(self.globals) < 1000:
+                        self.globals[name] = value
+            elif not self.dockerfile.template:
+                raise InputError(f"expected FROM, not {instruction.name[:30]}", self.path, instruction.line)
+        if not self.stages:
+            raise InputError("expected a Dockerfile with at least one FROM", self.path, 1)
+
+    def _from(self, instruction: Instruction) -> None:
+        words = [word.value for word in written_words(instruction.text)]
+        if not words or len(self.stages) >= _MOST_STAGES:
+            wanted = "an image behind FROM" if not words else f"at most {_MOST_STAGES} stages"
+            raise InputError(f"expected {wanted}", self.path, instruction.line)
+        image = substituted(words[0], self.globals, self.dockerfile.escape)
+        name = words[2].lower() if len(words) > 2 and words[1].upper() == "AS" else None
+        parent = self._stage(image)
+        stage = Stage(self.path, len(self.stages), name, instruction.line, parent)
+        self.stages.append(stage)
+        platform = substituted(instruction.flag("platform") or "", self.globals)
+        if platform:
+            stage.on_platform(platform)
+        if parent is None:
+            stage.start(image)
+            if unresolved(image):
+                stage.note(instruction.line, f"the base image {image} is only known when it is built")
+            return
+        parent.used = True
+        for trigger in parent.triggers:
+            self._apply(stage, trigger)
+
+    def _stage(self, name: str) -> Stage | None:
+        """An earlier stage by its name, or by its number."""
+        for stage in reversed(self.stages):
+            if stage.name == name.lower():
+                return stage
+        number = int(name) if name.isascii() and name.isdigit() and len(name) < 5 else len(self.stages)
+        return self.stages[number] if number < len(self.stages) else None
+
+    def _apply(self, stage: Stage, instruction: Instruction) -> None:
+        name, known, escape = instruction.name, stage.known(), self.dockerfile.escape
+        if name == "RUN":
+            Run(stage, instruction, self.context, self._mounts(stage, instruction)).read(instruction)
+        elif name == "ENV":
+            for key, value in pairs(instruction.text, known, escape):
+                stage.set(key, value)
+        elif name == "ARG":
+            for key, default in declared(instruction.text, known, escape):
+                stage.declare(key, default, self.globals, self.given)
+        elif name in ("COPY", "ADD"):
+            self._copy(stage, instruction)
+        elif name == "WORKDIR":
+            stage.workdir = stage.place(substituted(instruction.text, known, escape))
+        elif name == "CMD":
+            stage.command, stage.own_command = _started(instruction), True
+        elif name == "ENTRYPOINT":
+            stage.entrypoint = _started(instruction)
+            stage.command = stage.command if stage.own_command else None
+        else:
+            self._other(stage, instruction)
+
+    def _other(self, stage: Stage, instruction: Instruction) -> None:
+        if instruction.name == "ONBUILD":
+            name, _, text = instruction.text.partition(" ")
+            if len(stage.triggers) >= _MOST_TRIGGERS:
+                raise InputError(f"expected at most {_MOST_TRIGGERS} ONBUILD in a stage", self.path, instruction.line)
+            stage.triggers.append(replace(instruction, name=name.upper(), text=text.strip(), words=json_words(text)))
+        elif instruction.name == "SHELL" or instruction.name in _NOTHING:
+            return
+        elif self.dockerfile.template or self._other_syntax():
+            stage.not_read(instruction.line, f"{instruction.name[:30]} is no instruction that is known")
+        else:
+            raise InputError(
+                f"expected an instruction such as FROM or RUN, not {instruction.name[:30]!r}", self.path, instruction.line
+            )
+
+    def _other_syntax(self) -> bool:
+        syntax = self.dockerfile.syntax
+        return syntax is not None and "docker/dockerfile" not in syntax
+
+    def _mounts(self, stage: Stage, instruction: Instruction) -> list[Copied]:
+        """The bind mounts of the build context that a RUN has."""
+        found: list[Copied] = []
+        for flag in instruction.flags:
+            if not flag.startswith("--mount="):
+                continue
+            options = dict(each.partition("=")[::2] for each in flag[8:].strip("\"'").split(","))
+            other = self._stage(options["from"]) if "from" in options else None
+            if other is not None:
+                other.used = True
+            if options.get("type", "bind") != "bind" or "from" in options:
+                continue
+            target = options.get("target") or options.get("dst") or options.get("destination") or "."
+            source = options.get("source") or options.get("src") or "."
+            self.context.wants([source])
+            found.append(Copied((substituted(source, stage.known()),), stage.place(substituted(target, stage.known()))))
+        return found
+
+    def _copy(self, stage: Stage, instruction: Instruction) -> None:
+        known, escape = stage.known(), self.dockerfile.escape
+        text = without_documents(instruction.text) if instruction.documents else instruction.text
+        words = instruction.words if instruction.words is not None else [word.value for word in written_words(text)]
+        *sources, target = [substituted(word, known, escape) for word in words] or [""]
+        place = stage.place(target)
+        for document in instruction.documents:
+            stage.documents[place] = (document.text, document.line)
+        origin = instruction.flag("from")
+        if origin is not None:
+            self._copy_stage(stage, self._stage(substituted(origin, known, escape)), sources, place)
+            return
+        if stage.system == "scratch" and any("://" in source and ".git" in source for source in sources):
+            # FROM scratch with the repository itself is there to be replaced by a build context
+            stage.copies.append(Copied((".",), place))
+        here = tuple(source for source in sources if "://" not in source)
+        if here:
+            self.context.wants(here)
+            stage.copies.append(Copied(here, place))
+
+    def _copy_stage(self, stage: Stage, other: Stage | None, sources: Sequence[str], place: str) -> None:
+        """``COPY --from``: files the other stage has from the build context; with an environment's folder all it installed."""
+        if other is None:
+            return
+        other.used = True
+        origins = [each for source in sources for each in self.context.sources(other.place(source, "/"), other.copies)]
+        if origins:
+            stage.copies.append(Copied(tuple(origins), place))
+        if not any(_is_environment(source) for source in sources):
+            return
+        for entry in other.installed.entries():
+            stage.installed.add(entry)
+        stage.locks.update(other.locks)
+        stage.gone |= other.gone
+        stage.notes.update(other.notes)
+        stage.unread.update(other.unread)
+        stage.python = stage.python or other.python
+
+    def deployed(self, target: str | None) -> list[Stage]:
+        """The stages that listings are made of, in the order of the file."""
+        if target is not None:
+            stage = self._stage(target)
+            if stage is None:
+                raise InputError(f"expected a stage named {target!r}", self.path)
+            return [stage]
+        *others, last = self.stages
+        return [*(stage for stage in others if not stage.used and _says_something(stage)), last]
+
+    def listing(self, stage: Stage, *, several: bool) -> Listing:
+        """What a stage has become."""
+        entries, edges = combined(list(stage.locks.values()), stage.installed.entries(), stage.gone)
+        workload, variables = self._started(stage)
+        kept = {name: value for name, value in variables.items() if value and not unresolved(value) and not is_secret(name)}
+        stack = stage.stack or Environment()
+        context = Environment(
+            python=stage.python, os=stack.os, machine=stage.machine, glibc=stack.glibc, cuda_toolkit=stage.toolkit,
+            variables=kept or None, workload=workload,
+        )  # fmt: skip
+        if self.dockerfile.template:
+            stage.note(1, "a template; what its conditions leave out was read as well")
+        return Listing(
+            self.path, "dockerfile", entries, edges, context=context,
+            label=(stage.name or f"stage {stage.number}") if several else None,
+            notes=tuple(map(printable, stage.notes)), unread=tuple(map(printable, stage.unread)),
+        )  # fmt: skip
+
+    def _started(self, stage: Stage) -> tuple[Workload | None, dict[str, str]]:
+        """The workload that the container starts, and its variables with those that its command sets."""
+
+        launch = started(
+            stage.entrypoint, stage.command, stage.variables, stage.workdir,
+            lambda name: self.context.find(stage.place(name), stage.copies),
+        )  # fmt: skip
+        if launch is None:
+            return None, stage.variables
+        for note in launch.notes:
+            stage.note(stage.line, note)
+        return launch.workload, {**stage.variables, **launch.variables}
+
+
+def _started(instruction: Instruction) -> tuple[str, ...] | None:
+    """The words of a CMD or an ENTRYPOINT; the shell form is text for ``sh -c``. ``None`` for an empty one."""
+    if instruction.words is not None:
+        return instruction.words or None
+    return ("sh", "-c", instruction.text)
+
+
+def _is_environment(source: str) -> bool:
+    parts = source.strip("/").split("/")
+    return not _INTERPRETER_FOLDERS.isdisjoint(parts) or parts in (["usr", "local"], ["usr", "local", "lib"], ["install"])
+
+
+def _says_something(stage: Stage) -> bool:
+    return bool(stage.installed.entries() or stage.locks or stage.unread)
+
+
+class DockerfileFormat(Format):
+    """A Dockerfile: one listing a stage that is deployed."""
+
+    kind = "dockerfile"
+    lists_packages = False
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        return read_dockerfile(path, text)
+
+    def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
+        from compat.formats.installs.edit import edit_dockerfile
+
+        return edit_dockerfile(path, content, changes).with_others(path, depth)
+
+    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
+        folder = os.path.dirname(path) or "."
+        return Commands((), (f"docker build --file {pip.quoted(path)} {pip.quoted(folder)}",))

@@ -1,0 +1,202 @@
+"""The text of a Dockerfile → its instructions, as BuildKit splits it: continuations, comments, here-documents, flags."""
+
+from __future__ import annotations
+
+from compat.errors import InputError
+from compat.records import record
+from compat.syntax.shell import written_words
+
+_DIRECTIVES = ("escape", "syntax", "check")
+_WITH_DOCUMENTS = ("RUN", "COPY", "ADD")
+_BLANK = " \t"
+_LONGEST = 256 * 1024
+"""Characters; the largest real ones have 60,000."""
+_CONFLICT = ("<<<<<<< ", ">>>>>>> ", "||||||| ")
+
+
+@record(frozen=True)
+class HereDocument:
+    """``<<EOF`` and what follows it; ``expand`` is off where the delimiter is quoted, ``line`` is its first line."""
+
+    name: str
+    text: str
+    expand: bool
+    line: int
+
+
+@record(frozen=True)
+class Instruction:
+    """One instruction: its name in capitals, its flags (``--from=…``) and the text behind them on one line.
+
+    ``words`` is set for the JSON form. ``lines`` are the physical lines with their numbers, comments left out.
+    """
+
+    name: str
+    text: str
+    line: int
+    flags: tuple[str, ...] = ()
+    words: tuple[str, ...] | None = None
+    documents: tuple[HereDocument, ...] = ()
+    lines: tuple[tuple[int, str], ...] = ()
+
+    def flag(self, name: str) -> str | None:
+        """The value of a flag, "" for one without; ``None`` where it is not given."""
+        for each in self.flags:
+            key, _, value = each[2:].partition("=")
+            if key == name:
+                return value.strip("\"'")
+        return None
+
+
+@record(frozen=True)
+class Dockerfile:
+    """The instructions in order; ``syntax`` is the frontend that is asked for, ``template``: lines only a template has."""
+
+    instructions: tuple[Instruction, ...]
+    syntax: str | None = None
+    template: bool = False
+    escape: str = "\\"
+
+
+def parse_dockerfile(path: str, text: str) -> Dockerfile:
+    """The instructions of a Dockerfile.
+
+    Raises :class:`InputError` for a here-document that never ends, a merge conflict, and text that is too long for one.
+    """
+    if len(text) > _LONGEST:
+        raise InputError(f"expected a Dockerfile, which has at most {_LONGEST // 1024} KiB", path)
+    source = _Source(path, text)
+    directives = source.directives()
+    escape = directives.get("escape", "\\")
+    if escape not in ("\\", "`"):
+        raise InputError(f"expected '\\' or '`' behind escape=, not {escape[:20]!r}", path, 1)
+    found: list[Instruction] = []
+    template = False
+    while (pieces := source.logical_line(escape)) is not None:
+        line = "".join(piece for _, piece in pieces)
+        if not line.strip():
+            continue
+        if line.lstrip().startswith(("{%", "{{", "{#", "%}", "}}")):
+            template = True
+            continue
+        found.append(source.instruction(line, pieces))
+    return Dockerfile(tuple(found), directives.get("syntax"), template or ("{{" in text and "}}" in text), escape)
+
+
+class _Source:
+    """The physical lines, and how far they have been read."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
+        self.at = 0
+
+    def directives(self) -> dict[str, str]:
+        """``# escape=`` and the like, which count only at the very top."""
+        found: dict[str, str] = {}
+        for line in self.lines:
+            name, equals, value = line.lstrip(_BLANK)[1:].partition("=")
+            name = name.strip().lower()
+            if not line.lstrip(_BLANK).startswith("#") or not equals or name not in _DIRECTIVES or name in found:
+                break
+            found[name] = value.strip()
+            self.at += 1
+        return found
+
+    def logical_line(self, escape: str) -> list[tuple[int, str]] | None:
+        """The pieces of the next line with its continuations; ``None`` at the end."""
+        pieces: list[tuple[int, str]] = []
+        while self.at < len(self.lines):
+            line = self.lines[self.at]
+            self.at += 1
+            stripped = line.strip()
+            if line.startswith(_CONFLICT):
+                raise InputError("has an unresolved merge conflict", self.path, self.at)
+            if stripped.startswith("#") or (pieces and not stripped):
+                continue  # within a continuation, comments and empty lines are left out
+            text, goes_on = _continued(line if pieces else line.lstrip(_BLANK), escape)
+            pieces.append((self.at, text))
+            if not goes_on:
+                return pieces
+        return pieces or None
+
+    def instruction(self, line: str, pieces: list[tuple[int, str]]) -> Instruction:
+        name, rest = _first_word(line)
+        name = name.upper()
+        flags, rest = _flags(rest)
+        words = json_words(rest) if rest.startswith("[") else None
+        documents: list[HereDocument] = []
+        inner = _first_word(rest)[0].upper() if name == "ONBUILD" else name
+        if "<<" in rest and words is None and inner in _WITH_DOCUMENTS:
+            documents = [self._document(*mark) for mark in _document_marks(rest)]
+        return Instruction(name, rest, pieces[0][0], flags, words, tuple(documents), tuple(pieces))
+
+    def _document(self, name: str, expand: bool, chomp: bool) -> HereDocument:
+        first = self.at + 1
+        for at in range(self.at, len(self.lines)):
+            line = self.lines[at].lstrip("\t") if chomp else self.lines[at]
+            if line == name:
+                body = self.lines[self.at : at]
+                self.at = at + 1
+                text = "\n".join(each.lstrip("\t") for each in body) if chomp else "\n".join(body)
+                return HereDocument(name, text, expand, first)
+        raise InputError(f"expected a line {name[:60]!r} that ends the here-document", self.path, self.at)
+
+
+def _continued(line: str, escape: str) -> tuple[str, bool]:
+    """A line without the escape at its end, and whether there was one; a doubled escape is none."""
+    text = line.rstrip(_BLANK)
+    if not text.endswith(escape) or text.endswith(escape * 2):
+        return line, False
+    return text[:-1], True
+
+
+def _first_word(text: str) -> tuple[str, str]:
+    parts = text.strip().split(None, 1)
+    return (parts[0], parts[1] if len(parts) > 1 else "") if parts else ("", "")
+
+
+def _flags(text: str) -> tuple[tuple[str, ...], str]:
+    """The ``--name=value`` words in front, whose values may be quoted."""
+    found: list[str] = []
+    behind = 0
+    for word in written_words(text):
+        if len(word.value) < 3 or not word.value.startswith("--"):
+            behind = word.start
+            break
+        found.append(word.value)
+        behind = word.end
+    return tuple(found), text[behind:].lstrip(_BLANK)
+
+
+def json_words(text: str) -> tuple[str, ...] | None:
+    """The words of the JSON form; ``None`` for everything else, which is the shell form."""
+    from compat.syntax.json import parse_json
+
+    try:
+        found = parse_json(text, "")
+    except (InputError, ValueError):
+        return None
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        return None
+    return tuple(found)
+
+
+def _document_marks(text: str) -> list[tuple[str, bool, bool]]:
+    """(delimiter, not quoted, ``<<-``) of each word that begins a here-document."""
+    found = []
+    for word in written_words(text):
+        number, sign, rest = word.value.partition("<<")
+        if not sign or (number and not (number.isascii() and number.isdigit())):
+            continue
+        chomp = rest.startswith("-")
+        name = rest[1:] if chomp else rest
+        bare = name.replace('"', "").replace("'", "")
+        if bare and "<" not in bare:
+            found.append((bare, bare == name, chomp))
+    return found
+
+
+def without_documents(text: str) -> str:
+    """A line without its ``<<EOF`` words."""
+    return " ".join(word.value for word in written_words(text) if not _document_marks(word.value))

@@ -1,0 +1,346 @@
+"""The text of a file that is edited: as its reader understood it, and back to bytes with everything else as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+
+from compat.errors import InputError
+from compat.formats.requirements.lines import MARKS
+from compat.records import record
+
+Replacement = tuple[int, int, str]
+"""(start, end, text that stands there instead)."""
+
+_CODING = re.compile(rb"#.*?coding[:=][ \t]*([-\w.]+)")
+
+
+@record(frozen=True)
+class Encoded:
+    """How a text was written: the byte order mark in front of it (or nothing), and the encoding."""
+
+    mark: bytes
+    encoding: str
+
+    def encode(self, text: str) -> bytes:
+        """The text as bytes; what we add and the encoding cannot say becomes ``?``."""
+        return self.mark + text.encode(self.encoding, "replace")
+
+
+def encoding_of(path: str, content: bytes, text: str) -> Encoded:
+    """The encoding in which ``content`` holds ``text``, as a reader decoded it.
+
+    :class:`InputError` where the text cannot be turned back into exactly these bytes.
+    """
+    candidates = [Encoded(mark, encoding) for mark, encoding in MARKS if content.startswith(mark)]
+    candidates.append(Encoded(b"", "utf-8"))
+    for line in content[:1000].split(b"\n")[:2]:
+        declared = _CODING.match(line)
+        if declared is not None:
+            candidates.append(Encoded(b"", declared[1].decode("ascii")))
+    for each in candidates:
+        try:
+            if each.mark + text.encode(each.encoding) == content:
+                return each
+        except (UnicodeEncodeError, LookupError):
+            continue
+    raise InputError("cannot be edited: writing it back would change its encoding", path)
+
+
+def replaced(text: str, replacements: Iterable[Replacement]) -> str:
+    """The text with the replacements made; the same one given twice is made once. ``ValueError`` where two overlap."""
+    parts: list[str] = []
+    at = 0
+    for start, end, new in sorted(dict.fromkeys(replacements), key=lambda each: (each[0], each[1])):
+        if start < at:
+            raise ValueError("two changes of one place")
+        parts += text[at:start], new
+        at = end
+    return "".join((*parts, text[at:]))
+
+
+def smallest(old: str, new: str) -> Replacement:
+    """The part of ``old`` that has to be replaced to make it ``new``: a continued line in the rest stays continued."""
+    most = min(len(old), len(new))
+    start = next((at for at in range(most) if old[at] != new[at]), most)
+    behind = next((at for at in range(most - start) if old[-1 - at] != new[-1 - at]), most - start)
+    return start, len(old) - behind, new[start : len(new) - behind]
+
+
+def line_end(text: str) -> str:
+    """The line end that a text is written with."""
+    return "\r\n" if "\r\n" in text.partition("\n")[0] + text.partition("\n")[1] else "\n"
+
+
+def line_at(text: str, offset: int) -> int:
+    """The 1-based line of a place."""
+    return text.count("\n", 0, offset) + 1
+
+
+@record(frozen=True)
+class Mapped:
+    """Text that was put together from pieces of a file (continued lines): ``offsets`` tells where each letter stands."""
+
+    text: str
+    offsets: Sequence[int]
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Where a part stands in the file; an empty one stands behind the letter in front of it."""
+        if start == end:
+            at = self.offsets[start - 1] + 1 if start else self.offsets[0]
+            return at, at
+        return self.offsets[start], self.offsets[end - 1] + 1
+
+    def part(self, start: int, end: int) -> Mapped:
+        return Mapped(self.text[start:end], self.offsets[start:end])
+
+
+def joined(pieces: Iterable[tuple[str, int]]) -> Mapped:
+    """Pieces, each with its place in the file, as one text."""
+    text: list[str] = []
+    offsets: list[int] = []
+    for piece, start in pieces:
+        text.append(piece)
+        offsets += range(start, start + len(piece))
+    return Mapped("".join(text), offsets)
+
+
+# --- A file that is replaced in one step: whoever looks sees the old text or the new one.
+
+
+def difference(before: str, after: str, path: str) -> str:
+    """The change as a unified diff, without a line end behind the last line; "" where nothing changes."""
+    return "\n".join(difflib.unified_diff(before.splitlines(), after.splitlines(), path, path, lineterm=""))
+
+
+def replace_file(path: str, text: str) -> None:
+    """Writes a text file by way of a temporary one beside it; links are followed, the file's mode is kept.
+
+    :class:`InputError` where that cannot be done; the file is then as it was.
+    """
+    path = os.path.realpath(path)
+    temporary = f"{path}.{os.getpid()}.new"
+    try:
+        mode = os.stat(path).st_mode & 0o7777 if os.path.exists(path) else None
+        with open(temporary, "x", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except OSError as problem:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise InputError(f"cannot be written: {problem.strerror or problem}", path) from None
+
+
+# --- Edits of files: shown as a difference first, then applied to all files or to none of them.
+#
+# A file is replaced by renaming a temporary one that lies beside it, so that whoever looks, at whatever moment the process
+# ends, sees the old bytes or the new ones. All temporary files are written before the first rename; a rename that fails
+# takes back those before it, by renaming what was kept of the old files, which needs no space.
+
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+
+@record(frozen=True)
+class Edit:
+    """One file: its path as the user wrote it, the bytes that were read, and those that shall be there."""
+
+    path: str
+    before: bytes
+    after: bytes
+
+    @property
+    def inverse(self) -> Edit:
+        """The edit that takes this one back."""
+        return Edit(self.path, self.after, self.before)
+
+
+def edits_difference(edit: Edit) -> str:
+    """The edit as a unified diff; "" where nothing changes."""
+    return difference(_shown(edit.before), _shown(edit.after), edit.path)
+
+
+def _shown(content: bytes) -> str:
+    mark, encoding = next((each for each in MARKS if content.startswith(each[0])), (b"", "utf-8"))
+    return content[len(mark) :].decode(encoding, "replace")
+
+
+def apply(edits: Sequence[Edit]) -> None:
+    """Write all edits, or none.
+
+    Links are followed; mode and owner are kept. :class:`InputError` where a file is not what was read any more, is
+    read-only, or cannot be written: every file is then as it was.
+    """
+    edits = [edit for edit in edits if edit.before != edit.after]
+    real = {os.path.realpath(edit.path): edit for edit in edits}
+    if len(real) != len(edits):
+        raise InputError("expected one edit for a file, not two")
+    with ExitStack() as stack:
+        files = [stack.enter_context(_opened(path, edit)) for path, edit in sorted(real.items())]
+        try:
+            for file in files:
+                file.prepare()
+            for file in files:
+                file.check()
+            _replace(files)
+        finally:
+            for file in files:
+                file.clean()
+
+
+def _replace(files: Sequence[_File]) -> None:
+    done: list[_File] = []
+    try:
+        for file in files:
+            done.append(file)
+            file.replace()
+    except BaseException:  # also Ctrl-C: nothing may stay half done
+        for file in reversed(done):
+            file.restore()
+        raise
+    for folder in {os.path.dirname(file.path) for file in files}:
+        _flush_folder(folder)
+
+
+@contextlib.contextmanager
+def _opened(path: str, edit: Edit) -> Iterator[_File]:
+    """The file, with the lock that keeps two runs from writing at once."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as problem:
+        raise InputError(f"cannot be read: {problem.strerror or problem}", edit.path) from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise InputError("is not a regular file", edit.path)
+        if fcntl is not None:
+            # a file system without locks: what is compared before the rename has to do
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield _File(path, edit, os.fstat(descriptor))
+    finally:
+        os.close(descriptor)
+
+
+class _File:
+    """One file on its way from the old bytes to the new ones."""
+
+    def __init__(self, path: str, edit: Edit, status: os.stat_result) -> None:
+        self.path = path
+        self._edit = edit
+        self._status = status
+        folder, name = os.path.split(path)
+        mark = f".{name[:100]}.{os.getpid()}-{secrets.token_hex(4)}"
+        self._new = os.path.join(folder, f"{mark}.new")
+        self._old = os.path.join(folder, f"{mark}.old")
+
+    def check(self) -> None:
+        """:class:`InputError` unless the file still is what was read."""
+        try:
+            now = os.stat(self.path)
+            with open(self.path, "rb") as file:
+                same = file.read(len(self._edit.before) + 1) == self._edit.before
+        except OSError as problem:
+            raise self._error(problem) from None
+        if not same or (now.st_dev, now.st_ino) != (self._status.st_dev, self._status.st_ino):
+            raise InputError("has been changed since it was read: nothing was written", self._edit.path)
+
+    def prepare(self) -> None:
+        """Write the temporary file, and keep the old one under a second name."""
+        self.check()
+        mode = stat.S_IMODE(self._status.st_mode)
+        if not mode & 0o222 or not os.access(self.path, os.W_OK):
+            raise InputError("is read-only: nothing was written", self._edit.path)
+        self._clear_leftovers()
+        try:
+            self._write(mode)
+            self._keep()
+        except OSError as problem:
+            raise self._error(problem) from None
+
+    def _clear_leftovers(self) -> None:
+        """Remove what a killed run left beside the file; what belongs to a process that still runs is its own."""
+        folder, name = os.path.split(self.path)
+        left = re.compile(rf"\.{re.escape(name[:100])}\.(\d{{1,10}})-[0-9a-f]{{8}}\.(?:new|old)")
+        with contextlib.suppress(OSError):
+            for each in os.listdir(folder or "."):
+                match = left.fullmatch(each)
+                if match is not None and os.name == "posix" and not _runs(int(match[1])):
+                    os.unlink(os.path.join(folder, each))
+
+    def _write(self, mode: int) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(self._new, flags, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(self._edit.after)
+            file.flush()
+            if hasattr(os, "fchown"):
+                status = os.fstat(descriptor)
+                if (status.st_uid, status.st_gid) != (self._status.st_uid, self._status.st_gid):
+                    os.fchown(descriptor, self._status.st_uid, self._status.st_gid)
+            os.chmod(self._new, mode)
+            os.fsync(descriptor)
+
+    def _keep(self) -> None:
+        try:
+            os.link(self.path, self._old)
+        except OSError:  # a file system without hard links
+            with open(self._old, "xb") as file:
+                file.write(self._edit.before)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(self._old, stat.S_IMODE(self._status.st_mode))
+
+    def replace(self) -> None:
+        """The step that counts."""
+        try:
+            os.replace(self._new, self.path)
+        except OSError as problem:
+            raise self._error(problem) from None
+
+    def restore(self) -> None:
+        """Take the step back, if it was done; the new file lies no more where it was prepared then."""
+        if not os.path.lexists(self._new):
+            os.replace(self._old, self.path)
+
+    def clean(self) -> None:
+        """Take away what lies beside the file."""
+        for path in (self._new, self._old):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+    def _error(self, problem: OSError) -> InputError:
+        return InputError(f"cannot be written: {problem.strerror or problem}", self._edit.path)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _flush_folder(folder: str) -> None:
+    """Make the renames last; some systems cannot open a folder, and do not need it."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

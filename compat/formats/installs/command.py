@@ -1,0 +1,236 @@
+"""Commands that install → what they install: pip, uv, conda, poetry and their relatives. Nothing is run.
+
+The words are those a shell would hand to the program; a variable that is left in them (``torch==$VERSION``) leaves the
+version unknown. ``Installed`` beside this applies the commands one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from compat.errors import InputError
+from compat.formats.installs.words import (
+    Install,
+    LockInstall,
+    Options,
+    backend_of,
+    from_index,
+    has,
+    is_unresolved,
+    names_of,
+    sorted_out,
+    split_options,
+    values,
+    whole_substitutions,
+)
+from compat.formats.registry import PROGRAMS
+from compat.model import EMPTY, Distribution
+from compat.records import replace
+from compat.redact import without_credentials
+from compat.workload.wrappers import program_name, unwrapped
+
+_VALUED = frozenset((
+    "r", "requirement", "requirements", "c", "constraint", "constraints", "b", "build-constraint", "build-constraints",
+    "override", "overrides", "excludes", "e", "editable", "i", "index-url", "pypi-url", "default-index", "index",
+    "extra-index-url", "f", "find-links", "no-binary", "only-binary", "platform", "python-version", "implementation", "abi",
+    "t", "target", "root", "prefix", "src", "upgrade-strategy", "C", "config-settings", "config-setting", "global-option",
+    "install-option", "build-option", "progress-bar", "root-user-action", "report", "log", "proxy", "retries", "timeout",
+    "default-timeout", "resume-retries", "exists-action", "trusted-host", "cert", "client-cert", "cache-dir", "p", "python",
+    "use-feature", "use-deprecated", "keyring-provider", "group", "extra", "index-strategy", "torch-backend", "link-mode",
+    "resolution", "prerelease", "fork-strategy", "exclude-newer", "exclude-newer-package", "refresh-package",
+    "reinstall-package", "P", "upgrade-package", "no-build-package", "no-binary-package", "python-platform", "config-file",
+    "directory", "project", "color", "no-build-isolation-package", "config-settings-package", "allow-insecure-host",
+    "only-group", "no-group", "no-extra", "package", "no-install-package", "script", "tag", "branch", "rev", "bounds", "m",
+    "marker", "optional", "with", "with-editable", "with-requirements", "env-file", "source", "extras", "uploaded-prior-to",
+))  # fmt: skip
+
+
+def install_of(words: Sequence[str], variables: Mapping[str, str] = EMPTY) -> Install | None:
+    """What a command installs; ``None`` where it is none that installs into the environment it is run in.
+
+    ``variables`` are the environment variables it is run with: pip and uv take options from them.
+    """
+    assigned: dict[str, str] = dict(variables)
+    words = whole_substitutions(words)
+    try:
+        rest = unwrapped(words, assigned)
+    except InputError:
+        return None
+    found = _install(rest, assigned)
+    return found if found is not None else _uv_run(words[: len(words) - len(rest)])
+
+
+def _install(rest: Sequence[str], variables: Mapping[str, str]) -> Install | None:
+    name = program_name(rest[0]) if rest else ""
+    if name.startswith(("python", "pypy")) and "-m" in rest[:6]:
+        at = rest.index("-m")
+        return _install(rest[at + 1 :], variables) if at + 1 < len(rest) and rest[at + 1] in _MODULES else None
+    if name.startswith("pip") and not name[3:].strip("0123456789."):
+        return _pip(rest[1:], variables, "pip")
+    if name == "uv":
+        return _uv(rest[1:], variables)
+    if name not in _OTHERS:
+        return None
+    from compat.formats.installs.managers import conda, project
+
+    return conda(rest[1:]) if name not in PROGRAMS else project(name, rest[1:])
+
+
+_MODULES = ("pip", *PROGRAMS)
+_OTHERS = ("conda", "mamba", "micromamba", *PROGRAMS)
+
+
+def _pip(words: Sequence[str], variables: Mapping[str, str], manager: str) -> Install | None:
+    options, operands = split_options(words, _VALUED)
+    if not operands or operands[0] not in ("install", "uninstall", "sync"):
+        return None
+    if operands[0] == "uninstall":
+        return Install(removed=names_of(operands[1:]), manager=manager)
+    if operands[0] == "sync":
+        return _with_index(Install(files=tuple((file, False) for file in operands[1:]), manager=manager), options, variables)
+    return _pip_install(options, operands[1:], variables, manager)
+
+
+def _pip_install(options: Options, operands: Sequence[str], variables: Mapping[str, str], manager: str) -> Install:
+    if has(options, "t", "target", "prefix", "root", "dry-run"):
+        return Install(manager=manager, notes=("pip installs into another folder there: not read",))
+    files = [(file, False) for file in values(options, "r", "requirement", "requirements", "with-requirements")]
+    constraints = values(options, "c", "constraint", "constraints", "override", "overrides")
+    for variable in ("PIP_CONSTRAINT",) if manager == "pip" else ("UV_CONSTRAINT", "UV_OVERRIDE"):
+        constraints += variables.get(variable, "").split()
+    found = sorted_out(operands, values(options, "e", "editable", "with-editable"))
+    found = replace(
+        found,
+        files=(*files, *((file, True) for file in constraints)),
+        no_build_isolation=has(options, "no-build-isolation") or bool(variables.get("PIP_NO_BUILD_ISOLATION")),
+        no_deps=has(options, "no-deps", "no-dependencies"),
+        manager=manager,
+        upgrade=has(options, "U", "upgrade"),
+        python=_python(values(options, "p", "python")),
+    )
+    return _with_index(found, options, variables)
+
+
+def _with_index(found: Install, options: Options, variables: Mapping[str, str]) -> Install:
+    """The indexes that are named, and what they say about where a distribution comes from."""
+    uv = found.manager == "uv"
+    main = values(options, "i", "index-url", "pypi-url", "default-index")
+    names = ("UV_DEFAULT_INDEX", "UV_INDEX_URL") if uv else ("PIP_INDEX_URL",)
+    main = main or [variables[name] for name in names if variables.get(name)]
+    more = values(options, "extra-index-url", "index")
+    for name in ("UV_INDEX", "UV_EXTRA_INDEX_URL") if uv else ("PIP_EXTRA_INDEX_URL",):
+        more += variables.get(name, "").split()
+    urls = [without_credentials(url.partition("=")[2] if "=" in url.partition("://")[0] else url) for url in (*main, *more)]
+    index, extra = (urls[len(main) - 1] if main else None), tuple(urls[len(main) :])
+    notes = list(found.notes)
+    requirements = found.requirements
+    for url in filter(None, (index, *extra)):
+        if url == index or (uv and not has(options, "index-strategy")):
+            # uv asks the further indexes first, and takes a distribution from the first that has it
+            sure = url == index and not is_unresolved(url)
+            requirements = tuple(d if not (sure or _offers(url, d)) else from_index(d, url) for d in requirements)
+        else:
+            named = [d.name for d in requirements if _offers(url, d)]
+            if named:
+                notes.append(f"{', '.join(named)}: may come from {url}")
+    backends = values(options, "torch-backend") or [variables.get("UV_TORCH_BACKEND", "")]
+    if uv and (build := backend_of(backends[-1])):
+        requirements = tuple(replace(d, extra={**d.extra, **build}) if d.name in _TORCH else d for d in requirements)
+    links = tuple(without_credentials(url) for url in values(options, "f", "find-links"))
+    return replace(
+        found, requirements=requirements, index_url=index, extra_index_urls=extra, find_links=links, notes=tuple(notes)
+    )
+
+
+_TORCH = ("torch", "torchvision", "torchaudio")
+
+
+def _offers(url: str, distribution: Distribution) -> bool:
+    """Whether an index is known to have builds of a distribution for one CUDA release."""
+    if is_unresolved(url) or (distribution.source is not None and distribution.source.kind not in ("index", "nightly")):
+        return False
+    return "cuda" in (extra := from_index(distribution, url).extra) or "rocm" in extra
+
+
+def _python(wanted: Sequence[str]) -> str | None:
+    """``3.11`` or ``cpython@3.11.9`` as a version; ``None`` for a path, a range or nothing."""
+    text = wanted[-1].removeprefix("cpython").removeprefix("python").lstrip("@-") if wanted else ""
+    return text if text[:1].isdigit() and "." in text and text.replace(".", "").isdigit() and text.isascii() else None
+
+
+def _uv(words: Sequence[str], variables: Mapping[str, str]) -> Install | None:
+    options, operands = split_options(words, _VALUED)
+    command = operands[0] if operands else ""
+    if command == "pip":
+        at = list(words).index("pip")
+        return _pip([*words[:at], *words[at + 1 :]], variables, "uv")
+    python = _python(values(options, "p", "python") or [variables.get("UV_PYTHON", "")])
+    if command == "add" and not has(options, "script"):
+        return _uv_add(options, operands[1:], variables)
+    if command in ("remove",):
+        return Install(removed=names_of(operands[1:]), manager="uv")
+    if command == "sync" and not has(options, "script"):
+        return Install(manager="uv", locks=(_uv_lock(options),), python=python)
+    if command == "venv" and python:
+        return Install(manager="uv", python=python)
+    if command == "python" and operands[1:2] in (["install"], ["pin"]):
+        return Install(manager="uv", python=_python(operands[2:3]))
+    return None
+
+
+def _uv_add(options: Options, operands: Sequence[str], variables: Mapping[str, str]) -> Install:
+    found = _pip_install(options, operands, variables, "uv")
+    wanted = values(options, "tag", "branch", "rev")
+    if not wanted:
+        return found
+    requirements = []
+    for each in found.requirements:
+        if each.source is not None and each.source.kind == "vcs" and "requested_revision" not in each.source.details:
+            source = replace(each.source, details={**each.source.details, "requested_revision": wanted[-1]})
+            each = replace(each, source=source)
+        requirements.append(each)
+    return replace(found, requirements=tuple(requirements))
+
+
+def _uv_lock(options: Options) -> LockInstall:
+    folder = "/".join(values(options, "directory", "project")[-1:])
+    return LockInstall(
+        file=f"{folder.rstrip('/')}/uv.lock" if folder else "uv.lock",
+        extras=tuple(values(options, "extra")),
+        groups=(*values(options, "group", "only-group"), *(("dev",) if has(options, "dev", "only-dev") else ())),
+        without=(*values(options, "no-group"), *(("dev",) if has(options, "no-dev") else ())),
+        all_extras=has(options, "all-extras"),
+        all_groups=has(options, "all-groups"),
+        default_groups=not has(options, "no-default-groups", "only-group", "only-dev"),
+        only_groups=has(options, "only-group", "only-dev"),
+        left_out=names_of(values(options, "no-install-package")),
+    )
+
+
+def _uv_run(prefix: Sequence[str]) -> Install | None:
+    """``uv run --with vllm==0.9 …``: what stands in front of the program that is run."""
+    at = next((i for i, word in enumerate(prefix[:-1]) if program_name(word) == "uv"), None)
+    if at is None or "run" not in prefix[at:]:
+        return None
+    options, _ = split_options(prefix[at + 1 :], _VALUED)
+    options = [each for each in options if each[0] not in ("e", "m")]
+    wanted = [each for value in values(options, "with") for each in _listed(value)]
+    found = _pip_install(options, wanted, EMPTY, "uv")
+    if has(options, "frozen", "locked", *_SELECTING) and not has(options, "no-project", "no-sync", "script"):
+        return replace(found, locks=(_uv_lock(options),))
+    return found if wanted or has(options, "with-requirements", "with-editable") else None
+
+
+_SELECTING = ("extra", "group", "all-extras", "all-groups", "only-group", "no-group", "no-default-groups", "no-dev")
+"""Options of ``uv run`` that tell that it installs the project's lock first."""
+
+
+def _listed(text: str) -> list[str]:
+    """The requirements of ``--with a==1,b>=2,<3``: a comma ends one only where a name follows."""
+    parts: list[str] = []
+    for part in text.split(","):
+        if parts and not part.strip()[:1].isalpha():
+            parts[-1] += f",{part}"
+        else:
+            parts.append(part)
+    return parts

@@ -1,0 +1,296 @@
+"""Which file the commands of a script or notebook mean: looked for in its folder and those above, up to its project's.
+
+Where a script is started from is not written in it. Nothing outside of its project is looked at.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from compat.errors import InputError, printable
+from compat.formats.include import Includes, NotRead
+from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
+from compat.model import normalized
+from compat.records import replace
+
+if TYPE_CHECKING:
+    from compat.formats.installs.steps import Command
+    from compat.formats.installs.words import LockInstall
+
+
+_DEEPEST = 40
+
+
+class Missing(NotRead):
+    """A file that is not in the project: a clone, a download or another machine has it."""
+
+
+class WorkingFolders:
+    """The folders that a script may be started in: its own first, then those above it up to its project's root."""
+
+    def __init__(self, path: str) -> None:
+        self._includes = Includes(path)
+        self.root = self._includes.root
+        """The real folder that everything has to lie in; ``None`` where nothing may be opened."""
+        own = os.path.dirname(path)
+        self.folders = [own]
+        real = os.path.realpath(own or ".")
+        while self.root is not None and real != self.root and len(self.folders) < _DEEPEST and self.is_inside(real):
+            real = os.path.dirname(real)
+            self.folders.append(os.path.normpath(os.path.join(self.folders[-1], "..")))
+
+    def is_inside(self, path: str) -> bool:
+        """Whether a path, all links followed, lies in the project."""
+        if self.root is None:
+            return False
+        try:
+            return os.path.commonpath((os.path.realpath(path), self.root)) == self.root
+        except (OSError, ValueError):
+            return False
+
+    def find(self, name: str, directory: str | None = None) -> str | None:
+        """Where a file or folder is, as the user would write it; ``None`` where it is not in the project.
+
+        ``directory`` is the folder that the script has changed into.
+        """
+        if not name or "\0" in name or "$" in name:
+            return None
+        for folder in self.folders:
+            place = os.path.normpath(os.path.join(folder, directory or "", name))
+            if not self.is_inside(place):
+                continue
+            if os.path.isfile(place):
+                return place
+            if os.path.isdir(place) and self.is_inside(os.path.join(place, "__main__.py")):
+                return place
+        return None
+
+    def open(self, name: str, directory: str | None, purpose: str) -> tuple[str, bytes]:
+        """Path and content of a file; :class:`Missing` where the project has none, :class:`NotRead` where it is refused."""
+        if "://" in name:
+            raise NotRead("it is an address")
+        if not name or "$" in name or "\0" in name or "{" in name:
+            raise Missing("its name is only known at run time")
+        for folder in self.folders:
+            place = os.path.normpath(os.path.join(folder, directory or "", name))
+            if self.is_inside(os.path.dirname(place)) and os.path.lexists(place):
+                found = self._includes.open(os.path.join(folder, "script"), os.path.join(directory or "", name), purpose, 1)
+                if found is None:
+                    raise NotRead("it was read before")
+                return found
+        raise Missing("there is no such file in the project")
+
+
+# --- A lock file that a command installs: what of it is installed, and how that combines with what else is installed.
+
+
+def selected(listing: Listing, asked: LockInstall) -> Listing:
+    """The listing with its choices made as the command makes them: no choice is left."""
+    made = {number for number, choice in enumerate(listing.choices) if _is_made(choice, asked)}
+    edges = tuple(each._replace(choice=None) for each in _edges(listing) if each.choice is None or each.choice in made)
+    return replace(listing, edges=edges, choices=(), conflicts=(), exclusive=False)
+
+
+def _is_made(choice: Choice, asked: LockInstall) -> bool:
+    name = normalized(choice.name)
+    if choice.kind == "extra":
+        return asked.all_extras or name in map(normalized, asked.extras)
+    if choice.kind == "environment":
+        return choice.default if asked.environment is None else name == normalized(asked.environment)
+    if name in map(normalized, asked.without):
+        return False
+    return asked.all_groups or name in map(normalized, asked.groups) or (choice.default and asked.default_groups)
+
+
+def _edges(listing: Listing) -> Sequence[Edge]:
+    if listing.edges is not None:
+        return listing.edges
+    return [Edge(ROOT, node, entry.distribution.marker) for node, entry in enumerate(listing.entries)]
+
+
+def installed_directly(listing: Listing) -> list[Entry]:
+    """The entries that a selected listing installs, each with the marker of the edge that leads to it."""
+    following: dict[int, list[tuple[int, str | None]]] = {}
+    for parent, child, marker, _ in listing.edges or ():
+        following.setdefault(parent, []).append((child, marker))
+    found: list[Entry] = []
+    waiting, seen = [ROOT], {ROOT}
+    while waiting:
+        for child, marker in following.get(waiting.pop(), ()):
+            if child in seen:
+                continue
+            seen.add(child)
+            waiting.append(child)
+            if child < len(listing.entries):
+                entry = listing.entries[child]
+                found.append(replace(entry, distribution=replace(entry.distribution, marker=marker)))
+    return sorted(found, key=lambda entry: entry.line or 0)
+
+
+def combined(
+    locks: Sequence[Listing], others: Sequence[Entry], gone: Collection[str]
+) -> tuple[tuple[Entry, ...], tuple[Edge, ...] | None]:
+    """Entries and edges of selected locks with what was installed or uninstalled by name afterwards.
+
+    An entry of ``others`` takes the place of the lock's releases of that name.
+    """
+    if not locks:
+        return tuple(others), None
+    later = {entry.distribution.name: entry for entry in others}
+    locked = {entry.distribution.name for lock in locks for entry in lock.entries}
+    own = [entry for entry in others if entry.distribution.name not in locked]
+    entries: list[Entry] = []
+    for lock in locks:
+        entries += [later.get(entry.distribution.name, _placed(entry, lock)) for entry in lock.entries]
+    edges: list[Edge] = [Edge(ROOT, len(entries) + at, entry.distribution.marker) for at, entry in enumerate(own)]
+    total, start, between = len(entries) + len(own), 0, 0
+    for lock in locks:
+        size = len(lock.entries)
+        for parent, child, marker, _ in lock.edges or ():
+            removed = child < size and lock.entries[child].distribution.name in gone
+            left = 0 <= parent < size and lock.entries[parent].distribution.name in gone
+            if not removed:
+                above = ROOT if left else _moved(parent, size, start, total + between)
+                edges.append(Edge(above, _moved(child, size, start, total + between), marker))
+        between += 1 + max((max(parent, child) - size for parent, child, _, _ in lock.edges or ()), default=-1)
+        start += size
+    return (*entries, *own), tuple(edges)
+
+
+def _placed(entry: Entry, lock: Listing) -> Entry:
+    return entry if entry.file is not None else replace(entry, file=lock.file)
+
+
+def _moved(node: int, size: int, start: int, between: int) -> int:
+    """A node of one lock in the numbers of all of them."""
+    if node == ROOT:
+        return ROOT
+    return start + node if node < size else between + node - size
+
+
+# --- What install commands name besides requirements: requirements files, constraints, projects and lock files.
+
+
+_MOST_NOTES = 200
+_LONGEST = 300
+"""Characters of a note."""
+
+
+class InstallFiles:
+    """Reads those files, each of them once, and gathers notes and what could not be read.
+
+    A file that the project does not have is a note: something else brings it. ``unread`` is what is there and was not
+    read: it is refused, or is not what it should be.
+    """
+
+    def __init__(self, path: str, folders: WorkingFolders) -> None:
+        self.path = path
+        self.folders = folders
+        self.notes: dict[str, None] = {}
+        self.unread: dict[str, None] = {}
+        self._requirements: dict[tuple[str, str | None], list[Entry]] = {}
+        self._constraints: dict[tuple[str, str | None], dict[str, list[Entry]]] = {}
+
+    def note(self, where: str, text: str) -> None:
+        if len(self.notes) < _MOST_NOTES:
+            self.notes[_line(f"{where}: {text}" if where else text)] = None
+
+    def not_read(self, where: str, text: str) -> None:
+        if len(self.unread) < _MOST_NOTES:
+            self.unread[_line(f"{where}: {text}" if where else text)] = None
+
+    def requirements(self, file: str, command: Command) -> list[Entry]:
+        """The entries of a file behind ``-r``."""
+        key = (file, command.directory)
+        if key not in self._requirements:
+            self._requirements[key] = self._read(file, command, "-r")
+        return self._requirements[key]
+
+    def constraints(self, file: str, command: Command) -> dict[str, list[Entry]]:
+        """The entries of a file behind ``-c``, by name."""
+        key = (file, command.directory)
+        if key not in self._constraints:
+            found: dict[str, list[Entry]] = {}
+            for entry in self._read(file, command, "-c"):
+                found.setdefault(entry.distribution.name, []).append(entry)
+            self._constraints[key] = found
+        return self._constraints[key]
+
+    def _read(self, file: str, command: Command, option: str) -> list[Entry]:
+        from compat.formats.requirements.file import decode, read_requirements
+
+        opened = self._open(file, command, option, f"{option} {file}")
+        if opened is None:
+            return []
+        path, content = opened
+        if os.path.basename(path) == "pyproject.toml":
+            return self._project(path, content, ())
+        try:
+            return self._entries(read_requirements(path, decode(content, path)), path)
+        except InputError as problem:
+            self.not_read("", str(problem))
+            return []
+
+    def _entries(self, listings: tuple[Listing, ...], path: str) -> list[Entry]:
+        found: list[Entry] = []
+        for listing in listings:
+            self.notes.update(dict.fromkeys(listing.notes))
+            self.unread.update(dict.fromkeys(listing.unread))
+            found += [replace(entry, file=entry.file or path) for entry in listing.entries]
+        return found
+
+    def _open(self, file: str, command: Command, purpose: str, what: str) -> tuple[str, bytes] | None:
+        try:
+            return self.folders.open(file, command.directory, f"{purpose} {command.directory}")
+        except Missing as reason:
+            self.note(command.where, f"{what} was not read: {reason}")
+        except NotRead as reason:
+            self.not_read(command.where, f"{what} was not read: {reason}")
+        return None
+
+    def project(self, project: str, command: Command) -> list[Entry]:
+        """What a project that is installed from source (``.``, ``./vllm[audio]``) declares."""
+        folder, _, extras = project.removeprefix("file://").partition("[")
+        name = os.path.join(folder or ".", "pyproject.toml")
+        key = (f"{project}\0", command.directory)
+        if key not in self._requirements:
+            opened = self._open(name, command, "project", f"what {project} requires")
+            wanted = tuple(each.strip() for each in extras.rstrip("]").split(","))
+            self._requirements[key] = [] if opened is None else self._project(*opened, wanted)
+        return self._requirements[key]
+
+    def _project(self, path: str, content: bytes, extras: tuple[str, ...]) -> list[Entry]:
+        from compat.formats.installs.words import LockInstall
+        from compat.formats.registry import format_named
+
+        asked = LockInstall(path, extras, default_groups=False)
+        found: list[Entry] = []
+        try:
+            for listing in format_named("pyproject").listings(path, content):
+                self.unread.update(dict.fromkeys(listing.unread))
+                found += [replace(entry, file=entry.file or path) for entry in installed_directly(selected(listing, asked))]
+        except InputError as problem:
+            self.not_read("", str(problem))
+        return found
+
+    def lock(self, lock: LockInstall, command: Command) -> tuple[Listing, ...]:
+        """The lock file, or environment file, that a command installs, with its choices made."""
+        from compat.formats.registry import format_of
+
+        opened = self._open(lock.file, command, "lock", f"{lock.file}, which is installed,")
+        if opened is None:
+            return ()
+        try:
+            found = format_of(*opened)
+            if not found.lists_packages:
+                raise InputError("expected a lock file or an environment file", opened[0])
+            return tuple(selected(each, lock) for each in found.listings(*opened))
+        except InputError as problem:
+            self.not_read("", str(problem))
+            return ()
+
+
+def _line(text: str) -> str:
+    return printable(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…")

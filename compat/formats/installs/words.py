@@ -1,0 +1,256 @@
+"""The words behind ``pip install`` and its like: options, and requirements as people write them in a shell."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from compat.formats.requirements.direct_url import INDEX, Unnamed, is_archive, is_path, is_url
+from compat.formats.requirements.requirement import parse_requirement
+from compat.model import Distribution, Source, normalized
+from compat.records import record, replace
+from compat.redact import without_credentials
+
+_PYTORCH_INDEX = "download.pytorch.org/whl"
+_ON_PYTORCH_INDEX = frozenset((
+    "torch", "torchvision", "torchaudio", "torchtext", "torchdata", "torchao", "torchrec", "fbgemm-gpu", "xformers",
+    "torchtune", "torch-tensorrt", "pytorch-triton",
+))  # fmt: skip
+"""What that index offers in builds for one CUDA release each."""
+
+
+@record(frozen=True)
+class LockInstall:
+    """A lock file, or an environment file, that a command installs, and what of it is asked for.
+
+    ``default_groups``: the groups installed by default are not left out; ``only_groups``: the project itself is.
+    ``left_out`` are distributions that are not installed although the lock has them.
+    """
+
+    file: str
+    extras: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    all_extras: bool = False
+    all_groups: bool = False
+    default_groups: bool = True
+    only_groups: bool = False
+    environment: str | None = None
+    left_out: tuple[str, ...] = ()
+
+
+@record(frozen=True)
+class Install:
+    """What one command installs, and takes away.
+
+    ``files`` are the requirements files (path, whether it only constrains), ``directories`` the projects that are
+    installed from source ("." or ".[extra]", whether editable), ``locks`` the lock files. ``python`` is the interpreter
+    that is asked for; ``upgrade``: what was there already is replaced. ``notes`` say what could not be told.
+    """
+
+    requirements: tuple[Distribution, ...] = ()
+    files: tuple[tuple[str, bool], ...] = ()
+    removed: tuple[str, ...] = ()
+    index_url: str | None = None
+    extra_index_urls: tuple[str, ...] = ()
+    find_links: tuple[str, ...] = ()
+    no_build_isolation: bool = False
+    no_deps: bool = False
+    manager: str = "pip"
+    notes: tuple[str, ...] = ()
+    directories: tuple[tuple[str, bool], ...] = ()
+    locks: tuple[LockInstall, ...] = ()
+    python: str | None = None
+    upgrade: bool = False
+
+
+def split_options(words: Sequence[str], valued: Collection[str]) -> tuple[Options, list[str]]:
+    """Options (those in ``valued`` take a value) and operands, which may stand in any order."""
+    options: Options = []
+    operands: list[str] = []
+    at, end = 0, len(words)
+    while at < end:
+        word = words[at]
+        at += 1
+        if word == "--":
+            operands.extend(words[at:])
+            break
+        if not word.startswith("-") or word == "-":
+            operands.append(word)
+            continue
+        name, equals, value = _long(word) if word.startswith("--") else _short(word, valued, options)
+        if name in valued and not equals and at < end:
+            value = words[at]
+            at += 1
+        options.append((name, value))
+    return options, operands
+
+
+def _long(word: str) -> tuple[str, str, str]:
+    return word[2:].partition("=")
+
+
+def _short(word: str, valued: Collection[str], options: Options) -> tuple[str, str, str]:
+    """The last option of ``-qUr file``; the flags in front of it are added to ``options``."""
+    letters = word[1:]
+    for at, letter in enumerate(letters):
+        value = letters[at + 1 :]
+        if letter in valued or not value:
+            return letter, value and "=", value.removeprefix("=")
+        if not letter.isalpha():
+            break
+        options.append((letter, ""))
+    return letters, "", ""
+
+
+def values(options: Options, *names: str) -> list[str]:
+    """The values of an option by its names, in order."""
+    return [value for name, value in options if name in names and value]
+
+
+def has(options: Options, *names: str) -> bool:
+    """Whether one of the options is given."""
+    return any(name in names for name, _ in options)
+
+
+def whole_substitutions(words: Sequence[str]) -> list[str]:
+    """The words with each ``$(…)`` and `` `…` `` in one word, where splitting at blanks took it apart."""
+    found: list[str] = []
+    parts: list[str] = []
+    depth = ticks = 0
+    for word in words:
+        parts.append(word)
+        depth = max(0, depth + word.count("$(") - word.count(")")) if depth or "$(" in word else 0
+        ticks += word.count("`")
+        if depth == 0 and ticks % 2 == 0:
+            found.append(" ".join(parts))
+            parts = []
+    return [*found, *parts]
+
+
+def is_unresolved(text: str) -> bool:
+    """Whether a part of the text is only known at run time: a variable, a substitution, a template."""
+    return "$" in text or "`" in text or "{" in text
+
+
+def leading_name(text: str) -> str | None:
+    """The name a requirement begins with, where what follows shows that it ends there; not normalised."""
+    end = 0
+    while end < len(text) and text[end].isascii() and (text[end].isalnum() or text[end] in "-_."):
+        end += 1
+    name, behind = text[:end].rstrip("-."), text[end:].lstrip()
+    if not name or not name[0].isalnum() or (behind and behind[0] not in "[=<>~!@;"):
+        return None
+    return name
+
+
+def requirement(text: str, notes: list[str]) -> Distribution | None:
+    """One operand of ``pip install`` that is no directory; ``None``, with a note, where no name can be told."""
+    text = text.strip()
+    try:
+        return _unresolved(text, notes) if is_unresolved(text) else parse_requirement(text)
+    except Unnamed as problem:
+        notes.append(f"{problem}; skipped")
+        return None
+    except ValueError:
+        pass
+    name = leading_name(text)
+    if name is None or is_url(text):
+        notes.append(f"{text}: {'only known at run time' if '*' in text else 'not read, expected a requirement'}")
+        return None
+    notes.append(f"{text}: expected a requirement with a version, only the name was read")
+    return Distribution(normalized(name), source=INDEX)
+
+
+def sorted_out(operands: Sequence[str], editable: Sequence[str]) -> Install:
+    """Operands as requirements and directories."""
+    requirements: list[Distribution] = []
+    directories: list[tuple[str, bool]] = []
+    notes: list[str] = []
+    for text, is_editable in (*((word, False) for word in operands), *((word, True) for word in editable)):
+        if not text.strip():
+            continue
+        if _is_directory(text, is_editable):
+            directories.append((text, is_editable))
+        elif (found := requirement(text, notes)) is not None:
+            requirements.append(found)
+    return Install(requirements=tuple(requirements), directories=tuple(directories), notes=tuple(dict.fromkeys(notes)))
+
+
+def _is_directory(text: str, editable: bool) -> bool:
+    path = text.partition("[")[0]
+    return not is_url(text) and not is_archive(path) and (editable or is_path(path))
+
+
+def names_of(operands: Sequence[str]) -> tuple[str, ...]:
+    """The names of distributions that are uninstalled."""
+    return tuple(normalized(name) for word in operands if not is_unresolved(word) and (name := leading_name(word)))
+
+
+def _unresolved(text: str, notes: list[str]) -> Distribution | None:
+    """What can be told of a requirement in which variables are left."""
+    head, at_sign, address = text.partition("@")
+    if "://" not in text:
+        name = leading_name(head if at_sign else text)
+        notes.append(f"{text}: its version is only known at run time" if name else f"{text}: only known at run time")
+        return Distribution(normalized(name), source=INDEX) if name else None
+    if at_sign and "://" in address and not is_unresolved(head):
+        found = leading_name(head.strip())
+        address = address.strip()
+    else:
+        found, address = None, text
+    notes.append(f"{text}: which release it is, is only known at run time")
+    file = address.partition("#")[0].rpartition("/")[2]
+    if found is None and file.endswith(".whl"):
+        found = file.partition("-")[0]
+    if address.startswith("git+"):
+        return _unresolved_repository(found, address)
+    if found is None or is_unresolved(found):
+        return None
+    return Distribution(normalized(found), source=Source("url", {"url": without_credentials(address)}))
+
+
+def _unresolved_repository(name: str | None, address: str) -> Distribution | None:
+    """``git+https://…/trl.git@$COMMIT``: the repository is known, the commit is not."""
+    start = address.index("://") + 3
+    path, _, fragment = address.partition("#")
+    cut = path.find("@", path.rfind("/"))
+    path = path[:cut] if cut > start else path
+    if is_unresolved(path):
+        return None
+    kept = f"{path}#{fragment}" if fragment and not is_unresolved(fragment) else path
+    return parse_requirement(f"{name} @ {kept}" if name else kept)
+
+
+def from_index(distribution: Distribution, url: str) -> Distribution:
+    """A distribution that an index is named for: its source, and the CUDA release of PyTorch's builds."""
+    if distribution.source is not None and distribution.source.kind not in ("index", "nightly"):
+        return distribution
+    nightly = _PYTORCH_INDEX + "/nightly" in url
+    build = build_of(url) if distribution.name in _ON_PYTORCH_INDEX else {}
+    return replace(
+        distribution,
+        source=Source("nightly" if nightly else "index", {"url": url}),
+        extra={**distribution.extra, **build},
+    )
+
+
+def build_of(url: str) -> dict[str, Any]:
+    """What an address on PyTorch's index says about the builds there: ``…/whl/cu124`` → ``{"cuda": "12.4"}``."""
+    _, found, behind = url.partition(_PYTORCH_INDEX + "/")
+    return backend_of(behind.removeprefix("nightly/").removeprefix("test/").partition("/")[0]) if found else {}
+
+
+def backend_of(word: str) -> dict[str, Any]:
+    """``cu124`` → ``{"cuda": "12.4"}``, ``rocm6.2`` → ``{"rocm": "6.2"}``, ``cpu`` → ``{"cuda": "cpu"}``."""
+    digits = word[2:] if word.startswith("cu") else ""
+    if digits.isascii() and digits.isdigit() and len(digits) in (2, 3):
+        return {"cuda": f"{digits[:-1]}.{digits[-1]}"}
+    release = word[4:] if word.startswith("rocm") else ""
+    if release.replace(".", "").isdigit() and release.isascii():
+        return {"rocm": release}
+    return {"cuda": "cpu"} if word == "cpu" else {}
+
+
+Options = list[tuple[str, str]]
+"""(name without dashes, value or "" for a flag), in order."""

@@ -1,0 +1,200 @@
+"""pdm.lock (lock_version 3.x and 4.x) → listing.
+
+Where PDM inherits metadata (its default since 2.11) every entry carries its groups and its marker. Otherwise
+the file is a graph without its beginning, as an old poetry.lock. ``name[extra]`` is an entry of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from compat.formats.format import ProjectLock
+from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
+from compat.formats.locks.tables import (
+    Table,
+    both,
+    index_source,
+    name_of,
+    packages_of,
+    path_source,
+    url_source,
+    vcs_source,
+    version_of,
+)
+from compat.model import Distribution, Source, normalized
+from compat.syntax.toml import parse_text
+
+if TYPE_CHECKING:
+    from compat.formats.edit.changes import Change
+    from compat.formats.edit.commands import Installer
+
+
+_VCS = ("git", "hg", "svn", "bzr")
+_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+_SYSTEMS = {
+    "manylinux": "linux", "musllinux": "linux", "linux": "linux", "alpine": "linux", "windows": "win32", "macos": "darwin",
+}  # fmt: skip
+_MACHINES = {"linux": "x86_64", "alpine": "x86_64", "windows": "amd64", "macos": "arm64"}
+"""The architecture PDM means where a target names only a system."""
+
+
+class PdmLock(ProjectLock):
+    """pdm.lock; :class:`InputError` if it is not one, or has an unknown lock_version."""
+
+    kind, sources = "pdm.lock", ("pyproject.toml",)
+    add, sync = "pdm add", "pdm sync"
+
+    def lock(self, changes: Sequence[Change], pip: Installer) -> str:
+        return "pdm lock --update-reuse"  # what is pinned anew moves, everything else stays
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        document = Table(parse_text(text, path), path)
+        metadata = document.table("metadata")
+        if metadata is None:
+            raise document.expected("metadata", "a table, as in every pdm.lock")
+        _check_version(metadata)
+        packages = packages_of(document, "package", text)
+        entries = tuple(Entry(_distribution(package), package.line) for package in packages)
+        choices: list[Choice] = []
+        if any("groups" in package.content for package in packages):
+            edges = _edges_by_group(packages, metadata.texts("groups"), choices)
+        else:
+            edges = _edges_by_dependency(packages, entries)
+        requires_python, environments = _targets(metadata)
+        return (
+            Listing(
+                path, "pdm.lock", entries, tuple(edges), tuple(choices), requires_python=requires_python,
+                environments=environments, complete=True,
+            ),
+        )  # fmt: skip
+
+
+def _check_version(metadata: Table) -> None:
+    text = metadata.needed_text("lock_version")
+    if text.partition(".")[0] not in ("3", "4"):
+        raise metadata.wrong(f"lock_version: expected 3.x or 4.x, not {text[:40]!r}")
+
+
+def _distribution(package: Table) -> Distribution:
+    extra: dict[str, Any] = {key: value for key in ("extras", "groups") if (value := package.texts(key))}
+    return Distribution(
+        name_of(package, package.needed_text("name")), version_of(package, package.text("version")), _source(package),
+        package.text("marker"), extra=extra,
+    )  # fmt: skip
+
+
+def _source(package: Table) -> Source:
+    for kind in _VCS:
+        url = package.text(kind)
+        if url is not None:
+            return vcs_source(url, package.text("revision"), package.text("ref"), package.text("subdirectory"))
+    path, url = package.text("path"), package.text("url")
+    if path is not None:
+        return path_source(path, editable=package.flag("editable"))
+    return index_source(None) if url is None else url_source(url)
+
+
+def _edges_by_group(packages: list[Table], groups: list[str], choices: list[Choice]) -> list[Edge]:
+    """An entry is installed with any of its groups, where its marker holds; one without groups always is.
+
+    ``pdm install`` installs every group that the file is made for (measured with 2.22).
+    """
+    edges: list[Edge] = []
+    numbers: dict[str, int | None] = {"default": None}
+    made_for = [normalized(group) for group in groups]
+    listed = [normalized(group) for package in packages for group in package.texts("groups")]
+    for group in dict.fromkeys([*made_for, *listed]):
+        if group not in numbers:
+            numbers[group] = len(choices)
+            choices.append(Choice("group", group, default=group in made_for))
+    for node, package in enumerate(packages):
+        marker = package.text("marker")
+        own = dict.fromkeys(map(normalized, package.texts("groups") or ["default"]))
+        edges.extend(Edge(ROOT, node, marker, numbers[group]) for group in own)
+    return edges
+
+
+def _edges_by_dependency(packages: list[Table], entries: tuple[Entry, ...]) -> list[Edge]:
+    from compat.formats.locks.constraints import matcher, python_marker
+    from compat.formats.locks.graph import LockedGraph
+
+    names = [_identity(entry.distribution.name, package.texts("extras")) for package, entry in zip(packages, entries)]
+    pythons = [python_marker(package.text("requires_python") or "") for package in packages]
+    versions = [entry.distribution.version or "" for entry in entries]
+
+    def admits(constraint: str) -> Callable[[int], bool]:
+        fits = matcher(constraint)
+        return lambda number: fits(versions[number])
+
+    graph = LockedGraph(names, pythons, admits)
+    for number, package in enumerate(packages):
+        for text in package.texts("dependencies"):
+            name, extras, constraint, marker = _requirement(text)
+            child = graph.meant(_identity(name, extras), constraint)
+            child = graph.meant(name, constraint) if child is None else child
+            if child is not None:  # else it is not needed on any platform the file is made for
+                graph.add(number, child, marker)
+    every = range(len(packages))
+    graph.add_roots(every, every, set())
+    return graph.edges
+
+
+def _identity(name: str, extras: list[str]) -> str:
+    return f"{name}[{','.join(sorted(map(normalized, extras)))}]" if extras else name
+
+
+def _requirement(text: str) -> tuple[str, list[str], str, str | None]:
+    """Name, extras, version constraint and marker of a dependency as PDM writes them."""
+    rest = text.lstrip(_NAME)
+    name = normalized(text[: len(text) - len(rest)])
+    extras: list[str] = []
+    if rest.startswith("["):
+        inside, _, rest = rest[1:].partition("]")
+        extras = [each.strip() for each in inside.split(",")]
+    rest = rest.strip()
+    if rest.startswith("@"):
+        _, _, marker = rest.partition("; ")
+        return name, extras, "", marker.strip() or None
+    constraint, _, marker = rest.partition(";")
+    return name, extras, constraint.strip(" ()"), marker.strip() or None
+
+
+def _targets(metadata: Table) -> tuple[str | None, tuple[str, ...]]:
+    """The Pythons the file is made for where that is all it says, else one marker for each of its targets."""
+    targets = [Table(each, metadata.file, name="metadata.targets") for each in metadata.tables("targets")]
+    if not targets:
+        return None, ()
+    if len(targets) == 1 and not targets[0].text("platform") and not targets[0].text("implementation"):
+        return targets[0].text("requires_python") or None, ()
+    markers = [_target_marker(target) for target in targets]
+    return None, () if None in markers else tuple(filter(None, markers))
+
+
+def _target_marker(target: Table) -> str | None:
+    from compat.formats.locks.constraints import python_marker
+
+    marker = python_marker(target.text("requires_python") or "")
+    implementation = target.text("implementation")
+    if implementation:
+        marker = both(marker, f'implementation_name == "{_plain(target, implementation)}"')
+    platform = target.text("platform")
+    return both(marker, _platform_marker(_plain(target, platform))) if platform else marker
+
+
+def _plain(target: Table, word: str) -> str:
+    if not word.replace("_", "").isalnum():
+        raise target.wrong(f"expected a platform such as manylinux_2_17_x86_64, not {word[:80]!r}")
+    return word
+
+
+def _platform_marker(platform: str) -> str | None:
+    """``manylinux_2_17_x86_64`` or ``windows`` as a marker; ``None`` for a system that is not known."""
+    system, _, rest = platform.partition("_")
+    if system not in _SYSTEMS:
+        return None
+    machine = rest.lstrip("0123456789_") if system != "windows" else rest
+    machine = machine or _MACHINES.get(system, "")
+    machine = {("windows", "amd64"): "AMD64", ("macos", "aarch64"): "arm64"}.get((system, machine), machine)
+    marker = f'sys_platform == "{_SYSTEMS[system]}"'
+    return f'{marker} and platform_machine == "{machine}"' if machine else marker

@@ -1,0 +1,192 @@
+"""Pipfile.lock → listing: a JSON object with a section ``default``, which is always installed, and others that are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from compat.errors import InputError
+from compat.formats.format import ProjectLock
+from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
+from compat.formats.locks.constraints import alternatives
+from compat.formats.locks.tables import Table, both, index_source, name_of, path_source, url_source, vcs_source, version_of
+from compat.model import Distribution, Source
+from compat.syntax.json import parse_json
+
+if TYPE_CHECKING:
+    from compat.formats.edit.changes import Change
+    from compat.formats.edit.commands import Installer
+
+
+_SPECIFICATION = 6
+_VCS = ("git", "hg", "svn", "bzr")
+_MARKER_KEYS = (
+    "os_name", "sys_platform", "platform_machine", "platform_python_implementation", "platform_release", "platform_system",
+    "platform_version", "python_version", "python_full_version", "implementation_name", "implementation_version",
+)  # fmt: skip
+_BLANK = " \t\r\n"
+
+
+class PipfileLock(ProjectLock):
+    """Pipfile.lock; :class:`InputError` if it is not one."""
+
+    kind, sources = "Pipfile.lock", ("Pipfile",)
+    add, sync = "pipenv install", "pipenv sync"
+
+    def lock(self, changes: Sequence[Change], pip: Installer) -> str:
+        words = " ".join(pip.requirement(change) for change in changes if change.after is not None)
+        return f"pipenv upgrade --lock-only {words}" if words else "pipenv lock"
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        document = _document(path, text.removeprefix("\ufeff"))
+        meta = document.table("_meta")
+        if meta is None:
+            raise document.expected("_meta", "an object, as in every Pipfile.lock")
+        specification = meta.content.get("pipfile-spec", _SPECIFICATION)
+        if specification != _SPECIFICATION:
+            raise meta.expected("pipfile-spec", str(_SPECIFICATION))
+        indexes = _indexes(meta)
+        lines = _Lines(text)
+        entries: list[Entry] = []
+        edges: list[Edge] = []
+        choices: list[Choice] = []
+        for section in document.content:
+            if section == "_meta":
+                continue
+            choice = None if section == "default" else len(choices)
+            if choice is not None:
+                choices.append(Choice("group", section))
+            for package in _packages(document, section, lines):
+                entries.append(Entry(_distribution(package, indexes), package.line))
+                edges.append(Edge(ROOT, len(edges), _condition(package), choice))
+        return (
+            Listing(
+                path, "Pipfile.lock", tuple(entries), tuple(edges), tuple(choices), requires_python=_requires_python(meta),
+                complete=True,
+            ),
+        )  # fmt: skip
+
+
+def _document(path: str, text: str) -> Table:
+    try:
+        content = parse_json(text, path)
+    except InputError:
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+                raise InputError("has an unresolved merge conflict", path, number) from None
+        raise
+    if not isinstance(content, dict):
+        raise InputError("expected a JSON object, as in every Pipfile.lock", path)
+    return Table(content, path)
+
+
+def _indexes(meta: Table) -> dict[str, str]:
+    """The addresses of the indexes by their names."""
+    sources = [Table(each, meta.file, name="_meta sources") for each in meta.tables("sources")]
+    return {name: url for each in sources if (name := each.text("name")) and (url := each.text("url"))}
+
+
+def _requires_python(meta: Table) -> str | None:
+    requires = meta.table("requires")
+    if requires is None:
+        return None
+    exact, minor = requires.text("python_full_version"), requires.text("python_version")
+    version = version_of(requires, exact or minor or None)
+    return f"=={version}" if exact else f"=={version}.*" if version else None
+
+
+def _packages(document: Table, section: str, lines: _Lines) -> list[Table]:
+    table = document.table(document.sound(section, "the name of a section"))
+    if table is None:
+        return []
+    lines.enter(section)
+    found = []
+    for name in table.content:
+        line = lines.of(name)
+        content = table.content[name]
+        if not isinstance(content, dict):
+            raise Table(table.content, document.file, line, section).expected(name, "an object")
+        found.append(Table({**content, "name": name}, document.file, line, f"package {name[:80]}".strip()))
+    return found
+
+
+def _distribution(package: Table, indexes: dict[str, str]) -> Distribution:
+    version, specifier = _asked(package)
+    extras = package.texts("extras")
+    return Distribution(
+        name_of(package, package.needed_text("name")), version, _source(package, indexes), package.text("markers"),
+        specifier, {"extras": extras} if extras else {},
+    )  # fmt: skip
+
+
+def _asked(package: Table) -> tuple[str | None, str | None]:
+    """The version, or the range where the file leaves one."""
+    text = (package.text("version") or "*").strip()
+    number = text.removeprefix("==").strip()
+    if text == "*":
+        return None, None
+    if number[:1].isdecimal() and not number.endswith("*"):
+        return version_of(package, number), None
+    try:
+        return None, " or ".join(filter(None, alternatives(text))) or None
+    except ValueError as problem:
+        raise package.wrong(f"version: {problem}") from None
+
+
+def _source(package: Table, indexes: dict[str, str]) -> Source:
+    for kind in _VCS:
+        url = package.text(kind)
+        if url is not None:
+            revision = package.text("ref")
+            commit = revision if revision and _is_commit(revision) else None
+            return vcs_source(url, commit, None if commit else revision, package.text("subdirectory"))
+    place = package.text("file") or package.text("path")
+    if place is None:
+        return index_source(indexes.get(package.text("index") or ""))
+    return url_source(place) if "://" in place else path_source(place, editable=package.flag("editable"))
+
+
+def _is_commit(revision: str) -> bool:
+    return len(revision) == 40 and not revision.strip("0123456789abcdef")
+
+
+def _condition(package: Table) -> str | None:
+    """The marker of a package; old files also have conditions as keys (``"sys_platform": "== 'win32'"``)."""
+    condition = package.text("markers")
+    for key in _MARKER_KEYS:
+        if key in package.content:
+            condition = both(condition, f"{key} {package.needed_text(key)}")
+    return condition
+
+
+class _Lines:
+    """The lines of packages, found in the text one behind the other; ``None`` from the first that is not found."""
+
+    def __init__(self, text: str) -> None:
+        self._text = "" if "\\u" in text else text  # a name may be written in another way
+        self._at = 0
+        self._line = 1
+
+    def enter(self, section: str) -> None:
+        """Goes to a section of the document."""
+        self.of(section)
+
+    def of(self, key: str) -> int | None:
+        """The line of the next ``"key": {``."""
+        quoted = f'"{key}"'
+        at = self._at
+        while at >= 0:
+            at = self._text.find(quoted, at)
+            behind = at + len(quoted)
+            if at >= 0 and self._opens(behind):
+                self._line += self._text.count("\n", self._at, at)
+                self._at = behind
+                return self._line
+            at = behind if at >= 0 else -1
+        self._text = ""
+        return None
+
+    def _opens(self, at: int) -> bool:
+        """Whether ``: {`` follows."""
+        text = self._text[at : at + 200].lstrip(_BLANK)
+        return text.startswith(":") and text[1:].lstrip(_BLANK).startswith("{")

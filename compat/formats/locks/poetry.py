@@ -1,0 +1,245 @@
+"""poetry.lock (lock-version 1.x and 2.x) → listing.
+
+Since 2.1 every release carries its groups and its marker. Before, the file is a graph without its beginning: the
+project's own dependencies are in pyproject.toml, so what nothing leads to is taken for one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from compat.formats.format import ProjectLock
+from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
+from compat.formats.locks.constraints import alternatives, matcher, python_marker
+from compat.formats.locks.tables import (
+    Table,
+    either,
+    index_source,
+    name_of,
+    packages_of,
+    path_source,
+    url_source,
+    vcs_source,
+    version_of,
+)
+from compat.model import Distribution, Source, normalized
+from compat.syntax.toml import parse_text
+
+if TYPE_CHECKING:
+    from compat.formats.edit.changes import Change
+    from compat.formats.edit.commands import Installer
+    from compat.formats.locks.graph import LockedGraph
+
+
+_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+_ADDRESSES = ("url", "git", "path", "file")
+
+
+class PoetryLock(ProjectLock):
+    """poetry.lock; :class:`InputError` if it is not one, or has an unknown lock-version."""
+
+    kind, sources = "poetry.lock", ("pyproject.toml",)
+    add, sync = "poetry add", "poetry install"
+
+    def lock(self, changes: Sequence[Change], pip: Installer) -> str:
+        names = " ".join(change.name for change in changes if change.after is not None)
+        return f"poetry update --lock {names}" if names else "poetry lock"
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        document = Table(parse_text(text, path), path)
+        metadata = document.table("metadata")
+        if metadata is None:
+            raise document.expected("metadata", "a table, as in every poetry.lock")
+        version = _lock_version(metadata)
+        if "package" not in document.content:
+            raise document.expected("package", "a list of tables")
+        packages = packages_of(document, "package", text)
+        extras = _extras(document)
+        choices = [Choice("extra", name) for name in extras]
+        entries = tuple(Entry(_distribution(package), package.line) for package in packages)
+        if version >= (2, 1):
+            edges = _edges_by_group(packages, choices)
+        else:
+            edges = _Graph(packages, entries).edges(list(extras.values()), choices)
+        requires_python, environments = _pythons(metadata)
+        return (
+            Listing(
+                path, "poetry.lock", entries, tuple(edges), tuple(choices), requires_python=requires_python,
+                environments=environments, complete=True,
+            ),
+        )  # fmt: skip
+
+
+def _lock_version(metadata: Table) -> tuple[int, int]:
+    text = metadata.needed_text("lock-version")
+    major, _, minor = text.partition(".")
+    if major not in ("1", "2") or not (minor.isascii() and minor.isdigit() and len(minor) < 4):
+        raise metadata.wrong(f"lock-version: expected 1.x or 2.x, not {text[:40]!r}")
+    return int(major), int(minor)
+
+
+def _extras(document: Table) -> dict[str, list[str]]:
+    """The project's extras: the packages each of them names."""
+    table = document.table("extras")
+    if table is None:
+        return {}
+    return {normalized(extra): table.texts(extra) for extra in table.content}
+
+
+def _pythons(metadata: Table) -> tuple[str | None, tuple[str, ...]]:
+    """The Pythons the file is made for, as a specifier set or (where it takes several) as markers."""
+    text = metadata.text("python-versions")
+    try:
+        sets = alternatives(text) if text else [""]
+    except ValueError as problem:
+        raise metadata.wrong(f"python-versions: {problem}") from None
+    if "" in sets:
+        return None, ()
+    return (sets[0], ()) if len(sets) == 1 else (None, tuple(filter(None, map(python_marker, sets))))
+
+
+def _distribution(package: Table) -> Distribution:
+    extra: dict[str, Any] = {"optional": True} if package.flag("optional") else {}
+    groups = package.texts("groups")
+    if groups:
+        extra["groups"] = groups
+    return Distribution(
+        name_of(package, package.needed_text("name")), version_of(package, package.needed_text("version")),
+        _source(package), _marker(package, groups), extra=extra,
+    )  # fmt: skip
+
+
+def _source(package: Table) -> Source:
+    source = package.table("source")
+    if source is None:
+        return index_source(None)
+    kind, url = source.needed_text("type"), source.needed_text("url")
+    if kind in ("legacy", "pypi"):
+        return index_source(url)
+    if kind in ("directory", "file"):
+        return path_source(url, editable=package.flag("develop"))
+    if kind == "url":
+        return url_source(url)
+    return vcs_source(url, source.text("resolved_reference"), source.text("reference"), source.text("subdirectory"))
+
+
+def _marker(package: Table, groups: list[str]) -> str | None:
+    """The marker of a release whatever the group; ``None`` where one of its groups brings it everywhere."""
+    given = _markers(package)
+    if "" not in given and any(given.get(normalized(group), "*") == "*" for group in groups):
+        return None
+    return either(list(dict.fromkeys(given.values())))
+
+
+def _markers(package: Table) -> dict[str, str]:
+    """The markers of a release (2.1) by group; ``""`` is for every group."""
+    given = package.content.get("markers")
+    if isinstance(given, dict):
+        table = package.table("markers")
+        assert table is not None
+        return {normalized(group): table.text(group) or "*" for group in given}
+    text = package.text("markers")
+    return {"": text} if text is not None and text != "*" else {}
+
+
+def _edges_by_group(packages: list[Table], choices: list[Choice]) -> list[Edge]:
+    """Lock-version 2.1: a release is installed with any of its groups, where its marker for that group holds."""
+    edges: list[Edge] = []
+    numbers: dict[str, int | None] = {"main": None}
+    for node, package in enumerate(packages):
+        if "groups" not in package.content:
+            raise package.expected("groups", "a list of strings")
+        given = _markers(package)
+        for group in map(normalized, package.texts("groups")):
+            if group not in numbers:
+                numbers[group] = len(choices)
+                choices.append(Choice("group", group, default=True))
+            marker = given.get(group, given.get("", "*"))
+            edges.append(Edge(ROOT, node, None if marker == "*" else marker, numbers[group]))
+    return edges
+
+
+class _Graph:
+    """The edges of a lock before 2.1: what depends on what."""
+
+    def __init__(self, packages: list[Table], entries: tuple[Entry, ...]) -> None:
+        from compat.formats.locks.graph import LockedGraph
+
+        self._packages = packages
+        self._versions = [entry.distribution.version or "" for entry in entries]
+        self._urls = [package.content.get("source", {}).get("url") for package in packages]
+        names = [entry.distribution.name for entry in entries]
+        conditions = [_condition(package) for package in packages]
+        self._graph: LockedGraph = LockedGraph(names, conditions, self._admits)
+
+    def edges(self, extras: list[list[str]], choices: list[Choice]) -> list[Edge]:
+        """All edges; a choice is added to ``choices`` where a file of version 1.x has the group ``dev``."""
+        graph = self._graph
+        for number, package in enumerate(self._packages):
+            table = package.table("dependencies")
+            if table is not None:
+                self._depend(number, package, table)
+        named = [(graph.meant(_name_at_start(name), ""), choice) for choice, names in enumerate(extras) for name in names]
+        graph.add_extras_of_roots()
+        graph.add_chosen((node, choice) for node, choice in named if node is not None)
+        self._add_roots(choices)
+        return graph.edges
+
+    def _add_roots(self, choices: list[Choice]) -> None:
+        kept = {
+            number: package.text("category") for number, package in enumerate(self._packages) if not package.flag("optional")
+        }
+        main = {number: None for number, category in kept.items() if category != "dev"}
+        reached: set[int] = set()
+        self._graph.add_roots(list(main), main, reached)
+        if len(main) < len(kept):
+            choices.append(Choice("group", "dev", default=True))
+            self._graph.add_roots(list(kept), kept, reached, len(choices) - 1)
+
+    def _depend(self, number: int, package: Table, dependencies: Table) -> None:
+        for name in dependencies.content:
+            given = dependencies.content[name]
+            for each in given if isinstance(given, list) else [given]:
+                if isinstance(each, str):
+                    each = {"version": each}
+                if not isinstance(each, dict):
+                    raise dependencies.expected(name, "a version or a table")
+                self._depend_on(number, normalized(name), Table(each, package.file, package.line, f"{package.name}: {name}"))
+
+    def _depend_on(self, number: int, name: str, dependency: Table) -> None:
+        address = next((key for key in _ADDRESSES if key in dependency.content), None)
+        constraint = f"@{dependency.text(address)}" if address else (dependency.text("version") or "*")
+        child = self._graph.meant(name, constraint)
+        if child is None:
+            return  # not needed on any platform the file is made for
+        marker = dependency.text("markers")
+        try:
+            self._graph.depend(number, child, marker)
+            for extra in dependency.texts("extras"):
+                node = self._graph.meant(name, constraint, normalized(extra))
+                if node is not None:
+                    self._graph.depend(number, node, marker)
+        except ValueError as problem:
+            raise dependency.wrong(f"markers: {problem}") from None
+
+    def _admits(self, constraint: str) -> Callable[[int], bool]:
+        if constraint.startswith("@"):
+            return lambda number: self._urls[number] == constraint[1:]
+        fits = matcher(constraint)
+        return lambda number: fits(self._versions[number])
+
+
+def _name_at_start(text: str) -> str:
+    """``"Foo (>=1.0)"`` → ``"foo"``."""
+    return normalized(text[: len(text) - len(text.lstrip(_NAME))])
+
+
+def _condition(package: Table) -> str | None:
+    """The Pythons a release can be installed on, as a marker; ``None`` where that is unknown or takes several markers."""
+    text = package.text("python-versions")
+    try:
+        sets = alternatives(text) if text else []
+    except ValueError:
+        return None
+    return either([each for each in map(python_marker, sets) if each]) if sets and all(sets) else None

@@ -1,0 +1,164 @@
+"""pylock.toml (PEP 751) → listing. Which packages are installed is said by their markers alone.
+
+``packaging.pylock`` checks the file. Real files break the standard in harmless ways (an index without hashes), so
+what it finds becomes a note where this reader can still read every package, its version and its marker.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from compat.formats.format import Commands, ProjectLock
+from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
+from compat.formats.locks.tables import (
+    Table,
+    index_source,
+    name_of,
+    packages_of,
+    path_source,
+    url_source,
+    vcs_source,
+    version_of,
+)
+from compat.model import Distribution, Source, normalized
+from compat.syntax.toml import parse_text
+
+if TYPE_CHECKING:
+    from compat.formats.edit.changes import Change
+    from compat.formats.edit.commands import Installer
+
+
+_LONGEST = 1000
+_MOST = 1 << 18
+"""Characters of all markers that ``packaging`` is given to read; the largest real file has 30,000."""
+
+
+class Pylock(ProjectLock):
+    """pylock.toml; :class:`InputError` if it is not one, or of a format version other than 1.
+
+    A defect that leaves packages, versions and markers readable is a note of the listing.
+    """
+
+    kind, sources = "pylock.toml", ("pyproject.toml", "requirements.in", "requirements.txt")
+
+    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
+        folder, name = os.path.split(path)
+        here = f"cd {pip.quoted(folder)} && " if folder else ""
+        name = name if name.endswith(".toml") and "pylock" in name else self.kind
+        source = os.path.basename(self.source_of(path))
+        options = f" --output-file {name}{pip.upgrades(changes)}{pip.index_options(changes)}"
+        return Commands((f"{here}uv pip compile {source}{options}",), (f"{here}uv pip sync {name}",))
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        document = Table(parse_text(text, path), path)
+        _check_version(document)
+        document.text("created-by")
+        if "packages" not in document.content:
+            raise document.expected("packages", "a list of tables")
+        packages = packages_of(document, "packages", text)
+        requires_python = document.text("requires-python")
+        environments = document.texts("environments")
+        entries = tuple(Entry(_distribution(package), package.line) for package in packages)
+        edges = tuple(Edge(ROOT, number, entry.distribution.marker) for number, entry in enumerate(entries))
+        note = _note(document, packages)
+        return (
+            Listing(
+                path, "pylock.toml", entries, edges, _choices(document), requires_python=requires_python,
+                environments=tuple(environments), complete=True, notes=() if note is None else (f"{path}: {note}",),
+            ),
+        )  # fmt: skip
+
+
+def _check_version(document: Table) -> None:
+    version = document.needed_text("lock-version")
+    major, _, minor = version.partition(".")
+    if major != "1" or not (minor or "0").isdecimal():
+        raise document.wrong(f"lock-version: expected 1.x, not {version[:40]!r}")
+
+
+def _choices(document: Table) -> tuple[Choice, ...]:
+    defaults = [normalized(group) for group in document.texts("default-groups")]
+    groups = dict.fromkeys([*map(normalized, document.texts("dependency-groups")), *defaults])
+    extras = dict.fromkeys(map(normalized, document.texts("extras")))
+    return (
+        *(Choice("extra", extra) for extra in extras),
+        *(Choice("group", group, default=group in defaults) for group in groups),
+    )
+
+
+def _distribution(package: Table) -> Distribution:
+    package.tables("wheels")
+    return Distribution(
+        name_of(package, package.needed_text("name")), version_of(package, package.text("version")), _source(package),
+        package.text("marker"),
+    )  # fmt: skip
+
+
+def _source(package: Table) -> Source:
+    vcs, directory, archive = (package.table(key) for key in ("vcs", "directory", "archive"))
+    if vcs is not None:
+        place = vcs.text("url") or vcs.needed_text("path")
+        return vcs_source(place, vcs.text("commit-id"), vcs.text("requested-revision"), vcs.text("subdirectory"))
+    if directory is not None:
+        return path_source(directory.needed_text("path"), editable=directory.flag("editable"))
+    if archive is not None:
+        url = archive.text("url")
+        return url_source(url) if url else path_source(archive.needed_text("path"), editable=False)
+    package.table("sdist")
+    return index_source(package.text("index"))
+
+
+def _note(document: Table, packages: list[Table]) -> str | None:
+    """What ``packaging`` finds wrong with the file, which can be read all the same; ``None`` where it is sound."""
+    conditions = [document.text("requires-python"), *document.texts("environments")]
+    for package in packages:
+        conditions += [package.text("marker"), package.text("requires-python")]
+    if sum(map(len, filter(None, conditions))) > _MOST:
+        note = "not checked against PEP 751: its markers are too long"
+    else:
+        defect = _defect(document)
+        if defect is None:
+            return None
+        note = f"not quite what PEP 751 asks for: {defect}"
+    _check_conditions(document, packages)
+    return note
+
+
+def _defect(document: Table) -> str | None:
+    import logging
+
+    from packaging.pylock import Pylock, PylockValidationError
+
+    logging.getLogger("packaging.pylock").disabled = True  # it warns of a later 1.x
+    try:
+        Pylock.from_dict(document.content)
+    except PylockValidationError as problem:
+        return " ".join(str(problem).split())[:300]
+    return None
+
+
+def _check_conditions(document: Table, packages: list[Table]) -> None:
+    """A file with a defect must still have valid markers and specifiers."""
+    from compat.markers import parse
+
+    requires_python = document.text("requires-python")
+    if requires_python is not None and not _is_specifier_set(requires_python):
+        raise document.wrong(f"requires-python: {requires_python[:80]!r} is not a set of version specifiers (PEP 440)")
+    markers = [(document, environment) for environment in document.texts("environments")]
+    markers += [(package, marker) for package in packages if (marker := package.text("marker")) is not None]
+    for table, marker in markers:
+        try:
+            parse(marker)
+        except ValueError as problem:
+            raise table.wrong(f"the marker {marker[:80]!r} {problem}") from None
+
+
+def _is_specifier_set(text: str) -> bool:
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        return len(text) < _LONGEST and SpecifierSet(text) is not None
+    except InvalidSpecifier:
+        return False

@@ -1,0 +1,173 @@
+"""One installed distribution's own files (``*.dist-info``, ``*.egg-info``), read as bytes; nothing is imported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from compat.model import Distribution, Source, normalized
+from compat.redact import without_credentials
+from compat.versions import key_of
+
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
+"""A pipe in the place of a file is not waited for; it is read as empty."""
+_FIRST = 1 << 11
+"""Name and version stand in the first lines of METADATA."""
+_HEADER = 1 << 16
+"""Most headers end within it; what stands behind, the description, is not looked at."""
+_LIMIT = 1 << 22
+"""A METADATA header is a few kB; beyond this it is not one."""
+
+
+def read_distribution(folder: str, name: str, notes: list[str]) -> Distribution | None:
+    """The distribution whose metadata is ``folder/name``; ``None`` (and a note) if not even a version is known.
+
+    ``name`` ends in ``.dist-info`` or ``.egg-info``. A METADATA file that is missing or cut short is said in ``notes``
+    and the folder's name is used instead.
+    """
+    path = f"{folder}/{name}"
+    for read in (_beginning, _searched):
+        header, whole = _header(path, name, read)
+        project = _field(header, b"\nName:") if header else None
+        version = _field(header, b"\nVersion:") if header else None
+        if whole and project and version:
+            break
+    if not whole or not project or not version:
+        state = "is missing" if header is None else "is cut short"
+        project, version = _completed(name, project if whole else None, version if whole else None)
+        if version is None:
+            notes.append(f"{path}: no version in METADATA or in the name of the directory; skipped")
+            return None
+        notes.append(f"{path}: its METADATA {state}; name and version are taken from the name of the directory")
+    try:
+        key_of(version)
+    except ValueError:
+        notes.append(f"{path}: {version!r} is not a version (PEP 440); treated as unknown")
+        version = None
+    source = _source(path, notes)
+    if source is INDEX and version is not None and ".dev" in version:
+        source = _NIGHTLY  # an index would have said where a development version comes from
+    return Distribution(name=normalized(project), version=version, source=source, requires=_requires(header, name))
+
+
+def _requires(header: bytes | None, name: str) -> tuple[str, ...] | None:
+    """The Requires-Dist lines of a METADATA header; ``None`` where they stand elsewhere, as those of an egg do."""
+    if header is None or not name.endswith(".dist-info"):
+        return None
+    return tuple(part.partition(b"\n")[0].decode("utf-8", "replace").strip() for part in header.split(b"\nRequires-Dist:")[1:])
+
+
+def _completed(name: str, project: str | None, version: str | None) -> tuple[str, str | None]:
+    """What METADATA lacks, from the directory name: ``torch-2.6.0+cu124.dist-info``; eggs carry the Python behind."""
+    parts = name.rpartition(".")[0].split("-")
+    return project or parts[0], version or (parts[1] if len(parts) > 1 else None)
+
+
+def _header(path: str, name: str, read: Callable[[int], tuple[bytes, bool]]) -> tuple[bytes | None, bool]:
+    """What ``read`` makes of a METADATA file: a part of it, and whether the file is whole, or ``None``.
+
+    A file that was cut short ends inside a line before the blank line that ends the header.
+    """
+    for file in _METADATA if name.endswith(".dist-info") else _PKG_INFO:
+        try:
+            descriptor = os.open(path + file, _READ)
+        except OSError:
+            continue
+        try:
+            return read(descriptor)
+        except OSError:
+            continue
+        finally:
+            os.close(descriptor)
+    return None, False
+
+
+_METADATA = ("/METADATA",)
+_PKG_INFO = ("/PKG-INFO", "")
+
+
+def _beginning(descriptor: int) -> tuple[bytes, bool]:
+    """The first lines, and whether the file ends in a newline."""
+    content = last = os.read(descriptor, _HEADER)
+    if len(content) == _HEADER:
+        os.lseek(descriptor, -1, os.SEEK_END)
+        last = os.read(descriptor, 1)
+    end = content.find(b"\n\n")
+    if end < 0 and len(content) == _HEADER:
+        return content, False
+    return content if end < 0 else content[: end + 1], last.endswith(b"\n")
+
+
+def _searched(descriptor: int) -> tuple[bytes, bool]:
+    """The whole header, for a file that does not end in a newline or begins in an unusual way."""
+    content = b"\n"
+    while len(content) < _LIMIT and (chunk := os.read(descriptor, _FIRST * 32)):
+        content += chunk
+    for blank in (b"\n\n", b"\r\n\r\n"):
+        end = content.find(blank)
+        if end > 0:
+            return content[: end + 1], True
+    return content, content.endswith(b"\n")
+
+
+def _field(header: bytes, mark: bytes) -> str | None:
+    start = header.find(mark)
+    if start < 0:
+        return None
+    end = header.find(b"\n", start + 1)
+    return header[start + len(mark) : end if end >= 0 else None].decode("utf-8", "replace").strip() or None
+
+
+INDEX, _NIGHTLY = Source("index"), Source("nightly")
+
+
+def _source(path: str, notes: list[str]) -> Source | None:
+    """Where it came from (PEP 610); a distribution without ``direct_url.json`` came from an index."""
+    if not os.access(f"{path}/direct_url.json", os.F_OK):  # much cheaper than an open that fails
+        return INDEX
+    try:
+        descriptor = os.open(f"{path}/direct_url.json", _READ)
+    except OSError as problem:
+        notes.append(f"{path}/direct_url.json: cannot be read ({problem.strerror}); the source is treated as unknown")
+        return None
+    try:
+        content = os.read(descriptor, _FIRST * 32)
+    finally:
+        os.close(descriptor)
+    from compat.errors import InputError
+    from compat.syntax.json import parse_json
+
+    try:
+        return source_of(parse_json(content.decode("utf-8", "replace"), f"{path}/direct_url.json"))
+    except (InputError, AttributeError, KeyError, TypeError):
+        notes.append(f"{path}/direct_url.json: does not follow PEP 610; the source is treated as an unknown URL")
+        return Source("url")
+
+
+def source_of(record: dict[str, Any]) -> Source:
+    """A PEP 610 record as a source."""
+    details: dict[str, Any] = {"url": without_credentials(str(record["url"]))}
+    if "vcs_info" in record:
+        details["commit"] = str(record["vcs_info"]["commit_id"]).lower()
+        revision = record["vcs_info"].get("requested_revision")
+        if revision:
+            details["revision"] = str(revision)
+        return Source("vcs", details)
+    if "dir_info" in record:
+        if record["dir_info"].get("editable"):
+            details["editable"] = True
+        return Source("directory", details)
+    return Source("url", details)
+
+
+def installer_of(path: str) -> str | None:
+    """The content of INSTALLER ("pip", "uv", "conda"), or ``None``."""
+    try:
+        descriptor = os.open(f"{path}/INSTALLER", _READ)
+    except OSError:
+        return None
+    try:
+        return os.read(descriptor, 64).decode("utf-8", "replace").strip().lower() or None
+    finally:
+        os.close(descriptor)

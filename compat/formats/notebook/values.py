@@ -1,0 +1,223 @@
+"""What ``{name}`` in a shell line of a notebook stands for, as far as the code in front of it tells."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from compat.formats.installs.words import leading_name
+
+HOLE = "\x03"
+"""A part of a text that is only known at run time."""
+_UNKNOWN = (HOLE,)
+_MOST = 8
+"""Texts that one expression may have."""
+_BINDINGS = 20
+_DEEPEST = 8
+_LONGEST = 4000
+_BUDGET = 50_000
+"""Expressions of one notebook that are worked out; the rest is unknown."""
+_WIDEST = 1 << 14
+"""Characters of a shell line; longer ones are not read."""
+_TRIES = 100
+"""Braces of a line that are looked into."""
+_EXPRESSION = 300
+"""Characters of an expression between braces."""
+
+
+class Values:
+    """The texts that the names of a notebook may have, by the assignments seen so far."""
+
+    def __init__(self) -> None:
+        self._bound: dict[str, list[tuple[ast.expr | None, int | None]]] = {}
+        self._left = _BUDGET
+
+    def bind(self, target: ast.expr, value: ast.expr | None) -> None:
+        """An assignment; ``None`` for a value that is only known at run time."""
+        if isinstance(target, ast.Name):
+            self._add(target.id, value, None)
+        elif isinstance(target, ast.Starred):
+            self.bind(target.value, None)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for at, each in enumerate(target.elts):
+                if isinstance(each, ast.Name):
+                    self._add(each.id, value, at)
+                else:
+                    self.bind(each, None)
+
+    def hide(self, names: Iterable[str]) -> None:
+        """Names that are given values at run time: parameters, imports."""
+        for name in names:
+            self._add(name, None, None)
+
+    def _add(self, name: str, value: ast.expr | None, position: int | None) -> None:
+        bound = self._bound.setdefault(name, [])
+        if len(bound) <= _BINDINGS:
+            bound.append((value, position))
+
+    def text(self, node: ast.expr) -> str:
+        """The text of an expression; what is only known at run time is left as a shell's variable."""
+        return _shown(self._texts(node, 0), node.id if isinstance(node, ast.Name) else "...")
+
+    def words(self, node: ast.expr) -> list[str] | None:
+        """A list of words, ``sys.executable`` as ``python``; ``None`` where the expression is no list."""
+        if not isinstance(node, (ast.List, ast.Tuple)):
+            return None
+        found: list[str] = []
+        for each in node.elts:
+            if isinstance(each, ast.Attribute) and each.attr == "executable":
+                found.append("python")
+            else:
+                found.append("${...}" if isinstance(each, ast.Starred) else self.text(each))
+        return found
+
+    def filled(self, line: str) -> str:
+        """A shell line with ``{expression}`` and ``$name`` filled in, as IPython does it."""
+        if len(line) > _WIDEST:
+            return line
+        result: list[str] = []
+        at = 0
+        tries = _TRIES
+        while at < len(line):
+            letter = line[at]
+            if letter == "{" and tries and line[at - 1 : at] != "$":
+                tries -= 1
+                end = _closing(line, at)
+                value = self._expression(line[at + 1 : end]) if end else None
+                result.append(line[at : end + 1] if value is None and end else value or letter)
+                at = end or at
+            elif letter == "$" and self._name_at(line, at + 1) in self._bound:
+                name = self._name_at(line, at + 1)
+                result.append(_shown(self._named(name, 0), name))
+                at += len(name)
+            else:
+                result.append(letter)
+            at += 1
+        return "".join(result)
+
+    def _name_at(self, line: str, at: int) -> str:
+        end = at
+        while end < len(line) and end - at < 100 and (line[end].isalnum() or line[end] == "_"):
+            end += 1
+        return line[at:end]
+
+    def _expression(self, text: str) -> str | None:
+        """What an expression between braces stands for; ``None`` where it is none, or of names that are not known."""
+        if not text.strip() or len(text) > _EXPRESSION:
+            return None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                node = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+        names = [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
+        return self.text(node) if any(name in self._bound for name in names) else None
+
+    def _texts(self, node: ast.expr | None, depth: int) -> tuple[str, ...]:
+        """The texts that an expression may have."""
+        self._left -= 1
+        if node is None or depth > _DEEPEST or self._left < 0:
+            return _UNKNOWN
+        if isinstance(node, ast.Constant):
+            return (str(node.value),) if isinstance(node.value, (str, int, float)) else _UNKNOWN
+        reader = _READERS.get(type(node))
+        return _UNKNOWN if reader is None else reader(self, node, depth + 1)
+
+    def _name(self, node: ast.Name, depth: int) -> tuple[str, ...]:
+        return self._named(node.id, depth)
+
+    def _named(self, name: str, depth: int) -> tuple[str, ...]:
+        bound = self._bound.get(name, [])
+        if not bound or len(bound) > _BINDINGS:
+            return _UNKNOWN
+        return _united(self._element(value, position, depth) for value, position in bound)
+
+    def _element(self, value: ast.expr | None, position: int | None, depth: int) -> tuple[str, ...]:
+        """A value, or what stands at a position of it."""
+        if position is None or depth > _DEEPEST:
+            return self._texts(value, depth + 1)
+        if isinstance(value, ast.IfExp):
+            return _united(self._element(each, position, depth + 1) for each in (value.body, value.orelse))
+        if isinstance(value, (ast.Tuple, ast.List)) and position < len(value.elts):
+            return self._texts(value.elts[position], depth + 1)
+        return _UNKNOWN
+
+    def _joined(self, node: ast.JoinedStr, depth: int) -> tuple[str, ...]:
+        return _product([self._texts(part, depth) for part in node.values])
+
+    def _formatted(self, node: ast.FormattedValue, depth: int) -> tuple[str, ...]:
+        return self._texts(node.value, depth) if node.conversion == -1 and node.format_spec is None else _UNKNOWN
+
+    def _operation(self, node: ast.BinOp, depth: int) -> tuple[str, ...]:
+        if not isinstance(node.op, ast.Add):
+            return _UNKNOWN
+        return _product([self._texts(node.left, depth), self._texts(node.right, depth)])
+
+    def _choice(self, node: ast.IfExp, depth: int) -> tuple[str, ...]:
+        return _united(self._texts(each, depth) for each in (node.body, node.orelse))
+
+    def _call(self, node: ast.Call, depth: int) -> tuple[str, ...]:
+        """``" ".join([…])``."""
+        function = node.func
+        if not (isinstance(function, ast.Attribute) and function.attr == "join" and len(node.args) == 1):
+            return _UNKNOWN
+        listed = self._list(node.args[0])
+        if listed is None or len(listed) > 200:
+            return _UNKNOWN
+        between = self._texts(function.value, depth)
+        parts = [part for each in listed for part in (between, self._texts(each, depth))]
+        return _product(parts[1:])
+
+    def _list(self, node: ast.expr) -> list[ast.expr] | None:
+        if isinstance(node, ast.Name):
+            bound = self._bound.get(node.id, [])
+            node = bound[0][0] or node if len(bound) == 1 and bound[0][1] is None else node
+        return node.elts if isinstance(node, (ast.List, ast.Tuple)) else None
+
+
+def _united(ways: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(text for texts in ways for text in texts))
+    return found if 0 < len(found) <= _MOST else _UNKNOWN
+
+
+def _product(parts: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """The texts that parts make one after the other."""
+    found: tuple[str, ...] = ("",)
+    for texts in parts:
+        if len(found) * len(texts) > _MOST or len(found[0]) > _LONGEST:
+            texts = _UNKNOWN
+        found = tuple(text + each for text in found for each in texts)
+    return tuple(dict.fromkeys(found))
+
+
+def _shown(texts: tuple[str, ...], label: str) -> str:
+    """One text for all of them: where they name one distribution, its version is a variable."""
+    variable = f"${{{label}}}"
+    if len(texts) == 1:
+        text = texts[0]
+        if HOLE not in text:
+            return text
+        if text.count(HOLE) == 1:
+            return text.replace(HOLE, variable)
+    names = {leading_name(text.replace(HOLE, "$")) for text in texts}
+    name = names.pop() if len(names) == 1 else None
+    return f"{name}=={variable}" if name else variable
+
+
+def _closing(line: str, at: int) -> int:
+    """Where the brace that is opened at ``at`` is closed; 0 where it is not, or too far away."""
+    depth = 0
+    for end in range(at, min(len(line), at + _EXPRESSION)):
+        depth += (line[end] == "{") - (line[end] == "}")
+        if depth == 0:
+            return end
+    return 0
+
+
+_READERS: dict[type, Callable[[Values, Any, int], tuple[str, ...]]] = {
+    ast.Name: Values._name, ast.JoinedStr: Values._joined, ast.FormattedValue: Values._formatted,
+    ast.BinOp: Values._operation, ast.IfExp: Values._choice, ast.Call: Values._call,
+}  # fmt: skip

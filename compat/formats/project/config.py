@@ -1,0 +1,217 @@
+"""``[tool.compat]`` of a project's pyproject.toml: the deployments it is meant for, and what it chooses to ignore."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from compat.errors import InputError
+from compat.files import decoded, regular
+from compat.records import record
+
+FILE = "pyproject.toml"
+_LIMIT = 8 * 1024 * 1024
+_OPTIONS = {
+    "gpus": "gpu", "driver": "driver", "cuda-toolkit": "cuda-toolkit", "task": "task", "trainer": "trainer",
+    "model": "model", "launcher": "launcher", "processes": "processes", "batch-size": "batch-size",
+    "precision": "precision", "quantization": "quantization", "features": "features", "without": "without",
+    "python": "python-version", "os": "os", "machine": "machine", "glibc": "glibc", "extras": "extras",
+    "groups": "groups", "lock-environment": "lock-environment",
+}  # fmt: skip
+"""Keys of a target, and the options of the command line that say the same."""
+_LISTS = ("gpus", "features", "without", "extras", "groups")
+_NUMBERS = ("processes", "batch-size")
+
+
+@record(frozen=True)
+class Target:
+    """One declared deployment: what it says, as values of command-line options, and the variables that are set there."""
+
+    name: str
+    values: Mapping[str, list[str]]
+    variables: Mapping[str, str]
+    command: str | None
+    file: str
+    line: int | None
+
+
+@record(frozen=True)
+class Ignore:
+    """A rule that a project chooses not to hear about; ``until`` is an ISO date, the last day on which it is ignored."""
+
+    rule: str
+    reason: str
+    until: str | None
+    target: str | None
+    file: str
+    line: int | None
+
+
+@record(frozen=True)
+class ProjectConfig:
+    """What a project declares; empty where it declares nothing."""
+
+    targets: tuple[Target, ...] = ()
+    ignores: tuple[Ignore, ...] = ()
+    file: str | None = None
+
+
+def find_config(start: str) -> ProjectConfig:
+    """The configuration of the project that a file or folder is part of.
+
+    It is looked for in the folder and upwards, in the first pyproject.toml that has a ``[tool.compat]``, and not above the
+    root of a repository.
+    """
+    folder = os.path.abspath(start)
+    if not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    while True:
+        file = os.path.join(folder, FILE)
+        config = _config_in(file)
+        if config is not None:
+            return config
+        above = os.path.dirname(folder)
+        if above == folder or os.path.exists(os.path.join(folder, ".git")):
+            return ProjectConfig()
+        folder = above
+
+
+def read_config(path: str) -> ProjectConfig:
+    """The configuration in one file; :class:`InputError` where it cannot be read or has no ``[tool.compat]``."""
+    config = _parsed(path, _content(path))
+    if config is None:
+        raise InputError("expected a [tool.compat] table", path)
+    return config
+
+
+def _config_in(path: str) -> ProjectConfig | None:
+    return _parsed(path, _content(path)) if os.path.lexists(path) else None
+
+
+def _content(path: str) -> bytes:
+    """What a file holds: one that is there and cannot be read may declare targets, so it is not passed over."""
+    try:
+        with open(regular(path), "rb") as file:
+            return file.read(_LIMIT)
+    except OSError as problem:
+        raise InputError(f"cannot be read: {problem.strerror or problem}", path) from None
+
+
+def _parsed(path: str, content: bytes) -> ProjectConfig | None:
+    plain = content.translate(None, b" \t\"'")
+    if b"tool.compat" not in plain and not (b"[tool]" in plain and b"compat" in plain):
+        return None  # most projects: TOML is not even parsed
+    from compat.syntax.toml import parse_text
+
+    path = _short(path)
+    text = decoded(path, content)
+    tool = parse_text(text, path).get("tool")
+    table = tool.get("compat") if isinstance(tool, dict) else None
+    return None if table is None else _Tables(path, text).config(table)
+
+
+def _short(path: str) -> str:
+    """The path as a person in the current folder writes it."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
+class _Tables:
+    """The tables of one file, with the lines they begin at."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self._lines = text.split("\n")
+
+    def config(self, table: Any) -> ProjectConfig:
+        if not isinstance(table, dict):
+            raise InputError("expected [tool.compat] to be a table", self.path)
+        self._known(table, ("target", "ignore"), "[tool.compat]", self._line("[tool.compat", 0))
+        targets = tuple(self._target(each, line) for each, line in self._each(table, "target"))
+        names = [target.name for target in targets]
+        for target in targets:
+            if names.count(target.name) > 1:
+                raise InputError(f"two targets are called {target.name!r}", self.path, target.line)
+        ignores = tuple(self._ignore(each, line, names) for each, line in self._each(table, "ignore"))
+        return ProjectConfig(targets, ignores, self.path)
+
+    def _each(self, table: dict[str, Any], key: str) -> list[tuple[dict[str, Any], int | None]]:
+        value = table.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+            raise InputError(f"expected [[tool.compat.{key}]] tables", self.path, self._line(f"tool.compat.{key}", 0))
+        return [(each, self._line(f"[[tool.compat.{key}]]", at)) for at, each in enumerate(value)]
+
+    def _line(self, header: str, which: int) -> int | None:
+        found = [number for number, line in enumerate(self._lines, 1) if header in line.replace(" ", "")]
+        return found[which] if which < len(found) else None
+
+    def _known(self, table: dict[str, Any], known: tuple[str, ...], what: str, line: int | None) -> None:
+        for key in table:
+            if key not in known:
+                import difflib
+
+                near = difflib.get_close_matches(key, known, 1)
+                hint = f"; did you mean {near[0]}?" if near else f" (known: {', '.join(known)})"
+                raise InputError(f"{what} does not know {key!r}{hint}", self.path, self._at(key, line))
+
+    def _at(self, key: str, start: int | None) -> int | None:
+        """The line of a key below the header of its table."""
+        for number, line in enumerate(self._lines[start or 0 :], (start or 0) + 1):
+            if line.split("=")[0].strip() == key:
+                return number
+        return start
+
+    def _text(self, table: dict[str, Any], key: str, line: int | None) -> str | None:
+        value = table.get(key)
+        if value is not None and (not isinstance(value, str) or not value):
+            raise InputError(f"{key}: expected a string, not {value!r}", self.path, self._at(key, line))
+        return value
+
+    def _target(self, table: dict[str, Any], line: int | None) -> Target:
+        self._known(table, ("name", "variables", "command", *_OPTIONS), "a target", line)
+        name = self._text(table, "name", line)
+        if name is None:
+            raise InputError("a target needs a name", self.path, line)
+        values = {_OPTIONS[key]: self._values(key, table[key], line) for key in _OPTIONS if key in table}
+        variables = table.get("variables", {})
+        if not isinstance(variables, dict) or not all(isinstance(each, str) for each in variables.values()):
+            raise InputError("variables: expected a table of strings", self.path, self._at("variables", line))
+        return Target(name, values, variables, self._text(table, "command", line), self.path, line)
+
+    def _values(self, key: str, value: Any, line: int | None) -> list[str]:
+        if key in _LISTS and isinstance(value, list) and all(isinstance(each, str) and each for each in value):
+            return list(value) or ["none"]
+        if key in _NUMBERS and isinstance(value, int) and not isinstance(value, bool):
+            return [str(value)]
+        if isinstance(value, str) and value:
+            return [value]
+        wanted = "a string or a list of strings" if key in _LISTS else "a number" if key in _NUMBERS else "a string"
+        raise InputError(f"{key}: expected {wanted}, not {value!r}", self.path, self._at(key, line))
+
+    def _ignore(self, table: dict[str, Any], line: int | None, targets: list[str]) -> Ignore:
+        self._known(table, ("rule", "reason", "until", "target"), "an ignore", line)
+        rule, reason = self._text(table, "rule", line), self._text(table, "reason", line)
+        if rule is None or reason is None:
+            raise InputError(f"an ignore needs a {'rule' if rule is None else 'reason'}", self.path, line)
+        target = self._text(table, "target", line)
+        if target is not None and target not in targets:
+            raise InputError(f"there is no target {target!r}", self.path, self._at("target", line))
+        return Ignore(rule, reason, self._date(table.get("until"), line), target, self.path, line)
+
+    def _date(self, value: Any, line: int | None) -> str | None:
+        """A TOML date, or a text that is one."""
+        if value is None:
+            return None
+        import datetime
+
+        if isinstance(value, datetime.datetime):
+            value = value.date()
+        if isinstance(value, str):
+            try:
+                value = datetime.date.fromisoformat(value)
+            except ValueError:
+                value = None
+        if not isinstance(value, datetime.date):
+            raise InputError("until: expected a date such as 2027-03-01", self.path, self._at("until", line))
+        return value.isoformat()

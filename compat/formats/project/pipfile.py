@@ -1,0 +1,87 @@
+"""Pipfile, which pipenv locks. Only its lock is read; a fix edits its packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from compat.errors import InputError
+from compat.formats.edit.changes import REMOVE, Change, Statement, decided
+from compat.formats.edit.commands import Installer
+from compat.formats.edit.files import Edit
+from compat.formats.format import Commands, Format
+from compat.formats.listing import Listing
+from compat.formats.locks.pipfile import PipfileLock
+from compat.formats.project.poetry_edit import PoetryItem
+from compat.formats.project.toml_edit import TomlFile, as_written
+from compat.formats.specifiers import changed
+from compat.model import normalized
+
+_TABLES = ("packages", "dev-packages")
+
+
+class _Item(PoetryItem):
+    """A package: clauses as PEP 440 has them, ``*`` for any release."""
+
+    revisions = ("ref",)
+    source_key = "index"
+
+    def moved(self, old: str | None, change: Change, how: str) -> str:
+        assert change.after is not None
+        return changed("" if old in (None, "*") else str(old), change.before, change.after, how) or "*"
+
+
+class Pipfile(Format):
+    """A Pipfile; :class:`InputError` for a folder of the project, and for what is no constraint."""
+
+    kind = "Pipfile"
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        raise InputError("is not read: pass the Pipfile.lock that pipenv makes of it", path)
+
+    def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
+        file = TomlFile(path, content)
+        for change in changes:
+            wanted = decided(list(_statements(file)), change, exact=True)
+            for statement, how in wanted:
+                item: _Item = statement.place
+                if how == REMOVE:
+                    item.remove()
+                    continue
+                item.change(file, change, how)
+                if change.index_url is not None:
+                    item.use_source(_source(file, change.index_url))
+            if not wanted and change.after is not None and (change.direct or not change.implied):
+                _add(file, change)
+        return (file.edit(),)
+
+    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
+        return PipfileLock().commands(path, content, changes, pip)
+
+
+def _statements(file: TomlFile) -> Iterator[Statement]:
+    for header in _TABLES:
+        table = file.table(header) or {}
+        for key in table:
+            if isinstance(table[key], (str, dict)) and normalized(key) != "python":
+                line = file.places.key(header, key)
+                item = _Item(key, table, key)
+                yield Statement(item.found(file, line), file.path, line, place=item)
+
+
+def _add(file: TomlFile, change: Change) -> None:
+    holder: dict[str, Any] = {change.name: ""}
+    item = _Item(change.name, holder, change.name)
+    if change.is_direct_url:
+        item.go_direct(change)
+    else:
+        holder[change.name] = as_written(f"=={change.after}", None)
+    if change.index_url is not None:
+        item.use_source(_source(file, change.index_url))
+    comment = f" # {change.reason}" if change.reason else ""
+    file.add_line("packages", f"{change.name} = {holder[change.name].as_string()}{comment}")
+
+
+def _source(file: TomlFile, url: str) -> str:
+    """The name of the source with this address, which is added where it is not there."""
+    return str(file.source("source", url, verify_ssl=True)["name"])

@@ -1,0 +1,184 @@
+"""``[tool.poetry]`` of a project: dependencies, groups and extras, in terms of PEP 440 and PEP 508."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from compat.formats.listing import ROOT
+from compat.formats.locks.constraints import alternatives, python_marker
+from compat.formats.locks.tables import Table, both, either, index_source, path_source, vcs_source
+from compat.formats.requirements.direct_url import INDEX, direct_url
+from compat.formats.requirements.requirement import canonical_marker, parse_requirement
+from compat.model import Distribution, Source, normalized
+from compat.records import replace
+
+if TYPE_CHECKING:
+    from compat.formats.project.pyproject import Draft
+
+
+_LONGEST = 1000
+"""Characters of a version constraint."""
+
+
+class PoetryProject:
+    """Reads the tables into a draft; :class:`InputError` for what Poetry would not take."""
+
+    def __init__(self, table: Table, draft: Draft) -> None:
+        self._table = table
+        self._draft = draft
+        self.requires_python: str | None = None
+        self._indexes = {
+            str(each.get("name")).lower(): each["url"] for each in table.tables("source") if isinstance(each.get("url"), str)
+        }
+
+    def read(self) -> None:
+        """Everything the tables list: entries, and a choice for each extra and each group."""
+        dependencies = self._table.table("dependencies")
+        if dependencies is not None:
+            self._python(dependencies)
+            self._dependencies(dependencies, "tool.poetry.dependencies", ROOT)
+        self._extras()
+        old = self._table.table("dev-dependencies")
+        if old is not None:
+            self._dependencies(old, "tool.poetry.dev-dependencies", self._draft.choice("group", "dev", default=True))
+        self._groups()
+
+    def enrich(self) -> None:
+        """Beside ``[project]``, the table only says where dependencies that are listed there come from."""
+        dependencies = self._table.table("dependencies")
+        sources: dict[str, Source] = {}
+        for name, value in ({} if dependencies is None else dependencies.content).items():
+            source = self._source(self._item(value, name, "tool.poetry.dependencies")) if isinstance(value, dict) else None
+            if source is not None:
+                sources[normalized(name)] = source
+        for number, entry in enumerate(self._draft.entries):
+            found = entry.distribution
+            if found.name in sources:
+                self._draft.entries[number] = replace(entry, distribution=replace(found, source=sources[found.name]))
+
+    def _python(self, dependencies: Table) -> None:
+        python = dependencies.content.get("python")
+        if python is None:
+            return
+        line = self._draft.places.key("tool.poetry.dependencies", "python")
+        found = self._alternatives(python, "tool.poetry.dependencies.python", line)
+        if len(found) == 1:
+            self.requires_python = _specifier(found[0])
+        else:
+            self._draft.notes.append(
+                f"{self._draft.path}:{line}: the Pythons {python} are not a single range; any Python is accepted"
+            )
+
+    def _alternatives(self, value: Any, place: str, line: int | None, name: str = "python") -> list[Distribution]:
+        """What a constraint asks for, as requirements of which one has to hold."""
+        if not isinstance(value, str) or len(value) > _LONGEST:
+            raise self._draft.wrong(place, "expected a version constraint in quotes", line)
+        try:
+            return [parse_requirement(f"{name} {each}") for each in alternatives(value)]
+        except ValueError:
+            raise self._draft.wrong(place, f"{value[:60]!r} is not a version constraint", line) from None
+
+    def _dependencies(self, table: Table, header: str, parent: int) -> None:
+        for name, value in table.content.items():
+            if normalized(name) == "python" and header == "tool.poetry.dependencies":
+                continue
+            line = self._draft.places.key(header, name)
+            if not _is_name(name):
+                raise self._draft.wrong(header, f"{name[:60]!r} is not the name of a package", line)
+            for each in value if isinstance(value, list) else [value]:
+                item = self._item(each, name, header)
+                url = item.text("url")
+                line = line if url is None else self._draft.places.string(url, line)
+                self._draft.add(self._distribution(name, item, line), line, None if item.flag("optional") else parent)
+
+    def _item(self, value: Any, name: str, header: str) -> Table:
+        """One dependency as a table: a text is its version."""
+        line = self._draft.places.key(header, name)
+        if isinstance(value, str):
+            value = {"version": value}
+        if not isinstance(value, dict):
+            raise self._draft.wrong(f"{header}.{name}", "expected a version constraint or a table", line)
+        return Table(value, self._draft.path, line, f"{header}.{name}")
+
+    def _distribution(self, name: str, item: Table, line: int | None) -> Distribution:
+        extras = sorted(map(normalized, item.texts("extras")))
+        found = Distribution(
+            normalized(name), source=self._source(item) or INDEX, marker=self._marker(item),
+            extra={"extras": extras} if extras else {},
+        )  # fmt: skip
+        constraint, url = item.text("version"), item.text("url")
+        if constraint is None:
+            return found if url is None else replace(found, version=direct_url(url, found.name, None).version)
+        asked = self._alternatives(constraint, f"{item.name}.version", line, name)
+        if len(asked) > 1:
+            # PEP 440 has no "or": any version may be meant
+            return replace(found, extra={**found.extra, "requested": constraint})
+        return replace(found, version=asked[0].version, specifier=asked[0].specifier)
+
+    def _source(self, item: Table) -> Source | None:
+        repository, url = item.text("git"), item.text("url")
+        path = item.text("path") or item.text("file")
+        if repository is not None:
+            revision = item.text("rev") or item.text("tag") or item.text("branch")
+            commit = revision if revision and len(revision) == 40 and item.text("rev") else None
+            return vcs_source(repository, commit, None if commit else revision, item.text("subdirectory"))
+        if url is not None:
+            return direct_url(url, "", None).source
+        if path is not None:
+            return path_source(path, editable=item.flag("develop"))
+        index = item.text("source")
+        return None if index is None else index_source(self._indexes.get(index.lower()))
+
+    def _marker(self, item: Table) -> str | None:
+        """``python``, ``platform`` and ``markers`` as one marker."""
+        python, platform, marker = item.text("python"), item.text("platform"), item.text("markers")
+        found: str | None = None
+        if python is not None:
+            asked = self._alternatives(python, f"{item.name}.python", item.line)
+            markers = [python_marker(_specifier(each) or "") for each in asked]
+            found = None if None in markers else either([each for each in markers if each])
+        try:
+            if platform is not None:
+                found = both(found, canonical_marker(f"sys_platform == {platform!r}"))
+            if marker is not None:
+                found = both(found, canonical_marker(marker))
+            return None if found is None else canonical_marker(found)
+        except ValueError as problem:
+            raise item.wrong(str(problem)) from None
+
+    def _extras(self) -> None:
+        extras = self._table.table("extras")
+        if extras is not None and extras.content:
+            for number, entry in enumerate(self._draft.entries):
+                self._draft.link(self._draft.between(entry.distribution.name), number, entry.distribution.marker)
+        for extra in () if extras is None else extras.content:
+            assert extras is not None
+            node = self._draft.choice("extra", extra)
+            for name in extras.texts(extra):
+                self._draft.link(node, self._draft.between(normalized(name.partition("[")[0].split(" ")[0])))
+
+    def _groups(self) -> None:
+        groups = self._table.table("group")
+        included: list[tuple[int, str]] = []
+        for name in () if groups is None else groups.content:
+            assert groups is not None
+            group = groups.table(name)
+            assert group is not None
+            node = self._draft.choice("group", name, default=not group.flag("optional"))
+            included += [(node, other) for other in group.texts("include-groups")]
+            dependencies = group.table("dependencies")
+            if dependencies is not None:
+                self._dependencies(dependencies, f"tool.poetry.group.{name}.dependencies", node)
+        for node, other in included:
+            child = self._draft.node("group", other)
+            if child is None:
+                raise self._table.wrong(f"include-groups: there is no group {other[:60]!r}")
+            self._draft.link(node, child)
+
+
+def _specifier(asked: Distribution) -> str | None:
+    return asked.specifier if asked.version is None else f"=={asked.version}"
+
+
+def _is_name(name: str) -> bool:
+    return bool(name) and name.isascii() and name.replace("-", "").replace("_", "").replace(".", "").isalnum()

@@ -1,0 +1,206 @@
+"""A TOML file that is edited: values are changed in place by tomlkit, new keys and tables are put in as lines of text.
+
+tomlkit would put a new key behind the comments that lead to the next table; a line of text stands where a person puts it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import Array, InlineTable, String
+
+from compat.errors import InputError
+from compat.files import decoded
+from compat.formats.edit.files import Edit, line_end
+from compat.syntax.toml import Places, parse_text
+
+
+class TomlFile:
+    """The document of one file; :class:`InputError` for what is not UTF-8, not TOML, or not kept by tomlkit as it is.
+
+    ``text`` is given where the TOML is a part of the file (the metadata of a script).
+    """
+
+    def __init__(self, path: str, content: bytes, text: str | None = None) -> None:
+        self.path = path
+        self.content = content
+        self.text = text = decoded(path, content) if text is None else text
+        parse_text(text, path)
+        try:
+            self.document: Any = tomlkit.parse(text)
+        except (TOMLKitError, ValueError) as problem:
+            raise InputError(f"cannot be edited: {problem}", path) from None
+        if tomlkit.dumps(self.document) != text:
+            raise InputError("cannot be edited without changing other lines", path)
+        self.places = Places(text)
+        self._lines: list[tuple[str, str]] = []
+        self._arrays: dict[tuple[str, str], list[str]] = {}
+        self._sources: list[tuple[str, dict[str, Any]]] = []
+
+    def table(self, *keys: str) -> Any:
+        """The table of these keys, or ``None``."""
+        found: Any = self.document
+        for key in keys:
+            if not isinstance(found, dict) or key not in found:
+                return None
+            found = found[key]
+        return found
+
+    def add_line(self, header: str, line: str) -> None:
+        """A line at the end of the table with this header, which is made where it is not there."""
+        self._lines.append((header, line))
+
+    def add_string(self, header: str, key: str, text: str, comment: str) -> None:
+        """A string in an array that is not there yet, with others that are added to the same one."""
+        line = f"    {as_written(text, None).as_string()},{f' # {comment}' if comment else ''}"
+        self._arrays.setdefault((header, key), []).append(line)
+
+    def source(self, header: str, url: str, **more: Any) -> dict[str, Any]:
+        """The source (an index) with this address among the ``[[header]]`` tables, which is added with ``more`` if need be."""
+        added = [each for name, each in self._sources if name == header]
+        known = [*(self.table(*header.split(".")) or ()), *added]
+        for each in known:
+            if str(each.get("url", "")).rstrip("/") == url.rstrip("/") and "name" in each:
+                return each  # type: ignore[no-any-return]
+        found = {"name": _index_name(url, {str(each.get("name")) for each in known}), "url": url, **more}
+        self._sources.append((header, found))
+        return found
+
+    def edited(self) -> str:
+        """The text with all that was changed; :class:`InputError` where it would not be TOML."""
+        text = tomlkit.dumps(self.document)
+        arrays = [(header, "\n".join((f"{key} = [", *lines, "]"))) for (header, key), lines in self._arrays.items()]
+        for header, line in (*self._lines, *arrays):
+            text = _with_line(text, header, line)
+        for header, values in self._sources:
+            lines = [f"{key} = {tomlkit.item(value).as_string()}\n" for key, value in values.items()]
+            text = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}\n[[{header}]]\n{''.join(lines)}"
+        if line_end(self.text) == "\r\n":
+            text = re.sub(r"(?<!\r)\n", "\r\n", text)
+        try:
+            parse_text(text, self.path)
+        except InputError as problem:
+            reason = problem.message.removeprefix("is not TOML: ")
+            where = f"line {problem.line}: " if problem.line is not None else ""
+            raise InputError(f"cannot be edited: the result would not be valid TOML ({where}{reason})", self.path) from None
+        return text
+
+    def edit(self) -> Edit:
+        return Edit(self.path, self.content, self.edited().encode("utf-8"))
+
+
+class ArrayItem:
+    """A string in an array."""
+
+    def __init__(self, array: Array, item: Any) -> None:
+        self._array = array
+        self._item = item
+        self.text = str(item)
+
+    def set(self, text: str) -> None:
+        at = self._at()
+        self._array[at] = self._item = as_written(text, self._item)
+
+    def remove(self) -> None:
+        del self._array[self._at()]
+
+    def _at(self) -> int:
+        return next(at for at, item in enumerate(self._array) if item is self._item)
+
+
+def as_written(text: str, old: Any) -> Any:
+    """A string with the quotes that an old one has, where it can have them; its comment stays."""
+    literal = isinstance(old, String) and old.as_string().startswith("'") and "'" not in text
+    new = tomlkit.string(text, literal=literal or ('"' in text and "'" not in text))
+    if isinstance(old, String):
+        new.trivia.indent, new.trivia.comment_ws = old.trivia.indent, old.trivia.comment_ws
+        new.trivia.comment, new.trivia.trail = old.trivia.comment, old.trivia.trail
+    return new
+
+
+def with_keys(owner: Any, key: Any, values: dict[str, str], dropped: Collection[str] = ()) -> Any:
+    """Set texts in the table ``owner[key]`` and drop others; an inline table keeps its style where its keys change."""
+    table = owner[key]
+    gone = [name for name in table if name in dropped and name not in values]
+    if isinstance(table, InlineTable) and (gone or any(name not in table for name in values)):
+        kept = [name for name in table if name not in gone]
+        texts = {name: tomlkit.item(table[name]).as_string() for name in kept}
+        texts.update((name, as_written(text, table.get(name)).as_string()) for name, text in values.items())
+        new = inline_table(texts, tight=not table.as_string().startswith("{ "))
+        new.trivia.comment_ws, new.trivia.comment = table.trivia.comment_ws, table.trivia.comment
+        new.trivia.indent, new.trivia.trail = table.trivia.indent, table.trivia.trail
+        owner[key] = new
+        return new
+    for name in gone:
+        del table[name]
+    for name, text in values.items():
+        if str(table.get(name)) != text:
+            table[name] = as_written(text, table.get(name))
+    return table
+
+
+def inline_table(texts: Mapping[str, str], *, tight: bool = False) -> Any:
+    """``{ name = value, … }`` of values as TOML writes them."""
+    inside = ", ".join(f"{name} = {text}" for name, text in texts.items())
+    return tomlkit.value(f"{{{inside}}}" if tight else f"{{ {inside} }}")
+
+
+def inline_texts(values: Mapping[str, str]) -> Any:
+    """The same of plain texts."""
+    return inline_table({name: as_written(text, None).as_string() for name, text in values.items()})
+
+
+def items(array: Any) -> Iterator[ArrayItem]:
+    """The strings of an array; nothing if it is not one."""
+    if isinstance(array, Array):
+        for item in list(array):
+            if isinstance(item, str):
+                yield ArrayItem(array, item)
+
+
+def append(array: Array, text: str, comment: str) -> None:
+    """A string behind the last one, on a line of its own where the others have theirs."""
+    item = as_written(text, None)
+    written = array.as_string()
+    if "\n" not in written:
+        array.append(item)
+        return
+    indent = re.search(r"\n([ \t]*)[\"'{]", written)
+    array.add_line(item, indent="    " if indent is None else indent[1], comment=comment or None)
+
+
+def _with_line(text: str, header: str, line: str) -> str:
+    lines = text.splitlines(keepends=True)
+    at = next((n for n, each in enumerate(lines) if _header(each) == header), None)
+    if at is None:
+        return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}\n[{header}]\n{line}\n"
+    end = next((n for n in range(at + 1, len(lines)) if lines[n].startswith("[")), len(lines))
+    while end > at + 1 and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
+        end -= 1
+    if not lines[end - 1].endswith("\n"):
+        lines[end - 1] += "\n"
+    return "".join((*lines[:end], f"{line}\n", *lines[end:]))
+
+
+def _header(line: str) -> str | None:
+    found = re.match(r"\[([^\[\]]+)\]\s*(#.*)?$", line)
+    return None if found is None else ".".join(part.strip() for part in found[1].split(".")).replace('"', "").replace("'", "")
+
+
+def _index_name(url: str, taken: set[str]) -> str:
+    """``https://download.pytorch.org/whl/cu128`` → ``pytorch-cu128``; with a number where that is taken."""
+    parts = urlsplit(url)
+    labels = (parts.hostname or "index").split(".")
+    site = labels[-2] if len(labels) > 1 else labels[0]
+    last = parts.path.rstrip("/").rpartition("/")[2]
+    base = re.sub(r"[^a-z0-9]+", "-", f"{site}-{last}".lower()).strip("-")
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base}-{number}"
+    return name

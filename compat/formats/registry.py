@@ -1,0 +1,186 @@
+"""The formats that are known, and which of them a file has: by its name, and where that says too little by its content."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container
+from importlib import import_module
+
+from compat.errors import InputError
+from compat.formats.format import Format
+from compat.formats.listing import Listing
+from compat.records import record
+
+LIMIT = 64 * 1024 * 1024
+"""Bytes; the largest file that is read (the largest real lock is 3 MB)."""
+
+
+@record(frozen=True)
+class Registered:
+    """A format, without its module being imported: a start-up imports only the one that is needed.
+
+    ``kind`` is that of the class, ``place`` where the class is. Lower-case file ``names`` may have ``*`` for anything.
+    A file of another name has the format whose ``marks`` are all in its content or, in YAML, whose ``keys`` are all
+    among the outermost ones; ``shebang`` is a part of the first line. ``program`` writes the lock file.
+    """
+
+    kind: str
+    place: str
+    names: tuple[str, ...]
+    marks: tuple[bytes, ...] = ()
+    keys: tuple[bytes, ...] = ()
+    shebang: bytes = b""
+    program: str | None = None
+
+    def load(self) -> Format:
+        """The format itself."""
+        module, _, name = self.place.partition(":")
+        found: Format = getattr(import_module(f"compat.formats.{module}"), name)()
+        return found
+
+
+FORMATS = (
+    Registered("uv.lock", "locks.uv:UvLock", ("*uv.lock", "*.py.lock"), program="uv"),
+    Registered("poetry.lock", "locks.poetry:PoetryLock", ("*poetry.lock",),
+               (b"\n[[package]]", b"content-hash"), program="poetry"),
+    Registered("pdm.lock", "locks.pdm:PdmLock", ("*pdm.lock",), (b"\n[[package]]", b"content_hash"), program="pdm"),
+    Registered("Pipfile.lock", "locks.pipfile:PipfileLock", ("*pipfile.lock",),
+               (b'"_meta"', b'"pipfile-spec"'), program="pipenv"),
+    Registered("pixi.lock", "conda.pixi:PixiLock", ("*pixi.lock",), (b"\nenvironments:", b"\npackages:"),
+               (b"environments", b"packages"), program="pixi"),
+    Registered("pylock.toml", "locks.pylock:Pylock", ("*pylock.toml", "*pylock.*.toml")),
+    Registered("conda-lock.yml", "conda.lock:CondaLock", ("*conda-lock.yml", "*conda-lock.yaml"),
+               keys=(b"package", b"metadata")),
+    Registered("compose", "docker.compose:Compose", ("*compose*.yml", "*compose*.yaml"), keys=(b"services",)),
+    Registered("environment.yml", "conda.environment:CondaEnvironment", (), keys=(b"dependencies",)),
+    Registered("pyproject", "project.pyproject:Pyproject", ("*pyproject.toml",)),
+    Registered("Pipfile", "project.pipfile:Pipfile", ("pipfile",)),
+    Registered("requirements", "requirements.file:Requirements", ("*.txt", "*.in", "*.pip")),
+    Registered("notebook", "notebook.reader:Notebook", ("*.ipynb",), (b'"cells"', b'"nbformat"')),
+    Registered("shell", "shell.script:ShellScript", ("*.sh", "*.bash", "*.slurm", "*.sbatch"), shebang=b"sh"),
+    Registered("script", "project.inline:PythonScript", ("*.py",), shebang=b"python"),
+    Registered("dockerfile", "docker.dockerfile:DockerfileFormat",
+               ("*dockerfile", "*containerfile", "dockerfile*", "containerfile*")),
+)  # fmt: skip
+_PLAIN_LOCK = Registered("uv.lock", "locks.uv:UvLock", (), (b"\n[[package]]",))
+"""A lock in TOML that no other tool says it wrote."""
+_DESCRIBED = Registered("described", "described:Described", ())
+_NAMED_REQUIREMENTS = Registered("requirements", "requirements.file:Requirements", ("*requirements*", "*constraints*"))
+"""Where nothing else fits, a name such as ``requirements`` or ``constraints.lock`` is enough."""
+PROGRAMS = {each.program: each.kind for each in FORMATS if each.program}
+"""Programs that lock a project, and what they call their lock files."""
+
+
+def format_of(path: str, content: bytes) -> Format:
+    """The format of a file; :class:`InputError` if it is unknown."""
+    name = path.replace("\\", "/").rpartition("/")[2].lower()
+    found = next((each for each in FORMATS if any(_fits(name, pattern) for pattern in each.names)), None)
+    found = found or _by_content(path, name, content)
+    if found is None:
+        raise InputError(
+            "unrecognized file type; expected a lock file, requirements, pyproject.toml, environment.yml, Dockerfile, compose "
+            "file, notebook, script or described environment", path,
+        )  # fmt: skip
+    return found.load()
+
+
+def format_named(kind: str) -> Format:
+    """The format with this kind."""
+    return next(each for each in (*FORMATS, _DESCRIBED) if each.kind == kind).load()
+
+
+def lock_beside(path: str) -> Registered | None:
+    """The format of the lock file that lies beside a project's file, and is made from one of this name."""
+    folder, name = os.path.split(path)
+    return next(
+        (each for each in FORMATS if os.path.isfile(os.path.join(folder, each.kind)) and name in each.load().sources), None
+    )
+
+
+def _fits(name: str, pattern: str) -> bool:
+    first, *rest = pattern.split("*")
+    if not rest:
+        return name == pattern
+    *middle, last = rest
+    if len(name) < len(first) + len(last) or not name.startswith(first) or not name.endswith(last):
+        return False
+    return all(part in name[len(first) : len(name) - len(last)] for part in middle)
+
+
+def _by_content(path: str, name: str, content: bytes) -> Registered | None:
+    if name.endswith((".yml", ".yaml")):
+        keys = {line.partition(b":")[0].strip(b"'\"") for line in content.splitlines() if line[:1].strip() and b":" in line}
+        found = next((each for each in FORMATS if each.keys and keys.issuperset(each.keys)), None)
+        if found is None:
+            refuse_launch_keys(path, {key.decode("utf-8", "replace") for key in keys})
+        return found
+    is_json = name.endswith(".json") or content.lstrip()[:1] == b"{"
+    for each in (*FORMATS, _PLAIN_LOCK):
+        if each.marks and each.marks[0].startswith(b'"') == is_json and all(mark in content for mark in each.marks):
+            return each
+    if is_json:
+        refuse_launch_json(path, content)
+        return _DESCRIBED
+    first = content[:200].split(b"\n", 1)[0]
+    if first.startswith(b"#!"):
+        return next((each for each in FORMATS if each.shebang and each.shebang in first), None)
+    return _NAMED_REQUIREMENTS if any(_fits(name, pattern) for pattern in _NAMED_REQUIREMENTS.names) else None
+
+
+def read_listings(path: str) -> tuple[Listing, ...]:
+    """What a file lists: see :meth:`Format.read`."""
+    content = read_content(path)
+    return format_of(path, content).listings(path, content)
+
+
+def read_content(path: str) -> bytes:
+    """The bytes of a regular file of at most :data:`LIMIT` bytes."""
+    from compat.files import regular
+
+    try:
+        with open(regular(path), "rb") as file:
+            size = os.fstat(file.fileno()).st_size  # a buffer of the size that is needed, not of what is allowed
+            content = file.read(min(size, LIMIT) + 1)
+    except OSError as problem:
+        raise InputError(f"cannot be read: {problem.strerror or problem}", path) from None
+    if len(content) > LIMIT:
+        raise InputError(f"is larger than {LIMIT // 1024 // 1024} MiB", path)
+    return content
+
+
+# --- Configurations of launchers among the files to check: they say how a job is started, not what is installed.
+
+
+_MARKS = (b'"compute_environment"', b'"distributed_type"', b'"zero_optimization"', b'"train_batch_size"',
+          b'"train_micro_batch_size_per_gpu"')  # fmt: skip
+_BESIDE_A_BATCH_SIZE = ("fp16", "bf16", "optimizer", "scheduler", "gradient_clipping", "zero_allow_untested_optimizer")
+
+
+def refuse_launch_keys(path: str, keys: Container[str]) -> None:
+    """:class:`InputError` that says where the file belongs, if its outermost keys are those of such a configuration."""
+    if "compute_environment" in keys or ("distributed_type" in keys and "num_processes" in keys):
+        raise _belongs(path, "an accelerate configuration", f"accelerate launch --config_file {path} train.py")
+    counts = "train_batch_size" in keys and any(key in keys for key in _BESIDE_A_BATCH_SIZE)
+    if "zero_optimization" in keys or "train_micro_batch_size_per_gpu" in keys or counts:
+        raise _belongs(path, "a DeepSpeed configuration", f"deepspeed train.py --deepspeed {path}")
+
+
+def refuse_launch_json(path: str, content: bytes) -> None:
+    """As :func:`refuse_launch_keys`, for the text of a JSON file; one that is no JSON is left to its reader."""
+    if not any(mark in content for mark in _MARKS):
+        return
+    from compat.syntax.json import parse_json
+
+    try:
+        document = parse_json(content.decode("utf-8", "replace"), path)
+    except InputError:
+        return
+    if isinstance(document, dict):
+        refuse_launch_keys(path, document)
+
+
+def _belongs(path: str, what: str, command: str) -> InputError:
+    return InputError(
+        f"is {what}: it says how a job is started, not what is installed; pass it with its command: "
+        f"compat check uv.lock -- {command}", path
+    )  # fmt: skip

@@ -1,0 +1,226 @@
+"""The text of a requirements file → its logical lines, as pip joins, cuts and decodes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from compat.errors import InputError
+from compat.formats.listing import Entry
+from compat.model import Distribution
+from compat.records import record, replace
+
+MARKS = (
+    (b"\xef\xbb\xbf", "utf-8"),
+    (b"\xff\xfe\x00\x00", "utf-32-le"),
+    (b"\x00\x00\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
+"""Byte order marks, the longer ones first, and the encodings they stand for."""
+_DECLARED = ("utf-8", "utf8", "ascii", "us-ascii", "latin-1", "latin1", "iso-8859-1", "iso-8859-15", "cp1252", "windows-1252",
+             "gbk", "gb2312", "gb18030", "big5", "shift_jis", "euc-jp", "euc-kr", "koi8-r", "cp1251")  # fmt: skip
+"""What ``# -*- coding: … -*-`` may name: plain text encodings and nothing that unpacks or executes."""
+
+
+def decode(content: bytes, path: str) -> str:
+    """The text of a requirements file, without a byte order mark, which may also be one of UTF-16 or UTF-32.
+
+    Raises :class:`InputError` where the content is not in the encoding that its mark or its first two lines name (else UTF-8).
+    """
+    for mark, encoding in MARKS:
+        if content.startswith(mark):
+            return _decoded(content[len(mark) :], encoding, path)
+    return _decoded(content, _declared(content, path), path)
+
+
+def _decoded(content: bytes, encoding: str, path: str) -> str:
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as problem:
+        line = content[: problem.start].decode(encoding, "replace").count("\n") + 1
+        raise InputError(f"is not {encoding.upper()} text (byte {problem.start})", path, line) from None
+
+
+def _declared(content: bytes, path: str) -> str:
+    """The encoding that a comment in the first two lines names."""
+    for number, line in enumerate(content[:1000].split(b"\n")[:2], 1):
+        start = line.find(b"coding")
+        if line[:1] != b"#" or start < 0 or line[start + 6 : start + 7] not in (b":", b"="):
+            continue
+        words = line[start + 7 :].decode("ascii", "replace").split()
+        encoding = words[0].lower().replace("_", "-") if words else ""
+        known = {each.replace("_", "-"): each for each in _DECLARED}
+        if encoding not in known:
+            raise InputError(
+                f"expected UTF-8, or a plain text encoding in its 'coding' comment, not {encoding[:40]!r}", path, number
+            )
+        return known[encoding]
+    return "utf-8"
+
+
+@record(frozen=True)
+class LogicalLine:
+    """One line, or several joined by ``\\``, without comments; ``number`` is the first, ``start`` … ``end`` all of it in the
+    file with its line end. ``pieces`` are what was joined, each with its place; the text begins ``lead`` letters into them."""
+
+    number: int
+    text: str
+    start: int
+    end: int
+    pieces: tuple[tuple[str, int], ...]
+    lead: int
+
+
+def logical_lines(text: str) -> Iterator[LogicalLine]:
+    """The lines of a file as pip joins them; comments and empty lines are left out."""
+    pieces: list[tuple[str, int]] = []
+    first = start = at = 0
+    for number, (line, whole) in enumerate(zip(text.splitlines(), text.splitlines(keepends=True)), 1):
+        is_comment = line.lstrip()[:1] == "#"
+        if not pieces:
+            first, start = number, at
+        here, at = at, at + len(whole)
+        if line.endswith("\\") and not is_comment:
+            pieces.append((line.strip("\\"), here + len(line) - len(line.lstrip("\\"))))
+            continue
+        if is_comment and pieces:
+            pieces.append((" ", here))  # a comment ends what is joined; the blank keeps it a comment
+        yield from _logical(first, start, at, (*pieces, (line, here)))
+        pieces = []
+    if pieces:
+        yield from _logical(first, start, at, tuple(pieces))
+
+
+def _logical(number: int, start: int, end: int, pieces: tuple[tuple[str, int], ...]) -> Iterator[LogicalLine]:
+    text = pieces[0][0] if len(pieces) == 1 else "".join(piece for piece, _ in pieces)
+    at = text.find("#")
+    while at > 0 and not text[at - 1].isspace():  # an address may hold one
+        at = text.find("#", at + 1)
+    kept = text if at < 0 else text[:at]
+    stripped = kept.lstrip()
+    if stripped:
+        yield LogicalLine(number, stripped.rstrip(), start, end, pieces, len(kept) - len(stripped))
+
+
+def header(lines: list[str]) -> list[str]:
+    """The comments that stand before anything else."""
+    found: list[str] = []
+    for line in lines:
+        stripped = line.strip()
+        if stripped and stripped[0] != "#":
+            break
+        if stripped:
+            found.append(stripped.lstrip("#").strip())
+    return found
+
+
+# --- The options that may stand in a requirements file, alone on a line or behind a requirement.
+
+
+_SHORT = {"-r": "--requirement", "-c": "--constraint", "-e": "--editable", "-i": "--index-url", "-f": "--find-links",
+          "-C": "--config-settings", "-U": "--upgrade"}  # fmt: skip
+INDEX_URL = ("--index-url", "--pypi-url", "--default-index")
+"""Names of the option that replaces the index."""
+_VALUED = frozenset((
+    "--requirement", "--constraint", "--editable", *INDEX_URL, "--extra-index-url", "--find-links", "--no-binary",
+    "--only-binary", "--trusted-host", "--use-feature", "--hash", "--global-option", "--install-option", "--build-option",
+    "--config-setting",
+    "--config-settings", "--only-final", "--all-releases",
+))  # fmt: skip
+_FLAGS = frozenset((
+    "--no-index", "--pre", "--prefer-binary", "--require-hashes", "--no-build-isolation", "--no-deps", "--upgrade",
+    "--no-cache-dir", "--process-dependency-links", "--always-unzip",
+))  # fmt: skip
+"""Some belong to the command line; people write them here all the same, and they change nothing that is listed."""
+
+
+def options_of(line: str, path: str, number: int) -> list[tuple[str, str]]:
+    """The options of a line with their values (``""`` for a flag); :class:`InputError` if it is invalid.
+
+    What stands behind ``-e`` up to the end of the line is its operand: a marker may follow an address.
+    """
+    words = _words(line, path, number)
+    found: list[tuple[str, str]] = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        name, given, value = word.partition("=")
+        if word[:2] in _SHORT:
+            name, given, value = _SHORT[word[:2]], word[2:], word[2:]
+        if name in _FLAGS and not given:
+            found.append((name, ""))
+            continue
+        if name not in _VALUED:
+            raise InputError(f"'{word[:60]}' is not an option of a requirements file", path, number)
+        if not given and at == len(words):
+            raise InputError(f"expected a value after {name}", path, number)
+        if not given:
+            value = words[at]
+            at += 1
+        if name == "--editable":
+            value = " ".join((value, *words[at:]))
+            at = len(words)
+        found.append((name, value))
+    return found
+
+
+def _words(line: str, path: str, number: int) -> list[str]:
+    """Words as a shell splits them: quotes hold one together. A marker keeps its own quotes."""
+    if ";" in line or ("'" not in line and '"' not in line and "\\" not in line):
+        return line.split()
+    from compat.syntax.shell import shell_words
+
+    try:
+        return shell_words(line)
+    except ValueError:
+        raise InputError(f"expected a closing quote in '{line[:60]}'", path, number) from None
+
+
+# --- Constraints (``-c``): what they leave of a requirement. A constraint installs nothing by itself.
+
+
+_MOST = 8
+"""Different constraints on one distribution that are looked at; real files have one."""
+
+
+def constrained(entries: Iterable[Entry], constraints: Iterable[Entry], notes: list[str]) -> tuple[Entry, ...]:
+    """The entries, narrowed by the constraints of the same name; what could not be applied is said in ``notes``.
+
+    A pin becomes the entry's version, ranges are added up. ``extra["constraint"]`` says where the constraint stands.
+    """
+    by_name: dict[str, dict[object, Entry]] = {}
+    for constraint in constraints:
+        limit = constraint.distribution
+        by_name.setdefault(limit.name, {}).setdefault((limit.version, limit.specifier, limit.marker), constraint)
+    if not by_name:
+        return tuple(entries)
+    limits = {name: list(different.values())[:_MOST] for name, different in by_name.items()}
+    return tuple(_narrowed(entry, limits.get(entry.distribution.name, []), notes) for entry in entries)
+
+
+def _narrowed(entry: Entry, constraints: list[Entry], notes: list[str]) -> Entry:
+    asked = entry.distribution
+    for constraint in constraints:
+        asked = _narrowed_by(asked, entry.line, constraint, notes)
+    return entry if asked is entry.distribution else replace(entry, distribution=asked)
+
+
+def _narrowed_by(asked: Distribution, line: int | None, constraint: Entry, notes: list[str]) -> Distribution:
+    limit = constraint.distribution
+    place = f"{constraint.file}:{constraint.line}"
+    if limit.marker is not None and limit.marker != asked.marker:
+        notes.append(f"{place}: the constraint on {limit.name} holds only where {limit.marker}; it is not applied")
+        return asked
+    extra = {**asked.extra, "constraint": place}
+    direct = limit.source is not None and "url" in limit.source.details
+    if asked.version is not None or (asked.source is not None and asked.source.kind not in ("index", "nightly")):
+        if limit.version is not None and asked.version is not None and limit.version != asked.version:
+            notes.append(f"{place}: {limit.name} {limit.version} contradicts {asked.version} (line {line})")
+        return asked
+    if limit.version is not None or direct:
+        return replace(asked, version=limit.version, specifier=None, source=limit.source, extra=extra)
+    if limit.specifier is None:
+        return asked
+    both = ",".join(dict.fromkeys(each for each in (asked.specifier, limit.specifier) if each))
+    return replace(asked, specifier=both, extra=extra)

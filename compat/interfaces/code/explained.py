@@ -1,0 +1,219 @@
+"""The ranges of a script in words: for each bound the line that decides it, and what is called otherwise on the other side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from compat.interfaces.code.releases import Range, Releases, Reverse
+from compat.interfaces.code.renamed import Renamed, in_other_release, nearest
+from compat.interfaces.code.together import Apart
+from compat.interfaces.code.wanted import Wanted, WantedOf, follows, imported
+from compat.interfaces.verdicts import verdict_on
+from compat.records import record
+
+if TYPE_CHECKING:
+    from compat.interfaces.code.records import Bound
+    from compat.interfaces.needs import Need
+
+
+@record(frozen=True)
+class Reason:
+    """Why a release is out: what the code uses at ``place``, and what is said of it.
+
+    ``said``: the package itself says that it is ``renamed``, else that is only alike. ``left``: to a base in another package.
+    """
+
+    place: str
+    what: str
+    text: str
+    renamed: str | None = None
+    said: bool = False
+    left: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {"place": self.place, "uses": self.what, "why": self.text, "renamed": self.renamed}
+
+
+@record(frozen=True)
+class Explained:
+    """The releases of one package: ``first`` to ``last`` without ``holes``; ``None`` where none will do.
+
+    ``below`` and ``above`` are the releases next to them and why they are out. ``with_others`` says what releases of other
+    packages it takes.
+    """
+
+    package: str
+    range: Range
+    first: str | None = None
+    last: str | None = None
+    below: tuple[str, tuple[Reason, ...]] | None = None
+    above: tuple[str, tuple[Reason, ...]] | None = None
+    holes: Mapping[str, tuple[Reason, ...]] = {}
+    conflict: tuple[Reason, ...] = ()
+    with_others: tuple[str, ...] = ()
+
+    @property
+    def specifier(self) -> str:
+        """The releases as a specifier set; "" for all of them."""
+        versions = self.range.versions
+        parts = []
+        if self.first is not None and self.first != versions[0]:
+            parts.append(f">={self.first}")
+        if self.last is not None and self.last != versions[-1]:
+            parts.append(f"<={self.last}")
+        parts += [f"!={version}" for version in self.holes]
+        return ",".join(parts)
+
+
+@record(frozen=True)
+class Nowhere:
+    """Something that no known release has, and the nearest name that one has."""
+
+    package: str
+    place: str
+    what: str
+    nearest: str | None
+
+
+def explained(ranges: tuple[Range, ...], reverse: Reverse, releases: Releases) -> tuple[Explained, ...]:
+    return tuple(_one(each, ranges, reverse, releases) for each in ranges)
+
+
+def nowhere(reverse: Reverse, releases: Releases, wanted: WantedOf) -> tuple[Nowhere, ...]:
+    """What no release has: of names only those that are like one that is known."""
+    found = []
+    for each in reverse.hopeless:
+        package = wanted.packages_of(each)[0]
+        near = nearest(releases, package, each.need)
+        found.append(Nowhere(package, each.place, each.what, near))
+    for each in wanted.all:
+        package = wanted.packages_of(each)[0]
+        table = releases.table(package)
+        world = None if table is None else releases.world(package, table.versions[-1])
+        if world is None or each.need[0] not in ("import", "attribute"):
+            continue
+        kind, target, name, *_ = each.need
+        meaning = world.imported(target, name) if kind == "import" else world.find(target)
+        if meaning.kind == "never" and (near := nearest(releases, package, each.need)) is not None:
+            found.append(Nowhere(package, each.place, each.what, near))
+    return tuple(found)
+
+
+def _one(each: Range, ranges: tuple[Range, ...], reverse: Reverse, releases: Releases) -> Explained:
+    good = [at for at, version in enumerate(each.versions) if version in each.allowed]
+    if not good:
+        return Explained(each.package, each, conflict=_conflict(each, releases))
+    first, last = good[0], good[-1]
+    versions = each.versions
+
+    def said(at: int, inside: int) -> tuple[str, tuple[Reason, ...]]:
+        why = each.why.get(versions[at], ())
+        return versions[at], _reasons(each.package, why, versions[inside], versions[at], releases, newer=at > inside)
+
+    holes = {
+        versions[at]: said(at, max(ok for ok in good if ok < at))[1]
+        for at in range(first, last) if versions[at] not in each.allowed
+    }  # fmt: skip
+    return Explained(
+        each.package, each, versions[first], versions[last], said(first - 1, first) if first else None,
+        said(last + 1, last) if last + 1 < len(versions) else None, holes, (), _with_others(each, ranges, reverse),
+    )  # fmt: skip
+
+
+def _with_others(each: Range, ranges: tuple[Range, ...], reverse: Reverse) -> tuple[str, ...]:
+    """What the oldest and the newest release of a range take of the packages they lean on."""
+    found: list[str] = []
+    good = [version for version in each.versions if version in each.allowed]
+    for other in ranges:
+        if not any(lean == other.package for version in good for _, lean in each.leaning.get(version, ())):
+            continue
+        said = {version: reverse.partners(each, version, other) for version in good}
+        if all(partners == other.allowed for partners in said.values()):
+            continue
+        for version in dict.fromkeys((good[0], good[-1])):
+            partners = [one for one in other.versions if one in said[version]]
+            found.append(f"{version} with {other.package} {_span(partners, other)}")
+    return tuple(found)
+
+
+def _span(partners: list[str], other: Range) -> str:
+    if partners[-1] == other.versions[-1]:
+        return f"{partners[0]} and later"
+    if partners[0] == other.versions[0]:
+        return f"up to {partners[-1]}"
+    return partners[0] if len(partners) == 1 else f"{partners[0]} – {partners[-1]}"
+
+
+def _reasons(
+    package: str, why: tuple[Wanted | Bound | Apart, ...], has: str, lacks: str, releases: Releases, *, newer: bool
+) -> tuple[Reason, ...]:
+    gone = [name for each in why if isinstance(each, Wanted) and (name := imported(each.need))]
+    told = [each for each in why if not (isinstance(each, Wanted) and follows(each.need, gone))]
+    return tuple(_reason(package, each, has, lacks, releases, newer=newer) for each in told)
+
+
+def _reason(package: str, each: Wanted | Bound | Apart, has: str, lacks: str, releases: Releases, *, newer: bool) -> Reason:
+    if isinstance(each, Apart):
+        return Reason(each.place, each.what, each.text)
+    if not isinstance(each, Wanted):
+        return Reason(f"{each.path}:{each.line}", f"{package}{each.specifier}", "the code asks for it")
+    need, about, known, missing = each.need, package, has, lacks
+    lean = releases.answer(package, lacks, need).lean
+    if lean is not None:  # the other package decides
+        return Reason(
+            each.place, each.what, f"no release of {lean.package} that is left has it for {package} {lacks}", left=True
+        )
+    found = in_other_release(releases, about, need, known, missing)
+    if need[0] == "override":
+        return Reason(each.place, each.what, _overridden(package, need, lacks, releases))
+    text = _text(need, lacks, found, newer=newer)
+    return Reason(each.place, each.what, text) if found is None else Reason(each.place, each.what, text, found.name, found.said)
+
+
+def _overridden(package: str, need: Need, lacks: str, releases: Releases) -> str:
+    world = releases.world(package, lacks)
+    verdict = None if world is None else verdict_on(world, need)
+    if verdict is not None and verdict.kind == "override-keyword":
+        return f"{lacks} calls it with {verdict.missing}=, which it does not take"
+    return f"{lacks} calls it with more arguments than it takes"
+
+
+def _text(need: Need, lacks: str, found: Renamed | None, *, newer: bool) -> str:
+    if need[0] in ("import", "attribute"):
+        text = f"gone in {lacks}" if newer else f"not yet in {lacks}"
+        if found is not None and found.said:
+            return f"{text}, where it is {found.name}"
+        return f"{text}; {found.name} is there" if found is not None else text
+    if need[5]:
+        text = f"not taken by {lacks}" if newer else f"not yet taken by {lacks}"
+        if found is None:
+            return text
+        if not found.said:
+            return f"{text}; {found.name}= is alike"
+        return f"renamed {found.name} in {lacks}" if newer else f"{text}, which calls it {found.name}"
+    if need[4]:
+        return f"{lacks} takes fewer positional arguments"
+    return f"gone in {lacks}" if newer else f"not yet in {lacks}"
+
+
+def _conflict(each: Range, releases: Releases) -> tuple[Reason, ...]:
+    """What cannot be had together: each thing with the releases that have it, the rarest first."""
+    lacking: dict[int, Wanted | Bound | Apart] = {}
+    for why in each.why.values():
+        lacking.update((id(one), one) for one in why)
+    found = []
+    for one in lacking.values():
+        have = [version for version in each.versions if all(one is not other for other in each.why.get(version, ()))]
+        where = f"only in {have[0]}" + (f" – {have[-1]}" if len(have) > 1 else "") if have else "in no release"
+        if isinstance(one, Apart):
+            continue
+        if isinstance(one, Wanted):
+            near = nearest(releases, each.package, one.need) if have and have[-1] != each.versions[-1] else None
+            hint = f"; {near} is alike" if near else ""
+            found.append((len(have), Reason(one.place, one.what, where + hint, near)))
+        else:
+            found.append(
+                (len(have), Reason(f"{one.path}:{one.line}", f"{each.package}{one.specifier}", "the code asks for it"))
+            )
+    return tuple(reason for _, reason in sorted(found, key=lambda pair: pair[0]))

@@ -1,0 +1,186 @@
+"""Scripts, notebooks and package folders → records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from compat.errors import InputError
+from compat.interfaces.code.fields import bounds_of, fields_of
+from compat.interfaces.code.records import Code, CodeFile
+from compat.interfaces.source.module import module_of
+from compat.workload.notebook import Notebook
+
+if TYPE_CHECKING:
+    from compat.interfaces.code.kept_records import Record
+
+
+LIMIT = 2 << 20
+"""Bytes of one script; what is larger was generated."""
+MOST_FILES = 2000
+"""Python files of one folder that are read."""
+_MOST_ENTRIES = 50_000
+_NOT_CODE = frozenset(("__pycache__", "node_modules", "site-packages", "build", "dist", "venv", "env", "wandb"))
+
+
+def read_code(paths: Iterable[str]) -> Code:
+    """Everything that is named: ``.py`` files, notebooks and folders.
+
+    What cannot be read is among :attr:`Code.problems`; :class:`InputError` only where nothing is named that exists.
+    """
+    files: list[CodeFile] = []
+    problems: list[InputError] = []
+    notes: list[str] = []
+    shadowed: set[str] = set()
+    taken: set[str] = set()
+    for path in paths:
+        found, more = _python_files(path)
+        notes += more
+        for each, name, is_package in found:
+            unique = name
+            while unique in taken:
+                unique = f"{name}_{len(taken)}"
+            taken.add(unique)
+            try:
+                files.append(read_file(each, unique, is_package=is_package))
+            except InputError as problem:
+                problems.append(problem)
+        shadowed |= beside(path)
+    notes += [note for each in files for note in _notes_of(each)]
+    return Code(tuple(files), tuple(problems), tuple(dict.fromkeys(notes)), frozenset(shadowed))
+
+
+def _notes_of(file: CodeFile) -> tuple[str, ...]:
+    notes: tuple[str, ...] = getattr(file.place, "notes", ())
+    return notes
+
+
+def read_file(path: str, name: str, *, is_package: bool = False) -> CodeFile:
+    """One script or notebook; :class:`InputError` with line and reason where it is no Python that can be read."""
+    if path.lower().endswith(".ipynb"):
+        return read_notebook(path, name)
+    from compat.interfaces.code.kept_records import kept_record
+
+    source = _content(path)
+    record = kept_record(
+        source, name, path, lambda: _read_source(source, name, path, is_package=is_package), is_package=is_package
+    )
+    return CodeFile(path, record[0], lambda line: f"{path}:{line}", *record[1:])
+
+
+def _read_source(source: bytes, name: str, path: str, *, is_package: bool) -> Record:
+    from compat.interfaces.code.fields import bounds_in, fields_of
+    from compat.interfaces.source.module import module_of
+    from compat.workload.notebook import parsed
+
+    tree = parsed(source, path)
+    try:
+        module = module_of(tree, source, name, is_package=is_package)
+    except (RecursionError, MemoryError):
+        raise InputError("is not Python that can be read: nested too deeply", path) from None
+    return module, bounds_in(tree, source, path), fields_of(tree, module)
+
+
+def _content(path: str) -> bytes:
+    from compat.files import regular
+
+    try:
+        with open(regular(path), "rb") as file:
+            content = file.read(LIMIT + 1)
+    except OSError as problem:
+        raise InputError(f"cannot be read: {problem.strerror or problem}", path) from None
+    if len(content) > LIMIT:
+        raise InputError(f"has more than {LIMIT >> 20} MB of code: it is not read", path)
+    return content
+
+
+def _python_files(path: str) -> tuple[list[tuple[str, str, bool]], list[str]]:
+    """(path, module name, whether it is a package's ``__init__``) of everything that a path names, and notes."""
+    if not os.path.isdir(path):
+        return [(path, _identifier(os.path.basename(path)), False)], []
+    is_package = os.path.isfile(os.path.join(path, "__init__.py"))
+    outer = [os.path.basename(os.path.abspath(path))] if is_package else []
+    found: list[tuple[str, str, bool]] = []
+    notes: list[str] = []
+    for folder, name in _walked(path, notes):
+        inner = os.path.relpath(folder, path)
+        parts = [*outer, *([] if inner == os.curdir else inner.split(os.sep))]
+        if name == "__init__.py":
+            found.append((os.path.join(folder, name), ".".join(parts) or "__init__", bool(parts)))
+        else:
+            found.append((os.path.join(folder, name), ".".join((*parts, _identifier(name))), False))
+        if len(found) >= MOST_FILES:
+            notes.append(f"{path} has more than {MOST_FILES} Python files: the first {MOST_FILES} were read")
+            break
+    if not found:
+        raise InputError("has no Python files", path)
+    return found, notes
+
+
+def _walked(path: str, notes: list[str]) -> Iterator[tuple[str, str]]:
+    seen = 0
+    for folder, folders, names in os.walk(path):  # links to folders are not followed: they may lead in a circle
+        folders[:] = sorted(each for each in folders if not _left_out(folder, each))
+        seen += len(names) + len(folders)
+        yield from ((folder, name) for name in sorted(names) if name.endswith((".py", ".ipynb")))
+        if seen > _MOST_ENTRIES:
+            notes.append(f"{path} has more than {_MOST_ENTRIES} files: only part of it was read")
+            return
+
+
+def _left_out(folder: str, name: str) -> bool:
+    if name.startswith(".") or name in _NOT_CODE:
+        return True
+    return os.path.isfile(os.path.join(folder, name, "pyvenv.cfg"))
+
+
+def _identifier(name: str) -> str:
+    stem = name.rpartition(".")[0] or name
+    return "".join(sign if sign.isalnum() or sign == "_" else "_" for sign in stem)
+
+
+def beside(path: str) -> frozenset[str]:
+    """The modules and packages that a script finds before what is installed: those in its own folder."""
+    folder = path if os.path.isdir(path) else os.path.dirname(path) or os.curdir
+    own = None if os.path.isdir(path) else os.path.basename(path)
+    found = set()
+    try:
+        with os.scandir(folder) as entries:
+            for at, entry in enumerate(entries):
+                if at > _MOST_ENTRIES:
+                    break
+                stem, dot, ending = entry.name.rpartition(".")
+                if dot and ending == "py" and entry.name != own:
+                    found.add(stem)
+                elif not dot and os.path.isfile(os.path.join(folder, entry.name, "__init__.py")):
+                    found.add(entry.name)
+    except OSError:
+        return frozenset()
+    return frozenset(found)
+
+
+# --- A notebook as one module; its lines are called by cell.
+
+
+class _Places:
+    """What lines of the joined code are called."""
+
+    def __init__(self, path: str, notebook: Notebook) -> None:
+        self._path, self._notebook = path, notebook
+        self.notes = notebook.notes
+
+    def __call__(self, line: int) -> str:
+        cell = self._notebook.cell(line)
+        return f"{self._path} cell {cell}, line {line - self._notebook.first_line(cell) + 1}"
+
+
+def read_notebook(path: str, name: str) -> CodeFile:
+    """A notebook's code cells, read as one script; :class:`InputError` where nothing of it can be read."""
+    notebook = Notebook(path)
+    try:
+        module = module_of(notebook.tree, b"", name)
+    except (RecursionError, MemoryError):
+        raise InputError("is not Python that can be read: nested too deeply", path) from None
+    stated = bounds_of(notebook.tree, path)
+    return CodeFile(path, module, _Places(path, notebook), stated, fields_of(notebook.tree, module), is_notebook=True)

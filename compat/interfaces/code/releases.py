@@ -1,0 +1,346 @@
+"""Which releases have everything that some code uses: each tracked package on its own, then those that lean on each other.
+
+A class may inherit what it takes from another package (``trl.SFTConfig`` from ``transformers.TrainingArguments``). Such a
+need is met by a release together with releases of the other package; it is taken apart into what each of the two has, so
+that no pair has to be judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from compat.interfaces.code.kept_answers import KeptAnswers
+from compat.interfaces.meaning import Meaning
+from compat.interfaces.source.records import Class
+from compat.interfaces.verdicts import verdict_on
+from compat.interfaces.world import World
+from compat.records import record
+from compat.versions import contains, key_of, ranges_of
+
+if TYPE_CHECKING:
+    from compat.interfaces.code.records import Bound
+    from compat.interfaces.code.together import Apart
+    from compat.interfaces.code.wanted import Wanted, WantedOf
+    from compat.interfaces.needs import Need
+    from compat.interfaces.release import Surface
+    from compat.interfaces.table import Table
+
+
+@record(frozen=True)
+class Lean:
+    """A need that a release leaves to another package: there it is ``need``."""
+
+    package: str
+    need: Need
+
+
+@record(frozen=True)
+class Answer:
+    """Whether a release meets a need: yes, no, nobody knows (``None``), or another package decides."""
+
+    met: bool | None
+    lean: Lean | None = None
+
+
+_UNKNOWN = Answer(None)
+_NO = Answer(met=False)
+
+
+@record(frozen=True)
+class Range:
+    """The releases of one package that will do. ``why`` says of every other one what it lacks.
+
+    ``alone`` are those that have everything themselves; ``allowed`` are left where the other packages are looked at too.
+    """
+
+    package: str
+    versions: tuple[str, ...]
+    allowed: frozenset[str]
+    alone: frozenset[str]
+    why: Mapping[str, tuple[Wanted | Bound | Apart, ...]]
+    leaning: Mapping[str, tuple[tuple[Wanted, str], ...]]
+
+
+class Releases:
+    """Answers about single releases, remembered; ``tables`` opens the table of a package."""
+
+    def __init__(self, tables: Callable[[str], Table | None], tracked: Mapping[str, str]) -> None:
+        self._open, self._tracked = tables, tracked
+        self._tables: dict[str, Table | None] = {}
+        self._worlds: dict[tuple[str, str], World | None] = {}
+        self._answers: dict[tuple[str, str, Need], Answer] = {}
+        self._kept: dict[tuple[str, str], KeptAnswers] = {}
+
+    def table(self, package: str) -> Table | None:
+        if package not in self._tables:
+            self._tables[package] = self._open(package)
+        return self._tables[package]
+
+    def world(self, package: str, version: str) -> World | None:
+        key = package, version
+        if key not in self._worlds:
+            table = self.table(package)
+            surface = None if table is None else table.surface(version)
+            self._worlds[key] = None if surface is None else World((surface,))
+        return self._worlds[key]
+
+    def put(self, surface: Surface) -> None:
+        """Adds a release that is in no table: source that was read on the spot."""
+        key = surface.package, surface.version
+        if key not in self._worlds:
+            self._worlds[key] = World((surface,))
+
+    def answer(self, package: str, version: str, need: Need) -> Answer:
+        key = package, version, need
+        if key not in self._answers:
+            kept = self._kept.get((package, version))
+            before = None if kept is None else kept.answers.get(need)
+            self._answers[key] = self._found_out(package, version, need) if before is None else _opened(before)
+            if kept is not None and before is None:
+                kept.answers[need] = _plain(self._answers[key])
+        return self._answers[key]
+
+    def _found_out(self, package: str, version: str, need: Need) -> Answer:
+        world = self.world(package, version)
+        return _UNKNOWN if world is None else self._answered(world, need)
+
+    def nowhere(self, package: str, need: Need) -> bool:
+        """Whether every known release of a package certainly lacks a need: it says nothing about which one is meant."""
+        table = self.table(package)
+        return table is not None and all(
+            self.answer(package, version, need).met is False for version in reversed(table.versions)
+        )
+
+    def home(self, package: str, version: str, module: str, name: str) -> str | None:
+        """The module in which a class is defined that ``from module import name`` gives; ``None`` for all else."""
+        kept, key = self._kept.get((package, version)), ("home", module, name)
+        if kept is not None and key in kept.answers:
+            found: str | None = kept.answers[key]
+            return found
+        world = self.world(package, version)
+        meaning = None if world is None else world.imported(module, name)
+        home = meaning.module if meaning is not None and meaning.kind == "class" else None
+        if kept is not None:
+            kept.answers[key] = home
+        return home
+
+    def remember(self, installed: Mapping[str, str]) -> None:
+        """Takes answers about these releases from the user's cache, until :meth:`save` puts new ones there."""
+        for package, version in installed.items():
+            key = package, version
+            if key not in self._kept and key not in self._worlds and package in self._tracked.values():
+                self._kept[key] = KeptAnswers(package, version)
+
+    def save(self) -> None:
+        """Keeps what :meth:`remember` began."""
+        for each in self._kept.values():
+            each.save()
+
+    def _answered(self, world: World, need: Need) -> Answer:
+        kind, target, _, bases, *_ = need
+        if kind not in ("import", "attribute") and world.find(bases[0] if bases else target).kind == "absent":
+            return _NO  # what takes it is not there
+        lean = self._left_to_others(world, need)
+        verdict = verdict_on(world, need)
+        if verdict.met is False or lean is None:
+            return Answer(verdict.met)
+        return Answer(None, lean)
+
+    def _left_to_others(self, world: World, need: Need) -> Lean | None:
+        """What a class of this release has from a base in another package."""
+        kind, target, name, bases, positional, keywords, signature = need
+        owner = world.find(bases[0] if kind in ("override", "inherited") and bases else target)
+        if kind in ("import", "attribute") or owner.kind != "class" or len(bases) > 1:
+            return None
+        method = "__init__" if kind == "call" or (kind == "inherited" and name == "__init__") else name or ""
+        if kind != "override" and _has_itself(world, owner, method, keywords):
+            return None
+        outer = next((base for base in _outer_bases(world, owner) if base.partition(".")[0] in self._tracked), None)
+        if outer is None:
+            return None
+        package = self._tracked[outer.partition(".")[0]]
+        if kind in ("override", "inherited"):
+            return Lean(package, (kind, target, name, (outer,), positional, keywords, signature))
+        return Lean(package, (kind, outer, name, bases, positional, keywords, signature))
+
+
+def _plain(answer: Answer) -> tuple[Any, ...]:
+    lean = answer.lean
+    return (answer.met,) if lean is None else (answer.met, lean.package, lean.need)
+
+
+def _opened(values: tuple[Any, ...]) -> Answer:
+    return Answer(values[0], Lean(*values[1:]) if values[1:] else None)
+
+
+def _has_itself(world: World, owner: Meaning, method: str, keywords: tuple[str, ...]) -> bool:
+    """Whether the classes of this release say all there is to say: the method is theirs, or the field."""
+    dataclass = False
+    for each in world.bases(owner)[0]:
+        definition = each.definition
+        if not isinstance(definition, Class):
+            return False
+        marked = "dataclass" in definition.decorators
+        dataclass = dataclass or marked
+        if method in definition.methods and not dataclass:
+            return True
+        if dataclass and marked and keywords and any(field == keywords[0] for field, _ in definition.fields):
+            return True
+        if dataclass and not keywords and method == "__init__":
+            return True
+        if method != "__init__" and _holds(definition, method):
+            return True
+    return True
+
+
+def _holds(definition: Class, name: str) -> bool:
+    return (
+        name in definition.attributes or name in definition.instance or any(field == name for field, _ in definition.fields)
+    )  # fmt: skip
+
+
+def _outer_bases(world: World, owner: Meaning) -> Iterable[str]:
+    """The dotted bases of a class that are not in this world, the nearest first."""
+    for each in world.bases(owner)[0]:
+        if isinstance(each.definition, Class) and each.surface is not None:
+            for base in each.definition.bases:
+                if world.surface_of(base) is None:
+                    yield base
+                elif world.find(base).kind == "unknown":
+                    inner = world.names(each.surface).get(*base.rpartition(".")[::2])
+                    if inner.kind == "outside":
+                        yield inner.module
+
+
+class Reverse:
+    """The releases that some code can do with."""
+
+    def __init__(self, wanted: WantedOf, releases: Releases, bounds: Iterable[Bound] = ()) -> None:
+        self._wanted, self._releases = wanted, releases
+        self._bounds = tuple((bound, ranges_of(bound.specifier)) for bound in bounds)
+        self._good: dict[tuple[str, Need], frozenset[str]] = {}
+        self.hopeless: tuple[Wanted, ...] = tuple(self._nowhere())
+
+    def _nowhere(self) -> Iterator[Wanted]:
+        """What every known release lacks: it says nothing about which release is meant."""
+        for each in self._wanted.all:
+            for package in self._wanted.packages_of(each)[:1]:
+                table = self._releases.table(package)
+                if table is not None and not any(self._possible(package, version, each.need) for version in table.versions):
+                    yield each
+
+    def _possible(self, package: str, version: str, need: Need) -> bool:
+        answer = self._releases.answer(package, version, need)
+        if answer.lean is None:
+            return answer.met is not False
+        table = self._releases.table(answer.lean.package)
+        return table is None or any(self._met(answer.lean.package, each, answer.lean.need) for each in table.versions)
+
+    def ranges(self) -> tuple[Range, ...]:
+        """One for each package that the code uses, and for those that these lean on where not every release will do."""
+        found: dict[str, Range] = {}
+        waiting = list(self._wanted.packages())
+        while waiting:
+            package = waiting.pop(0)
+            table = self._releases.table(package)
+            if package in found or table is None:
+                continue
+            found[package] = self._alone(package, table)
+            waiting += [
+                lean
+                for each in found[package].leaning.values()
+                for _, lean in each
+                if lean not in found and lean not in waiting
+            ]
+        used = set(self._wanted.packages())
+        together = self._together(found).values()
+        return tuple(each for each in together if each.package in used or len(each.allowed) < len(each.versions))
+
+    def _alone(self, package: str, table: Table) -> Range:
+        allowed, why, leaning = set(), {}, {}
+        hopeless = {id(each) for each in self.hopeless}
+        wanted = [each for each in self._wanted.of(package) if id(each) not in hopeless]
+        bounds = [(bound, ranges) for bound, ranges in self._bounds if bound.package == package]
+        for version in table.versions:
+            key = key_of(version)
+            lacking: list[Wanted | Bound] = [bound for bound, ranges in bounds if not contains(ranges, key)]
+            leans = []
+            for each in wanted:
+                answer = self._releases.answer(package, version, each.need)
+                if answer.met is False:
+                    lacking.append(each)
+                elif answer.lean is not None:
+                    leans.append((each, answer.lean.package))
+            if lacking:
+                why[version] = tuple(lacking)
+            else:
+                allowed.add(version)
+            if leans:
+                leaning[version] = tuple(leans)
+        alone = frozenset(allowed)
+        return Range(package, table.versions, alone, alone, why, leaning)
+
+    def _together(self, found: dict[str, Range]) -> dict[str, Range]:
+        """Takes away what no release of a package leant on goes with, on both sides."""
+        from compat.records import replace
+
+        changed = True
+        while changed:
+            changed = False
+            for package, each in tuple(found.items()):
+                partners = {lean for leans in each.leaning.values() for _, lean in leans if lean in found}
+                for other in partners:
+                    goes_with = {version: self.partners(each, version, found[other]) for version in each.allowed}
+                    left = frozenset(version for version, good in goes_with.items() if good)
+                    reached = frozenset().union(*goes_with.values())
+                    if left != each.allowed or reached != found[other].allowed:
+                        changed = bool(left) or bool(each.allowed)
+                        why = {**each.why, **{v: self._left_alone(each, v, found[other]) for v in each.allowed - left}}
+                        each = found[package] = replace(each, allowed=left, why=why)
+                        rest = found[other].allowed - reached
+                        lacking = {v: self._unwanted(each, other, v, found[other]) for v in rest} if left else {}
+                        found[other] = replace(
+                            found[other], allowed=reached if left else found[other].allowed, why={**found[other].why, **lacking}
+                        )
+                        changed = changed and bool(left)
+        return found
+
+    def partners(self, each: Range, version: str, other: Range) -> frozenset[str]:
+        """The releases of another package with which a release has what it leaves to that."""
+        good = other.allowed
+        for wanted, package in each.leaning.get(version, ()):
+            lean = self._releases.answer(each.package, version, wanted.need).lean
+            if package == other.package and lean is not None:
+                good = good & self._having(other, lean)
+        return good
+
+    def _having(self, other: Range, lean: Lean) -> frozenset[str]:
+        key = other.package, lean.need
+        if key not in self._good:
+            self._good[key] = frozenset(version for version in other.versions if self._met(other.package, version, lean.need))
+        return self._good[key]
+
+    def _met(self, package: str, version: str, need: Need) -> bool:
+        answer = self._releases.answer(package, version, need)
+        return answer.met is not False
+
+    def _left_alone(self, each: Range, version: str, other: Range) -> tuple[Wanted, ...]:
+        """What no release of the other package that is left has for a release."""
+        lacking = []
+        for wanted, package in each.leaning.get(version, ()):
+            lean = self._releases.answer(each.package, version, wanted.need).lean
+            if package == other.package and lean is not None and not self._having(other, lean) & other.allowed:
+                lacking.append(wanted)
+        return tuple(lacking) or tuple(wanted for wanted, package in each.leaning.get(version, ()) if package == other.package)
+
+    def _unwanted(self, each: Range, other: str, version: str, range_: Range) -> tuple[Wanted, ...]:
+        """What a release of the other package lacks that every release left to go with it leaves to it."""
+        lacking: dict[int, Wanted] = {}
+        for mine in each.versions:
+            if mine in each.allowed:
+                for wanted, package in each.leaning.get(mine, ()):
+                    lean = self._releases.answer(each.package, mine, wanted.need).lean
+                    if package == other and lean is not None and version not in self._having(range_, lean):
+                        lacking[id(wanted)] = wanted
+        return tuple(lacking.values())

@@ -1,0 +1,139 @@
+"""What became of a name or keyword that a release does not have: its new name, its old one, the nearest that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from compat.interfaces.source.records import Class
+from compat.interfaces.verdicts import verdict_on
+from compat.records import record
+
+if TYPE_CHECKING:
+    from compat.interfaces.code.releases import Releases
+    from compat.interfaces.meaning import Meaning
+    from compat.interfaces.needs import Need
+    from compat.interfaces.table import Table
+    from compat.interfaces.world import World
+
+
+_LIKE = 0.78
+"""How alike two names are of which one may be meant for the other, as :mod:`difflib` counts."""
+
+
+@record(frozen=True)
+class Renamed:
+    """``name`` is what it is called in the other release; ``said``: the package says so itself, else it is only alike."""
+
+    name: str
+    said: bool
+
+
+def in_other_release(releases: Releases, package: str, need: Need, has: str, lacks: str) -> Renamed | None:
+    """What a need that release ``has`` meets is called in release ``lacks``; ``None`` where nobody knows."""
+    having, lacking, table = releases.world(package, has), releases.world(package, lacks), releases.table(package)
+    if having is None or lacking is None or table is None:
+        return None
+    if need[0] in ("import", "attribute"):
+        return _elsewhere(table, lacking, need)
+    if not need[5]:
+        return None
+    keyword = need[5][0]
+    candidates = [Renamed(name, said=True) for name in (*_said_new(table, having, need), *_said_old(table, having, need))]
+    taken = _taken(lacking, need)
+    for each in (*candidates, *(Renamed(name, said=False) for name in alike(keyword, taken - _taken(having, need)))):
+        if each.name != keyword and verdict_on(lacking, _with_keyword(need, each.name)).met is not False:
+            return each
+    return None
+
+
+def nearest(releases: Releases, package: str, need: Need) -> str | None:
+    """The name most like one that no release has, of those that some release has in its place."""
+    table = releases.table(package)
+    if table is None:
+        return None
+    if need[0] == "import" and need[2]:
+        return next(alike(need[2], table.names_in(need[1])), None)
+    if need[0] == "attribute":
+        module, _, name = need[1].rpartition(".")
+        return next(alike(name, table.names_in(module)), None)
+    if need[5]:
+        taken: set[str] = set()
+        for version in table.versions:
+            world = releases.world(package, version)
+            taken |= _taken(world, need) if world is not None else set()
+        return next(alike(need[5][0], taken), None)
+    return None
+
+
+def alike(name: str, names: Iterable[str]) -> Iterator[str]:
+    """The names most like one, best first."""
+    import difflib
+
+    yield from difflib.get_close_matches(name, sorted(each for each in names if each != name), 3, _LIKE)
+
+
+def _with_keyword(need: Need, keyword: str) -> Need:
+    return (*need[:5], (keyword,), need[6])
+
+
+def _owners(world: World, need: Need) -> Iterator[Meaning]:
+    """The classes and functions that a call is about, those that classes inherit from among them."""
+    _, target, name, bases, *_ = need
+    found = world.find(bases[0] if bases else target)
+    if found.kind == "class":
+        yield from (each for each in world.bases(found)[0] if isinstance(each.definition, Class))
+    elif found.kind == "function":
+        yield found
+    if name and found.kind == "class":
+        member = world.member(found, name)
+        if member.kind == "method":
+            yield member
+
+
+def _said_new(table: Table, having: World, need: Need) -> Iterator[str]:
+    for owner in _owners(having, need):
+        for new, _, _ in table.renames(owner.module, owner.name.partition(".")[0], need[5][0]):
+            if new:
+                yield new
+
+
+def _said_old(table: Table, having: World, need: Need) -> Iterator[str]:
+    """What a keyword was called before, as any release says that took both."""
+    for owner in _owners(having, need):
+        for row in table.block(owner.module).get("rename", ()):
+            if row[0][0] == owner.name.partition(".")[0] and any(says[0] == need[5][0] for says in row[2::2]):
+                yield row[0][1]
+
+
+def _taken(world: World, need: Need) -> set[str]:
+    """The names that the called thing takes."""
+    _, target, name, bases, *_ = need
+    found = world.find(bases[0] if bases else target)
+    if name and name != "__init__" and found.kind == "class":
+        found = world.member(found, name)
+    callee = world.callee(found)
+    if callee is None:
+        return set()
+    signature = callee[0]
+    return {*signature.positional[callee[1] :], *signature.keyword_only}
+
+
+def _elsewhere(table: Table, lacking: World, need: Need) -> Renamed | None:
+    """Where the same name is defined in a release, if it is in another module there; else a name that is alike."""
+    name = need[2] if need[0] == "import" else need[1].rpartition(".")[2]
+    if not name:
+        return None
+    homes = [module for module in table.modules() if name in table.names_in(module) and not _is_private(module)]
+    for module in sorted(homes, key=lambda each: (each.count("."), len(each))):
+        if lacking.imported(module, name).kind in ("class", "function"):
+            return Renamed(f"{module}.{name}", said=True)
+    module = need[1] if need[0] == "import" else need[1].rpartition(".")[0]
+    for each in alike(name, table.names_in(module)):
+        if lacking.imported(module, each).kind in ("class", "function"):
+            return Renamed(f"{module}.{each}", said=False)
+    return None
+
+
+def _is_private(module: str) -> bool:
+    return any(part.startswith("_") or part in ("tests", "testing") for part in module.split("."))

@@ -1,0 +1,259 @@
+"""The messages that releases can raise, warn of or log, mined from their source: which of them a text shows.
+
+A template is a message with a hole (:data:`HOLE`) for each part that is known only at run time. ``index.bin`` has, sorted, the
+hash of an anchor of each template: two or three words in a row that few other templates have. A text is searched by looking
+up each of its pairs and triples of words once, so that the search is linear in its length; only the few templates whose
+anchor is there are compared. ``PACKAGE.bin`` has the templates of one package in the order of the index, with the places and
+releases of each. ``scripts/messages/tables.py`` writes the files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from compat.files import read_table
+from compat.interfaces.table import header_of, value_of
+from compat.records import record
+
+HOLE = "¤"
+MAGIC = b"compat-messages-1\n"
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "messages")
+_SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "matrix", "messages")
+LONGEST_TEXT = 8000
+"""Characters of a message that are looked at; templates are shorter by far."""
+_MOST_ALIKE = 64
+"""Templates with the same anchor; where there are more, the anchor says nothing."""
+_LEAST_CUT = 30
+"""Letters that have to be there of a message whose end is cut off."""
+_MANY_WORDS = 6
+_BEGINNING = 12
+"""Characters by which the part that is cut off is recognized."""
+_WORD = re.compile(r"[A-Za-z0-9_]+")
+
+
+@record(frozen=True)
+class Place:
+    """Where releases raise a message: ``guards`` are the conditions around it, the innermost first."""
+
+    module: str
+    function: str
+    guards: tuple[str, ...]
+    versions: tuple[str, ...]
+
+
+@record(frozen=True)
+class Template:
+    """One message of a package. ``kind``: raise, warn or log; ``name``: the exception or warning class, or the level.
+
+    ``places`` are those of the most releases where there are many; ``versions`` are the releases that have it anywhere, and
+    ``known`` all releases of the package that were read, in order.
+    """
+
+    package: str
+    kind: str
+    name: str
+    text: str
+    places: tuple[Place, ...]
+    versions: tuple[str, ...]
+    known: tuple[str, ...]
+
+
+@record(frozen=True)
+class Match:
+    """A template found in a text: from ``start`` to ``end`` of the text, ``letters`` of it the template's own."""
+
+    template: Template
+    start: int
+    end: int
+    letters: int
+    words: int
+
+
+class Table:
+    """The messages of one package."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        self.package: str = content["package"]
+        self.versions: tuple[str, ...] = tuple(content["versions"])
+        self.texts: list[str] = content["texts"]
+        self._content = content
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def template(self, number: int) -> Template:
+        """A template by its number."""
+        content = self._content
+        kind, _, name = content["names"][content["name"][number]].partition(" ")
+        flat = content["places"][number]
+        places = tuple(self._place(*flat[at : at + 4]) for at in range(0, len(flat), 4))
+        return Template(
+            self.package, kind, name, self.texts[number], places, self._releases(content["life"][number]), self.versions
+        )
+
+    def _place(self, module: int, function: int, guards: int, span: int) -> Place:
+        content = self._content
+        texts = tuple(content["texts_of_guards"][each] for each in content["guards"][guards])
+        return Place(content["modules"][module], content["functions"][function], texts, self._releases(span))
+
+    def _releases(self, span: int) -> tuple[str, ...]:
+        bounds = self._content["spans"][span]
+        return tuple(each for first, last in zip(bounds[::2], bounds[1::2]) for each in self.versions[first : last + 1])
+
+    def templates(self) -> Iterator[Template]:
+        return map(self.template, range(len(self)))
+
+    def near(self, template: Template) -> Iterator[Place]:
+        """Where releases say about the same: with half of all words in common, or on the same condition in the same function.
+
+        A text with few words in common counts in the same module only.
+        """
+        modules = {place.module for place in template.places}
+        conditions = {(place.function, place.guards[:1]) for place in template.places}
+        words = set(_WORD.findall(template.text))
+        for number, text in enumerate(self.texts):
+            other = set(_WORD.findall(text))
+            shared = len(words & other)
+            alike = 2 * shared >= len(words | other)
+            for place in self.template(number).places if text != template.text else ():
+                inside = place.module in modules
+                if (alike and (inside or shared >= _MANY_WORDS)) or (
+                    inside and (place.function, place.guards[:1]) in conditions
+                ):
+                    yield place
+
+
+class Messages:
+    """The tables of a folder, the shipped one or one of mined tables; a package's is opened when an anchor of it is found."""
+
+    def __init__(self, folder: str = FOLDER) -> None:
+        self._folder = folder
+        content = self._read("index")
+        header, start = header_of(content, MAGIC)
+        self.packages: tuple[str, ...] = tuple(header["packages"])
+        self._hashes = array("I")
+        end = start + 4 * header["count"]
+        self._hashes.frombytes(content[start:end])
+        if header["order"] != _order():
+            self._hashes.byteswap()
+        self._owners = content[end : end + header["count"]]
+        self._tables: dict[str, Table] = {}
+
+    def table(self, package: str) -> Table:
+        """The messages of one of :attr:`packages`."""
+        if package not in self._tables:
+            self._tables[package] = Table(value_of(self._read(package)))
+        return self._tables[package]
+
+    def _read(self, name: str) -> bytes:
+        path = os.path.join(self._folder, f"{name}.bin")
+        if self._folder == FOLDER:
+            return read_table(path)
+        with open(path, "rb") as file:
+            return file.read()
+
+    def find(self, text: str, packages: Sequence[str] = ()) -> list[Match]:
+        """The templates that a text shows, the one that explains most of it first.
+
+        Where an anchor belongs to many templates, only those of ``packages`` are looked at.
+        """
+        text = plain(text)
+        seen: dict[tuple[str, int], Match] = {}
+        for hashed in dict.fromkeys(_hashes_in(text)):
+            for package, number in self._anchored(hashed, packages):
+                if (package, number) not in seen:
+                    template = self.table(package).template(number)
+                    match = matched(template, text)
+                    if match is not None:
+                        seen[package, number] = match
+        return sorted(seen.values(), key=lambda each: (-each.letters, each.template.package, each.template.text))
+
+    def _anchored(self, hashed: int, packages: Sequence[str]) -> Iterator[tuple[str, int]]:
+        """The templates with an anchor: (package, number)."""
+        first = at = bisect_left(self._hashes, hashed)
+        while at < len(self._hashes) and self._hashes[at] == hashed:
+            at += 1
+        for number in range(first, at):
+            owner = self._owners[number]
+            package = self.packages[owner]
+            if at - first <= _MOST_ALIKE or package in packages:
+                yield package, self._owners.count(owner, 0, number)
+
+
+def open_messages() -> Messages:
+    """The tables that this package ships, or in a source tree that was never built those that were mined."""
+    return Messages(_SOURCES if not os.path.exists(FOLDER) and os.path.isdir(_SOURCES) else FOLDER)
+
+
+def plain(text: str) -> str:
+    """A text as templates are compared with it: one space for any white space, no more than :data:`LONGEST_TEXT`."""
+    return " ".join(text[: 2 * LONGEST_TEXT].split())[:LONGEST_TEXT]
+
+
+def matched(template: Template, text: str) -> Match | None:
+    """The place of a template in a plain text; ``None`` where it is not there. The end may be cut off."""
+    parts = template.text.split(HOLE)
+    begin = end = text.find(parts[0])
+    if begin < 0:
+        return None
+    found = []
+    for part in parts:
+        at = text.find(part, end)
+        if at >= 0:
+            end = at + len(part)
+            found.append(part)
+            continue
+        at = text.find(part[:_BEGINNING], end)
+        rest = text[at:].rstrip(" .…") if at >= 0 else ""
+        if not rest or not part.startswith(rest) or letters_in((*found, rest)) < _LEAST_CUT:
+            return None
+        found.append(rest)
+        end = len(text)
+        break
+    if template.text.endswith(HOLE):
+        end = len(text)
+    return Match(template, begin, end, letters_in(found), sum(len(_WORD.findall(part)) for part in found))
+
+
+def letters_in(parts: Sequence[str]) -> int:
+    return sum(char.isalnum() for part in parts for char in part)
+
+
+def anchors_in(template: str) -> Iterator[str]:
+    """The runs of three, or else two, whole words in a row of a template's constant parts."""
+    runs = [
+        [word[0] for word in _WORD.finditer(part) if _whole(word, part, first=at == 0, last=at == template.count(HOLE))]
+        for at, part in enumerate(template.split(HOLE))
+    ]
+    size = 3 if any(len(run) >= 3 for run in runs) else 2
+    for run in runs:
+        for at in range(len(run) - size + 1):
+            yield " ".join(run[at : at + size])
+
+
+def _whole(word: re.Match[str], part: str, *, first: bool, last: bool) -> bool:
+    """Whether a word of a constant part cannot go on in the hole beside it."""
+    return (first or word.start() > 0) and (last or word.end() < len(part))
+
+
+def hash_of(anchor: str) -> int:
+    return zlib.crc32(anchor.encode("ascii"))
+
+
+def _hashes_in(text: str) -> Iterator[int]:
+    words = _WORD.findall(text)
+    for at in range(len(words) - 1):
+        yield hash_of(" ".join(words[at : at + 2]))
+        yield hash_of(" ".join(words[at : at + 3]))
+
+
+def _order() -> str:
+    import sys
+
+    return sys.byteorder

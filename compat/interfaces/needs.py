@@ -1,0 +1,153 @@
+"""What a module needs of other packages: imported names, attributes, calls, inherited methods, overrides.
+
+A need is a plain tuple, because millions are compared when the tables are made:
+``(kind, target, name, bases, positional, keywords, signature)``. By kind:
+
+- ``import``: ``from target import name`` (``name`` is ``None`` for the module itself);
+- ``attribute``: the dotted name ``target``;
+- ``call``: ``target(…)`` with so many positional arguments and these keywords;
+- ``method``: ``name`` of an object of class ``target``, called;
+- ``inherited``: ``name`` of the first of ``bases`` that has it, called on ``self`` or ``super()``;
+- ``override``: a method ``name`` with this ``signature`` replaces that of ``bases``, which may call it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from compat.interfaces.names import OUTSIDE
+from compat.interfaces.source.records import FUNCTION, GUARDED, Call, Class, Module
+from compat.interfaces.world import World
+from compat.records import record, values_of
+
+if TYPE_CHECKING:
+    from compat.interfaces.meaning import Meaning
+    from compat.interfaces.release import Surface
+
+
+OPAQUE_BASES = ("builtins", "abc", "typing", "enum", "typing_extensions", "collections", "?")
+
+
+@record(frozen=True)
+class Place:
+    """Where a need comes from; ``flags`` and ``asks`` as in :mod:`compat.interfaces.source.records`."""
+
+    line: int
+    flags: int
+    scope: str = ""
+    asks: tuple[str, ...] = ()
+
+
+def packages_of(need: Need) -> frozenset[str]:
+    """The top-level modules that a need is about."""
+    if need[0] in ("inherited", "override"):
+        return frozenset(base.partition(".")[0] for base in need[3])
+    return frozenset((need[1].partition(".")[0],))
+
+
+class Consumer:
+    """Needs of one release's modules. Code in a ``try``, under a test of versions or for type checkers needs nothing."""
+
+    def __init__(self, surface: Surface) -> None:
+        self.surface = surface
+        self._world = World((surface,))
+
+    def needs(self, module: Module) -> Iterator[tuple[Need, Place]]:
+        """What a module needs, the same need as often as it is written."""
+        yield from direct_needs(module, self.surface.tops)
+        yield from self.inherited_needs(module)
+
+    def inherited_needs(self, module: Module) -> Iterator[tuple[Need, Place]]:
+        """What the classes of a module need of bases in other packages."""
+        for name, definition in module.definitions.items():
+            if isinstance(definition, Class):
+                yield from self._of_class(module, name, definition)
+        for call in module.calls:
+            if call.kind in ("self", "super") and not call.flags & GUARDED:
+                yield from self._of_call(module, call)
+
+    def _of_class(self, module: Module, name: str, definition: Class) -> Iterator[tuple[Need, Place]]:
+        chain, outer = self._chain(module.name, name)
+        if not outer or not chain:
+            return
+        for method, function in definition.methods.items():
+            if not (method.startswith("__") and method.endswith("__")):
+                need = ("override", "", method, outer, 0, (), values_of(function.signature))
+                yield need, Place(function.line, FUNCTION, f"{name}.{method}")
+
+    def _of_call(self, module: Module, call: Call) -> Iterator[tuple[Need, Place]]:
+        chain, outer = self._chain(module.name, call.of)
+        place = Place(call.line, call.flags, call.scope)
+        first, _, rest = call.target.partition(".")
+        if rest:
+            made = None if call.kind == "super" or "." in rest else self._made(chain, first)
+            if made is not None:
+                yield ("method", made, rest, (), call.positional, call.keywords, None), place
+            return
+        own = chain[1:] if call.kind == "super" else chain
+        if outer and not any(_has(each, first) for each in own):
+            yield ("inherited", "", first, outer, call.positional, call.keywords, None), place
+
+    def _made(self, chain: tuple[Meaning, ...], attribute: str) -> str | None:
+        for each in chain:
+            assert isinstance(each.definition, Class)
+            made = each.definition.made.get(attribute)
+            if made is not None:
+                return made if made.partition(".")[0] not in self.surface.tops else None
+        return None
+
+    def _chain(self, module: str, name: str) -> tuple[tuple[Meaning, ...], tuple[str, ...]]:
+        """A class with its bases of the same package, and the first bases that are of others."""
+        found = self._world.find(f"{module}.{name}")
+        if found.kind != "class":
+            return (), ()
+        chain: list[Meaning] = []
+        outer: list[str] = []
+        for each in self._world.bases(found)[0]:
+            if isinstance(each.definition, Class):
+                chain.append(each)
+                outer += self._outer(each.definition.bases)
+        return tuple(chain), tuple(dict.fromkeys(outer))
+
+    def _outer(self, bases: tuple[str, ...]) -> Iterator[str]:
+        for base in bases:
+            top = base.partition(".")[0]
+            if top in OPAQUE_BASES:
+                continue
+            if top not in self.surface.tops:
+                yield base
+            elif (found := self._world.names(self.surface).get(*base.rpartition(".")[::2])).kind == OUTSIDE:
+                yield found.module
+
+
+def direct_needs(module: Module, own: frozenset[str]) -> Iterator[tuple[Need, Place]]:
+    """Needs that a module's own record tells: imports, attributes, and calls of what is named or made in it."""
+    for imported in module.imports:
+        if not imported.flags & GUARDED and imported.module and imported.module.partition(".")[0] not in own:
+            name = imported.name if imported.name != "*" else None
+            place = Place(imported.line, imported.flags, imported.scope, imported.asks)
+            yield ("import", imported.module, name, (), 0, (), None), place
+    for use in module.uses:
+        if not use.flags & GUARDED and not use.stored and use.target.partition(".")[0] not in own:
+            yield ("attribute", use.target, None, (), 0, (), None), Place(use.line, use.flags, use.scope, use.asks)
+    for call in module.calls:
+        if call.flags & GUARDED or not (call.positional or call.keywords or call.kind != "name"):
+            continue
+        place = Place(call.line, call.flags, call.scope)
+        if call.kind == "name" and call.target.partition(".")[0] not in own:
+            yield ("call", call.target, None, (), call.positional, call.keywords, None), place
+        elif call.kind in ("made", "typed") and call.of.partition(".")[0] not in own:
+            yield ("method", call.of, call.target, (), call.positional, call.keywords, None), place
+
+
+def _has(of: Meaning, name: str) -> bool:
+    definition = of.definition
+    assert isinstance(definition, Class)
+    return (
+        name in definition.methods or name in definition.attributes or name in definition.instance
+        or definition.dynamic or any(name == field for field, _ in definition.fields)
+    )  # fmt: skip
+
+
+Need: TypeAlias = tuple[str, str, str | None, tuple[str, ...], int, tuple[str, ...], tuple[Any, ...] | None]

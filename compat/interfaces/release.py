@@ -1,0 +1,113 @@
+"""One release of a package as its source describes it: which modules it has, and the record of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from compat.interfaces.source.records import Imported, Module
+
+if TYPE_CHECKING:
+
+    class Surface(Protocol):
+        """What :class:`compat.interfaces.world.World` asks a release; tables and source on the spot both answer."""
+
+        @property
+        def package(self) -> str: ...
+        @property
+        def version(self) -> str: ...
+        @property
+        def tops(self) -> frozenset[str]: ...
+        def module(self, name: str) -> Module | None:
+            """The record of a module; ``None`` where there is none of that name, or where it was not read."""
+
+        def holds(self, name: str) -> str | None:
+            """``source``, ``opaque`` (compiled, left out: anything may be in it), ``folder`` (no ``__init__``) or ``None``."""
+
+        def provided_by_modules(self, package: str) -> dict[str, str]:
+            """Where each name comes from that ``__all__`` of a module below ``package`` lists."""
+
+
+NO_PACKAGES = frozenset(
+    (
+        "tests", "test", "docs", "examples", "benchmark", "benchmarks", "scripts", "utils", "tools", "data", "src", "build",
+        "images", "assets", "research", "evaluation", "tutorials", "csrc", "cmake", "recipes", "templates", "lm_eval_tests",
+        "cli", "cicd", "accelerator", "blackwell", "unsloth_zoo_downloads", "unsloth_compiled_cache",
+    )
+)  # fmt: skip
+"""Top-level folders that packages install by mistake, or several of them: nobody means them by an import."""
+
+
+class SourceSurface:
+    """Modules that were read from source. ``read`` gives the record of a module among ``names``, and is asked once for each.
+
+    ``opaque`` are modules, or whole packages, that are there and were not read.
+    """
+
+    def __init__(
+        self, package: str, version: str, names: Iterable[str], read: Callable[[str], Module | None], opaque: Iterable[str] = ()
+    ) -> None:
+        self.package, self.version = package, version
+        self._names = frozenset(names)
+        self._read = read
+        self._opaque = frozenset(opaque)
+        self._kept: dict[str, Module | None] = {}
+        self._folders = {name[:at] for name in (*self._names, *self._opaque) for at, sign in enumerate(name) if sign == "."}
+        self.tops = frozenset(name.partition(".")[0] for name in self._names) - NO_PACKAGES
+        self._listed: dict[str, dict[str, str]] = {}
+        self._aliases: frozenset[str] | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self._names
+
+    def module(self, name: str) -> Module | None:
+        if name not in self._kept:
+            self._kept[name] = self._read(name) if name in self._names else None
+        return self._kept[name]
+
+    def holds(self, name: str) -> str | None:
+        if name in self._names:
+            return "source"
+        if _among(name, self._opaque):
+            return "opaque"
+        if name in self._folders:
+            return "folder"
+        return "opaque" if _among(name, self.aliases) else None
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        """Modules that are made importable without a file by what ``__init__`` of the package takes from its modules."""
+        if self._aliases is None:
+            self._aliases = frozenset()  # where reading them asks again
+            found = [alias for top in self.tops for module in self._begun_with(top) for alias in module.aliases]
+            self._aliases = frozenset(found)
+        return self._aliases
+
+    def _begun_with(self, top: str) -> Iterator[Module]:
+        first = self.module(top)
+        if first is None:
+            return
+        yield first
+        taken = {each.module for each in first.definitions.values() if isinstance(each, Imported)}
+        yield from filter(None, map(self.module, sorted(taken & self._names)))
+
+    def provided_by_modules(self, package: str) -> dict[str, str]:
+        if package not in self._listed:
+            found: dict[str, str] = {}
+            for name in sorted(self._names):
+                if name.startswith(f"{package}."):
+                    module = self.module(name)
+                    for each in (module.all or ()) if module is not None else ():
+                        found.setdefault(each, name)
+            self._listed[package] = found
+        return self._listed[package]
+
+
+def _among(name: str, modules: Collection[str]) -> bool:
+    """Whether it is one of the modules, or below one."""
+    while name:
+        if name in modules:
+            return True
+        name = name.rpartition(".")[0]
+    return False

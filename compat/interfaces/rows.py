@@ -1,0 +1,272 @@
+"""What releases need of one another and some releases do not have: rows found by comparing all pairs of tracked packages.
+
+One file: a header with the releases of every package, then blocks for each package that needs something: the needs of its
+imports (``E``), those of what it does later (``R``), and which of its modules import which (``X``), as far as that leads to a
+row. ``scripts/surface/rows.py`` writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from compat.files import read_table
+from compat.interfaces.imports import importable, place_of
+from compat.records import record
+
+MAGIC = b"surfrow3"
+E1, E2, R1 = "E1", "E2", "R1"
+
+
+@record(frozen=True)
+class Evidence:
+    """A line in a release that has what is needed, or where it is not."""
+
+    version: str
+    path: str
+    line: int
+    has: bool
+
+    @property
+    def place(self) -> str:
+        return place_in(self.path, self.line)
+
+
+@record(frozen=True)
+class Row:
+    """``consumer`` at ``version`` needs something that ``package`` does not have in the releases ``bad``.
+
+    ``tier``: E1 the import of the package itself fails, E2 that of one of its modules, R1 a call or an import made later.
+    ``asks``: only where these are installed too. ``kind`` and ``target`` say what is needed (:mod:`.needs`), ``problem`` what
+    is wrong with it (``name``, ``keyword``, ``positional``, ``override-keyword``, ``override-positional``), ``missing`` the
+    name.
+    """
+
+    consumer: str
+    version: str
+    tier: str
+    module: str
+    path: str
+    line: int
+    scope: str
+    asks: tuple[str, ...]
+    package: str
+    kind: str
+    target: str
+    name: str | None
+    problem: str
+    missing: str
+    bad: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def place(self) -> str:
+        return place_in(self.path, self.line)
+
+    @property
+    def what(self) -> str:
+        """What is needed, in short: ``accelerate.utils.memory.clear_device_cache``, ``peft.get_peft_model(low_memory=)``."""
+        whole = f"{self.target}.{self.name}" if self.name and self.kind != "override" else self.target
+        if self.problem == "keyword":
+            return f"{whole}({self.missing}=)"
+        return (
+            f"{whole}(…)"
+            if self.problem == "positional"
+            else self.missing
+            if self.problem == "name"
+            else f"{whole}.{self.name}"
+        )
+
+
+def place_in(path: str, line: int) -> str:
+    """A line of a file, or the file where no line is known."""
+    return f"{path}:{line}" if line else path
+
+
+def module_of(path: str) -> str:
+    """The module that a file of a release is."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def open_rows(path: str | None = None) -> Rows | None:
+    """The shipped rows, or those in a file; ``None`` where that is not there or of another form."""
+    from compat.interfaces.table import path_of
+
+    if path is None:
+        return Rows(read_table(path_of("rows")))
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError:
+        return None
+    return Rows(content) if content.startswith(MAGIC) else None
+
+
+class Rows:
+    """Opened block by block: nothing is read of packages that are not there."""
+
+    def __init__(self, content: bytes) -> None:
+        from compat.interfaces.table import header_of, value_of
+
+        self._content, self._value_of = content, value_of
+        header, self._start = header_of(content, MAGIC)
+        self._versions: dict[str, tuple[str, ...]] = {name: tuple(each) for name, each in header["versions"].items()}
+        self._blocks: dict[tuple[str, str], tuple[int, int]] = {
+            (package, kind): (start, length) for package, kind, start, length in header["blocks"]
+        }
+        self._tops: dict[str, str] = header["tops"]
+        self._opened: dict[tuple[str, str], Any] = {}
+        self._positions: dict[tuple[str, str], int | None] = {}
+
+    @property
+    def consumers(self) -> frozenset[str]:
+        return frozenset(consumer for consumer, kind in self._blocks if kind != "X")
+
+    @property
+    def packages(self) -> frozenset[str]:
+        """The packages that rows may be about."""
+        return frozenset(self._versions)
+
+    def versions(self, package: str) -> tuple[str, ...]:
+        """The known releases of a package, oldest first."""
+        return self._versions.get(package, ())
+
+    def broken(
+        self, installed: Mapping[str, str], *, tiers: Iterable[str] = (E1, E2, R1), consumers: Iterable[str] | None = None
+    ) -> list[Row]:
+        """What the installed releases (by normalised name) need of one another and do not have, in these tiers.
+
+        A row whose ``asks`` names something else than what is installed is left out. Whether an E2 or R1 row is ever reached
+        is for the caller to judge.
+        """
+        found: list[Row] = []
+        wanted = frozenset(tiers)
+        kinds = [kind for kind, of in (("E", (E1, E2)), ("R", (R1,))) if wanted & set(of)]
+        tops = importable(installed)
+        known = {package: version for package, version in installed.items() if package in self._versions}
+        bits = {package: self._bits(package, (version,)) for package, version in known.items()}
+        for consumer in _chosen(known, consumers):
+            for kind in kinds:
+                if (consumer, kind) in self._blocks:
+                    rows = self._of(consumer, known[consumer], kind, bits)
+                    found += [row for row in rows if row.tier in wanted and tops.issuperset(row.asks)]
+        return found
+
+    def broken_by_some(
+        self, listed: Mapping[str, Iterable[str]], *, tiers: Iterable[str], later: bool = False,
+        consumers: Iterable[str] | None = None,
+    ) -> list[Row]:  # fmt: skip
+        """What :meth:`broken` says of any choice of one release each, in a single pass; ``later``: of calls as well."""
+        wanted = frozenset((*tiers, R1) if later else tiers)
+        tops = importable(listed)
+        bits = {package: self._bits(package, versions) for package, versions in listed.items()}
+        kinds = ("E", "R")[: 1 + later]
+        return [
+            row for consumer in _chosen(listed, consumers) for kind in kinds for version in listed[consumer]
+            for row in self._of(consumer, version, kind, bits) if row.tier in wanted and tops.issuperset(row.asks)
+        ]  # fmt: skip
+
+    def of(self, consumer: str, version: str, *, kind: str = "E", needed: Mapping[str, str] | None = None) -> list[Row]:
+        """The rows of one release; with ``needed`` only those that these releases of other packages do not meet."""
+        bits = None if needed is None else {package: self._bits(package, (version,)) for package, version in needed.items()}
+        return self._of(consumer, version, kind, bits)
+
+    def _of(self, consumer: str, version: str, kind: str, bits: Mapping[str, int] | None) -> list[Row]:
+        at = self._position(consumer, version)
+        if at is None:
+            return []
+        block = self._block(consumer, kind)
+        masks = block["masks"]
+        found = []
+        for row in block["rows"]:
+            package, bad = row[0], masks[row[1]]
+            if bits is not None and not bits.get(package, 0) & bad:
+                continue
+            line = next((line for mask, line in zip(row[2][::2], row[2][1::2]) if masks[mask] >> at & 1), None)
+            if line is not None:
+                found.append(self._row(consumer, version, row, bad, line))
+        return found
+
+    def all_of(self, consumer: str, *, kind: str = "E", tier: str = "") -> list[tuple[tuple[str, ...], Row]]:
+        """Every row of a package (of a tier) with the releases it is true of; the row is that of the newest of them."""
+        block = self._block(consumer, kind)
+        versions, found = self.versions(consumer), []
+        for row in block["rows"]:
+            if tier and row[3] != tier:
+                continue
+            lines = [(block["masks"][mask], line) for mask, line in zip(row[2][::2], row[2][1::2])]
+            when = tuple(at for at in range(len(versions)) if any(mask >> at & 1 for mask, _ in lines))
+            last = next(line for mask, line in lines if mask >> when[-1] & 1)
+            made = self._row(consumer, versions[when[-1]], row, block["masks"][row[1]], last)
+            found.append((tuple(versions[at] for at in when), made))
+        return found
+
+    # Imports
+
+    def package_of(self, node: str) -> str | None:
+        """The package of a module, by its top."""
+        return self._tops.get(node.partition(":")[0].partition(".")[0])
+
+    def tops(self, package: str) -> tuple[str, ...]:
+        return tuple(top for top, each in self._tops.items() if each == package)
+
+    def steps(self, package: str, version: str, here: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """What each module runs when it is imported, as far as it leads to a row; ``here`` is what is installed."""
+        at = self._position(package, version)
+        if at is None:
+            return {}
+        block, present, found = self._block(package, "X"), frozenset(here), {}
+        now = [mask >> at & 1 for mask in block["masks"]]
+        for start, *steps in block["rows"]:
+            kept = [
+                end for mask, asks, ends in zip(steps[::3], steps[1::3], steps[2::3])
+                if now[mask] and present.issuperset(asks) for end in ends
+            ]  # fmt: skip
+            if kept:
+                found[start] = tuple(kept)
+        return found
+
+    def _row(self, consumer: str, version: str, row: list[Any], bad: int, line: int) -> Row:
+        package, _, _, tier, path, scope, asks, kind, target, name, problem, missing, evidence = row
+        versions = self._versions[package]
+        return Row(
+            consumer, version, tier, module_of(path), path, line, scope, tuple(asks), package, kind, target, name, problem,
+            missing, tuple(each for at, each in enumerate(versions) if bad >> at & 1),
+            tuple(Evidence(versions[at], path, line, has) for at, path, line, has in evidence),
+        )  # fmt: skip
+
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """The blocks there are: package and kind."""
+        return tuple(self._blocks)
+
+    def part(self, package: str, kind: str) -> Any:
+        """A block as it is written; for the program that writes it."""
+        return self._block(package, kind)
+
+    def _block(self, consumer: str, kind: str) -> Any:
+        key = consumer, kind
+        if key not in self._opened:
+            if key not in self._blocks:
+                return {"masks": (), "rows": ()}
+            start, length = self._blocks[key]
+            self._opened[key] = self._value_of(self._content[self._start + start : self._start + start + length])
+        return self._opened[key]
+
+    def _position(self, package: str, version: str) -> int | None:
+        """Which of the known releases a version is; local labels do not count."""
+        place = package, version
+        if place not in self._positions:
+            self._positions[place] = place_of(self.versions(package), version)
+        return self._positions[place]
+
+    def _bits(self, package: str, versions: Iterable[str]) -> int:
+        """The set of these releases."""
+        places = (self._position(package, version) for version in versions)
+        return sum({1 << at for at in places if at is not None})
+
+
+def _chosen(names: Iterable[str], consumers: Iterable[str] | None) -> list[str]:
+    """Those that are asked about, in the order of all."""
+    wanted = None if consumers is None else frozenset(consumers)
+    return [name for name in names if wanted is None or name in wanted]

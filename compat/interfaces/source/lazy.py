@@ -1,0 +1,201 @@
+"""Modules that give their names on demand: which names, and from where."""
+
+from __future__ import annotations
+
+import ast
+
+from compat.interfaces.source.scopes import dotted, identifiers, strings, text_of, walk
+
+_MARKS = frozenset(("_LazyModule", "_import_structure", "define_import_structure", "_attach", "attach", "lazy_loader"))
+_SIGNS = (
+    *(mark.encode() for mark in _MARKS),
+    b"def __getattr__",
+    b"globals()",
+    b"vars()",
+    b"locals()",
+    b"sys.modules[__name__]",
+)
+
+
+class Lazy:
+    """``names`` to dotted places (``""`` unknown), ``listed`` and ``open`` as :class:`records.Module` has them."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self.names: dict[str, str] = {}
+        self.listed = self.open = False
+
+    def read(self, tree: ast.Module, source: bytes) -> None:
+        """``source`` is looked through first: nearly all modules show no sign of it."""
+        if any(sign in source for sign in _SIGNS):
+            self._read(tree)
+
+    def _read(self, tree: ast.Module) -> None:
+        if self._opens(tree):
+            self.open = True
+        marks = {node.id for node in walk(tree) if isinstance(node, ast.Name)} & _MARKS
+        getter = next((each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == "__getattr__"), None)
+        if not marks and getter is None:
+            return
+        self.listed = "define_import_structure" in marks
+        if getter is not None and not _is_closed(getter):
+            self.open = True
+        for node in walk(tree):
+            if isinstance(node, ast.Dict):
+                self._table(node)
+            elif isinstance(node, (ast.Assign, ast.AugAssign)):
+                self._assignment(node)
+            elif isinstance(node, ast.Call):
+                self._addition(node)
+        for name in identifiers(tree):
+            self.names.setdefault(name, "")
+
+    def _opens(self, tree: ast.Module) -> bool:
+        """Names put into the namespace that cannot be read: ``globals().update``, ``globals()[name] = …``, ``setattr``."""
+        for node in walk(tree):
+            if isinstance(node, ast.Call):
+                called = node.func
+                if isinstance(called, ast.Attribute) and called.attr == "update" and _is_globals(called.value):
+                    return True
+                if (
+                    dotted(called) == "setattr"
+                    and node.args
+                    and _is_this_module(node.args[0])
+                    and not self._aliases(tree, node)
+                ):
+                    return True
+            elif isinstance(node, ast.Assign):
+                for target in node.targets:
+                    if isinstance(target, ast.Subscript) and _is_globals(target.value):
+                        return True
+                    if isinstance(target, ast.Subscript) and _is_this_module(target) and not _lazy_class(node.value):
+                        return True
+        return False
+
+    def _aliases(self, tree: ast.Module, node: ast.Call) -> bool:
+        """Whether names are set by a function that is called with their texts: modules that keep an old name."""
+        inside = next((each for each in walk(tree) if isinstance(each, ast.FunctionDef) and node in walk(each)), None)
+        if inside is None:
+            return False
+        calls = [each for each in walk(tree) if isinstance(each, ast.Call) and dotted(each.func) == inside.name]
+        texts = [text_of(call.args[0]) if call.args else None for call in calls]
+        for text in texts:
+            if text is not None:
+                self.names.setdefault(text.rpartition(".")[2], "")
+        return bool(texts) and None not in texts
+
+    def _table(self, node: ast.Dict) -> None:
+        """``{"trainer": ["Trainer"]}`` and ``{"Trainer": ".trainer:Trainer"}``."""
+        for key, value in zip(node.keys, node.values):
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                self._entry(key.value, value)
+
+    def _entry(self, key: str, value: ast.expr) -> None:
+        if isinstance(value, (ast.List, ast.Tuple, ast.Set)):
+            parts = [each.value for each in value.elts if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            if isinstance(value, ast.Tuple) and len(parts) == 2 and parts[0].startswith("."):
+                self._put(key, f"{self.module}{parts[0]}.{parts[1]}")
+                return
+            for name in parts:
+                if name.isidentifier() and all(part.isidentifier() for part in key.split(".")):
+                    self._put(name, f"{self.module}.{key}.{name}")
+        elif isinstance(value, ast.Constant) and isinstance(value.value, str) and key.isidentifier():
+            text = value.value
+            if text.startswith(".") and ":" in text:
+                module, _, name = text.partition(":")
+                self._put(key, f"{self.module}{module}.{name}")
+            elif text.startswith("."):
+                self._put(key, f"{self.module}{text}.{key}")
+
+    def _put(self, name: str, place: str) -> None:
+        # dummies come before the real thing or after it: a real place holds
+        if "dummy_" not in place or not self.names.get(name):
+            if "dummy_" not in self.names.get(name, "dummy_"):
+                return
+            self.names[name] = place
+
+    def _assignment(self, node: ast.Assign | ast.AugAssign) -> None:
+        """``_import_structure["trainer"] = ["Trainer"]`` and ``+=``."""
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        for target in targets:
+            if (
+                isinstance(target, ast.Subscript)
+                and isinstance(target.slice, ast.Constant)
+                and isinstance(target.slice.value, str)
+            ):
+                self._entry(target.slice.value, node.value)
+
+    def _addition(self, node: ast.Call) -> None:
+        """``_import_structure["trainer"].append("Trainer")`` and ``extend``."""
+        called = node.func
+        if not (
+            isinstance(called, ast.Attribute)
+            and called.attr in ("append", "extend")
+            and isinstance(called.value, ast.Subscript)
+        ):
+            return
+        key = called.value.slice
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            for name in (text for argument in node.args for text in strings(argument)):
+                self._entry(key.value, ast.List([ast.Constant(name)]))
+
+
+def _is_globals(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and dotted(node.func) in ("globals", "vars", "locals")
+
+
+def _is_this_module(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Subscript) and dotted(node.value) == "sys.modules"
+        and isinstance(node.slice, ast.Name) and node.slice.id == "__name__"
+    )  # fmt: skip
+
+
+def _lazy_class(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and "azy" in (dotted(node.func) or "")
+
+
+def _is_closed(getter: ast.FunctionDef) -> bool:
+    """Whether a ``__getattr__`` gives the names it spells out and raises for all others."""
+    last = getter.body[-1]
+    if not isinstance(last, ast.Raise):
+        return False
+    parameter = getter.args.args[0].arg if getter.args.args else ""
+    for node in walk(getter):
+        if isinstance(node, ast.Call) and dotted(node.func) == "getattr" and len(node.args) > 1:
+            asked = node.args[1]
+            if isinstance(asked, ast.Name) and asked.id == parameter and not _of_imported(node.args[0]):
+                return False
+    return True
+
+
+def _of_imported(node: ast.AST) -> bool:
+    """``getattr(import_module(…), name)`` after a look into a table; what it asks is one of the package's own modules."""
+    return isinstance(node, (ast.Call, ast.Name)) and "mod" in (dotted(node.func if isinstance(node, ast.Call) else node) or "")
+
+
+# --- Modules that exist without a file: a finder in ``sys.meta_path``, or an entry in ``sys.modules``, gives them.
+
+
+_FINDERS_SIGNS = (b"sys.meta_path", b"sys.modules[")
+
+
+def aliases_in(tree: ast.Module, source: bytes, module: str) -> tuple[str, ...]:
+    """The dotted names of the module's own package that it may make importable: all that its text spells out."""
+    if not any(sign in source for sign in _FINDERS_SIGNS) or not any(_puts_modules(node) for node in walk(tree)):
+        return ()
+    top = module.partition(".")[0]
+    return tuple(sorted({text for text in strings(tree) if text.startswith(f"{top}.") and _is_dotted(text)}))
+
+
+def _puts_modules(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute):
+        return dotted(node) == "sys.meta_path"
+    return (
+        isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and dotted(node.value) == "sys.modules"
+        and not (isinstance(node.slice, ast.Name) and node.slice.id == "__name__")
+    )  # fmt: skip
+
+
+def _is_dotted(text: str) -> bool:
+    return all(part.isidentifier() for part in text.split("."))

@@ -1,0 +1,319 @@
+"""The shipped table of one package: what every known release has, opened module by module.
+
+A file is a header and chunks of blocks, a block a module, each chunk compressed by itself: a question about one module
+costs the header and one chunk. docs/surface.md describes the form; ``scripts/surface/tables.py`` writes it.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from compat.files import read_table
+from compat.interfaces.imports import place_of
+from compat.interfaces.release import NO_PACKAGES
+from compat.interfaces.source.records import Class, Function, Imported, Module, Rename, SelfCall, Signature, Value
+from compat.model import normalized
+
+if TYPE_CHECKING:
+    Row: TypeAlias = list[Any]
+    """What a statement is about, then pairs: the number of a set of releases, what it says in them."""
+
+
+MAGIC = b"surface2"
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "surface")
+_PARTIAL = "partial"
+
+
+def path_of(package: str) -> str:
+    return os.path.join(FOLDER, f"{normalized(package)}.bin")
+
+
+def tracked() -> dict[str, str]:
+    """The package of each top-level module that has a table."""
+    found: dict[str, str] = value_at(read_table(path_of("index")).decode("ascii"))
+    return found
+
+
+def open_table(package: str, path: str | None = None) -> Table | None:
+    """The shipped table of a package, or the one in a file; ``None`` where there is none, or none of this form."""
+    if path is None:
+        return Table(read_table(path_of(package))) if package in tracked().values() else None
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError:
+        return None
+    return Table(content) if content.startswith(MAGIC) else None
+
+
+class Table:
+    """All known releases of a package; :attr:`versions` oldest first."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        header, start = header_of(content, MAGIC)
+        self.package: str = header["package"]
+        self.versions: tuple[str, ...] = tuple(header["versions"])
+        self.uploaded: tuple[str, ...] = tuple(header["uploaded"])
+        self._masks: list[int] = header["masks"]
+        self._modules: dict[str, int] = {name: at for at, name in enumerate(header["modules"])}
+        self._life: list[int] = header["life"]
+        self._read: list[int] = header["read"]
+        self._chunk: list[int] = header["chunk"]
+        self._length: list[int] = header["length"]
+        self._opaque: dict[str, int] = header["opaque"]
+        self._starts = [start]
+        for size in header["chunks"]:
+            self._starts.append(self._starts[-1] + size)
+        self._chunks: dict[int, str] = {}
+        self._blocks: dict[str, dict[str, list[Row]]] = {}
+        self._known: dict[str, frozenset[str]] = {}
+        self._made: dict[int, Any] = {}
+        self._folders: dict[str, int] = {}
+
+    @property
+    def tops(self) -> frozenset[str]:
+        return frozenset(name.partition(".")[0] for name in self._modules) - NO_PACKAGES
+
+    def surface(self, version: str) -> TableSurface | None:
+        """One release; ``None`` for one that the table does not know. Local labels do not count."""
+        at = place_of(self.versions, version)
+        return TableSurface(self, at) if at is not None else None
+
+    def surfaces(self) -> Iterator[TableSurface]:
+        """Every release, oldest first."""
+        return (TableSurface(self, at) for at in range(len(self.versions)))
+
+    def releases_with(self, module: str) -> tuple[str, ...]:
+        """The releases that have a module."""
+        place = self._modules.get(module)
+        mask = self._mask(self._opaque.get(module, -1) if place is None else self._life[place], 0)
+        return tuple(version for at, version in enumerate(self.versions) if mask >> at & 1)
+
+    def modules(self) -> tuple[str, ...]:
+        """Every module of any release, read or not."""
+        return (*self._modules, *self._opaque)
+
+    def names_in(self, module: str) -> frozenset[str]:
+        """The names that any release has in a module, as far as they are in the table; for suggestions."""
+        return self.known(module) if module in self._modules else frozenset()
+
+    def renames(self, module: str, owner: str, old: str) -> tuple[tuple[str | None, str | None, tuple[str, ...]], ...]:
+        """What became of a keyword of a class or function: its new name, the version announced for its end, who says so."""
+        found = []
+        for row in self.block(module).get("rename", ()) if module in self._modules else ():
+            if row[0] == [owner, old]:
+                whole = self._life[self._modules[module]]
+                for number, says in zip(row[1::2], row[2::2]):
+                    mask = self._mask(number, self._mask(whole, 0))
+                    found.append((*says, tuple(version for at, version in enumerate(self.versions) if mask >> at & 1)))
+        return tuple(found)
+
+    # For the surfaces
+
+    def _mask(self, number: int, whole: int) -> int:
+        """A set of releases by its number; 0 is the whole life of what it is about, -1 none."""
+        return whole if number == 0 else self._masks[number - 1] if number > 0 else 0
+
+    def has(self, module: str, bit: int) -> str | None:
+        """``source``, ``opaque`` or ``None``, for one release."""
+        place = self._modules.get(module)
+        if place is not None and self._mask(self._life[place], 0) & bit:
+            return "source" if self._chunk[place] >= 0 and self._mask(self._read[place], 0) & bit else "opaque"
+        number = self._opaque.get(module)
+        return "opaque" if number is not None and self._mask(number, 0) & bit else None
+
+    def is_package(self, module: str) -> bool:
+        return self._length[self._modules[module]] < 0
+
+    def block(self, module: str) -> dict[str, list[Row]]:
+        found = self._blocks.get(module)
+        if found is None:
+            place = self._modules[module]
+            chunk = self._chunk[place]
+            if chunk < 0:
+                return {}
+            if chunk not in self._chunks:
+                self._chunks[chunk] = text_of(self._content[self._starts[chunk] : self._starts[chunk + 1]])
+            found = self._blocks[module] = value_at(self._chunks[chunk], self._start(place, chunk))
+        return found
+
+    def _start(self, place: int, chunk: int) -> int:
+        """Where a block begins in its chunk: behind those of the modules before it."""
+        before = range(self._chunk.index(chunk), place)
+        return sum([abs(self._length[at]) for at in before if self._chunk[at] == chunk])
+
+    def known(self, module: str) -> frozenset[str]:
+        found = self._known.get(module)
+        if found is None:
+            block = self.block(module)
+            found = self._known[module] = frozenset(row[0] for kind in ("define", "lazy") for row in block.get(kind, ()))
+        return found
+
+    def statements(self, module: str, section: str, bit: int) -> Iterator[tuple[Any, Any]]:
+        """What a section says of one release: about, says."""
+        whole = self._mask(self._life[self._modules[module]], 0)
+        masks = self._masks
+        for row in self.block(module).get(section, ()):
+            if len(row) == 3 and row[1] == 0:
+                yield row[0], row[2]
+                continue
+            for at in range(1, len(row), 2):
+                if (masks[row[at] - 1] if row[at] else whole) & bit:
+                    yield row[0], row[at + 1]
+
+    def once(self, says: Any, make: Callable[[Any], Any]) -> Any:
+        """What is made of a statement; releases that say the same share it."""
+        key = id(says)  # blocks stay open: no other statement gets its place
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = make(tuples(says))
+        return found
+
+    def folders(self) -> Mapping[str, int]:
+        """The releases that have modules below each name."""
+        if not self._folders:
+            modules = *((name, self._life[at]) for name, at in self._modules.items()), *self._opaque.items()
+            for name, number in modules:
+                outer, mask = name.rpartition(".")[0], self._mask(number, 0)
+                while outer and self._folders.get(outer, 0) | mask != self._folders.get(outer):
+                    self._folders[outer] = self._folders.get(outer, 0) | mask
+                    outer = outer.rpartition(".")[0]
+        return self._folders
+
+
+class TableSurface:
+    """One release of a table."""
+
+    def __init__(self, table: Table, at: int) -> None:
+        self.table, self.package, self.version = table, table.package, table.versions[at]
+        self._bit = 1 << at
+        self.tops = table.tops
+        self._kept: dict[str, Module | None] = {}
+
+    def holds(self, name: str) -> str | None:
+        found = self.table.has(name, self._bit)
+        if found is not None:
+            return found
+        outer = name
+        while "." in outer:
+            outer = outer.rpartition(".")[0]
+            if self.table.has(outer, self._bit) == "opaque" and outer in self.table._opaque:
+                return "opaque"
+        return "folder" if self.table.folders().get(name, 0) & self._bit else None
+
+    def provided_by_modules(self, package: str) -> dict[str, str]:
+        return {}  # the table spells them out
+
+    def module(self, name: str) -> Module | None:
+        if name not in self._kept:
+            self._kept[name] = self._made(name) if self.table.has(name, self._bit) == "source" else None
+        return self._kept[name]
+
+    def _made(self, name: str) -> Module:
+        def said(section: str) -> Iterator[tuple[Any, Any]]:
+            return self.table.statements(name, section, self._bit)
+
+        definitions: dict[str, Any] = {}
+        for about, says in said("define"):
+            definitions[about] = self.table.once(says, _definition)
+        members = _Members(self.table, said, {about for about, each in definitions.items() if isinstance(each, dict)})
+        for about, each in definitions.items():
+            if isinstance(each, dict):
+                definitions[about] = members.finish(about, each)
+        renames = tuple(Rename(owner, old, new, until, 0) for (owner, old), (new, until) in said("rename"))
+        lazy = {about: place + about if place.endswith(".") else place for about, place in said("lazy")}
+        return Module(
+            name, self.table.is_package(name), definitions=definitions, stars=tuple(star for star, _ in said("star")),
+            lazy=lazy, open=any(True for _ in said("open")), renames=renames,
+            wrappers={about: tuples(taken) for about, taken in said("wrapper")}, known=self.table.known(name),
+            partial="some" in self.table.block(name),
+        )  # fmt: skip
+
+
+def _definition(says: tuple[Any, ...]) -> Any:
+    if says[0] == "f":
+        return Function(0, Signature(*says[1]))
+    if says[0] == "i":
+        return Imported(0, says[1], says[2])
+    if says[0] == "c":
+        return {"bases": says[1], "decorators": says[2], "dynamic": says[3], _PARTIAL: says[4]}
+    return Value(0)
+
+
+def _method(says: tuple[Any, ...]) -> Function:
+    return Function(0, Signature(*says))
+
+
+class _Members:
+    """What a module's classes have, by class."""
+
+    def __init__(self, table: Table, said: Callable[[str], Iterator[tuple[Any, Any]]], names: set[str]) -> None:
+        self._once = table.once
+        self.found: dict[str, dict[str, list[tuple[str, Any]]]] = {name: {} for name in names}
+        if names:
+            for section in ("method", "field", "attribute", "instance", "made", "call"):
+                for (owner, member), says in said(section):
+                    self.found[owner].setdefault(section, []).append((member, says))
+
+    def finish(self, name: str, shell: dict[str, Any]) -> Class:
+        of = self.found[name]
+        fields = tuple(of.get("field", ()))
+        return Class(
+            0, shell["bases"], {member: self._once(says, _method) for member, says in of.get("method", ())}, fields,
+            tuple(member for member, _ in of.get("attribute", ())), tuple(member for member, _ in of.get("instance", ())),
+            dict(of.get("made", ())), tuple(SelfCall(*(member, *tuples(says), 0)) for member, says in of.get("call", ())),
+            shell["decorators"], shell["dynamic"], shell[_PARTIAL],
+        )  # fmt: skip
+
+
+# --- How the files of the surface are written: JSON text under LZMA, in parts that are opened one by one.
+#
+# Text, as LZMA finds what repeats in it better than in marshal's references: the files are a sixth smaller.
+
+
+FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "pb": 0, "dict_size": 4 << 20}]
+_scanner: list[Callable[[str, int], tuple[Any, int]]] = []
+
+
+def text_of(part: bytes) -> str:
+    """The text of a part."""
+    return lzma.decompress(part, lzma.FORMAT_RAW, None, FILTERS).decode("ascii")
+
+
+def value_at(text: str, start: int = 0) -> Any:
+    """The JSON value that begins at a place of a text."""
+    if not _scanner:
+        _scanner.append(_scanner_there_is())
+    return _scanner[0](text, start)[0]
+
+
+def value_of(part: bytes) -> Any:
+    """The one value of a part."""
+    return value_at(text_of(part))
+
+
+def header_of(content: bytes, magic: bytes) -> tuple[Any, int]:
+    """The header of a file that begins with ``magic`` and the header's length, and where what follows begins."""
+    at = len(magic) + 4
+    end = at + int.from_bytes(content[len(magic) : at], "little")
+    return value_of(content[at:end]), end
+
+
+def tuples(value: Any) -> Any:
+    """Lists as tuples all through: what can be compared and hashed."""
+    return tuple([tuples(each) for each in value]) if type(value) is list else value
+
+
+def _scanner_there_is() -> Callable[[str, int], tuple[Any, int]]:
+    try:
+        from compat.syntax.json import scanner
+
+        return scanner()
+    except ImportError:
+        import json
+
+        return json.JSONDecoder().raw_decode

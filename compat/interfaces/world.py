@@ -1,0 +1,317 @@
+"""Several releases together, one of each package: what names mean, classes with their bases, and whether a call fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from compat.interfaces.meaning import UNKNOWN, Complaint, Meaning, absent
+from compat.interfaces.names import KEPT_ALIVE, OUTSIDE, VALUE, Names
+from compat.interfaces.source.records import Class, Function, Signature
+
+if TYPE_CHECKING:
+    from compat.interfaces.release import Surface
+
+
+_DATACLASSES = frozenset(("dataclass", "dataclass_transform"))
+_OTHER_CONSTRUCTORS = frozenset(
+    ("config", "define", "attrs", "frozen", "s", "attrib", "Struct", "add_start_docstrings_to_class")
+)
+_UNREADABLE = frozenset(("overload", "jit", "property", "cached_property", "contextmanager_property", "singledispatch", "?"))
+_PLAIN_BASES = frozenset(
+    (
+        "builtins.object",
+        "abc.ABC",
+        "typing.Generic",
+        "typing.Protocol",
+        "typing_extensions.Protocol",
+        "typing_extensions.Generic",
+    )
+)
+_MOST_BASES = 60
+_DEEPEST_FORWARD = 5
+
+
+class World:
+    """At most one release of a package; of what is not in it nothing is known."""
+
+    def __init__(self, surfaces: Iterable[Surface]) -> None:
+        self.surfaces = tuple(surfaces)
+        self._by_top: dict[str, Surface] = {}
+        for surface in self.surfaces:
+            for top in surface.tops:
+                if top not in self._by_top or top.replace("_", "-").lower() == surface.package:
+                    self._by_top[top] = surface
+        self._names: dict[int, Names] = {}
+        self._found: dict[str, Meaning] = {}
+        self._mro: dict[tuple[str, str], tuple[tuple[Meaning, ...], bool]] = {}
+
+    def surface_of(self, dotted: str) -> Surface | None:
+        return self._by_top.get(dotted.partition(".")[0])
+
+    def names(self, surface: Surface) -> Names:
+        found = self._names.get(id(surface))
+        if found is None:
+            found = self._names[id(surface)] = Names(surface)
+        return found
+
+    # Names
+
+    def find(self, dotted: str) -> Meaning:
+        """What a dotted name stands for; ``unknown`` wherever that cannot be told for certain."""
+        found = self._found.get(dotted)
+        if found is None:
+            self._found[dotted] = UNKNOWN
+            found = self._found[dotted] = self._find(dotted)
+        return found
+
+    def _find(self, dotted: str) -> Meaning:
+        parts = dotted.split(".")
+        surface = self._by_top.get(parts[0])
+        if surface is None or len(parts) > 30:
+            return UNKNOWN
+        if surface.holds(parts[0]) != "source" and len(parts) > 1 and surface.holds(parts[0]) != "folder":
+            return UNKNOWN
+        found = Meaning("module", surface, parts[0])
+        for at, part in enumerate(parts[1:], 1):
+            found = self.attribute(found, part)
+            if found.kind == OUTSIDE:
+                beyond = self.find(".".join((found.module, *parts[at + 1 :])))
+                # a re-export of what the other package does not have is that package's matter
+                return beyond if beyond.kind not in ("absent", "never") or at < len(parts) - 1 else UNKNOWN
+            if found.kind in ("unknown", "absent", "never", VALUE, "function", "method") and at < len(parts) - 1:
+                return found if found.kind in ("absent", "never") else UNKNOWN
+        return found
+
+    def imported(self, module: str, name: str | None) -> Meaning:
+        """What ``from module import name`` gives (``name`` ``None`` or ``*``: the module)."""
+        surface = self.surface_of(module)
+        if surface is None:
+            return UNKNOWN
+        parts = module.split(".")
+        for at in range(1, len(parts) + 1):
+            holds = surface.holds(".".join(parts[:at]))
+            if holds == "opaque":
+                return UNKNOWN
+            if holds is None:
+                return self._no_module(surface, ".".join(parts[: at - 1]), parts[at - 1])
+        if name is None or name == "*":
+            return Meaning("module", surface, module)
+        found = self.names(surface).get(module, name)
+        if found.kind != OUTSIDE:
+            return found
+        beyond = self.find(found.module)
+        return (
+            beyond
+            if beyond.kind not in ("absent", "never", "unknown")
+            else Meaning(VALUE, surface, module, name, None, found.line)
+        )
+
+    def _no_module(self, surface: Surface, package: str, name: str) -> Meaning:
+        """A module that is not among the files; packages keep old ones alive under names that they have."""
+        record = surface.module(package) if package else None
+        if not package or (record is not None and (name in record.definitions or name in record.lazy)):
+            return UNKNOWN
+        if any(name.endswith(ending) for ending in KEPT_ALIVE.get(surface.package, ())):
+            return UNKNOWN
+        return absent(surface, package, name)
+
+    def attribute(self, of: Meaning, name: str) -> Meaning:
+        if of.kind == "module" and of.surface is not None:
+            return self.names(of.surface).get(of.module, name)
+        if of.kind == "class":
+            return self.member(of, name)
+        return UNKNOWN
+
+    def _inside(self, found: Meaning) -> Meaning:
+        """Follows a name out of its package."""
+        return self.find(found.module) if found.kind == OUTSIDE else found
+
+    # Classes
+
+    def bases(self, of: Meaning) -> tuple[tuple[Meaning, ...], bool]:
+        """A class and those it inherits from, nearest first; and whether all of them are known."""
+        key = of.module, of.name
+        found = self._mro.get(key)
+        if found is None:
+            self._mro[key] = (of,), False
+            found = self._mro[key] = self._bases(of)
+        return found
+
+    def _bases(self, of: Meaning) -> tuple[tuple[Meaning, ...], bool]:
+        assert isinstance(of.definition, Class)
+        chain, complete = [of], True
+        for base in of.definition.bases:
+            if base in _PLAIN_BASES:
+                continue
+            meaning = self.find(base)
+            if meaning.kind == "class" and meaning.dotted != of.dotted and len(chain) < _MOST_BASES:
+                more, known = self.bases(meaning)
+                chain += [each for each in more if each not in chain]
+                complete = complete and known
+            else:
+                complete = False
+                chain.append(UNKNOWN)
+        return tuple(chain), complete
+
+    def member(self, of: Meaning, name: str) -> Meaning:
+        """An attribute of a class; ``absent`` only where all of the class's bases are known."""
+        for each in self.bases(of)[0]:
+            definition = each.definition
+            if not isinstance(definition, Class):
+                return UNKNOWN
+            method = definition.methods.get(name)
+            if method is not None:
+                return Meaning("method", each.surface, each.module, f"{each.name}.{name}", method, method.line)
+            if (
+                name in definition.attributes
+                or name in definition.instance
+                or any(name == field for field, _ in definition.fields)
+            ):
+                return Meaning(VALUE, each.surface, each.module, f"{each.name}.{name}", None, definition.line)
+            if definition.dynamic or definition.partial:
+                return UNKNOWN
+        if name.startswith("__"):
+            return UNKNOWN
+        assert of.surface is not None
+        return absent(of.surface, of.dotted, name)
+
+    def constructor(self, of: Meaning, *, after: Meaning | None = None) -> tuple[Signature, Meaning] | None:
+        """What calling a class takes, ``self`` included, and the class that says so; ``None`` where it cannot be told.
+
+        ``after``: as seen by ``super().__init__`` of that class.
+        """
+        chain = self.bases(of)[0]
+        if after is not None:
+            chain = chain[chain.index(after) + 1 :] if after in chain else chain[1:]
+        fields: dict[str, None] = {}
+        is_dataclass = False
+        for each in chain:
+            definition = each.definition
+            if not isinstance(definition, Class) or definition.dynamic:
+                return None
+            marked = bool(_DATACLASSES & set(definition.decorators))
+            if not marked and set(definition.decorators) & _OTHER_CONSTRUCTORS:
+                return None
+            if "__new__" in definition.methods and not is_dataclass:
+                return None
+            own = definition.methods.get("__init__")
+            if own is not None and not is_dataclass:
+                return own.signature, each
+            if marked:
+                is_dataclass = True
+                fields.update(dict.fromkeys(field for field, _ in definition.fields))
+        if is_dataclass:
+            return Signature(("self", *fields), len(fields)), chain[0]
+        return None
+
+    # Calls
+
+    def callee(self, found: Meaning) -> tuple[Signature, int, Meaning] | None:
+        """What is called when a name is: its signature, how many parameters are filled already, where it is."""
+        if found.kind == "class":
+            made = self.constructor(found)
+            return _of_constructor(made) if made is not None else None
+        if isinstance(found.definition, Function):
+            signature = found.definition.signature
+            if found.kind == "function":
+                return signature, 0, found
+            if found.kind == "method":
+                return signature, int("classmethod" in signature.decorators), found
+        return None
+
+    def rejected(
+        self, signature: Signature, bound: int, callee: Meaning, positional: int, keywords: Iterable[str], *, depth: int = 0
+    ) -> tuple[Complaint, ...]:
+        """Why a call with so many positional and these keyword arguments does not fit; ``()`` where it does, or may."""
+        if set(signature.decorators) & _UNREADABLE:
+            return ()
+        if "staticmethod" in signature.decorators:
+            bound = 0
+        taken = signature.positional[bound:]
+        complaints = [
+            Complaint("keyword", keyword, callee)
+            for keyword in keywords
+            if keyword not in taken and keyword not in signature.keyword_only and keyword not in signature.extra
+            and (not signature.double_star or self._forwarded(signature, callee, keyword, depth))
+        ]  # fmt: skip
+        if positional > len(taken) and not signature.star and not _takes_positional(signature):
+            complaints.append(Complaint("positional", str(positional), callee))
+        return self._past_decorators(signature, callee, tuple(complaints)) if complaints else ()
+
+    def _past_decorators(
+        self, signature: Signature, callee: Meaning, complaints: tuple[Complaint, ...]
+    ) -> tuple[Complaint, ...]:
+        """What decorators do not take themselves: old keywords, say."""
+        for decorator in signature.decorators if callee.surface is not None else ():
+            found = self.find(f"{callee.module}.{decorator}")
+            record = found.surface.module(found.module) if found.surface is not None and found.name else None
+            taken = record.wrappers.get(found.name, ()) if record is not None else ()
+            if taken is None:
+                return ()
+            complaints = tuple(each for each in complaints if each.kind != "keyword" or each.what not in taken)
+        return complaints
+
+    def _forwarded(self, signature: Signature, callee: Meaning, keyword: str, depth: int) -> bool:
+        """Whether ``**kwargs`` certainly brings a keyword to where it is rejected."""
+        if not signature.forwards or len(signature.forwards) != 1 or depth > _DEEPEST_FORWARD:
+            return False
+        target = signature.forwards[0]
+        if target.startswith("super()."):
+            made = self._next_method(callee, target.removeprefix("super()."))
+        elif target.partition(".")[0] in ("self", "cls"):
+            return False
+        else:
+            made = self.callee(self._inside(self._in_module(callee, target)))
+        if made is None:
+            return False
+        return bool(self.rejected(made[0], made[1], made[2], 0, (keyword,), depth=depth + 1))
+
+    def _in_module(self, callee: Meaning, target: str) -> Meaning:
+        if callee.surface is None:
+            return UNKNOWN
+        return self.find(f"{callee.module}.{target}")
+
+    def _next_method(self, callee: Meaning, method: str) -> tuple[Signature, int, Meaning] | None:
+        owner = self.find(f"{callee.module}.{callee.name.rpartition('.')[0]}")
+        return self.inherited(owner, method) if owner.kind == "class" else None
+
+    def inherited(self, of: Meaning, method: str) -> tuple[Signature, int, Meaning] | None:
+        """What ``super().method`` in a class calls; ``None`` where it cannot be told."""
+        if method == "__init__":
+            made = self.constructor(of, after=of)
+            return _of_constructor(made) if made is not None else None
+        for each in self.bases(of)[0][1:]:
+            definition = each.definition
+            if not isinstance(definition, Class):
+                return None
+            found = definition.methods.get(method)
+            if found is not None:
+                meaning = Meaning("method", each.surface, each.module, f"{each.name}.{method}", found, found.line)
+                return found.signature, 1, meaning
+        return None
+
+    def override_complaints(self, of: Meaning, method: str, signature: Signature) -> tuple[tuple[Complaint, int], ...]:
+        """Calls of ``self.method(…)`` in the bases of a class that an override with this signature does not take.
+
+        Each with the line of the call; calls under a test of versions or in a ``try`` do not count.
+        """
+        found = []
+        for each in self.bases(of)[0]:
+            if not isinstance(each.definition, Class):
+                continue
+            for call in each.definition.self_calls:
+                if call.method == method and not call.flags & 7:
+                    where = Meaning("method", each.surface, each.module, each.name, None, call.line)
+                    found += [(one, call.line) for one in self.rejected(signature, 1, where, call.positional, call.keywords)]
+        return tuple(found)
+
+
+def _of_constructor(made: tuple[Signature, Meaning]) -> tuple[Signature, int, Meaning]:
+    of = made[1]
+    return made[0], 1, Meaning("method", of.surface, of.module, f"{of.name}.__init__", None, of.line)
+
+
+def _takes_positional(signature: Signature) -> bool:
+    """Decorators that go on taking by position what is keyword-only now."""
+    return any("positional" in decorator for decorator in signature.decorators)

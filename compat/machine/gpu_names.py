@@ -1,0 +1,288 @@
+"""Names of GPUs → what is known of them, by a table; the names drivers report, catalogues use and people type.
+
+A real device tells its capability itself; names are for descriptions ("A100:2", "RTX 4090") and for what people pasted.
+A name is compared as a set of words: brands and form factors that tell nothing apart are dropped, what a row needs must
+be there, and nothing may be there that the row does not know. "RTX 4000" fits three cards: that is said, not guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from compat.records import record
+
+if TYPE_CHECKING:
+    Row: TypeAlias = tuple[str, str, str | None, str | None, tuple[int, ...]]
+    """(name, vendor, compute capability, gfx, memory sizes in MiB; none known or shared with the CPU: empty)."""
+    Spelling: TypeAlias = tuple[int, tuple[str, ...], tuple[str, ...]]
+    """(row, its words, those of them that a name must have)."""
+    GpuTable: TypeAlias = tuple[tuple[Row, ...], tuple[Spelling, ...], dict[str, tuple[int, ...]]]
+    """Plain values, so that it can be marshalled; the last part finds spellings by a word they need."""
+
+
+_SILENT = frozenset((
+    "nvidia", "corporation", "corp", "inc", "amd", "ati", "advanced", "micro", "devices", "geforce", "tesla", "grid",
+    "tegra", "gpu", "gpus", "graphics", "card", "accelerator", "series", "generation", "gen", "tm", "r", "c", "with",
+    "w", "design", "the", "by", "and", "sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "express", "hbm2", "hbm2e",
+    "hbm3", "hbm3e", "gddr5", "gddr6", "gddr6x", "gddr7", "dgxs", "hgx", "dgx", "oam", "fhhl", "ls", "ac", "lovelace",
+    "edition", "workstation", "server", "desktop", "collectors", "ceo", "refresh", "developer", "engineering",
+    "instinct", "radeon", "nvl72", "nvl36", "nvl4", "reference", "devkit", "kit", "module", "nvgpu", "integrated",
+    "vram", "memory"
+))  # fmt: skip
+"""Words that tell no card from another in the table."""
+_FORM = frozenset(("pcie", "pci", "nvl"))
+_BRANDS = frozenset(("quadro", "titan"))
+_OPTIONAL = _FORM | frozenset(("rtx", "gtx", "quadro", "ada", "pro", "blackwell", "jetson", "rx", "ai", "sff"))
+"""What people leave out of a name whose number says it ("4090", "H100")."""
+_MOBILE = frozenset(("laptop", "mobile", "notebook", "maxq"))
+_GLUED = ("geforce", "quadro", "radeon", "tesla", "rtx", "gtx", "rx")
+_ENDINGS = {
+    "ti": ("ti",), "super": ("super",), "tisuper": ("ti", "super"), "xtx": ("xtx",), "xt": ("xt",), "gre": ("gre",),
+    "ada": ("ada",), "d": ("d",),
+}  # fmt: skip
+_VENDORS = {
+    "nvidia": "nvidia", "geforce": "nvidia", "quadro": "nvidia", "tesla": "nvidia", "rtx": "nvidia", "gtx": "nvidia",
+    "titan": "nvidia", "jetson": "nvidia", "grid": "nvidia", "tegra": "nvidia", "amd": "amd", "ati": "amd", "radeon": "amd",
+    "instinct": "amd", "ryzen": "amd", "firepro": "amd", "apple": "apple", "intel": "intel", "arc": "intel", "gaudi": "intel",
+}  # fmt: skip
+_APART = str.maketrans(dict.fromkeys("-_/,;:()[]®™+@|\t", " "))
+
+
+@record(frozen=True)
+class GpuMatch:
+    """What the table knows of a name: what its rows agree on, ``None`` where they differ or there is none.
+
+    ``names`` are the rows that fit (empty: nobody knows the name), ``candidates`` the same where they differ in capability
+    or gfx target, so that the name has to be said more precisely. ``memory_mib`` is the nominal size.
+    """
+
+    vendor: str | None = None
+    compute_capability: str | None = None
+    gfx: str | None = None
+    memory_mib: int | None = None
+    candidates: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+class _Name:
+    """A name taken apart: the words that count, and what else it says."""
+
+    def __init__(self, text: str) -> None:
+        lowered = text.lower().replace("…", "...").strip()
+        self.cut = lowered.endswith("...")
+        inside = lowered.partition("[")[2].partition("]")[0]
+        if any(character.isdecimal() for character in inside):
+            lowered = inside  # lspci: "GA102 [GeForce RTX 3090]"
+        tokens = lowered.removesuffix("...").replace("max-q", "maxq").translate(_APART).split()
+        self.partial = tokens[-1] if self.cut and tokens and not text.removesuffix("...").endswith(" ") else ""
+        self.said = tuple(_unglued(tokens))
+        self.vendor = next((_VENDORS[word] for word in self.said if word in _VENDORS), None)
+        self.memory: int | None = None
+        self.shared = False
+        self.family: str | None = None
+        self.words = frozenset(self._counting(self.said))
+        self.mobile = not _MOBILE.isdisjoint(self.said) and "workstation" not in self.said
+        self.words -= _MOBILE
+
+    def _counting(self, said: Sequence[str]) -> Iterable[str]:
+        for position, word in enumerate(said):
+            size = _gigabytes(word, said[position + 1 : position + 2])
+            if size is not None:
+                self.memory = size * 1024
+            elif "g." in word or word == "mig" or _virtual(word):
+                self.shared = True  # a MIG instance ("1g.10gb") or a virtual GPU ("40c"): a part of the card's memory
+            elif _family(word, said[position + 1 : position + 2]):
+                self.family = word.rstrip("x")
+            elif word not in _SILENT and word not in ("gb", "gib"):
+                yield word
+
+
+def _unglued(tokens: Iterable[str]) -> Iterable[str]:
+    """``rtx4090`` → rtx 4090, ``1080ti`` → 1080 ti, ``7900xtx`` → 7900 xtx, ``rtx6000ada`` → rtx 6000 ada."""
+    for token in tokens:
+        brand = next((each for each in _GLUED if token.startswith(each) and token[len(each) :][1:2].isdecimal()), None)
+        if brand:
+            yield brand
+            token = token[len(brand) :]
+        rest = token.lstrip("0123456789")
+        number = token[: len(token) - len(rest)]
+        if len(number) < 3 or rest not in _ENDINGS:
+            yield token
+            continue
+        yield number
+        yield from _ENDINGS[rest]
+
+
+def _gigabytes(word: str, following: Sequence[str]) -> int | None:
+    number = word.removesuffix("ib").removesuffix("b").removesuffix("g")
+    written = word[len(number) :] in ("g", "gb", "gib") or (number == word and following[:1] in (("gb",), ("gib",)))
+    return int(number) if written and _digits(number) and len(number) < 5 else None
+
+
+def _virtual(word: str) -> bool:
+    """The profile of a virtual GPU: ``24q``, ``40c``, ``2b``, ``8a``."""
+    return word[-1] in "qcba" and _digits(word[:-1]) and len(word) < 4
+
+
+def _family(word: str, following: Sequence[str]) -> bool:
+    """``50`` before ``series``, ``50xx``, ``7000`` before ``series``."""
+    if word.endswith("xx") and len(word) == 4 and _digits(word[:2]):
+        return True
+    return "series" in following and _digits(word) and (len(word) == 2 or (len(word) == 4 and word.endswith("000")))
+
+
+def _digits(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def lookup(table: GpuTable, name: str) -> GpuMatch:
+    """What the table says about a name; see :class:`GpuMatch`. Never raises."""
+    given = _Name(name)
+    target = next((word for word in given.said if _is_target(word)), None)
+    if target is not None:
+        named = tuple(row[0] for row in table[0] if row[3] == target)
+        return GpuMatch(vendor="amd", gfx=target, names=named or (target,))
+    if given.vendor == "apple":
+        return GpuMatch(vendor="apple", names=(" ".join(name.split()),))
+    found = _rows(table, given)
+    if not found and "/" in name:  # "Radeon RX 7900 XT/7900 XTX" names several cards
+        found = list(dict.fromkeys(row for part in name.split("/") for row in _rows(table, _Name(part))))
+    return _agreed([table[0][row] for row in found], given)
+
+
+def _rows(table: GpuTable, given: _Name) -> list[int]:
+    if given.family:
+        return _members(table, given)
+    return _cut(table, given) if given.cut else _fitting(table, given)
+
+
+def _is_target(word: str) -> bool:
+    return (
+        word.startswith("gfx")
+        and len(word) in (6, 7)
+        and word[3].isdecimal()
+        and all(each in "0123456789abcdef" for each in word[3:])
+    )
+
+
+def _fitting(table: GpuTable, given: _Name) -> list[int]:
+    """Rows that fit all that is said; else without the form factor, else without a brand that is wrong or out of date."""
+    for words in dict.fromkeys((given.words, given.words - _FORM, given.words - _FORM - _BRANDS)):
+        found = _with_words(table, words)
+        if found:
+            return found
+    return []
+
+
+def _with_words(table: GpuTable, words: frozenset[str]) -> list[int]:
+    _, spellings, index = table
+    found: dict[int, None] = {}
+    exact: dict[int, None] = {}
+    for number in sorted({number for word in words for number in index.get(word, ())}):
+        row, known, needed = spellings[number]
+        if words.issubset(known) and words.issuperset(needed):
+            found[row] = None
+            if len(known) == len(words):
+                exact[row] = None
+    return list(exact or found)
+
+
+def _cut(table: GpuTable, given: _Name) -> list[int]:
+    """Rows that a name cut by nvidia-smi's table may be of: "NVIDIA GeForce RTX 309...", "NVIDIA A100-SXM..."."""
+    whole = given.words - {given.partial}
+    if not any(character.isdecimal() for word in (*whole, given.partial) for character in word):
+        return []
+    found: dict[int, None] = {}
+    for row, known, _ in table[1]:
+        left = [word for word in known if word not in whole]
+        if len(left) + len(whole) == len(known) and (not given.partial or any(word.startswith(given.partial) for word in left)):
+            found[row] = None
+    return list(found) or _with_words(table, whole)
+
+
+def _members(table: GpuTable, given: _Name) -> list[int]:
+    """Rows of the family a name stands for: "RTX 50 series" is GeForce RTX 5050 to 5090, not the RTX 5000."""
+    start = (given.family or "").removesuffix("000")
+    brand = "Radeon RX " if given.vendor == "amd" else "GeForce "
+    found: dict[int, None] = {}
+    for row, known, _ in table[1]:
+        model = next((word for word in known if len(word) == 4 and _digits(word)), "")
+        if model.startswith(start) and table[0][row][0].startswith(brand) and given.words.issubset(known):
+            found[row] = None
+    return list(found)
+
+
+def _agreed(rows: Sequence[Row], given: _Name) -> GpuMatch:
+    if not rows:
+        return GpuMatch(vendor=given.vendor)
+    vendors, capabilities, targets = {row[1] for row in rows}, {row[2] for row in rows}, {row[3] for row in rows}
+    names = tuple(row[0] for row in rows)
+    return GpuMatch(
+        vendor=next(iter(vendors)) if len(vendors) == 1 else given.vendor,
+        compute_capability=next(iter(capabilities)) if len(capabilities) == 1 else None,
+        gfx=next(iter(targets)) if len(targets) == 1 else None,
+        memory_mib=_agreed_memory(rows, given),
+        candidates=names if len(capabilities) > 1 or len(targets) > 1 else (),
+        names=names,
+    )
+
+
+def _agreed_memory(rows: Sequence[Row], given: _Name) -> int | None:
+    """The size a name says, where a row has it; else the one size there is. Laptop parts share names but not memory."""
+    sizes = {size for row in rows for size in row[4]}
+    if given.shared:
+        return None
+    if given.memory is not None:
+        return given.memory if given.memory in sizes else None
+    if given.mobile or given.cut or given.family or len(sizes) != 1 or not all(row[4] for row in rows):
+        return None
+    return next(iter(sizes))
+
+
+def nearest(table: GpuTable, name: str, count: int = 3) -> tuple[str, ...]:
+    """Names of the table that a misspelt one may have meant, the likeliest first."""
+    from difflib import get_close_matches
+
+    spoken = {_plain(row[0]): row[0] for row in table[0]}
+    wanted = _plain(name)
+    found = get_close_matches(wanted, spoken, n=count, cutoff=0.6)
+    return tuple(spoken[each] for each in found)
+
+
+def _plain(name: str) -> str:
+    return " ".join(word for word in _unglued(name.lower().translate(_APART).split()) if word not in _SILENT)
+
+
+def load_table(nvidia: str, amd: str) -> GpuTable:
+    """``gpus_nvidia.csv`` and ``gpus_amd.csv`` as one table of plain values; for the build step, and for tests."""
+    import csv
+
+    rows: list[Row] = []
+    spelled: list[list[str]] = []
+    for vendor, text in (("nvidia", nvidia), ("amd", amd)):
+        for line in csv.DictReader(text.splitlines()):
+            sizes = (
+                ()
+                if line["memory_gb"] == "unified"
+                else tuple(int(size) * 1024 for size in line["memory_gb"].split("/") if size)
+            )
+            rows.append((line["name"], vendor, line.get("compute_capability"), line.get("gfx"), sizes))
+            spelled.append([line["name"], *(alias for alias in line["aliases"].split("; ") if alias)])
+    spellings = tuple((row, *_spelling(text)) for row, names in enumerate(spelled) for text in names)
+    return tuple(rows), spellings, _index(spellings)
+
+
+def _spelling(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    words = tuple(sorted(_Name(name).words))
+    numbered = any(character.isdecimal() for word in words for character in word)
+    needed = tuple(word for word in words if word not in _OPTIONAL) if numbered else words
+    return words, needed
+
+
+def _index(spellings: Sequence[Spelling]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, list[int]] = {}
+    for number, (_, _, needed) in enumerate(spellings):
+        for word in needed:
+            found.setdefault(word, []).append(number)
+    return {word: tuple(numbers) for word, numbers in found.items()}

@@ -1,0 +1,249 @@
+"""The accelerators and the driver of this machine: NVML, then nvidia-smi, then /proc; AMD through the kernel's kfd.
+
+A machine without any is told by a few calls of ``stat``; NVML is loaded and nvidia-smi started only where there is a
+sign of NVIDIA's driver. Nothing found inside a container means unknown, not none: that is what a build looks like.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from compat.machine.cuda import read_toolkit
+from compat.machine.reading import MISMATCHED, Hardware, filled
+from compat.machine.system import first_text, in_container, system_program, under
+from compat.model import Accelerator
+from compat.records import replace
+
+if TYPE_CHECKING:
+    from compat.machine.nvml import Nvml
+
+
+_LIBRARY = "libnvidia-ml.so.1"
+_WSL_LIBRARY = "/usr/lib/wsl/lib"
+_LIBRARY_FOLDERS = (
+    "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
+    "/usr/local/nvidia/lib64", "/run/opengl-driver/lib",
+)  # fmt: skip
+_KERNEL_DRIVER = "/proc/driver/nvidia"
+_BOARD = "/proc/device-tree/model"
+_NVIDIA, _AMD = "10de", "1002"
+_UNASKED = ("NVML was not found", "nvidia-ml-py is not installed")
+"""Beginnings of notes that matter only where nothing else answered."""
+
+
+def read_hardware(
+    variables: Mapping[str, str], root: str = "/", *, bindings: Callable[[], Nvml | None] | None = None
+) -> Hardware:
+    """The hardware under ``root``. Another root is for tests: NVML is then asked only through ``bindings``."""
+    if sys.platform == "darwin" and root == "/":
+        return _apple()
+    program = system_program("nvidia-smi", root)
+    found = _nvidia(program, root, bindings) if program or _driver_signs(root) else Hardware()
+    if os.path.exists(under(root, "/sys/class/kfd")):
+        found = _with_amd(found, root)
+    if found == Hardware():
+        found = _nothing_found(root)
+    toolkit, missing = read_toolkit(variables, root)
+    found = replace(found, cuda_toolkit=toolkit)
+    return _noted(found, missing) if missing else found
+
+
+def _apple() -> Hardware:
+    if os.uname().machine == "arm64":
+        return Hardware(accelerators=(Accelerator(vendor="apple"),))
+    return Hardware(notes=("Graphics of Intel Macs are not read.",))
+
+
+def _driver_signs(root: str) -> bool:
+    """Whether there is a reason to look for NVIDIA's driver; a few calls of ``stat``."""
+    if os.name == "nt":
+        return os.path.exists(os.path.join(os.environ.get("WINDIR", "C:/Windows"), "System32", "nvml.dll"))
+    paths = ("/dev/nvidiactl", f"{_KERNEL_DRIVER}/version", "/etc/nv_tegra_release")
+    if any(os.path.exists(under(root, path)) for path in paths):
+        return True
+    if os.path.exists(under(root, "/dev/dxg")) and os.path.exists(under(root, f"{_WSL_LIBRARY}/{_LIBRARY}")):
+        return True
+    return any(os.path.lexists(under(root, f"{folder}/{_LIBRARY}")) for folder in _LIBRARY_FOLDERS) or _board(root) is not None
+
+
+def _nvidia(program: str | None, root: str, bindings: Callable[[], Nvml | None] | None) -> Hardware:
+    found = _through_nvml(root, bindings)
+    if found.accelerators is None and found.driver_state is None and program:
+        from compat.machine.nvidia_smi import ask
+
+        found = filled(found, ask(program))
+    if found.accelerators is None:
+        found = filled(found, _from_proc(root))
+    board = _board(root)
+    if board is not None:
+        found = _named_after_board(found, board)
+    if found.driver_state is not None:
+        return _explained(found, root)
+    if found.accelerators is not None:
+        return replace(found, notes=tuple(note for note in found.notes if not note.startswith(_UNASKED)))
+    return found
+
+
+def _through_nvml(root: str, bindings: Callable[[], Nvml | None] | None) -> Hardware:
+    from compat.machine.nvml import load, read_nvml
+
+    if bindings is None and root != "/":
+        return Hardware()
+    nvml = (bindings or load)()
+    return read_nvml(nvml) if nvml is not None else Hardware(notes=("nvidia-ml-py is not installed, so NVML was not asked.",))
+
+
+def _from_proc(root: str) -> Hardware:
+    """What the loaded kernel module says of itself: its version and the models, no capability and no memory."""
+    driver = parse_module_version(first_text(under(root, f"{_KERNEL_DRIVER}/version")))
+    folder = under(root, f"{_KERNEL_DRIVER}/gpus")
+    try:
+        texts = [first_text(f"{folder}/{slot}/information") for slot in sorted(os.listdir(folder))]
+    except OSError:
+        texts = []
+    read = [(device, _field(text, "Device Minor")) for text in texts if (device := parse_information(text)) is not None]
+    if read and in_container(root):
+        # the kernel lists the host's devices; those without a node were not given to the container
+        given = [(device, minor) for device, minor in read if os.path.exists(under(root, f"/dev/nvidia{minor or 'ctl'}"))]
+        if not given:
+            return Hardware(driver=driver, notes=(_not_given(f" (the host has {len(read)} × {read[0][0].name})"),))
+        read = given
+    return Hardware(accelerators=tuple(device for device, _ in read) or None, driver=driver)
+
+
+def _not_given(why: str = "") -> str:
+    return f"This container was given no GPU{why}; --gpu says what it will run on (--gpu none: nothing)."
+
+
+def parse_module_version(text: str) -> str | None:
+    """The driver version in ``/proc/driver/nvidia/version``, e.g. ``550.54.15``."""
+    for word in text.partition("\n")[0].split():
+        parts = word.split(".")
+        if 2 <= len(parts) <= 3 and len(parts[0]) == 3 and all(part.isascii() and part.isdigit() for part in parts):
+            return word
+    return None
+
+
+def parse_information(text: str) -> Accelerator | None:
+    """One ``/proc/driver/nvidia/gpus/*/information``; ``None`` where the module does not know the model."""
+    model, uuid = _field(text, "Model"), _field(text, "GPU UUID")
+    if not model or model == "Unknown":
+        return None
+    return Accelerator(vendor="nvidia", name=model, extra={"uuid": uuid} if uuid.startswith("GPU-") and "?" not in uuid else {})
+
+
+def _field(text: str, name: str) -> str:
+    """The value of a line ``Name: value``, ``""`` where there is none."""
+    lines = (line.partition(":") for line in text.splitlines())
+    return next((value.strip() for key, _, value in lines if key.strip() == name), "")
+
+
+def _board(root: str) -> str | None:
+    """The name of an NVIDIA board (Jetson), from the device tree."""
+    model = first_text(under(root, _BOARD), 256).strip("\0 \n")
+    return model if "nvidia" in model.lower() or "jetson" in model.lower() else None
+
+
+def _named_after_board(found: Hardware, board: str) -> Hardware:
+    """A Jetson's driver calls its GPU "Orin (nvgpu)" or is not asked at all; the board's name says which one it is."""
+    if not found.accelerators:
+        return replace(found, accelerators=(Accelerator(vendor="nvidia", name=board),))
+    renamed = (replace(each, name=board) if each.name is None or "nvgpu" in each.name else each for each in found.accelerators)
+    return replace(found, accelerators=tuple(renamed))
+
+
+def _explained(found: Hardware, root: str) -> Hardware:
+    """A driver that is installed but cannot be used: its version where a file tells it, and what fixes it."""
+    installed = _library_version(root)
+    if found.driver_state == MISMATCHED:
+        versions = f"is {found.driver or 'of another version'}, its libraries are {installed or 'newer or older'}"
+        return _noted(found, f"The loaded NVIDIA kernel module {versions}: reboot, or reload the module.")
+    if in_container(root) and not os.path.exists(under(root, "/dev/nvidiactl")):
+        return _noted(replace(found, driver_state=None), _not_given(", though it holds NVIDIA's libraries"))
+    bus = _pci(root)
+    if bus and not any(vendor == _NVIDIA for vendor, _ in bus):
+        none = replace(found, accelerators=(), driver_state=None)
+        return _noted(none, "NVIDIA's driver is installed, but no NVIDIA device is on the PCI bus.")
+    which = f"NVIDIA's driver {installed}" if installed else "NVIDIA's driver"
+    return _noted(
+        replace(found, driver=found.driver or installed),
+        f"{which} is installed, but its kernel module is not loaded: no GPU can be used.",
+    )
+
+
+def _noted(found: Hardware, note: str) -> Hardware:
+    return replace(found, notes=(*found.notes, note))
+
+
+def _library_version(root: str) -> str | None:
+    """The version in the name that ``libnvidia-ml.so.1`` links to: ``libnvidia-ml.so.550.54.15``."""
+    for folder in _LIBRARY_FOLDERS:
+        try:
+            target = os.readlink(under(root, f"{folder}/{_LIBRARY}"))
+        except (OSError, ValueError):
+            continue
+        version = parse_module_version(target.rpartition(".so.")[2])
+        if version:
+            return version
+    return None
+
+
+def _with_amd(found: Hardware, root: str) -> Hardware:
+    from compat.machine.amd import read_amd
+
+    devices = read_amd(root)
+    if not devices:
+        return found
+    names = ", ".join(dict.fromkeys(device.name or "AMD" for device in devices))
+    if found.accelerators:
+        return _noted(found, f"Left out beside NVIDIA's devices: {names}.")
+    if in_container(root) and not os.path.exists(under(root, "/dev/kfd")):
+        return _noted(found, _not_given(f" (the host has {names})"))
+    return replace(found, accelerators=devices)
+
+
+def _nothing_found(root: str) -> Hardware:
+    """No driver of any make: none in a machine, unknown in a container, unknown where a GPU waits for its driver."""
+    if sys.platform == "win32":
+        return Hardware(notes=("No NVIDIA driver was found; other makes of GPU are not looked for on Windows.",))
+    waiting = _without_driver(root)
+    container = in_container(root)
+    if container:
+        return Hardware(notes=(_not_given(f" (the host has {waiting})" if waiting else ""),))
+    if waiting:
+        return Hardware(notes=(f"There is {waiting}, but no driver that can compute with it: install one, or say --gpu.",))
+    if container is None:
+        return Hardware(
+            notes=("No GPU was seen, but this may be a container; --gpu says what it will run on (--gpu none: nothing).",)
+        )
+    return Hardware(accelerators=())
+
+
+def _without_driver(root: str) -> str | None:
+    """What to call a GPU that is on the PCI bus (class 03: display, 12: processing accelerator)."""
+    for vendor, place in _pci(root):
+        if vendor not in (_NVIDIA, _AMD):
+            continue
+        kind = first_text(under(root, f"/sys/bus/pci/devices/{place}/class"), 16)[:4]
+        if kind in ("0x03", "0x12") or (not kind and vendor == _NVIDIA):
+            return "an NVIDIA GPU" if vendor == _NVIDIA else "an AMD GPU"
+    return None
+
+
+def _pci(root: str) -> list[tuple[str, str]]:
+    """Vendor and place ("0000:01:00.0") of every device on the PCI bus, from the one file that lists them.
+
+    Its first column holds the bus in eight bits, the device in five and the function in three; the domain is not told.
+    """
+    found = []
+    for line in first_text(under(root, "/proc/bus/pci/devices"), 1 << 18).splitlines():
+        fields = line.split(None, 2)
+        try:
+            place = int(fields[0], 16)
+            found.append((fields[1][:4], f"0000:{place >> 8:02x}:{place >> 3 & 31:02x}.{place & 7}"))
+        except (ValueError, IndexError):
+            continue
+    return found

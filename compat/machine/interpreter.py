@@ -1,0 +1,313 @@
+"""The distributions installed for a Python: which folders it looks in, and what lies there. Nothing is started."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+
+from compat.errors import InputError
+from compat.formats.metadata import INDEX, installer_of, read_distribution
+from compat.model import Distribution, Source
+from compat.records import record, replace
+
+_WINDOWS = os.name == "nt"
+
+
+@record(frozen=True)
+class Target:
+    """A Python to read: its version where it can be told, its ``site-packages`` folders in import order, a name to show.
+
+    ``interpreter`` is the program, as a person would call it, where there is one.
+    """
+
+    label: str
+    version: str | None
+    folders: tuple[str, ...]
+    running: bool = False
+    interpreter: str | None = None
+
+
+@record(frozen=True)
+class Installed:
+    """What is installed for a target. Two versions in one folder both stand in ``distributions``."""
+
+    target: Target
+    distributions: tuple[Distribution, ...]
+    notes: tuple[str, ...]
+
+
+def running_target() -> Target:
+    """The Python that runs this."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    folders = tuple(folder for folder in sys.path if folder and not folder.endswith(".zip") and os.path.isdir(folder))
+    return Target(label=shown(sys.prefix), version=version, folders=folders, running=True)
+
+
+def default_target(variables: Mapping[str, str]) -> Target:
+    """The activated environment where there is one, else the Python that runs this.
+
+    A copy of ``compat`` that lives alone in a tool's own environment (pipx, uvx) looks at the first Python on ``PATH``.
+    """
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        folder = variables.get(name)
+        if folder and os.path.isdir(folder) and not _same(folder, sys.prefix):
+            return target_at(folder)
+    if _is_tool_environment(sys.prefix):
+        found = find_python(variables, apart_from=sys.prefix)
+        if found:
+            return target_at(found)
+    return running_target()
+
+
+def target_at(path: str) -> Target:
+    """The Python at ``path``: an interpreter, a virtual or conda environment, or a ``site-packages`` folder.
+
+    Raises :class:`InputError` where it is none of these.
+    """
+    if not path:
+        raise InputError("--python: expected an interpreter, an environment or a site-packages folder, not an empty text")
+    if os.path.isdir(path):
+        return _environment(path)
+    if not os.path.exists(path):
+        if os.sep not in path:
+            found = find_command(path, os.environ)
+            if found:
+                return target_at(found)
+        raise InputError("no such interpreter, environment or site-packages folder", path)
+    return _interpreter(path)
+
+
+def read_installed(target: Target) -> Installed:
+    """Every distribution of a target, in order of name; the first folder that has one decides, as on import."""
+    notes: list[str] = []
+    found: dict[str, list[Distribution]] = {}
+    seen: set[str] = set()
+    folders = list(target.folders)
+    for folder in folders:
+        real = os.path.realpath(folder)
+        if real in seen:
+            continue
+        seen.add(real)
+        names = _listing(folder)
+        _merge(found, _in_folder(folder, names, notes), folder)
+        if folder in target.folders and not target.running:  # the running one has what they add on its path already
+            folders += [
+                linked for name in names if name.endswith(".pth") and name[0] != "." for linked in _pth_folders(folder, name)
+            ]
+    distributions = tuple(copy for name in sorted(found) for copy in found[name])
+    return Installed(target=target, distributions=distributions, notes=tuple(notes))
+
+
+def _in_folder(folder: str, names: list[str], notes: list[str]) -> dict[str, list[Distribution]]:
+    found: dict[str, list[Distribution]] = {}
+    conda = os.path.isdir(f"{os.path.dirname(os.path.dirname(os.path.dirname(folder)))}/conda-meta")
+    for name in names:
+        if not name.endswith((".dist-info", ".egg-info")) or name[0] == ".":
+            continue
+        if name[0] == "~":
+            notes.append(f"{folder}/{name}: left over from an interrupted uninstall; it is not installed")
+            continue
+        copy = read_distribution(folder, name, notes)
+        if copy is None:
+            continue
+        if conda and copy.source is INDEX and installer_of(f"{folder}/{name}") == "conda":
+            copy = replace(copy, source=Source("conda"))
+        copies = found.setdefault(copy.name, [])
+        if all(other.version != copy.version for other in copies):
+            copies.append(copy)
+    return found
+
+
+def _merge(found: dict[str, list[Distribution]], here: dict[str, list[Distribution]], folder: str) -> None:
+    """Adds what a later folder of the path holds: new names, and under known names what is shadowed."""
+    for name, copies in here.items():
+        if name not in found:
+            found[name] = copies
+            continue
+        first = found[name][0]
+        hidden = [{"version": copy.version, "path": folder} for copy in copies if copy.version != first.version]
+        if hidden and first.source is not None:
+            details = {**first.source.details, "shadows": [*first.source.details.get("shadows", ()), *hidden]}
+            found[name][0] = replace(first, source=Source(first.source.kind, details))
+
+
+def _listing(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _pth_folders(folder: str, name: str) -> Iterable[str]:
+    """The folders a ``.pth`` file adds to the import path."""
+    try:
+        if not os.path.isfile(f"{folder}/{name}"):
+            return  # a pipe would be waited for
+        with open(f"{folder}/{name}", encoding="utf-8", errors="replace") as file:
+            lines = file.read(1 << 20).splitlines()
+    except OSError:
+        return
+    for line in lines:
+        # a line that starts with "import" is code; it is never run
+        if line.strip() and not line.startswith(("#", "import ", "import\t")):
+            path = os.path.join(folder, line.rstrip())
+            if os.path.isdir(path):
+                yield path
+
+
+def _environment(path: str) -> Target:
+    if os.path.isfile(os.path.join(path, "pyvenv.cfg")):
+        return _virtual(path)
+    folders = _site_packages(path)
+    if folders:
+        return Target(label=shown(path), version=_version_near(path, folders[0]), folders=folders, interpreter=_program(path))
+    if any(name.endswith((".dist-info", ".egg-info")) for name in _listing(path)) or os.path.basename(path) == "site-packages":
+        return Target(label=shown(path), version=_version_in_path(path), folders=(path.rstrip("/"),))
+    raise InputError("is no interpreter, virtual environment or site-packages folder", path)
+
+
+def _virtual(path: str) -> Target:
+    """A virtual environment; its ``pyvenv.cfg`` names the version and whether the base's packages are seen."""
+    settings: dict[str, str] = {}
+    with open(os.path.join(path, "pyvenv.cfg"), encoding="utf-8", errors="replace") as file:
+        for line in file:
+            key, equals, value = line.partition("=")
+            if equals:
+                settings[key.strip().lower()] = value.strip()
+    folders = _site_packages(path)
+    version = settings.get("version") or ".".join(settings.get("version_info", "").split(".")[:3]) or None
+    if settings.get("include-system-site-packages", "").lower() == "true" and settings.get("home"):
+        folders += _site_packages(os.path.dirname(settings["home"]))
+    return Target(label=shown(path), version=version, folders=folders, interpreter=_program(path))
+
+
+def _program(environment: str) -> str | None:
+    names = ("Scripts/python.exe",) if _WINDOWS else ("bin/python", "bin/python3")
+    return next((shown(f"{environment}/{name}") for name in names if os.path.lexists(f"{environment}/{name}")), None)
+
+
+def _interpreter(path: str) -> Target:
+    environment = os.path.dirname(os.path.dirname(os.path.abspath(path)))
+    if os.path.isfile(os.path.join(environment, "pyvenv.cfg")):
+        return _virtual(environment)
+    with open(path, "rb") as file:
+        start = file.read(4)
+    if start[:2] == b"#!":
+        real = behind_shim(path, os.environ)
+        if real is None:
+            raise InputError("is a script, not an interpreter: give the interpreter or the environment itself", path)
+        return _interpreter(real)
+    if not start.startswith(_PROGRAMS):
+        raise InputError("is no program, so no Python interpreter", path)
+    prefix = os.path.dirname(os.path.dirname(os.path.realpath(path)))
+    folders = _site_packages(prefix, of=os.path.basename(os.path.realpath(path)))
+    if not folders:
+        raise InputError("is no Python interpreter: no site-packages folder belongs to it", path)
+    return Target(label=shown(path), version=_version_near(prefix, folders[0]), folders=folders, interpreter=shown(path))
+
+
+_PROGRAMS = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+"""How executable files begin on Linux, Windows and macOS."""
+
+
+def _site_packages(prefix: str, of: str = "") -> tuple[str, ...]:
+    """The folders below ``prefix`` that hold distributions; Debian's own layout included."""
+    if _WINDOWS:
+        folder = os.path.join(prefix, "Lib", "site-packages")
+        return (folder,) if os.path.isdir(folder) else ()
+    wanted = of if of.startswith("python3.") else ""
+    found: list[str] = []
+    for lib in ("local/lib", "lib", "lib64"):
+        for name in _listing(f"{prefix}/{lib}"):
+            if name.startswith("python3") and (not wanted or name in (wanted, "python3")):
+                found += [f"{prefix}/{lib}/{name}/{leaf}" for leaf in ("site-packages", "dist-packages")]
+    return tuple(folder for folder in found if os.path.isdir(folder))
+
+
+def _version_near(prefix: str, folder: str) -> str | None:
+    """The full version from what an installation leaves behind, else the one in the folder's name."""
+    short = _version_in_path(folder)
+    header = f"{prefix}/include/python{short}/patchlevel.h"
+    try:
+        with open(header, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if line.startswith("#define PY_VERSION "):
+                    return line.split('"')[1].rstrip("+")
+    except (OSError, IndexError):
+        pass
+    for name in _listing(f"{prefix}/conda-meta"):
+        if name.startswith("python-3.") and name.endswith(".json"):
+            return name.split("-")[1]
+    return short
+
+
+def _version_in_path(path: str) -> str | None:
+    for part in reversed(path.split(os.sep)):
+        if part.startswith("python3."):
+            return part[6:]
+    return None
+
+
+def _same(left: str, right: str) -> bool:
+    return os.path.realpath(left) == os.path.realpath(right)
+
+
+def _is_tool_environment(prefix: str) -> bool:
+    if any(os.path.isfile(os.path.join(prefix, name)) for name in ("uv-receipt.toml", "pipx_metadata.json")):
+        return True
+    parts = prefix.split(os.sep)
+    return "pipx" in parts or ("uv" in parts and ("tools" in parts or any(part.startswith("archive-v") for part in parts)))
+
+
+def shown(path: str) -> str:
+    """A path as a person writes it: relative to here or to the home folder where that is shorter."""
+    home = os.path.expanduser("~")
+    path = os.path.abspath(path)
+    here = os.getcwd()
+    if path.startswith(here + os.sep):
+        return path[len(here) + 1 :]
+    return "~" + path[len(home) :] if home != "/" and path.startswith(home + os.sep) else path
+
+
+# --- Finding an interpreter by name, and the one behind a pyenv shim, without starting either.
+
+
+def find_command(name: str, variables: Mapping[str, str], apart_from: str = "") -> str | None:
+    """The first executable file called ``name`` on ``PATH``, outside the folder ``apart_from``."""
+    for folder in variables.get("PATH", "").split(os.pathsep):
+        path = os.path.join(folder, name)
+        if apart_from and os.path.realpath(folder).startswith(os.path.realpath(apart_from)):
+            continue
+        if folder and os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def find_python(variables: Mapping[str, str], apart_from: str = "") -> str | None:
+    """The interpreter ``python3`` or ``python`` would start, outside the folder ``apart_from``."""
+    for name in ("python3", "python"):
+        found = find_command(name, variables, apart_from)
+        if found:
+            return behind_shim(found, variables) or found
+    return None
+
+
+def behind_shim(path: str, variables: Mapping[str, str]) -> str | None:
+    """The interpreter a pyenv shim stands for, as ``PYENV_VERSION`` or pyenv's ``version`` file say."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.basename(folder) != "shims":
+        return None
+    root = os.path.dirname(folder)
+    chosen = variables.get("PYENV_VERSION", "").split(":")
+    if not chosen[0]:
+        try:
+            with open(os.path.join(root, "version"), encoding="utf-8", errors="replace") as file:
+                chosen = file.read(4096).split()
+        except OSError:
+            return None
+    for version in chosen:
+        candidate = os.path.join(root, "versions", version, "bin", os.path.basename(path))
+        if version and os.path.isfile(candidate):
+            return candidate
+    return None

@@ -1,0 +1,224 @@
+"""What ``nvidia-smi`` prints → :class:`Hardware`: its query as CSV, its table, its list. Pure functions on text.
+
+The text may come from the program or from a person who pasted it, so nothing here raises: what is not recognised is
+left unknown. Since R610 the table's header says "KMD Version" and "CUDA UMD Version" where it used to say
+"Driver Version" and "CUDA Version".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compat.machine.reading import MISMATCHED, NOT_LOADED, Hardware, filled
+from compat.model import Accelerator
+from compat.records import replace
+
+FIELDS = ("index", "name", "compute_cap", "memory.total", "driver_version", "uuid")
+"""Asked for, in this order; drivers before R510 do not know ``compute_cap``."""
+
+_CAPABILITY = re.compile(r"\d{1,2}\.\d", re.ASCII)
+_DRIVER = re.compile(r"\d{3}\.\d{1,3}(\.\d{1,3})?", re.ASCII)
+_MEMORY = re.compile(r"(\d{1,9}) ?MiB", re.ASCII)
+_UUID = re.compile(r"(GPU|MIG)-[0-9A-Za-z/-]+", re.ASCII)
+_INDEX = re.compile(r"\d{1,2}", re.ASCII)
+_BARE_MEMORY = re.compile(r"\d{4,7}", re.ASCII)
+_BUS = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d", re.ASCII)
+_SHAPES = (
+    ("memory.total", _MEMORY), ("uuid", _UUID), ("compute_cap", _CAPABILITY), ("driver_version", _DRIVER), ("index", _INDEX),
+    ("memory.total", _BARE_MEMORY), ("pci.bus_id", _BUS),
+)  # fmt: skip
+"""How a value's form tells its field, for rows that were pasted without their header."""
+
+_HEADER_DRIVER = re.compile(r"(?:Driver|KMD) Version: *(\d[\d.]*)", re.ASCII)
+_HEADER_CUDA = re.compile(r"CUDA (?:UMD )?Version: *(\d+\.\d+)", re.ASCII)
+_ROW = re.compile(
+    r"\|\s*(?P<index>\d{1,3})\s+(?P<name>\S.*?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM|ERR!|Enabled|Disabled)\s*\|\s*(?:[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:|N/A)"
+)
+_USAGE = re.compile(r"\|\s*(?:\d+|N/A|Unknown) ?(?:MiB)?\s*/\s*(?P<total>\d{1,9}) ?MiB", re.ASCII)
+_INSTANCE = re.compile(r"\|\s*(?P<gpu>\d{1,3})\s+\d+\s+\d+\s+\d+\s*\|\s*\d+ ?MiB\s*/\s*(?P<total>\d{1,9}) ?MiB", re.ASCII)
+_LISTED = re.compile(r"^\W{0,4}GPU (?P<index>\d+): (?P<name>[^\n(]*?)\s*(?:\(UUID: (?P<uuid>GPU-[^\s)]+)\))?\s*$", re.ASCII)
+_LISTED_INSTANCE = re.compile(r"^\s+MIG (?P<profile>\S+)\s+Device\s+\d+: \(UUID: (?P<uuid>MIG-[^\s)]+)\)", re.ASCII)
+_LOST = re.compile(r"Unable to determine the device handle for (?:gpu|GPU) ?(?P<bus>[0-9A-Fa-f:.]+): *(?P<why>[^\n.]*)")
+_NO_DRIVER = ("communicate with the NVIDIA driver", "NVIDIA driver is not loaded", "Driver Not Loaded")
+
+
+def parse_query(text: str, fields: Sequence[str] = ()) -> Hardware:
+    """``nvidia-smi --query-gpu=… --format=csv``, with its header, with ``fields`` naming the columns, or with neither."""
+    rows: list[dict[str, str]] = []
+    columns = list(fields)
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split(",")]
+        header = _header(cells)
+        if header:
+            columns = header
+        elif columns and len(cells) == len(columns):
+            rows.append(dict(zip(columns, cells, strict=True)))
+        elif not columns and len(cells) > 1:
+            row = _shaped(cells)
+            if row:
+                rows.append(row)
+    notes: list[str] = []
+    devices = [_queried(row, notes) for row in rows]
+    found = tuple(device for device in devices if device is not None)
+    return _with_messages(
+        Hardware(
+            accelerators=found if found else None,
+            driver=next((row["driver_version"] for row in rows if _DRIVER.fullmatch(row.get("driver_version", ""))), None),
+            notes=tuple(notes),
+        ),
+        text,
+    )
+
+
+def _header(cells: Sequence[str]) -> list[str] | None:
+    """Column names (``memory.total [MiB]`` without its unit) where a line is the query's header."""
+    names = [cell.partition(" [")[0] for cell in cells]
+    known = ("name", "gpu_name", "compute_cap", "memory.total", "driver_version", "uuid", "index", "gpu_uuid")
+    if all(re.fullmatch(r"[a-z_]+(\.[a-z_.]+)?", name) for name in names) and any(name in known for name in names):
+        return [{"gpu_name": "name", "gpu_uuid": "uuid"}.get(name, name) for name in names]
+    return None
+
+
+def _shaped(cells: Sequence[str]) -> dict[str, str] | None:
+    row: dict[str, str] = {}
+    for cell in cells:
+        field = next((field for field, shape in _SHAPES if field not in row and shape.fullmatch(cell)), None)
+        if field is None and "name" not in row and re.search(r"[A-Za-z]{2}", cell) and not _nothing(cell):
+            field = "name"
+        if field is not None:
+            row[field] = cell
+    telling = ("compute_cap", "memory.total", "driver_version", "uuid")
+    return row if "name" in row and any(field in row for field in telling) else None
+
+
+def _queried(row: Mapping[str, str], notes: list[str]) -> Accelerator | None:
+    name, capability = row.get("name", ""), row.get("compute_cap", "")
+    if _nothing(name) and not _CAPABILITY.fullmatch(capability):
+        notes.append(f"NVIDIA device {row.get('index', '?')} does not answer nvidia-smi ({name or 'no name'}) and is left out.")
+        return None
+    memory = _MEMORY.fullmatch(row.get("memory.total", "")) or re.fullmatch(r"(\d{1,9})", row.get("memory.total", ""), re.ASCII)
+    uuid = row.get("uuid", "")
+    return Accelerator(
+        vendor="nvidia",
+        name=None if _nothing(name) else name,
+        compute_capability=capability if _CAPABILITY.fullmatch(capability) else None,
+        memory_mib=int(memory[1]) or None if memory else None,
+        extra={"uuid": uuid} if _UUID.fullmatch(uuid) else {},
+    )
+
+
+def _nothing(cell: str) -> bool:
+    """``[N/A]``, ``[Unknown Error]``, ``[Not Supported]``, ``[GPU requires reset]``, ``ERR!``, or nothing at all."""
+    return not cell or cell.startswith("[") or cell in ("N/A", "ERR!", "Unknown Error")
+
+
+def parse_table(text: str) -> Hardware:
+    """The table ``nvidia-smi`` prints when it is asked nothing; names may be cut ("NVIDIA GeForce RTX 309...")."""
+    devices: dict[int, dict[str, Any]] = {}
+    instances: dict[int, list[int]] = {}
+    notes: list[str] = []
+    current: dict[str, Any] | None = None
+    for line in _short_lines(text):
+        row, instance = _ROW.search(line), _INSTANCE.search(line)
+        if instance:
+            instances.setdefault(int(instance["gpu"]), []).append(int(instance["total"]))
+        elif row:
+            current = devices.setdefault(int(row["index"]), {"name": row["name"]})
+        elif "Processes:" in line or "MIG devices" in line:
+            current = None
+        elif current is not None and "memory" not in current and (usage := _USAGE.search(line)):
+            current["memory"] = int(usage["total"])
+    found = [each for index, device in devices.items() for each in _tabled(index, device, instances.get(index), notes)]
+    driver, cuda = _HEADER_DRIVER.search(text), _HEADER_CUDA.search(text)
+    return _with_messages(
+        Hardware(
+            accelerators=tuple(found) if found else None,
+            driver=driver[1] if driver and _DRIVER.fullmatch(driver[1]) else None,
+            driver_cuda=cuda[1] if cuda else None,
+            notes=tuple(notes),
+        ),
+        text,
+    )
+
+
+def _short_lines(text: str) -> list[str]:
+    """A line of nvidia-smi has some 90 characters; a log's may have a million, on which the patterns would take minutes."""
+    return [line for line in text.splitlines() if len(line) < 400]
+
+
+def _tabled(index: int, device: Mapping[str, Any], instances: Sequence[int] | None, notes: list[str]) -> list[Accelerator]:
+    name = device["name"]
+    if _nothing(name):
+        notes.append(f"NVIDIA device {index} does not answer nvidia-smi ({name}) and is left out.")
+        return []
+    if instances:
+        notes.append(f"NVIDIA device {index} is divided by MIG into {len(instances)} instances; one process uses one of them.")
+        return [Accelerator(vendor="nvidia", name=name, memory_mib=each or None, extra={"mig": True}) for each in instances]
+    return [Accelerator(vendor="nvidia", name=name, memory_mib=device.get("memory") or None)]
+
+
+def parse_list(text: str) -> Hardware:
+    """``nvidia-smi -L``, and the same lines in what torch's collect_env prints: names, UUIDs, MIG instances."""
+    devices: list[tuple[Accelerator, list[Accelerator]]] = []
+    for line in _short_lines(text):
+        listed, instance = _LISTED.match(line), _LISTED_INSTANCE.match(line)
+        if listed and listed["name"] and not _nothing(listed["name"]):
+            extra = {"uuid": listed["uuid"]} if listed["uuid"] else {}
+            devices.append((Accelerator(vendor="nvidia", name=listed["name"], extra=extra), []))
+        elif instance and devices:
+            whole, instances = devices[-1]
+            extra = {"mig": True, "uuid": instance["uuid"]}
+            instances.append(Accelerator(vendor="nvidia", name=f"{whole.name} MIG {instance['profile']}", extra=extra))
+    found = tuple(device for whole, instances in devices for device in (instances or [whole]))
+    return _with_messages(Hardware(accelerators=found or None), text)
+
+
+def _with_messages(found: Hardware, text: str) -> Hardware:
+    """The reading with what nvidia-smi says in words: no device, no driver, another driver than its library."""
+    lost = (
+        f"NVIDIA device {each['bus']} has no handle and is left out: {each['why'].strip()}." for each in _LOST.finditer(text)
+    )
+    notes = [*found.notes, *lost]
+    accelerators, state = found.accelerators, found.driver_state
+    if accelerators is None and "No devices were found" in text:
+        accelerators = ()
+        notes.append("nvidia-smi found no device.")
+    if "library version mismatch" in text:
+        state = MISMATCHED
+    elif any(words in text for words in _NO_DRIVER):
+        state = NOT_LOADED
+    return replace(found, accelerators=accelerators, driver_state=state, notes=tuple(notes))
+
+
+def ask(program: str, seconds: float = 15.0) -> Hardware:
+    """Start ``nvidia-smi``: its query for the devices, then its table for the highest CUDA and what the query lacked."""
+    found = Hardware()
+    for fields in (FIELDS, tuple(field for field in FIELDS if field != "compute_cap")):
+        text, problem = _output([program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader"], seconds)
+        if problem:
+            return filled(found, Hardware(notes=(problem,)))
+        found = parse_query(text, fields)
+        if found.accelerators is not None or found.driver_state:
+            break
+    if found.driver_state:
+        return found
+    text, problem = _output([program], seconds)
+    return filled(found, Hardware(notes=(problem,)) if problem else parse_table(text))
+
+
+def _output(command: Sequence[str], seconds: float) -> tuple[str, str | None]:
+    """What a command prints on both streams, or one sentence on why nothing came."""
+    import subprocess
+
+    try:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except OSError as problem:
+        return "", f"nvidia-smi cannot be started: {problem.strerror or problem}."
+    try:
+        printed, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()  # and not waited for: with a dead GPU it may hang in the kernel, where no signal reaches it
+        return "", f"nvidia-smi did not answer within {seconds:g} seconds."
+    return printed.decode("utf-8", "replace"), None

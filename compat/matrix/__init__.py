@@ -1,1 +1,0 @@
-"""The matrix of known-bad combinations: loading, compiling and looking it up."""

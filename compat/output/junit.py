@@ -1,0 +1,115 @@
+"""Findings as a JUnit report: a suite a file, a test case a finding, for build servers that know tests.
+
+Only elements and attributes that every reader knows are used: strict ones (the xUnit plugin of Jenkins) refuse a report
+with others. Everything outside ASCII is written as a character reference, so that no encoding can spoil it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compat.model import Finding, Outcome
+from compat.output.github import lines_of, one_line
+from compat.records import record
+
+_NOTHING = "nothing known to be bad"
+
+
+@record(frozen=True)
+class _Case:
+    """A test case: ``result`` is failure, skipped, error or, where it passed, ``system-out`` (what there is to say)."""
+
+    name: str
+    result: str | None = None
+    kind: str = ""
+    message: str = ""
+    text: str = ""
+
+
+def junit(outcomes: Sequence[Outcome]) -> str:
+    """The report as XML. Errors and warnings that hold are failures, open questions are skipped tests.
+
+    What was found to be merely worth knowing passes, with its text as output; so does a file in which nothing was found.
+    A file that could not be read is an error.
+    """
+    suites = [(outcome, _cases(outcome)) for outcome in outcomes]
+    cases = [case for _, cases in suites for case in cases]
+    counts = f'tests="{len(cases)}" failures="{_count(cases, "failure")}" errors="{_count(cases, "error")}"'
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<testsuites name="compat" {counts}>']
+    for outcome, its in suites:
+        lines += _suite(outcome, its)
+    return "\n".join([*lines, "</testsuites>"])
+
+
+def _cases(outcome: Outcome) -> list[_Case]:
+    cases: list[_Case] = []
+    if outcome.error is not None:
+        cases.append(_Case("can be read", "error", "InputError", one_line(outcome.error.message), str(outcome.error)))
+    findings = () if outcome.report is None else outcome.report.findings
+    names: dict[str, int] = {}
+    for finding in findings:
+        name = _name(finding)
+        names[name] = names.get(name, 0) + 1
+        cases.append(_case(finding, name if names[name] == 1 else f"{name} #{names[name]}"))
+    return cases or [_Case(_NOTHING)]
+
+
+def _name(finding: Finding) -> str:
+    """What stays the same from run to run: servers compare test cases by their names."""
+    about = () if finding.origin == "rule" else tuple(finding.packages)
+    which = [*about, *([] if finding.target is None else [finding.target]), *finding.selections]
+    return one_line(f"{finding.rule} ({', '.join(which)})" if which else finding.rule)
+
+
+def _case(finding: Finding, name: str) -> _Case:
+    where = finding.location
+    at = [] if where is None else [one_line(f"at: {where.file}:{where.line}" if where.line else f"at: {where.file}")]
+    title = one_line(finding.title)
+    text = "\n".join([title, *at, *lines_of(finding, every_fix=True)])
+    if finding.verdict != "hit":
+        return _Case(name, "skipped", "possible", f"could not be decided: {title}", text)
+    return _Case(name, "system-out" if finding.severity == "info" else "failure", finding.severity, title, text)
+
+
+def _suite(outcome: Outcome, cases: list[_Case]) -> list[str]:
+    counts = " ".join(
+        f'{label}="{_count(cases, result)}"'
+        for label, result in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))
+    )
+    name = outcome.name or "installed"
+    lines = [f'<testsuite name="{escaped(name)}" tests="{len(cases)}" {counts} time="0">']
+    for case in cases:
+        lines += _testcase(case, name)
+    if outcome.report is not None and outcome.report.notes:
+        notes = "\n".join(f"note: {one_line(note)}" for note in outcome.report.notes)
+        lines.append(f"<system-out>{_content(notes)}</system-out>")
+    return [*lines, "</testsuite>"]
+
+
+def _testcase(case: _Case, file: str) -> list[str]:
+    head = f'<testcase classname="{escaped(file)}" name="{escaped(case.name)}" time="0"'
+    if case.result is None:
+        return [f"{head}/>"]
+    about = "" if case.result == "system-out" else f' message="{escaped(case.message)}" type="{escaped(case.kind)}"'
+    return [f"{head}>", f"<{case.result}{about}>{_content(case.text)}</{case.result}>", "</testcase>"]
+
+
+def _count(cases: list[_Case], result: str) -> int:
+    return sum(case.result == result for case in cases)
+
+
+def _content(text: str) -> str:
+    """Text of an element, where a line may end in sight; in an attribute it would be read as a space."""
+    return escaped(text).replace("&#10;", "\n")
+
+
+def escaped(text: str) -> str:
+    """Text of an element or a value of an attribute, in ASCII; characters that XML 1.0 cannot hold are left out."""
+    text = "".join(filter(_legal, text))
+    for sign, reference in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("\t", "&#9;"), ("\r", "&#13;")):
+        text = text.replace(sign, reference)
+    return text.replace("\n", "&#10;").encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def _legal(sign: str) -> bool:
+    return " " <= sign <= "\ud7ff" or sign in "\t\n\r" or "\ue000" <= sign <= "\ufffd" or sign >= "\U00010000"

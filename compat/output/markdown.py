@@ -1,0 +1,86 @@
+"""A report as a reply in an issue: verdict, why, fix, evidence, and the one question that would settle the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from compat.errors import printable
+from compat.model import Finding, Fix, Report
+from compat.output.terminal import flags_for
+
+_MOST = 3
+"""Findings that are told; the others are counted."""
+_VERDICTS = {"hit": "This is", "possible": "This may be"}
+_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>#|~"})
+
+
+def markdown(report: Report, nothing: str = "Nothing known to be bad.") -> str:
+    """The report as GitHub's Markdown; ``nothing`` is said where there are no findings."""
+    shown = report.findings[:_MOST]
+    blocks = [_finding(finding, first=not number) for number, finding in enumerate(shown)] or [_escaped(nothing)]
+    left = len(report.findings) - len(shown)
+    if left:
+        blocks.append(f"{left} more {'finding' if left == 1 else 'findings'}: run `compat diagnose` on the text.")
+    question = _question(shown)
+    if question:
+        blocks.append(f"**To settle it:** {question}")
+    if report.notes and not shown:
+        blocks.append("\n".join(f"- {_escaped(note)}" for note in report.notes))
+    return "\n".join(map(printable, "\n\n".join(blocks).split("\n")))
+
+
+def _finding(finding: Finding, *, first: bool) -> str:
+    verdict = _VERDICTS[finding.verdict] if first else "It may also be"
+    parts = [f"**{verdict} a known problem: {_escaped(finding.title)}**", _escaped(finding.why)]
+    if finding.here:
+        parts.append(f"**Applies because:** {_escaped(finding.here)}")
+    parts += [_fix(fix, "Fix" if not number else "Or") for number, fix in enumerate(finding.fixes)]
+    links = ", ".join(address if address.startswith("https://") else _code(address) for address in finding.evidence[:3])
+    parts.append(f"{f'**Evidence:** {links} ' if links else ''}({_code(finding.rule)}, {finding.confidence})")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _fix(fix: Fix, label: str) -> str:
+    if fix.command is None:
+        return f"**{label}:** {_escaped(fix.text)}"
+    fence = "````" if "```" in fix.command else "```"
+    return f"**{label}:** {_escaped(fix.text) or 'run'}\n\n{fence}bash\n{fix.command}\n{fence}"
+
+
+def _question(findings: tuple[Finding, ...]) -> str:
+    """What most of the open findings depend on, asked of the person who wrote the issue."""
+    counted = Counter(path for finding in findings if finding.verdict != "hit" for path in dict.fromkeys(finding.unknown))
+    if not counted:
+        return ""
+    # of equally common ones the first: the most likely finding stands first
+    path, _ = max(counted.items(), key=lambda entry: entry[1])
+    kind, _, name = path.partition(".")
+    if kind == "distributions" and not name.endswith(".source"):
+        return f"Which version of {_code(name)} is installed (`pip show {name}`)?"
+    asked = _QUESTIONS.get(path) or _QUESTIONS.get(kind)
+    return asked or f"What is {_code(flags_for((path,)))}?"
+
+
+_QUESTIONS = {
+    "accelerators": "Which GPUs are there, and how many (`nvidia-smi -L`)?",
+    "driver": "Which NVIDIA driver is installed (`nvidia-smi`)?",
+    "cuda_toolkit": "Which CUDA toolkit is used (`nvcc --version`)?",
+    "python": "Which Python is used (`python --version`)?",
+    "os": "Which operating system is it?",
+    "glibc": "Which glibc does the system have (`ldd --version`)?",
+    "workload.launcher": "With which command is it started?",
+    "workload.task": "What is run: which trainer, or which server?",
+    "workload.model": "Which model is used?",
+    "workload": "With which command and arguments is it started?",
+    "variables": "Which environment variables are set (`env`)?",
+    "distributions": "How was the package installed: from the index, from source, or from conda (`pip freeze`)?",
+}
+
+
+def _code(text: str) -> str:
+    return f"`{text.replace('`', '')}`"
+
+
+def _escaped(text: str) -> str:
+    """Text in which nothing is Markdown: what an error says may hold anything."""
+    return " ".join(text.translate(_SPECIAL).split())

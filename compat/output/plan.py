@@ -1,0 +1,155 @@
+"""A plan for people: what changes and why, what it rests on, what to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from compat.model import Finding
+
+if TYPE_CHECKING:
+    from compat.formats.edit.changes import Change
+    from compat.formats.format import Commands
+    from compat.repair.plan import Plan
+
+
+_WIDTH = 100
+
+
+def shown_plan(
+    plan: Plan, errors: tuple[Finding, ...], commands: Commands | None, *, told: Sequence[str] = (),
+    notes: Sequence[str] = (), explained: bool = True,
+) -> str:  # fmt: skip
+    """The text of a plan for an environment with these errors; ``told`` is the target in words."""
+    return "\n".join(_lines(plan, errors, commands, told, notes, explained)) + "\n"
+
+
+def _lines(
+    plan: Plan, errors: tuple[Finding, ...], commands: Commands | None, told: Sequence[str], notes: Sequence[str],
+    explained: bool,
+) -> Iterator[str]:  # fmt: skip
+    if told:
+        yield from wrap("; ".join(told), _WIDTH, initial_indent="  target    ", subsequent_indent="            ")
+    yield from (f"  note      {note}" for note in notes)
+    if not errors and not plan.changes and not plan.core:
+        yield "Nothing to fix: no known error applies here."
+        return
+    for finding in errors:
+        yield f"  ✗ {finding.title}  ({finding.rule})"
+        if finding not in plan.left:
+            yield from (f"      or without a change of packages: {way}" for way in _ways(finding))
+    if plan.core:
+        yield from _impossible(plan)
+    if plan.changes and plan.stands:
+        yield from _changes(plan, len(errors), explained)
+        yield from _commands(commands)
+    elif plan.changes or (errors and not plan.core):
+        yield f"No plan is proposed: {plan.why_not or 'no choice of releases fixes an error'}"
+    for finding in plan.left:
+        yield f"  left      {finding.title}"
+        yield from (f"            {way}" for way in _ways(finding))
+    yield from (f"  unread    {name}: {why}" for name, why in list(plan.unread.items())[:5])
+    yield from (f"  no builds from {name}: {why}" for name, why in plan.narrowed.items())
+
+
+def _ways(finding: Finding) -> list[str]:
+    """What fixes a finding and changes no package."""
+    fixes = (fix for fix in finding.fixes if fix.kind in ("launch", "config", "env-var", "driver"))
+    return [fix.command or fix.text for fix in fixes][:3]
+
+
+def shown_pins(plan: Plan, told: Sequence[str]) -> str:
+    """A plan from nothing as a requirements file that can be installed as it is."""
+    head = [f"# for {'; '.join(told)}"]
+    rest = [f"# no builds from {name}: {why}" for name, why in plan.narrowed.items()]
+    if plan.core or not plan.stands:
+        head += ["# no releases of what is asked for go together:", *(f"# - {text}" for text in plan.core)]
+        return "\n".join([*head, *([f"# - {plan.why_not}"] if plan.why_not else []), *rest])
+    proof = "nothing newer goes together" if plan.proven else "time was up: something newer may go together"
+    head += [f"# {proof}; checked {_checked(plan)}"]
+    head += [f"# left: {finding.title} ({finding.rule})" for finding in plan.left]
+    head += [f"# assumed: {name}: {text}" for name, text in plan.assumed.items()]
+    if any(each.startswith("ROCm") for each in told):
+        head.append("# install torch first, the build for your ROCm from torch's own index; the rest goes with it")
+    indexes = list(dict.fromkeys(each.index_url for each in plan.changes if each.index_url))
+    if indexes:
+        head.append("# with uv: uv pip install --index-strategy unsafe-best-match -r FILE")
+    pins = (f"{each.name}=={each.after}" for each in plan.changes)
+    return "\n".join([*head, *rest, *(f"--extra-index-url {url}" for url in indexes), *pins])
+
+
+def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
+    count, fixed = sum(each.name not in plan.along for each in plan.changes), errors - len(plan.left)
+    why = "Not all could be read" if plan.unread else "The time was up"
+    proof = "No smaller change fixes them." if plan.proven else f"{why}: a smaller one may exist."
+    yield ""
+    yield f"{_count(count, 'change')} {'fixes' if count == 1 else 'fix'} {_count(fixed, 'error')}. {proof}"
+    named = [each for each in plan.changes if each.name not in plan.along] or plan.changes
+    width = max(len(each.name) for each in named)
+    versions = max(len(_move(each)) for each in named)
+    for each in named:
+        moved = _move(each)
+        yield f"  {each.name:{width}}  {moved:{versions}}".rstrip()
+        if explained and each.why:
+            yield from wrap(each.why, _WIDTH, initial_indent="      because ", subsequent_indent="              ")
+    along = [f"{each.name} {each.after}" for each in plan.changes if each not in named]
+    yield from wrap(", ".join(along), _WIDTH, initial_indent="  along     ", subsequent_indent="            ") if along else ()
+    yield f"  cost      {said_cost(plan.cost)}"
+    yield f"  checked   {_checked(plan)}"
+    yield from (f"  assumed   {name}: {text}" for name, text in plan.assumed.items())
+    if plan.next_best is not None:
+        yield from wrap(plan.next_best.text, _WIDTH, initial_indent="  next best ", subsequent_indent="            ")
+    if explained:
+        yield from (f"  policy    {text}" for text in plan.policies)
+
+
+_COST = {
+    "errors": ("error", "left"), "changed": ("package", "changed"), "downgraded": ("direct requirement", "downgraded"),
+    "major": ("major version", "moved"), "added": ("package", "added"), "removed": ("package", "removed"),
+    "source": ("package", "built from source"),
+}  # fmt: skip
+
+
+def said_cost(cost: Mapping[str, int]) -> str:
+    """``1 package changed, 1 direct requirement downgraded``."""
+    told = [f"{_count(cost[name], noun)} {rest}" for name, (noun, rest) in _COST.items() if cost.get(name)]
+    return ", ".join(told) or "nothing"
+
+
+def _checked(plan: Plan) -> str:
+    verified = plan.verified
+    if verified is None or verified.uv is None:
+        return f"against the rules; {verified.why if verified and verified.why else 'uv was not asked'}"
+    text = "against the rules on the planned environment, and by uv pip compile"
+    text += " and uv pip install --dry-run" if verified.installs else f"; {verified.why}" if verified.why else ""
+    return f"{text} (all but {', '.join(verified.unasked)})" if verified.unasked else text
+
+
+def _move(change: Change) -> str:
+    """``0.14.0 → 0.16.0``, and where the release comes from, where that is not the ordinary index."""
+    text = f"{change.before or '—'} → {change.after or 'removed'}"
+    if change.source is None:
+        return text
+    commit = str(change.source.details.get("commit") or "")
+    return f"{text} at commit {commit[:12]}" if commit else f"{text} built from source" if change.is_built else text
+
+
+def _impossible(plan: Plan) -> Iterator[str]:
+    yield ""
+    yield "No choice of releases fixes all of it. These cannot hold together:"
+    yield from (f"  - {text}" for text in plan.core)
+    if plan.relief:
+        yield f"What would help most is to give up: {plan.relief}"
+
+
+def _commands(commands: Commands | None) -> Iterator[str]:
+    if commands is None:
+        return
+    for label, lines in (("lock", commands.lock), ("apply", commands.install), ("back", commands.rollback)):
+        for line in lines:
+            yield f"  {label:9} {line}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -1,0 +1,91 @@
+"""Writing to standard output, where the reader may have left, the disk be full, or the encoding have no such character."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from compat.errors import InputError
+from compat.redact import redacted
+
+
+def emit(text: str, *, utf_8: bool = False) -> None:
+    """Prints a text. A reader that has left is no failure of ours; output that cannot be written is (exit code 2).
+
+    A character that the encoding of the output does not have becomes an escape. ``utf_8``: these are workflow commands;
+    whoever reads them takes them for UTF-8, whatever the encoding of the output is.
+    """
+    text = harmless(redacted(text), commands=utf_8)
+    try:
+        if utf_8 and not is_utf_8() and hasattr(sys.stdout, "buffer"):
+            sys.stdout.flush()
+            sys.stdout.buffer.write(f"{text}\n".encode("utf-8", "backslashreplace"))
+        else:
+            sys.stdout.write(_encodable(f"{text}\n"))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard()
+    except (OSError, ValueError) as problem:
+        _discard()
+        raise InputError(f"cannot write the output: {getattr(problem, 'strerror', None) or problem}") from None
+
+
+_ORDERS = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+"""What changes the direction of a text, and Unicode's own ends of lines."""
+_CONTROLS = {each: f"\\u{each:04x}" for each in (*range(9), *range(11, 32), *range(0x7F, 0xA0), *_ORDERS)}
+_COLOURS = ("[0m", "[1m", *(f"[1;{each}m" for each in range(30, 38)))
+"""All of our own that a terminal takes for a command."""
+
+
+def harmless(text: str, *, commands: bool = False) -> str:
+    """The text as neither a terminal nor a CI log takes any of it for a command; controls become escapes (also in JSON).
+
+    GitHub's runner obeys a line that begins with ``::`` after blanks, and ``##[`` anywhere. ``commands``: such lines are meant.
+    """
+    if not text.replace("\n", "").isprintable():
+        text = "\r\n".join(_without_controls(part) for part in text.split("\r\n"))
+    if not commands and os.environ.get("GITHUB_ACTIONS") and ("::" in text or "##[" in text):
+        hash_sign = {"{": "\\u0023", "[": "\\u0023", "<": "&#35;"}.get(text[:1], "#\u200b")
+        text = text.replace("##[", f"{hash_sign}#[")
+        text = "\n".join(_no_command(line) for line in text.split("\n"))
+    return text
+
+
+def _without_controls(text: str) -> str:
+    first, *rest = text.split("\x1b")
+    escaped = ((each, "\x1b" if each.startswith(_COLOURS) else "\\u001b") for each in rest)
+    return "".join((first.translate(_CONTROLS), *(f"{sign}{each.translate(_CONTROLS)}" for each, sign in escaped)))
+
+
+def _no_command(line: str) -> str:
+    stripped = line.lstrip()
+    return f"{line[: len(line) - len(stripped)]}\u200b{stripped}" if stripped.startswith("::") else line
+
+
+def is_utf_8() -> bool:
+    """Whether standard output is written as UTF-8."""
+    return encoding() in ("utf-8", "utf-8-sig")
+
+
+def encoding() -> str:
+    """The encoding of standard output by Python's own name for it."""
+    import codecs
+
+    try:
+        return codecs.lookup(getattr(sys.stdout, "encoding", None) or "utf-8").name
+    except LookupError:
+        return "ascii"
+
+
+def _encodable(text: str) -> str:
+    name = encoding()
+    try:
+        text.encode(name)
+    except UnicodeEncodeError:
+        return text.encode(name, "backslashreplace").decode(name)
+    return text
+
+
+def _discard() -> None:
+    """What is still buffered goes nowhere, instead of failing again at the end."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115

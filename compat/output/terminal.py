@@ -1,0 +1,308 @@
+"""A report for people: as wide as the terminal, worst first, readable without colour and through a pipe."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from compat.errors import printable
+from compat.model import Environment, Finding, Fix, Report
+from compat.output.stream import encoding, is_utf_8
+from compat.rules.facts import comparable, has_more
+
+_NARROWEST, _WIDEST, _USUAL = 40, 120, 80
+"""Columns: text follows the terminal between the first two, and has the third where it is written elsewhere."""
+_STACK = (
+    "torch", "vllm", "transformers", "trl", "unsloth", "accelerate", "peft", "deepspeed", "flash-attn", "xformers",
+    "bitsandbytes", "triton", "datasets",
+)  # fmt: skip
+_PARTS = ("service ", "stage ")
+"""How the name of one of several parts of a file begins; the other selections are extras, groups and the like."""
+_SIGNS = {"error": ("✗", "x"), "warning": ("!", "!"), "info": ("·", "-"), "possible": ("?", "?")}
+
+
+def rendered(
+    report: Report,
+    title: str | None = None,
+    label: str | None = None,
+    driver_cuda: str | None = None,
+    nothing: str = "Nothing known to be bad.",
+    at_length: bool = False,
+) -> str:
+    """The report as text.
+
+    ``label`` names the environment that was read, ``driver_cuda`` what its driver supports; ``nothing`` is what is said
+    where there are no findings; ``at_length`` tells open questions as fully as findings.
+    """
+    lines = [f"{title}:"] if title else []
+    for number, (name, environment) in enumerate(report.parts or (("", report.environment),)):
+        supported = driver_cuda if environment.driver == report.environment.driver else None
+        lines += [*([""] if number else []), *([f"  {name}"] if name else []), *_seen(environment, label, supported)]
+    certain = [finding for finding in report.findings if finding.verdict == "hit"]
+    open_questions = [finding for finding in report.findings if finding.verdict != "hit"]
+    for finding in certain:
+        lines += ["", *_finding(finding, report.file)]
+    for finding in open_questions:
+        lines += ["", *(_finding if at_length else _question)(finding, report.file)]
+    if report.notes:
+        lines.append("")
+        for note in report.notes:
+            lines += wrapped(note, "  note      ", " " * 12)
+    lines += ["", "  " + (_summary(certain, open_questions) or nothing)]
+    return _encodable("\n".join(map(printable, lines)))
+
+
+def _seen(environment: Environment, label: str | None, driver_cuda: str | None) -> list[str]:
+    system = {"linux": "Linux", "darwin": "macOS", "windows": "Windows"}.get(environment.os or "", environment.os or "")
+    machine = " ".join(part for part in (system, environment.machine) if part)
+    parts = [machine, environment.platform, environment.glibc and f"glibc {environment.glibc}"]
+    if environment.python or label:
+        parts.append(f"Python {environment.python or 'of unknown version'}" + (f" in {label}" if label else ""))
+    rows = [
+        ("machine", ", ".join(part for part in parts if part)),
+        ("gpus", _gpus(environment, driver_cuda)),
+        ("stack", _stack(environment)),
+        ("workload", _workload(environment)),
+    ]
+    return [line for name, text in rows if text for line in wrapped(text, f"  {name:<10}", " " * 12)]
+
+
+def _gpus(environment: Environment, driver_cuda: str | None) -> str:
+    parts = []
+    if environment.accelerators == ():
+        parts.append("none")
+    elif environment.accelerators:
+        names = [_device(device) for device in environment.accelerators]
+        least = {name for device, name in zip(environment.accelerators, names) if has_more(device)}
+        parts += [f"{'at least ' if name in least else ''}{names.count(name)} × {name}" for name in dict.fromkeys(names)]
+    if environment.driver:
+        parts.append(f"driver {environment.driver}" + (f" (CUDA up to {driver_cuda})" if driver_cuda else ""))
+    if environment.cuda_toolkit:
+        parts.append(f"CUDA toolkit {environment.cuda_toolkit}")
+    chosen = (environment.variables or {}).get("CUDA_VISIBLE_DEVICES")
+    if chosen is not None:
+        parts.append(f"CUDA_VISIBLE_DEVICES={chosen}")
+    return ", ".join(parts)
+
+
+def _device(device: object) -> str:
+    name = getattr(device, "name", None) or getattr(device, "vendor", None) or "GPU"
+    kind = getattr(device, "compute_capability", None) or getattr(device, "gfx", None)
+    return f"{name} ({kind})" if kind and kind not in name else str(name)
+
+
+def _stack(environment: Environment) -> str:
+    if environment.distributions is None:
+        return ""
+    versions: dict[str, str] = {}
+    for each in environment.distributions:
+        version = comparable(each).version or each.specifier or "?"
+        known_version = versions.get(each.name, version)
+        versions[each.name] = version if known_version == version else f"{known_version} | {version}"
+    known = [f"{name} {versions[name]}" for name in _STACK if name in versions]
+    others = len(versions) - len(known)
+    if not known:
+        return f"{others} distributions, none of them of the usual stack" if others else "no distributions"
+    return ", ".join(known) + (f" and {others} more" if others else "")
+
+
+def _workload(environment: Environment) -> str:
+    work = environment.workload
+    if work is None:
+        return ""
+    launcher = {"python": "plain python"}.get(work.launcher or "", work.launcher)
+    parts = [
+        work.task, work.trainer, work.model and f"model {work.model}", launcher,
+        work.processes and f"{work.processes} process{'es' if work.processes > 1 else ''}",
+        work.batch_size and f"batch size {work.batch_size}", work.precision, work.quantization, *(work.features or ()),
+    ]  # fmt: skip
+    said = ", ".join(part for part in parts if part)
+    places = [place for place in dict.fromkeys(work.origins.values()) if place]
+    return said + (f" (from {', '.join(places)})" if said and places else "")
+
+
+def _question(finding: Finding, read_from: str | None) -> list[str]:
+    """An open question in short: what could happen, and what would settle it."""
+    lines = [*wrapped(finding.title, f"  {_SIGNS['possible'][0]} ", "    "), *_where(finding, read_from)]
+    if finding.here:
+        lines += wrapped(finding.here, "    applies because ", " " * 14)
+    lines += wrapped(flags_for(finding.unknown) or "cannot be settled", "    settle    ", " " * 14)
+    more = " (compat rules show tells more)" if finding.origin == "rule" else ""
+    return [*lines, *wrapped(finding.rule + more, "    rule      ", " " * 14)]
+
+
+def _finding(finding: Finding, read_from: str | None) -> list[str]:
+    sign = _SIGNS["possible" if finding.verdict != "hit" else finding.severity][0]
+    lines = wrapped(finding.title, f"  {sign} ", "    ")
+    lines += wrapped(finding.why, "    ", "    ")
+    lines += _where(finding, read_from)
+    if finding.here:
+        lines += wrapped(finding.here, "    applies because ", " " * 14)
+    if finding.verdict != "hit" and finding.unknown:
+        lines += wrapped(flags_for(finding.unknown), "    settle    ", " " * 14)
+    for position, fix in enumerate(finding.fixes):
+        lines += _fix(fix, "or" if position else "fix")
+    for address in finding.evidence[:1]:
+        lines.append(f"    see       {address}")
+    lines.append(f"    rule      {finding.rule} ({finding.confidence})")
+    return lines
+
+
+def _where(finding: Finding, read_from: str | None) -> list[str]:
+    """The line of the file, the declared target and the selections that a finding is about."""
+    lines = []
+    if finding.location and (finding.location.line or finding.location.file != read_from):
+        where = finding.location.file + (f":{finding.location.line}" if finding.location.line else "")
+        lines += wrapped(where, "    at        ", " " * 14)
+    if finding.target:
+        lines += wrapped(finding.target, "    target    ", " " * 14)
+    parts = [name for name in finding.selections if name.startswith(_PARTS)]
+    if parts:
+        lines += wrapped(", ".join(parts), "    in        ", " " * 14)
+    chosen = [name for name in finding.selections if name not in parts]
+    if chosen:
+        lines += wrapped(", ".join(chosen), "    with      ", " " * 14)
+    return lines
+
+
+def _fix(fix: Fix, label: str) -> list[str]:
+    head, indent = f"    {label:<10}", " " * 14
+    if fix.command is None:
+        return wrapped(fix.text, head, indent)
+    # a command is never broken: it is there to be pasted
+    return [f"{head}{fix.command}", *(wrapped(fix.text, indent + "# ", indent + "# ") if fix.text else [])]
+
+
+def _summary(certain: list[Finding], open_questions: list[Finding]) -> str:
+    counts = [
+        f"{number} {word}{'s' if number > 1 else ''}"
+        for word in ("error", "warning", "info")
+        if (number := sum(finding.severity == word for finding in certain))
+    ]
+    if open_questions:
+        counts.append(f"{len(open_questions)} open question{'s' if len(open_questions) > 1 else ''}")
+    return ", ".join(counts) + "." if counts else ""
+
+
+def width() -> int:
+    """The columns that text may fill."""
+    if not sys.stdout.isatty():
+        return _USUAL
+    try:
+        columns = os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError):
+        return _USUAL
+    return max(_NARROWEST, min(columns or _USUAL, _WIDEST))
+
+
+def wrapped(text: str, first: str, following: str) -> list[str]:
+    """Words filled into lines of :func:`width`; a word that is longer stands alone and whole."""
+    lines: list[str] = []
+    line, empty, most = first, True, width()
+    for word in text.split():
+        if not empty and len(line) + 1 + len(word) > most:
+            lines.append(line)
+            line, empty = following, True
+        line += word if empty else f" {word}"
+        empty = False
+    lines.append(line)
+    return lines
+
+
+def _encodable(text: str) -> str:
+    """The same text where the output's encoding has no such signs."""
+    if is_utf_8():
+        return text
+    name = encoding()
+    for sign, plain in _SIGNS.values():
+        text = text.replace(f"  {sign} ", f"  {plain} ")
+    return text.replace("×", "x").replace("…", "...").encode(name, "replace").decode(name)
+
+
+def coloured(text: str, variables: dict[str, str] | None = None) -> str:
+    """The signs of findings in colour where a person looks at a terminal (``NO_COLOR`` and ``FORCE_COLOR`` are honoured)."""
+    variables = dict(os.environ) if variables is None else variables
+    terminal = sys.stdout.isatty() and variables.get("TERM") != "dumb"
+    if variables.get("NO_COLOR") or not (terminal or variables.get("FORCE_COLOR")):
+        return text
+    colours = {"✗": "31", "!": "33", "?": "36"}
+    lines = []
+    for line in text.split("\n"):
+        sign = line[2:3]
+        if line.startswith("  ") and line[3:4] == " " and sign in colours:
+            line = f"  \x1b[1;{colours[sign]}m{sign}\x1b[0m \x1b[1m{line[4:]}\x1b[0m"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+# --- Which flag, or which key of a described environment, would answer an open question.
+
+
+_FLAGS = {
+    "python": "--python-version VERSION",
+    "os": "--os NAME",
+    "machine": "--machine NAME",
+    "glibc": "--glibc VERSION",
+    "accelerators": '--gpu "NAME:COUNT"',
+    "driver": "--driver VERSION",
+    "cuda_toolkit": "--cuda-toolkit VERSION",
+    "workload.launcher": "--launcher NAME, or the command itself behind --",
+    "workload.task": "--task TASK",
+    "workload.trainer": "--trainer CLASS",
+    "workload.model": "--model NAME",
+    "workload.processes": "--processes N",
+    "workload.batch_size": "--batch-size N",
+    "workload.precision": "--precision NAME",
+    "workload.quantization": "--quantization NAME",
+}
+
+
+def flags_for(unknown: tuple[str, ...]) -> str:
+    """ "--gpu …; --launcher …": everything that would settle a finding, in words."""
+    said: list[str] = []
+    packages = [
+        path.partition(".")[2] for path in unknown if path.startswith("distributions.") and not path.endswith(".source")
+    ]
+    if packages:
+        said.append(
+            f"the version of {' and '.join(dict.fromkeys(packages))}, or that it is not there (--python, --environment)"
+        )
+    features = [path.rpartition(".")[2] for path in unknown if path.startswith("workload.features.")]
+    for path in unknown:
+        if path.startswith("workload.features.") or path.partition(".")[2] in packages:
+            continue
+        said.append(_one(path))
+    if features:
+        said.append(f"--features {' or '.join(features)} (or --without {','.join(features)})")
+    return "; ".join(dict.fromkeys(said))
+
+
+def _one(path: str) -> str:
+    if path in _FLAGS:
+        return _FLAGS[path]
+    if path.endswith(".source"):
+        return f"where {path.split('.')[1]} was installed from (source and commit in the described environment)"
+    if path.startswith("variables."):
+        return f"whether {path.partition('.')[2]} is set (variables in the described environment)"
+    return f"{path} in the described environment"
+
+
+# --- What is said where a report has no finding: not more than was found out.
+
+
+def nothing_found(report: Report, baseline: str | None = None) -> str:
+    """The sentence under a report without findings: some may be left out, or something not have been read."""
+    if report.known:
+        more = f", {report.ignored} more {_are(report.ignored)} ignored" if report.ignored else ""
+        return f"Nothing new since {baseline}: {_counted(report.known)} known{more}."
+    if report.ignored:
+        return f"Nothing else known to be bad: {_counted(report.ignored)} ignored."
+    return "Nothing known to be bad in what was read." if report.exit == 3 else "Nothing known to be bad."
+
+
+def _counted(number: int) -> str:
+    return f"{number} finding{'' if number == 1 else 's'} {_are(number)}"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"

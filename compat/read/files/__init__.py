@@ -1,1 +1,0 @@
-"""Files that teams commit → what they install: lock files, requirements, conda, Dockerfiles, notebooks, scripts."""

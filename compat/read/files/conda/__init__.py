@@ -1,1 +1,0 @@
-"""conda environments, conda-lock and pixi.lock."""

@@ -1,1 +1,0 @@
-"""Dockerfiles and compose files."""

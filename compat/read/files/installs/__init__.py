@@ -1,1 +1,0 @@
-"""What install commands install, wherever they are written."""

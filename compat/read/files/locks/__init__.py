@@ -1,1 +1,0 @@
-"""Lock files: uv, poetry, pdm, Pipenv and PEP 751."""

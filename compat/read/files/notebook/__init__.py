@@ -1,1 +1,0 @@
-"""Notebooks: install cells and code cells."""

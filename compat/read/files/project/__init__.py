@@ -1,1 +1,0 @@
-"""pyproject.toml and inline script metadata: what may be installed."""

@@ -1,1 +1,0 @@
-"""Requirements files, and requirements as they are written elsewhere."""

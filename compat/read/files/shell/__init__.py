@@ -1,1 +1,0 @@
-"""Shell scripts: the installs and the jobs they start."""

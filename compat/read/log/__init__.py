@@ -1,1 +1,0 @@
-"""Tracebacks and logs, as people paste them."""

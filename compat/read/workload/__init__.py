@@ -1,1 +1,0 @@
-"""What is run and how: launcher variables, command lines, scripts, notebooks and configuration files."""

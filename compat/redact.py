@@ -1,0 +1,127 @@
+"""Credentials, taken out where text leaves the program: output, errors and notes are made to be shown and pasted.
+
+What counts as one: user and password before a host (with or without a scheme, also where the password holds a slash),
+conda's ``/t/TOKEN/``, the values of query keys and options that are named like secrets, variables that are, bearer tokens,
+and the tokens of well-known services. Time is linear in the text; without any sign of a credential, ``re`` is not imported.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Mapping
+
+_Value = TypeVar("_Value", str, "str | None")
+HIDDEN = "****"
+_SIGNS = (
+    "@", "/t/", "bearer ", "authorization: ", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-",
+    "akia", "token=", "key=", "sig=", "signature=", "secret=", "passwd=", "password=", "pwd=", "credential=", "credentials=",
+    "auth=", "token ", "key ", "--passw", "--secret ",
+)  # fmt: skip
+"""In lower case; where none of them is in a text, there is nothing to take out."""
+_NAMES_OF_USERS = ("git", "hg", "svn", "")
+"""Before a host they are the protocol's, no secret."""
+
+
+def redacted(text: str) -> str:
+    """The text without credentials."""
+    lower = text.lower()
+    if any(sign in lower for sign in _SIGNS):
+        for sign, pattern, replaced in _patterns():
+            if sign in lower:
+                text = pattern.sub(replaced, text)
+    return text
+
+
+def without_credentials(url: str) -> str:
+    """The same address with nothing before its host; tokens in its path or query are kept, it is still to be fetched."""
+    scheme, mark, rest = url.partition("://")
+    _, at, after = _split_user(rest) if mark else ("", False, "")
+    return f"{scheme}{mark}{after}" if at else url
+
+
+def _split_user(rest: str) -> tuple[str, bool, str]:
+    """(user and password, whether there are any, the rest) of what stands behind ``://``."""
+    first = rest.partition("/")[0].partition("?")[0].partition("#")[0]
+    if "@" in first:
+        user, _, host = first.rpartition("@")
+        return user, True, host + rest[len(first) :]
+    _, colon, port = first.partition(":")
+    if colon and not port.isdecimal() and not port.startswith("$") and "@" in rest:  # a password that holds a slash
+        user, _, after = rest.rpartition("@")
+        return user, True, after
+    return "", False, rest
+
+
+@cache
+def _patterns() -> tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]:
+    """(a sign without which the pattern cannot match, in lower case; the pattern; what stands for it)"""
+    import re
+
+    secret = r"(?:token|sig|signature|secret|passw(?:or)?d|pwd|credentials?|auth|key)"
+    return (
+        ("://", re.compile(r"(?<=://)[^\s'\"<>`|]{1,4000}"), _without_user),
+        # bob:password@host, but not image:tag@sha256:…
+        (
+            "@",
+            re.compile(r"(?<![\w.%+@/:-])(?!mailto:)[\w.%+-]{1,80}:(?![/\\])[^\s'\"<>`/@]{1,200}@(?!sha\d{1,3}:)(?=[\w\[])"),
+            f"{HIDDEN}@",
+        ),
+        ("/t/", re.compile(r"(\w[\w-]{0,80}(?::\d{1,5})?/t/)[^/\s'\"<>`]{1,400}"), rf"\g<1>{HIDDEN}"),
+        (
+            "=",
+            re.compile(rf"([?&;][\w.-]{{0,60}}?{secret}=)[^&;#\s'\"<>`]{{1,4000}}", re.IGNORECASE),
+            rf"\g<1>{HIDDEN}",
+        ),
+        (
+            "=",
+            re.compile(
+                r"(\b[A-Z][A-Z0-9_]{0,60}?(?:TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIALS?)=['\"]?)(?![$'\"])[^\s'\"\\;&]{1,4000}"
+            ),
+            rf"\g<1>{HIDDEN}",
+        ),
+        (
+            "--",
+            re.compile(
+                r"(--(?:[\w-]{0,40}?[_-])?(?:(?:hub|hf|auth|access|api|bearer|github|gitlab|secret)[_-](?:token|key)|password|passwd"
+                r"|secret)|(?<![\w-])--(?:token|key))((?:=|\s{1,40})['\"]?)(?![$'\"-])[^\s'\"\\;&]{1,4000}"
+            ),
+            rf"\g<1>\g<2>{HIDDEN}",
+        ),
+        (
+            "b",
+            re.compile(r"\b((?:bearer|authorization:\s{1,9}(?:basic|token))\s{1,40})(?=[^\s\d]{0,60}\d)[\w.~+/=-]{6,99}", re.I),
+            rf"\g<1>{HIDDEN}",
+        ),
+        (
+            "_",
+            re.compile(r"\b(?:hf_[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20})\w{0,400}"),
+            HIDDEN,
+        ),
+        ("-", re.compile(r"\b(?:glpat-[\w-]{15}|sk-[\w-]{20})[\w-]{0,400}"), HIDDEN),
+        ("akia", re.compile(r"\bAKIA[0-9A-Z]{16}\b"), HIDDEN),
+    )  # fmt: skip
+
+
+def _without_user(match: re.Match[str]) -> str:
+    user, at, after = _split_user(match[0])
+    return match[0] if not at or user in _NAMES_OF_USERS or user.startswith("$") else f"{HIDDEN}@{after}"
+
+
+# --- Environment variables that a file sets or a machine has.
+
+
+_SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASS", "PWD", "CREDENTIAL", "CREDENTIALS", "AUTH", "COOKIE")
+
+
+def without_secrets(variables: Mapping[str, _Value]) -> dict[str, _Value]:
+    """The variables that may be shown: neither name nor value looks like a secret."""
+    return {name: value for name, value in variables.items() if not (is_secret(name) or (value and redacted(value) != value))}
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable of this name holds what must not be shown."""
+    return name not in ("PWD", "OLDPWD") and any(part.endswith(_SECRET) for part in name.upper().split("_"))

@@ -1,0 +1,174 @@
+"""torch's builds for other CUDAs than its default one, and what comes from the same index: torchvision and torchaudio.
+
+Which builds there are is what the matrix says (``torch_builds.csv``); what they require is what torch's own index says, or,
+where that cannot be read, what the default build does, less the CUDA libraries, which differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from compat.checks.builds.stack import INDEX, cuda_of, label_of, public
+from compat.index import Index
+from compat.model import Environment, Source
+from compat.repair.candidates import IndexUniverse, Release
+from compat.repair.clauses import WARNINGS, Statement
+from compat.repair.relaxation import ABSENT, Forbidden, Needs
+from compat.repair.target import satisfies
+from compat.tables.builds import CodeTables
+from compat.tables.declared import Declared
+
+BESIDE = ("torchvision", "torchaudio")
+"""What torch's index offers for each of its builds, and what must be of the same one."""
+_NO_GPU = Statement("finding", "the default build of torch brings CUDA libraries, which nothing here can use")
+_VERSION = Statement("finding", "torch, torchvision and torchaudio must be builds for the same CUDA")
+
+
+class Flavours:
+    """The builds for the machine of an environment; none where it has no NVIDIA GPU, and no Linux."""
+
+    def __init__(
+        self, environment: Environment, current: Mapping[str, Release], tables: CodeTables, declared: Declared,
+        base: IndexUniverse, index: Index, address: str = INDEX,
+    ) -> None:  # fmt: skip
+        """``base`` has the default builds; ``address`` is a folder with an index for each CUDA (``…/cu128``)."""
+        self._tables, self._declared, self._base, self._index = tables, declared, base, index
+        self._address = address.rstrip("/")
+        self._current = current
+        self._machine = "aarch64" if environment.machine in ("aarch64", "arm64") else "x86_64"
+        linux = environment.os in (None, "linux")
+        self._processors = linux and environment.accelerators == () and environment.driver is None
+        self._wanted = linux and (self._processors or _has_nvidia(environment))
+        self._read: dict[str, IndexUniverse] = {}
+        self._libraries = any(name.startswith("nvidia-") for name in current)
+        self._unreachable = ""
+        self.narrowed: dict[str, str] = {}
+        """The indexes that could not be read, and why: what only they have was no candidate."""
+        self.assumed: dict[Release, str] = {}
+        """The builds whose requirements are not read, and what was taken instead."""
+
+    def of(self, name: str, releases: Iterable[Release]) -> Iterator[Release]:
+        """The builds of a package's releases besides those of the ordinary index."""
+        if not self._wanted or name not in ("torch", *BESIDE):
+            return
+        for release in releases:
+            for label in self._labels(name, release.version):
+                version = f"{release.version}+{label}"
+                if version != self._now(name):
+                    yield Release(name, version, release.day, self._source(label), release.yanked)
+
+    def needs(self, release: Release) -> Needs | None:
+        """What a build requires; ``None`` where torch's index was read and has none for the target."""
+        label = release.version.partition("+")[2]
+        if not self._unreachable:
+            vendor = self._vendor(label)
+            there = vendor.releases([release.name])[release.name]
+            if there is not None:
+                return vendor.needs([release])[release] if release in there else None
+            why = vendor.unknown.get(release.name, "its index was not read")
+            self._unreachable = why if "cannot be reached" in why else ""  # each further page would take as long to fail
+        self.narrowed[f"{self._address}/{'' if self._unreachable else label}".rstrip("/")] = self._unreachable or why
+        plain = Release(release.name, public(release.version))
+        needs = self._base.needs([plain])[plain]
+        if needs is None:
+            return None
+        if release.name == "torch" and self._libraries:  # they are listed, and which ones the build wants is not known
+            return None
+        self.assumed[release] = f"taken to require what the default build does: {self._unreachable or why}"
+        own = ("nvidia-", "cuda-", *(("triton",) if label == "cpu" else ()))
+        return {extra: tuple(each for each in found if not each.name.startswith(own)) for extra, found in needs.items()}
+
+    def served(self, release: Release) -> bool:
+        """Whether torch's index was read and has the build."""
+        universe = self._read.get(release.version.partition("+")[2])
+        return universe is not None and universe.serves(release) is True
+
+    def hashes(self, release: Release) -> tuple[str, ...]:
+        universe = self._read.get(release.version.partition("+")[2])
+        return () if universe is None else universe.hashes(release.name, release.version)
+
+    def forbidden(self, known: Mapping[str, tuple[Release, ...]]) -> Iterator[Forbidden]:
+        """Builds for different CUDAs that must not be together; what is installed may stay as it is."""
+        torches = known.get("torch", ())
+        if self._processors:
+            default = frozenset(each.version for each in torches if each.source is None and each.version != self._now("torch"))
+            yield Forbidden((("torch", default),), _NO_GPU, WARNINGS)
+        for name in BESIDE:
+            for label in sorted({label for each in (*torches, *known.get(name, ())) if (label := _label(each))}):
+                mine = frozenset(each.version for each in torches if self._is(each, label))
+                others = frozenset(each.version for each in known.get(name, ()) if self._is(each, label))
+                yield from self._apart("torch", mine, name, others, known)
+                yield from self._apart(name, others, "torch", mine, known)
+
+    def _apart(
+        self, one: str, mine: frozenset[str], other: str, same: frozenset[str], known: Mapping[str, tuple[Release, ...]]
+    ) -> Iterator[Forbidden]:
+        """A labelled build of one with a build of the other that is not for the same CUDA."""
+        labelled = frozenset(version for version in mine if cuda_of(version.partition("+")[2]))
+        apart = frozenset(each.version for each in known.get(other, ())) - same
+        here = self._now(one), self._now(other)
+        if here[0] in labelled and here[1] in apart:  # as it is: the judge of builds says what is wrong with it
+            both = frozenset((here[0],)), frozenset((here[1],))
+            yield from _forbidden(one, labelled - both[0], other, apart)
+            yield from _forbidden(one, both[0] & labelled, other, apart - both[1])
+        else:
+            yield from _forbidden(one, labelled, other, apart)
+
+    def _is(self, release: Release, label: str) -> bool:
+        own = _label(release)
+        return own == label or (not own and label == self._default(release.name, release.version))
+
+    def _labels(self, name: str, version: str) -> list[str]:
+        """The labels of the builds of a release, without the default one unless another build of the release is installed."""
+        now = self._now(name)
+        if self._processors:
+            return ["cpu"]
+        builds = self._builds(name, version)
+        here = now is not None and public(now) == version and now != version
+        return [label_of(cuda) for cuda, default in builds if cuda and (here or not default)]
+
+    def _default(self, name: str, version: str) -> str | None:
+        return next((label_of(cuda) for cuda, default in self._builds(name, public(version)) if default and cuda), None)
+
+    def _builds(self, name: str, version: str) -> list[tuple[str, bool]]:
+        """(CUDA, whether the ordinary index has it) of the builds of a release; those of torch for what comes with it."""
+        torch = version if name == "torch" else self._torch_of(name, version)
+        return [(each[1], each[2]) for each in self._tables.torch.get(torch or "", ()) if each[0] == self._machine]
+
+    def _torch_of(self, name: str, version: str) -> str | None:
+        """The torch that a release of torchvision or torchaudio asks for."""
+        package = self._declared.package(name)
+        place = None if package is None else package.place(version)
+        if package is None or place is None:
+            return None
+        asked = [str(row[0]) for row in package.requirements(place, "torch")]
+        return next((each for each in self._tables.torch if asked and all(satisfies(each, text) for text in asked)), None)
+
+    def _now(self, name: str) -> str | None:
+        current = self._current.get(name)
+        return None if current is None else current.version
+
+    def _source(self, label: str) -> Source:
+        return Source("index", {"url": f"{self._address}/{label}"})
+
+    def _vendor(self, label: str) -> IndexUniverse:
+        if label not in self._read:
+            self._read[label] = IndexUniverse(self._index.beside(f"{self._address}/{label}"), self._base.target)
+        return self._read[label]
+
+
+def _forbidden(one: str, mine: frozenset[str], other: str, theirs: frozenset[str]) -> Iterator[Forbidden]:
+    theirs = theirs - {ABSENT}
+    if mine and theirs:
+        yield Forbidden(((one, mine), (other, theirs)), _VERSION, "")
+
+
+def _label(release: Release) -> str:
+    """The label of a build for one CUDA (or for processors), else ""."""
+    label = release.version.partition("+")[2]
+    return label if cuda_of(label) else ""
+
+
+def _has_nvidia(environment: Environment) -> bool:
+    devices = environment.accelerators or ()
+    return environment.driver is not None or any(each.vendor == "nvidia" or each.compute_capability for each in devices)

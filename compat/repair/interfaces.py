@@ -1,0 +1,91 @@
+"""Published source as clauses: what candidate releases need of one another and do not have, and what the user's code needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from compat.checks.code import releases, wanted_of
+from compat.checks.interfaces import open_rows_once
+from compat.interfaces.code.releases import Lean, Releases
+from compat.interfaces.code.wanted import Wanted
+from compat.interfaces.imports import importable
+from compat.interfaces.rows import Row, Rows
+from compat.model import Environment
+from compat.repair.candidates import Release
+from compat.repair.clauses import ERRORS, Statement
+from compat.repair.relaxation import Forbidden
+from compat.repair.rules import Known
+
+
+def forbidden(environment: Environment, known: Known) -> Iterator[Forbidden]:
+    """Everything that source says about the releases that are known, as errors. Of other builds nothing is said."""
+    plain = {name: tuple(each for each in found if each.source is None) for name, found in known.items()}
+    rows = open_rows_once()
+    if rows is not None:
+        for consumer in sorted(rows.consumers & plain.keys()):
+            yield from _of_consumer(consumer, plain, rows)
+    workload = environment.workload
+    if workload is not None and workload.code:
+        yield from of_code(workload.code, plain)
+
+
+def _of_consumer(consumer: str, known: Known, rows: Rows) -> Iterator[Forbidden]:
+    """Imports that fail as soon as the package is imported: a clause for each set of releases that lack the same."""
+    by_version = {version: version for version in rows.versions(consumer)}
+    mine = {release.version: by_version.get(_public(release), "") for release in known[consumer]}
+    here_too = importable(known)
+    for versions, row in _at_once(consumer, rows):
+        if row.package not in known or not here_too.issuperset(row.asks):
+            continue
+        here = frozenset(version for version, public in mine.items() if public in versions)
+        there = frozenset(release.version for release in known[row.package] if _public(release) in row.bad)
+        if here and there:
+            yield Forbidden(((consumer, here), (row.package, there)), _statement(row), ERRORS)
+
+
+@cache
+def _at_once(consumer: str, rows: Rows) -> list[tuple[tuple[str, ...], Row]]:
+    """What fails as soon as a package is imported; kept, as each round of a repair asks for it."""
+    return rows.all_of(consumer, tier="E1")
+
+
+def _statement(row: Row) -> Statement:
+    text = f"{row.consumer} {row.version} imports {row.what} of {row.package} when it is imported ({row.path}:{row.line})"
+    return Statement("finding", text)
+
+
+def _public(release: Release) -> str:
+    return str(release.key.public)
+
+
+def of_code(paths: tuple[str, ...], known: Known) -> Iterator[Forbidden]:
+    """What the code needs of each package: the releases that lack it must not be chosen, alone or beside others."""
+    wanted, answers = wanted_of(paths), releases()
+    for each in wanted.all:
+        for package in wanted.packages_of(each)[:1]:
+            if package in known and each.sure:
+                yield from _of_need(each, package, known, answers)
+
+
+def _of_need(each: Wanted, package: str, known: Known, answers: Releases) -> Iterator[Forbidden]:
+    lacking: set[str] = set()
+    leaning: dict[Lean, set[str]] = {}
+    for release in known[package]:
+        answer = answers.answer(package, release.version, each.need)
+        if answer.met is False:
+            lacking.add(release.version)
+        elif answer.lean is not None and answer.lean.package in known:
+            leaning.setdefault(answer.lean, set()).add(release.version)
+    if len(lacking) == len(known[package]) and answers.nowhere(package, each.need):
+        return  # no release has it: that is a slip of the pen, and no reason to choose one
+    statement = Statement("finding", f"{each.place} uses {each.what}")
+    if lacking:
+        yield Forbidden(((package, frozenset(lacking)),), statement, ERRORS)
+    for lean, versions in leaning.items():
+        others = known[lean.package]
+        bad = frozenset(
+            other.version for other in others if answers.answer(lean.package, other.version, lean.need).met is False
+        )
+        if bad and len(bad) < len(others):
+            yield Forbidden(((package, frozenset(versions)), (lean.package, bad)), statement, ERRORS)

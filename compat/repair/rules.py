@@ -1,0 +1,121 @@
+"""Curated rules over candidate releases: what must not be together on this machine, for this job."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from compat.model import Environment, Finding, normalized
+from compat.repair.candidates import Release
+from compat.repair.clauses import ERRORS, WARNINGS, Statement
+from compat.repair.problem import Recommended
+from compat.repair.relaxation import ABSENT, Forbidden
+from compat.repair.target import Target
+from compat.rules.compiled import Matrix
+from compat.rules.facts import Facts
+from compat.rules.logic import holds
+from compat.rules.rule import Rule
+from compat.versions import contains, key_of
+
+_MOVES = ("upgrade", "downgrade", "pin")
+_OF_PACKAGES = ("package", "source", "code")
+Known = Mapping[str, tuple[Release, ...]]
+
+
+def level_of(severity: str, *, warnings: bool) -> str | None:
+    """What a finding costs that is left; ``None`` for remarks. ``warnings``: they are to be fixed, too."""
+    return {"error": ERRORS, "warning": ERRORS if warnings else WARNINGS}.get(severity)
+
+
+def forbidden(
+    matrix: Matrix, environment: Environment, current: Mapping[str, Release], known: Known, ignored: Collection[str] = (),
+    *, warnings: bool = False,
+) -> Iterator[Forbidden]:  # fmt: skip
+    """Every rule that can hold on this machine, over the releases that are known of each package."""
+    facts = Facts(environment)
+    for rule in matrix.rules():
+        level = level_of(rule.severity, warnings=warnings)
+        if level is not None and rule.id not in ignored:
+            yield from _of_rule(rule, level, facts.presuming(rule.presume), current, known)
+
+
+def _of_rule(rule: Rule, level: str, facts: Facts, current: Mapping[str, Release], known: Known) -> Iterator[Forbidden]:
+    conditions = (*rule.packages, *rule.when)
+    if any(holds(atom, facts) is not True for atom in conditions if not _about_packages(atom)):
+        return
+    together = _together([atom for atom in conditions if _about_packages(atom)], facts, current, known)
+    if together is None:
+        return
+    unless = []
+    for atoms in rule.unless:
+        states = [holds(atom, facts) for atom in atoms if not _about_packages(atom)]
+        if False in states:
+            continue
+        about = [atom for atom in atoms if _about_packages(atom)]
+        if not about or None in states or any(atom[0] == "any" for atom in about):
+            return  # it is spared, or nobody knows whether it is before the plan is finished
+        group = _together(about, facts, current, known, spares=True)
+        if group is not None and all(name in known for name, versions in group if ABSENT not in versions):
+            unless.append(group)
+    statement = Statement("rule", f"{rule.title} ({rule.id})")
+    yield Forbidden(together, statement, level, tuple(unless))
+
+
+def recommended(
+    matrix: Matrix, environment: Environment, errors: Collection[Finding], current: Collection[str], target: Target
+) -> Iterator[Recommended]:
+    """The package versions that the rules of some findings recommend, as far as the packages are there."""
+    rules = {rule.id: rule for rule in matrix.rules()} if errors else {}
+    facts = Facts(environment)
+    for finding in errors:
+        rule = rules.get(finding.rule)
+        fixes = [
+            fix for fix in (rule.fixes if rule is not None else ())
+            if fix.kind in _MOVES and fix.packages and all(normalized(name) in current for name, _ in fix.packages)
+            and all(holds(atom, facts) is not False for atom in fix.when)
+        ]  # fmt: skip
+        alternatives = tuple(target.needs(f"{name}{spec}" for name, spec in fix.packages) for fix in fixes)
+        if alternatives:
+            yield Recommended(finding.rule, alternatives)
+
+
+def _about_packages(atom: Any) -> bool:
+    return atom[0] in _OF_PACKAGES or (atom[0] == "any" and any(_about_packages(each) for each in atom[1]))
+
+
+def _together(
+    atoms: list[Any], facts: Facts, current: Mapping[str, Release], known: Known, *, spares: bool = False
+) -> tuple[tuple[str, frozenset[str]], ...] | None:
+    """The releases of each package for which all of some conditions hold; ``None`` where they never do.
+
+    Whether something that is not listed is there is not known where not everything is listed: that spares, and accuses nobody.
+    """
+    found: dict[str, frozenset[str]] = {}
+    for atom in atoms:
+        if atom[0] == "any":
+            return None  # judged on the finished plan
+        name = atom[1]
+        versions = frozenset(_fitting(atom, facts, current.get(name), known.get(name, ())))
+        if name not in current and facts.environment.distributions_complete is not True:
+            versions = versions | {ABSENT} if spares else versions - {ABSENT}
+        found[name] = found[name] & versions if name in found else versions
+        if not found[name]:
+            return None
+    return tuple(found.items())
+
+
+def _fitting(atom: Any, facts: Facts, current: Release | None, releases: tuple[Release, ...]) -> Iterator[str]:
+    form, _, how, *rest = atom
+    if form == "package" and how == "absent":
+        if current is not None or not any(copy.name == atom[1] for copy in facts.environment.distributions or ()):
+            yield ABSENT  # else it is there, in a version that nobody knows
+        return
+    for release in releases:
+        if form == "package":
+            if how != "in" or contains(rest[0], key_of(release.version)):
+                yield release.version
+        elif release == current:
+            if holds(atom, facts):
+                yield release.version
+        elif form == "source" and ("index" if release.source is None else release.source.kind) in how:
+            yield release.version

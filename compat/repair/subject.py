@@ -1,0 +1,240 @@
+"""What a file installs, and where: the target that a plan is made for, inferred where nobody stated it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from compat.checks.choices import Asked
+from compat.checks.selections import judged_listing
+from compat.checks.worlds import Place, Worlds
+from compat.errors import InputError
+from compat.formats.listing import ROOT, Listing
+from compat.formats.registry import read_content
+from compat.formats.requirements.lines import decode
+from compat.index import Index
+from compat.model import Distribution, Environment, Finding, of_no_index
+from compat.records import record, replace
+from compat.repair.inputs import asked_for, is_given
+from compat.repair.target import Need, Target
+from compat.rules.compiled import Matrix
+from compat.rules.facts import comparable
+
+GLIBC = "2.35"
+"""Where no machine tells: that of Ubuntu 22.04, which wheels for accelerators are made for."""
+_PYTHON = (3, 12)
+"""Where no pin has a wheel for one Python only: the one that most of the stack has wheels for."""
+_STATED = re.compile(r"--python-version[= ](\d+\.\d+(?:\.\d+)?)|pip-compile with Python (\d+\.\d+)")
+_VERSION = re.compile(r"(?:cpython[@-]?)?(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)")
+_CONFIGURED = re.compile(r"^version(?:_info)? *= *(\d+\.\d+\.\d+)", re.MULTILINE)
+
+
+@record(frozen=True)
+class Installed:
+    """What a file installs on a target. ``told`` says what the target is, and where that was taken from; not ``whole`` is a
+    list that an installer adds to."""
+
+    environment: Environment
+    direct: frozenset[str]
+    asked: tuple[Need, ...]
+    told: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    whole: bool = True
+
+
+def installed_by(
+    listing: Listing, known: Environment, matrix: Matrix, index: Callable[[], Index], asked: Asked | None = None
+) -> Installed:
+    """The environment that a file makes, what it asks for directly, and its requirements without a pin.
+
+    Of several selections of extras and groups it is one in which all errors hold that hold in any, the default one first.
+    """
+    asked = asked or Asked()
+    known, told = placed(known)
+    worlds = Worlds(listing, known, asked)
+    if not worlds.places:
+        raise InputError("is made for no Python that is known", listing.file)
+    python, origin = _python(listing, worlds, known, index)
+    known = replace(known, python=python)
+    worlds = Worlds(listing, known, asked)
+    number, notes = _selection(listing, known, matrix, asked, worlds)
+    place = next((at for at in range(len(worlds.places)) if worlds.of_place(at)), 0)
+    chosen = worlds.of_place(place) & worlds.of_set(number)
+    here = [at for at, mask in enumerate(worlds.installed()) if mask & chosen]
+    environment = replace(
+        known, distributions=tuple(_plain(listing.entries[at].distribution) for at in here),
+        distributions_complete=listing.complete,
+    )  # fmt: skip
+    copies = environment.distributions or ()
+    pinned = {copy.name for copy in copies if copy.version is not None}
+    wanted = tuple(
+        Need(copy.name, copy.specifier or "", tuple(copy.extra.get("extras", ()))) for copy in copies
+        if copy.version is None and copy.name not in pinned and not is_given(copy)
+    )  # fmt: skip
+    whole = listing.complete or listing.kind not in ("requirements", "pyproject", "script")
+    choices = (f"with {worlds.sets[number].label}",) if worlds.sets[number].label else ()
+    return Installed(environment, _direct(listing, here), wanted, (f"Python {python}{origin}", *told, *choices), notes, whole)
+
+
+def placed(known: Environment) -> tuple[Environment, tuple[str, ...]]:
+    """The environment with its platform, and that in words: as stated, else as the accelerators or this machine say."""
+    os_, machine, glibc = known.os, known.machine, known.glibc
+    vendors = {each.vendor for each in known.accelerators or ()}
+    assumed = ""
+    if os_ is None:
+        os_ = "darwin" if "apple" in vendors else "linux"
+        assumed = "" if "apple" in vendors else " (assumed)"
+        if known.accelerators is None and platform.system() == "Darwin":
+            os_, assumed = "darwin", " (this machine)"
+    machine = machine or ("arm64" if os_ == "darwin" else "AMD64" if os_ == "windows" else "x86_64")
+    told = [f"{ {'darwin': 'macOS', 'windows': 'Windows'}.get(os_, 'Linux') } {machine}{assumed}"]
+    if os_ == "linux":
+        own = "" if known.accelerators else _own_glibc()
+        told.append(f"glibc {glibc or own or GLIBC}{'' if glibc else ' (this machine)' if own else ' (assumed)'}")
+        glibc = glibc or own or GLIBC
+    return replace(known, os=os_, machine=machine, glibc=glibc), (*told, *_computes(known, os_))
+
+
+def _own_glibc() -> str:
+    name, version = platform.libc_ver() if platform.system() == "Linux" else ("", "")
+    return version if name == "glibc" and re.fullmatch(r"2\.\d+", version) else ""
+
+
+def _computes(known: Environment, os_: str) -> Iterable[str]:
+    """What the packages compute on, as far as it is known."""
+    devices = [each.name or each.compute_capability or each.gfx or "" for each in known.accelerators or ()]
+    vendors = {each.vendor for each in known.accelerators or ()}
+    if os_ == "darwin":
+        yield "Metal"
+    elif "amd" in vendors:
+        yield f"ROCm ({', '.join(dict.fromkeys(devices))})"
+    elif devices:
+        driver = f", driver {known.driver}" if known.driver else ""
+        yield f"CUDA ({', '.join(dict.fromkeys(devices))}{driver})"
+    elif known.accelerators is not None:
+        yield "CPU"
+
+
+# --- The Python: what was stated, what stands beside the file, what its pins have wheels for.
+
+
+def _python(listing: Listing, worlds: Worlds, known: Environment, index: Callable[[], Index]) -> tuple[str, str]:
+    """The Python, and where it was taken from."""
+    if known.python is not None:
+        return known.python, ""
+    for entry in listing.entries:  # conda installs it as well
+        if entry.distribution.name == "python" and (version := comparable(entry.distribution).version):
+            return version, ""
+    minors = sorted({place.python[:2] for place in worlds.places}, reverse=True)
+    for text, origin in _beside(listing.file):
+        if tuple(map(int, text.split(".")[:2])) in minors:
+            return text, f" ({origin})"
+    supported, has_wheels = _supported(listing, worlds, minors, index)
+    best = [each for each in supported if each in has_wheels]
+    if best:
+        return f"{best[0][0]}.{best[0][1]}", " (the newest that the pins have wheels for)"
+    chosen = _PYTHON if _PYTHON in supported else supported[0]
+    return f"{chosen[0]}.{chosen[1]}", " (assumed)"
+
+
+def _beside(path: str) -> Iterable[tuple[str, str]]:
+    """What the file and what lies beside it say about the Python, and who says it."""
+    folder = os.path.dirname(path)
+    for name, pattern in ((".python-version", _VERSION), (os.path.join(".venv", "pyvenv.cfg"), _CONFIGURED), ("", _STATED)):
+        try:
+            with open(os.path.join(folder, name) if name else path, encoding="utf-8", errors="replace") as file:
+                text = file.read(4096)
+        except OSError:
+            continue
+        found = pattern.match(text) if name == ".python-version" else pattern.search(text)
+        if found is not None:
+            yield next(filter(None, found.groups())), name or "the command it was compiled with"
+
+
+def _supported(
+    listing: Listing, worlds: Worlds, minors: Sequence[tuple[int, ...]], index: Callable[[], Index]
+) -> tuple[list[tuple[int, ...]], set[tuple[int, ...]]]:
+    """The Pythons for which the fewest pins lack a wheel, newest first, and those for which some pin has one of its own."""
+    installed = worlds.installed()
+    copies = [comparable(entry.distribution) for entry in listing.entries]
+    pins = {(each.name, each.version) for each in copies if each.version and not of_no_index(each)}
+    files = index().files_of_pins(pins) if pins else {}
+    lacking: dict[tuple[int, ...], int] = {}
+    attested = set()
+    for minor in minors:
+        place = next(at for at, each in enumerate(worlds.places) if each.python[:2] == minor)
+        target = _target(worlds.places[place], worlds)
+        here = worlds.of_place(place) & worlds.of_set(0)
+        lacking[minor] = 0
+        for copy, mask in zip(copies, installed):
+            found = files.get((copy.name, copy.version or "")) if mask & here else None
+            if not found:
+                continue
+            fitting = [file for file in found if target.accepts_python(file.requires_python)]
+            wheels = [file for file in found if file.kind == "wheel"]
+            taken = [file for file in fitting if file.kind == "wheel" and target.takes(file.tags)]
+            lacking[minor] += not (taken if wheels else fitting)
+            if any(f"cp{minor[0]}{minor[1]}" in file.tags[0].split(".") and "abi3" not in file.tags[1] for file in taken):
+                attested.add(minor)
+    least = min(lacking.values())
+    return [minor for minor in minors if lacking[minor] == least], attested
+
+
+def _target(place: Place, worlds: Worlds) -> Target:
+    python = ".".join(map(str, place.python[:2]))
+    return Target(Environment(python=python, os=place.os, machine=place.machine, glibc=GLIBC))
+
+
+# --- Which of the selections of a file is judged.
+
+
+def _selection(
+    listing: Listing, known: Environment, matrix: Matrix, asked: Asked, worlds: Worlds
+) -> tuple[int, tuple[str, ...]]:
+    """The number of the selection in which the most errors hold, the first one among equals; notes name what is left out."""
+    if len(worlds.sets) < 2:
+        return 0, ()
+    found, _ = judged_listing(listing, known, matrix, asked)
+    errors = [each for each in found if each.severity == "error" and each.verdict == "hit" and each.selections]
+
+    def holds(error: Finding, at: int) -> bool:
+        label = worlds.sets[at].label
+        return label in error.selections or label.startswith("every extra")
+
+    number = max(range(len(worlds.sets)), key=lambda at: (sum(holds(each, at) for each in errors), -at))
+    missing = [each for each in errors if not holds(each, number)]
+    return number, tuple(
+        f"{each.title} ({each.rule}) holds with {', '.join(each.selections)} only: state that with --extras or --groups"
+        for each in missing
+    )
+
+
+def _plain(copy: Distribution) -> Distribution:
+    copy = comparable(copy)
+    return replace(copy, marker=None) if copy.marker else copy
+
+
+# --- What the project itself asks for.
+
+
+def _direct(listing: Listing, here: list[int]) -> frozenset[str]:
+    """All of a file without a graph, else what its first nodes lead to."""
+    names = {number: listing.entries[number].distribution.name for number in here}
+    if listing.edges is None:
+        if listing.kind != "requirements" or not listing.complete:
+            return frozenset(names.values())
+        text = decode(read_content(listing.file), listing.file)
+        return asked_for(text) & frozenset(names.values())
+    own = {child for parent, child, _, _ in listing.edges if parent == ROOT}
+    projects = {number for number in own if _is_project(listing, number)}
+    found = {child for parent, child, _, _ in listing.edges if parent in projects} | (own - projects)
+    return frozenset(names[number] for number in found if number in names)
+
+
+def _is_project(listing: Listing, number: int) -> bool:
+    if number >= len(listing.entries):
+        return True
+    source = listing.entries[number].distribution.source
+    return source is not None and source.kind == "directory"

@@ -1,0 +1,118 @@
+"""What an installer is asked about a plan: which releases it shall find installable together, and what it cannot know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from compat.model import EMPTY
+from compat.records import record
+from compat.repair.candidates import Release
+from compat.repair.problem import Problem
+from compat.repair.relaxation import Needs
+from compat.repair.target import Need, satisfies
+
+
+@record(frozen=True)
+class Question:
+    """``pins`` are versions by name, ``loose`` those of them whose version others may require otherwise.
+
+    ``indexes`` are those that a pin comes from besides the ordinary ones.
+    ``without`` is never looked for: no index has a wheel of it, or it is missing already, or nobody knows whether it is there.
+    ``requires`` is what the plan's releases without a wheel declare.
+    """
+
+    pins: Mapping[str, str] = EMPTY
+    loose: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
+    requires: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """The requirements."""
+        return [*(f"{name}=={version}" for name, version in sorted(self.pins.items())), *sorted(set(self.requires))]
+
+    def overrides(self) -> list[str]:
+        """What holds whatever is required: a package under a marker that is never true is not required at all."""
+        kept = [f"{name}=={self.pins[name]}" for name in sorted(self.loose & set(self.pins))]
+        return [*kept, *(f"{name} ; python_version < '0'" for name in sorted(self.without))]
+
+
+class Served(Protocol):
+    """Who knows what indexes have: ``None`` where a package was not looked at."""
+
+    def serves(self, release: Release) -> bool | None: ...
+
+
+def question(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs], index: Served) -> Question:
+    """The question for a plan: what it holds is pinned, and what is broken as it was is not asked about."""
+    gone = {name for name, release in chosen.items() if _elsewhere(release, index)}
+    broken = list(_broken(problem, chosen, needs))
+    missing = {name for name in broken if name not in chosen}
+    wanted = [need for name in gone for need in needs.get(chosen[name], EMPTY).get("", ())]
+    return Question(
+        {name: release.version for name, release in chosen.items() if name not in gone},
+        frozenset(name for name in broken if name in chosen) - gone, frozenset(gone | missing),
+        tuple(need.text for need in wanted if need.name not in broken),
+        tuple(sorted({url for name, release in chosen.items() if name not in gone and (url := _index_of(release))})),
+    )  # fmt: skip
+
+
+def _elsewhere(release: Release, index: Served) -> bool:
+    """Whether no index that an installer can be given has it: it is built, or its index was not read."""
+    return release.built or index.serves(release) is False or (release.source is not None and index.serves(release) is not True)
+
+
+def _index_of(release: Release) -> str:
+    return "" if release.source is None else str(release.source.details.get("url", ""))
+
+
+def brought_along(
+    problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs], opened: Mapping[str, tuple[Release, ...]]
+) -> frozenset[str]:
+    """What a plan adds and an installer would add by itself: the newest release that all who need it take."""
+    wanted: dict[str, list[str]] = {name: [] for name in chosen if name not in problem.current}
+    asked = {each.name for each in (*problem.asked, *problem.keep)}
+    for name, extra in _active(problem, chosen, needs):
+        for need in needs.get(chosen[name], EMPTY).get(extra, ()):
+            if need.name in wanted:
+                wanted[need.name].append(need.specifier)
+    found = set()
+    for name, specifiers in wanted.items():
+        plain = [each for each in opened.get(name, ()) if each.source is None]
+        fitting = [each.version for each in plain if all(satisfies(each.version, text) for text in specifiers)]
+        if specifiers and name not in asked and fitting and fitting[-1] == chosen[name].version:
+            found.add(name)
+    return frozenset(found)
+
+
+def partial(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> bool:
+    """Whether something listed requires what is not, and did so before: then more is installed than is listed."""
+    listed = [needs.get(release, EMPTY).get("", ()) for release in problem.current.values()]
+    return not problem.complete and any(need.name not in problem.current for found in listed for need in found)
+
+
+def _broken(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> Iterator[str]:
+    """Packages that are not as another one requires, as they were before."""
+    for name, extra in _active(problem, chosen, needs):
+        for need in needs.get(chosen[name], EMPTY).get(extra, ()):
+            other = chosen.get(need.name)
+            if other is None or not satisfies(other.version, need.specifier):
+                yield need.name
+
+
+def _active(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> Iterable[tuple[str, str]]:
+    """Packages with each extra that is asked for, and ``""`` for what they need without."""
+    found = dict.fromkeys((name, "") for name in chosen)
+    waiting = list(found)
+    asked: list[Need] = [*problem.asked, *problem.keep]
+    while waiting or asked:
+        if not asked:
+            name, extra = waiting.pop()
+            asked += needs.get(chosen[name], EMPTY).get(extra, ())
+            continue
+        need = asked.pop()
+        new = [(need.name, extra) for extra in need.extras if need.name in chosen and (need.name, extra) not in found]
+        found.update(dict.fromkeys(new))
+        waiting += new
+    return found

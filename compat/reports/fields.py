@@ -1,0 +1,343 @@
+"""``name: value`` lines: torch's and vLLM's collect_env, the ``env`` commands, sglang's check, ds_report, lists by hand.
+
+All of them are read by one table of names, since people mix them. What a program prints is told from what a person writes
+by the form of the name: programs say "version" (``- `transformers` version: 4.51.3``), people write ``torch: 2.6``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from compat.model import EMPTY, Source
+from compat.reports.findings import (
+    BY_HAND,
+    HINTED,
+    LISTED,
+    ONE_KIND,
+    SAID,
+    VISIBLE,
+    WRITTEN,
+    Findings,
+    machine_of,
+    say_glibc,
+    say_python,
+    say_system,
+)
+from compat.reports.gpu_words import device, devices_in, is_gpu
+from compat.reports.nvidia_tools import say_driver
+from compat.reports.words import Line, distribution_of, is_absent, range_at, short_version, version_at
+
+if TYPE_CHECKING:
+    Reader: TypeAlias = Callable[["Fields", str, str], None]
+    """(the reading, the value, the name) → what the value says is noted."""
+
+
+_COMMIT = re.compile(r"(?:git sha: |@|\+g)([0-9a-f]{7,40})\b")
+_DOTS = re.compile(r"^(?P<name>[a-z][\w. ]{2,40}?) \.{3,60} (?P<value>\S.{0,200})$")
+_DS_REPORT = {"torch version": "torch", "deepspeed info": "deepspeed", "torch cuda version": "cuda", "nvcc version": "nvcc"}
+_SGLANG = ("CUDA_HOME:", "NVCC:", "CUDA available:", "MUSA available:", "ROCM_HOME:")
+
+
+class Fields:
+    """One reading of a text's ``name: value`` lines."""
+
+    def __init__(self, found: Findings) -> None:
+        self.found = found
+        self.python: str | None = None
+        self.platforms: list[str] = []
+        self.torch: dict[str, str] = {}
+        self.kinds: list[str] = []
+        self.count: int | None = None
+        self.memory: int | None = None
+        self.cuda_is_torch = False
+
+
+def read_fields(lines: Sequence[Line], found: Findings) -> None:
+    """Everything such lines say; lines that were read otherwise (``found.used``) are left out."""
+    reading = Fields(found)
+    rank = LISTED if any(line.text.startswith(_SGLANG) for line in lines) else WRITTEN
+    for position, line in enumerate(lines):
+        if line.number in found.used:
+            continue
+        if " ..." in line.text and (dotted := _DOTS.match(line.text)):
+            _ds_report(reading, dotted["name"], dotted["value"])
+            continue
+        split = name_and_value(line.text)
+        if split is None:
+            continue
+        (name, value), number = split, line.number
+        if not value and is_heading(line.text):
+            value, number = below(lines, position)  # a form: its question is a heading, the answer stands below
+        if value and _read(reading, name, value, rank):
+            found.used.update((line.number, number))
+    for value in reading.platforms:
+        say_glibc(found, value, of_platform=True, python=reading.python)
+    _torch(reading)
+    _devices(reading)
+
+
+def _read(reading: Fields, name: str, value: str, rank: int) -> bool:
+    reader = _READERS.get(name)
+    if reader is not None:
+        if not is_absent(value):
+            reader(reading, value, name)
+        elif reader is _cuda_of_torch and value == "None":
+            reading.torch.setdefault("cuda", "cpu")  # built for the CPU; for ROCm it is "N/A"
+        return True
+    said = name.endswith((" version", ".version"))
+    package = distribution_of(name[:-8] if said else name)
+    if package is None:
+        return False
+    if not is_absent(value):
+        _package(reading, package, value, SAID if said else rank)
+    return True
+
+
+def _package(reading: Fields, name: str, value: str, rank: int) -> None:
+    if any(sign in value for sign in ("->", "→", "=>", " vs ", " or ")):
+        return  # a change, or a choice
+    version, commit = version_at(value), _COMMIT.search(value)
+    source = Source("vcs", {"commit": commit[1]}) if commit is not None and name != "torch" else None
+    if version is not None and version.startswith(("0.1.dev", "0.0.0")) and commit is not None:
+        version = None  # setuptools-scm found no tag to count from
+    if version is not None and "." not in version:
+        return  # ``ray: 2`` is a setting
+    if version is not None and range_at(value) is not None:
+        version = None  # 4.51.x
+    specifier = range_at(value) if version is None else None
+    reading.found.package(name, version, rank, source, EMPTY, specifier)
+
+
+def _ds_report(reading: Fields, name: str, value: str) -> None:
+    kind = _DS_REPORT.get(name)
+    if kind == "cuda" and short_version(value):
+        reading.torch["cuda"] = short_version(value) or ""
+    elif kind == "nvcc":
+        reading.found.say("cuda_toolkit", short_version(value))
+    elif kind is not None and kind != "cuda":
+        _package(reading, kind, value.partition(",")[0], SAID)
+
+
+def _python(reading: Fields, value: str, name: str) -> None:
+    version = say_python(reading.found, value, SAID if "version" in name or "(" in value else WRITTEN)
+    reading.python = version or reading.python
+
+
+def _platform(reading: Fields, value: str, name: str) -> None:
+    say_system(reading.found, value)
+    if "glibc" in value:
+        reading.platforms.append(value)  # what it is worth depends on the Python, which stands below
+
+
+def _system(reading: Fields, value: str, name: str) -> None:
+    if len(value) < 120:
+        say_system(reading.found, value, SAID if name == "os" else WRITTEN)
+
+
+def _ubuntu(reading: Fields, value: str, name: str) -> None:
+    """``Ubuntu version: 22.04``."""
+    say_system(reading.found, f"ubuntu {value}", WRITTEN)
+
+
+def _machine(reading: Fields, value: str, name: str) -> None:
+    reading.found.say("machine", machine_of(value, None), LISTED)
+
+
+def _glibc(reading: Fields, value: str, name: str) -> None:
+    say_glibc(reading.found, value, of_platform=False)
+
+
+def _cuda_of_torch(reading: Fields, value: str, name: str) -> None:
+    version = version_at(value)
+    if version is not None:
+        reading.torch["rocm" if name.startswith(("rocm", "hip")) else "cuda"] = version
+
+
+def _toolkit(reading: Fields, value: str, name: str) -> None:
+    reading.found.say("cuda_toolkit", short_version(value))
+
+
+def _torch_has_cuda(reading: Fields, value: str, name: str) -> None:
+    """In a report that has this line "CUDA version" is torch's."""
+    reading.cuda_is_torch = True
+
+
+def _cuda(reading: Fields, value: str, name: str) -> None:
+    """A person's "CUDA: 12.4": the toolkit, unless a program says otherwise."""
+    version = short_version(value.lower().removeprefix("cuda").lstrip(" :=v"))
+    if version is None or "." not in version or float(version) >= 30:
+        return
+    if reading.cuda_is_torch:
+        reading.torch["cuda"] = version
+    else:
+        reading.found.say("cuda_toolkit", version, WRITTEN)
+
+
+def _driver(reading: Fields, value: str, name: str) -> None:
+    say_driver(reading.found, value, SAID if "version" in name else WRITTEN)
+
+
+def _kind_of_gpu(reading: Fields, value: str, name: str) -> None:
+    if is_gpu(value):
+        reading.kinds.append(value)
+
+
+def _gpu_count(reading: Fields, value: str, name: str) -> None:
+    reading.count = int(value) if value.isascii() and value.isdigit() and len(value) < 5 else None
+
+
+def _gpu_memory(reading: Fields, value: str, name: str) -> None:
+    match = re.match(r"(\d{1,4}(?:\.\d{1,3})?) ?Gi?B", value)
+    reading.memory = round(float(match[1]) * 1024) if match else None
+
+
+def _all_devices(reading: Fields, value: str, name: str) -> None:
+    """Every device a process sees, each by its name (``trl env``)."""
+    names = [each.strip() for each in value.split(",") if each.strip()]
+    if names and all(is_gpu(each) for each in names):
+        reading.found.accelerators([device(each) for each in names], VISIBLE)
+    elif value.strip().lower() == "cpu":
+        reading.found.accelerators((), VISIBLE)
+
+
+def _hardware(reading: Fields, value: str, name: str) -> None:
+    """A person's words for the devices."""
+    if name.startswith("gpu models and") and "gfx" in value:
+        reading.found.accelerators([device(value)], ONE_KIND, counted=False)
+        return
+    told = devices_in(value)
+    if told is not None:
+        devices, counted = told
+        reading.found.accelerators(devices, BY_HAND, counted=counted)
+    elif value.strip(" .`*").lower() in ("cpu", "cpu only", "no gpu", "cpu-only"):
+        reading.found.accelerators((), BY_HAND)
+    if "driver" in value.lower():
+        say_driver(reading.found, value.lower().partition("driver")[2], WRITTEN)
+
+
+def _distributed(reading: Fields, value: str, name: str) -> None:
+    if value.lower().startswith(("yes", "true", "distributed", "parallel")):
+        reading.found.note("the script is said to run distributed or in parallel; how it is launched is not")
+
+
+def _nvcc(reading: Fields, value: str, name: str) -> None:
+    match = re.search(r"release (\d{1,3}\.\d{1,3})", value)
+    reading.found.say("cuda_toolkit", match[1] if match else short_version(value))
+
+
+def _paths(reading: Fields, value: str, name: str) -> None:
+    """``CUDA_HOME: /usr/local/cuda-12.4``."""
+    match = re.search(r"cuda-(\d{1,2}\.\d{1,2})\b", value)
+    reading.found.say("cuda_toolkit", match[1] if match else None, HINTED)
+
+
+def _torch(reading: Fields) -> None:
+    """Which CUDA or ROCm torch was built for, where torch itself is named; that it was built for neither, too."""
+    extra = {key: value for key, value in reading.torch.items() if value}
+    if extra and "torch" in reading.found.packages:
+        rank = min(each.rank for each in reading.found.packages["torch"])
+        reading.found.package("torch", None, rank, None, extra)
+
+
+def _devices(reading: Fields) -> None:
+    if not reading.kinds:
+        return
+    devices = [device(each, reading.memory) for each in dict.fromkeys(reading.kinds)]
+    if len(devices) == 1 and reading.count and reading.count <= 1024:
+        reading.found.accelerators(devices * reading.count, VISIBLE)
+    else:
+        reading.found.accelerators(devices, ONE_KIND, counted=False)
+
+
+def _nothing(reading: Fields, value: str, name: str) -> None:
+    """A name that would be mistaken for another."""
+
+
+_READERS: dict[str, Reader] = {}
+for _reader, _names in (
+    (_python, ("python version", "python", "python_version", "python-version", "py version", "python ver")),
+    (_platform, ("platform", "python platform")),
+    (_system, ("os", "operating system", "operating systems", "os version", "system", "os platform", "os and version",
+               "os/version", "distro", "distribution", "linux distribution", "environment", "os platform and distribution",
+               "os type", "wsl version", "kernel version", "uname", "sys.platform", "操作系统", "系统")),
+    (_ubuntu, ("ubuntu version", "ubuntu")),
+    (_machine, ("architecture", "cpu architecture", "machine", "arch", "processor")),
+    (_glibc, ("libc version", "glibc", "glibc version")),
+    (_cuda_of_torch, ("cuda used to build pytorch", "rocm used to build pytorch", "torch.version.cuda", "torch cuda version",
+                      "pytorch cuda version", "cuda version used by pytorch", "torch.version.hip")),
+    (_toolkit, ("cuda runtime version", "nvcc version", "cuda toolkit", "cuda toolkit version", "nvcc cuda version")),
+    (_cuda, ("cuda", "cuda version", "cuda/cudnn version", "cuda versions", "cuda version if any", "cuda_version",
+             "cuda version on system")),
+    (_driver, ("nvidia driver version", "cuda driver version", "driver version", "driver", "nvidia driver", "gpu driver",
+               "nvidia-driver", "cuda driver", "nvidia drivers", "gpu driver version", "nvidia driver info")),
+    (_kind_of_gpu, ("gpu type", "xpu type", "npu type", "gpu model", "product name", "gpu name", "gpu.name", "hpu type",
+                    "cuda device")),
+    (_gpu_count, ("gpu number", "npu number", "gpu count", "number of gpus", "num gpus", "num_gpus", "attached gpus")),
+    (_gpu_memory, ("gpu memory",)),
+    (_all_devices, ("cuda devices", "accelerators", "cuda device(s)", "accelerator(s)")),
+    (_hardware, ("gpu", "gpus", "gpu info", "gpu models and configuration", "gpu count and types", "hardware", "device",
+                 "devices", "graphics card", "gpu type and number", "gpu hardware", "hardware type", "gpu(s)", "gpus used",
+                 "gpu configuration", "gpu details", "gpu and vram", "vram", "card", "显卡", "gpu型号", "machine type",
+                 "accelerator type", "video card", "gpu used", "your hardware and system info")),
+    (_distributed, ("using distributed or parallel set-up in script",)),
+    (_torch_has_cuda, ("is pytorch built with cuda support",)),
+    (_nvcc, ("nvcc",)),
+    (_paths, ("cuda_home",)),
+    (_nothing, ("cuda available", "is cuda available", "pytorch xpu available", "cudnn version", "cudnn", "clang version",
+                "gcc version", "cmake version", "nccl version", "hip runtime version", "miopen runtime version",
+                "rocm version", "using gpu in script", "model name", "model")),
+):  # fmt: skip
+    _READERS.update(dict.fromkeys(_names, _reader))
+
+
+# --- One ``name: value`` line taken apart: list marks, Markdown, tables, headings with the answer below.
+
+
+_MARK = re.compile(r"[\s|>]{0,20}(?:[-*+•·–]\s{1,4}|\d{1,2}[.)] |#{1,6} )?[\s`*_\"']{0,8}")
+_PARENTHESES = re.compile(r"\((?!s\))[^()]{0,60}\)\??")
+
+
+def is_heading(text: str) -> bool:
+    """Whether a line may be a question whose answer stands below."""
+    return text.lstrip(" >").startswith(("#", "**"))
+
+
+def name_and_value(text: str) -> tuple[str, str] | None:
+    """Name (lower case, without marks) and value of a line, ``None`` where it has neither; of a heading no value."""
+    mark = _MARK.match(text)
+    rest = text[mark.end() :] if mark else text
+    name, sign, value = _cells(rest) if "|" in rest and text.lstrip(" >").startswith("|") else _halves(rest)
+    if len(name) > 90 or (not sign and not is_heading(text)):
+        return None
+    name = _PARENTHESES.sub("", name) if "(" in name else name
+    name = name.replace("版本", " version").strip(" `*_\"'?").lower()
+    while name and not name[0].isalnum():  # an emoji
+        name = name[1:]
+    value = value.lstrip(":= ").strip("`*\"', ").removeprefix("[").removesuffix("]")
+    return " ".join(name.split()), value
+
+
+def _cells(row: str) -> tuple[str, str, str]:
+    """The two cells of a table's row; a row that compares several values says none of them."""
+    name, *values = (cell.strip() for cell in row.split("|")[:8])
+    told = [value for value in values if value.strip("-: ")]
+    numbers = sum(any(character.isdecimal() for character in value) for value in told)
+    return name, "|", told[0] if told and numbers < 2 else ""
+
+
+def _halves(text: str) -> tuple[str, str, str]:
+    at = min((place for place in (text.find(":"), text.find("=")) if place > 0), default=-1)
+    if at < 0 and text.endswith("]"):
+        at = text.find("[")  # DeepSpeed's form: "GPU count and types [...]"
+    return (text[:at], text[at], text[at + 1 :]) if at > 0 else (text, "", "")
+
+
+def below(lines: Sequence[Line], position: int) -> tuple[str, int]:
+    """The one line between a heading and the next empty line, and its number; otherwise nothing, and 0."""
+    after = [line for line in lines[position + 1 : position + 4] if line.text]
+    if not after or len(after[0].text) > 120 or after[0].text.startswith(("#", "- [", "* [")):
+        return "", 0
+    alone = len(after) < 2 or after[1].number > after[0].number + 1
+    return (after[0].text.strip(" `*"), after[0].number) if alone else ("", 0)

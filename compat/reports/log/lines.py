@@ -1,0 +1,254 @@
+"""A pasted log as clean lines, each with where it came from: colours, labels, quotes and time stamps taken off.
+
+Several processes often write into one log, line by line in turn. What tells them apart is the label before each line
+(``[rank1]: ``, ``(EngineCore_0 pid=12) ``, ``vllm-1  | ``); it is taken off here and kept as the line's *stream*.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+HEADER = "Traceback (most recent call last)"
+_LONGEST = 8000  # characters of one line that are looked at
+_MOST_LABELS = 32  # labels learned from the text itself
+_HEADERS_TRIED = 2000
+
+
+class LogLine(NamedTuple):
+    """One line: ``number`` counts from 1 in the text, ``source`` names the process, ``logger`` the logging call."""
+
+    number: int
+    text: str
+    source: str = ""
+    logger: str = ""
+    rank: int | None = None
+    quiet: bool = False
+    """Logged as debug or information: it speaks of errors, if at all, without being one."""
+
+
+_ESCAPES = re.compile(
+    r"\x1b\][^\x07\x1b\n]{0,1000}(?:\x07|\x1b\\)"  # operating system commands, as in hyperlinks
+    r"|\x1b[\[#()][0-9;:?]{0,40}[ -/]{0,4}[@-~]"  # colours and cursor movements
+    r"|\x1b[@-Z\\-_=>78]"
+)
+_LOST_ESCAPES = re.compile(r"\[\d{1,3}(?:;\d{1,3}){0,5}m(?!\])")  # a web form dropped the escape character
+_SPELLED_ESCAPES = ("\\x1b[", "\\x1B[", "\\033[", "\\u001b[", "\\u001B[", "\\e[", "\u241b[")
+
+_LEVELS = r"(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)"
+_PREFIX = re.compile(
+    r"(?P<quote>>(?:[ \t]|$))"
+    r"|(?P<rank>\[(?:[Rr]ank|RANK|default|local_rank)[ :=]{0,2}\d{1,5}\]:? ?|\[\d{1,5},\d{1,5}\]<std(?:err|out)>: ?)"
+    r"|(?P<process>\((?=[^()\n]{0,120}\bpid=\d)[^()\n]{1,120}\) ?|\((?:raylet|autoscaler)[^()\n]{0,60}\) ?)"
+    r"|(?P<service>[A-Za-z0-9][\w.-]{0,60}[-_]\d{1,4} {1,40}\| ?)"
+    r"|(?P<log>"
+    rf"{_LEVELS} {{1,8}}\d\d-\d\d \d\d:\d\d:\d\d \[?[\w./\\-]{{1,120}}:\d{{1,6}}\] ?"  # vLLM
+    r"|\[?[IWEFCV]\d{3,4} \d\d:\d\d:\d\d(?:\.\d{1,9})? (?: ?\d{1,10} )?[\w./+-]{1,160}:\d{1,6}\] ?"  # glog, torch
+    rf"|\[{_LEVELS}\|[^\]\n]{{1,80}}\][^>\n]{{0,100}}>> ?"  # transformers, LLaMA-Factory
+    rf"|{_LEVELS}:(?!\w{{0,80}}(?:Error|Exception):)[A-Za-z_][\w.]{{0,100}}:"  # logging.basicConfig
+    rf"|\[{_LEVELS}\] ?(?:\[[\w./: -]{{1,120}}\] ?){{0,3}}"
+    r"|##\[error\]|::error::"  # GitHub Actions
+    r")"
+    r"|(?P<time>"
+    r"\[?(?:\d{4}[-/]\d\d[-/]\d\d|\d\d[-/]\d\d[-/]\d{2,4})[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+    r"(?: [A-Z]{2,4}\d{1,4}){0,4}\]?(?: (?:stdout|stderr) [FP])?[ \t]?"
+    r"|\[\d\d:\d\d:\d\d(?:\.\d{1,9})?\] ?"
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,64} [\w./@-]{1,64}(?:\[\d{1,8}\])?: ?"  # journald, syslog
+    r")"
+)
+_LEVEL_AFTER_TIME = re.compile(
+    rf"\| {{0,4}}{_LEVELS} {{0,8}}\| [^ \n]{{1,160}} - "  # loguru
+    rf"|- (?:[\w.]{{1,80}} - ){{0,2}}{_LEVELS} - (?:[\w.]{{1,80}} - )?"
+    rf"|(?:\[[\w. ]{{1,80}}\] ?){{0,2}}\[{_LEVELS}\] ?(?:\[[^\]\n]{{1,120}}\] ?){{0,2}}(?:- )?"  # DeepSpeed, hydra
+    rf"|{_LEVELS}[ \t][\w./]{{1,120}}:\d{{1,6}} -- "  # Ray
+    rf"|{_LEVELS}:? ?"
+)
+_STARTS = frozenset(">[(#:0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_CALL_SITE = re.compile(r"[A-Za-z_][\w./\\+-]{0,160}:\d{1,6}")
+_QUIET = re.compile(r"\b(?:DEBUG|INFO)\b|^\[?I\d{3,4} ")
+_RANK = re.compile(r"(?:[Rr]ank|RANK|default|local_rank)[ :=]*(\d{1,5})|\[\d+,(\d{1,5})\]<")
+_NUMBERED = re.compile(r"\s*(\d{1,5}): ?$")
+_PROGRESS = re.compile(r"\d%\|[^|\n]{0,200}\|[^\[\n]{0,80}\[[^\]\n]{0,200}\]")
+_REPEATED = re.compile(r"(?<!\s)\s*\[repeated \d+x across (?:the )?cluster\].*$")
+_JSON_LOG = '{"log":'
+
+
+def cut_lines(text: str) -> str:
+    """The text with the beginning of each line only, as far as anything is looked for in it; done once, before any pattern.
+
+    A line may be an image, a token dump or a whole JSON document. One of Docker's json-file driver holds a line of text
+    and is read whole; what a progress bar overwrote counts as lines of its own.
+    """
+    if len(text) <= _LONGEST:
+        return text
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if len(line) > _LONGEST and not line.startswith(_JSON_LOG):
+            lines[number] = "\r".join(map(_cut, line.split("\r")))
+    return "\n".join(lines)
+
+
+def without_escapes(text: str) -> str:
+    """The text without colours and other terminal control sequences, also where the escape character got lost."""
+    text = text.removeprefix("\ufeff")
+    if "\\" in text or "\u241b" in text:
+        for spelled in _SPELLED_ESCAPES:
+            text = text.replace(spelled, "\x1b[")
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
+    return _LOST_ESCAPES.sub("", text) if "m" in text else text
+
+
+def read_lines(text: str) -> Iterator[LogLine]:
+    """Every line of a log, in order; a line that a progress bar overwrote yields several with the same number."""
+    lines = without_escapes(text).split("\n")
+    labels = _learned_labels(lines)
+    repeated, blanks = "[repeated " in text, 0
+    for number, line in enumerate(lines, 1):
+        if not line:
+            blanks += 1
+            if blanks < 3:  # more of them say nothing more
+                yield LogLine(number, "")
+            continue
+        blanks = 0
+        for piece in _pieces(line):
+            found = _peeled(number, piece, labels)
+            if repeated and "[repeated " in found.text:
+                found = found._replace(text=_REPEATED.sub("", found.text))
+            if _is_escaped(found.text):
+                for inner in _unescaped(found.text):
+                    yield found._replace(text=inner)
+            else:
+                yield found
+
+
+def _pieces(line: str) -> Iterator[str]:
+    """What a terminal would have shown one after the other in this line, without progress bars before the text."""
+    if line.startswith(_JSON_LOG):
+        line = _json_log(line)
+    if "\r" not in line:
+        yield _without_progress(_cut(line))
+        return
+    seen = False
+    for segment in line.split("\r"):
+        if segment:
+            seen = True
+            yield _without_progress(_cut(segment))
+    if not seen:
+        yield ""
+
+
+def _cut(line: str) -> str:
+    if len(line) <= _LONGEST:
+        return line
+    return HEADER + ":" if line.rstrip().endswith(HEADER + ":") else line[:_LONGEST]
+
+
+def _without_progress(line: str) -> str:
+    if "%|" not in line:
+        return line
+    end = 0
+    for bar in _PROGRESS.finditer(line):
+        end = bar.end()
+    return line[end:] if end and line[end:].strip() else line
+
+
+def _json_log(line: str) -> str:
+    """The text of one line of Docker's json-file driver."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return line
+    log = value.get("log") if isinstance(value, dict) else None
+    return without_escapes(log).rstrip("\r\n") if isinstance(log, str) else line
+
+
+def _is_escaped(text: str) -> bool:
+    return "\\n" in text and HEADER + ":\\n" in text
+
+
+def _unescaped(text: str) -> list[str]:
+    """A traceback that was written as one string (JSON logs, ``repr``), as the lines it stands for."""
+    start = text.index(HEADER + ":\\n")
+    quote = next((c for c in reversed(text[:start]) if c in "\"'"), "")
+    body = text[start:]
+    if quote and (closed := re.match(rf"(?:[^{quote}\\]|\\.)*", body)):
+        body = closed.group()
+    for written, meant in (("\\n", "\n"), ("\\t", "\t"), ('\\"', '"'), ("\\'", "'"), ("\\\\", "\\")):
+        body = body.replace(written, meant)
+    return body.split("\n")
+
+
+def _peeled(number: int, line: str, labels: tuple[str, ...]) -> LogLine:
+    """The line without what stands before it; each kind of label may stand before any other."""
+    position, source, logger, rank, quiet = 0, "", "", None, False
+    while position < len(line):
+        if labels and line.startswith(labels, position):
+            label = max((known for known in labels if line.startswith(known, position)), key=len)
+            numbered = _NUMBERED.match(label)
+            source, rank = source + label, int(numbered.group(1)) if numbered else rank
+            position += len(label)
+            continue
+        match = _prefix_at(line, position)
+        if match is None:
+            break
+        position, prefix = match.end(), match.group()
+        if match.lastgroup in ("rank", "process"):
+            source += prefix.rstrip()
+            known = _RANK.search(prefix)
+            rank = int(known.group(1) or known.group(2)) if known else rank
+        elif match.lastgroup == "service":
+            source += prefix.rstrip(" |")
+        elif match.lastgroup == "log":
+            logger, quiet = _logger_of(prefix), bool(_QUIET.search(prefix))
+        elif match.lastgroup == "time" and (level := _LEVEL_AFTER_TIME.match(line, position)):
+            position, logger, quiet = level.end(), _logger_of(level.group()), bool(_QUIET.search(level.group()))
+    text = line if not position else line[position:]
+    return LogLine(number, text.rstrip(), source, logger, rank, quiet)
+
+
+def _prefix_at(line: str, position: int) -> re.Match[str] | None:
+    if line[position] not in _STARTS and "|" not in line[position : position + 100]:
+        return None
+    match = _PREFIX.match(line, position)
+    return match if match and match.end() > position else None
+
+
+def _logger_of(prefix: str) -> str:
+    site = _CALL_SITE.search(prefix)
+    return site.group() if site else "log"
+
+
+def _learned_labels(lines: list[str]) -> tuple[str, ...]:
+    """Labels no list can know (``host-3: ``, ``stderr: ``, ``7: ``): what stands before a header and its first frame."""
+    labels: dict[str, None] = {}
+    tried = 0
+    for index, line in enumerate(lines):
+        at = line.find(HEADER)
+        if at <= 0:
+            continue
+        tried += 1
+        if tried > _HEADERS_TRIED or len(labels) >= _MOST_LABELS:
+            break
+        label = _unknown_part(line[:at])
+        if not any(map(str.isalnum, label)) or label in labels or len(label) > 80:
+            continue  # bars alone are the drawing of an exception group
+        if any(_labels_a_frame(label, _cut(later)) for later in lines[index + 1 : index + 20]):
+            labels[label] = None
+    return tuple(labels)
+
+
+def _labels_a_frame(label: str, line: str) -> bool:
+    text = _peeled(0, line, ()).text if 'File "' in line else ""
+    return text.startswith(label) and _peeled(0, text[len(label) :], ()).text.startswith('  File "')
+
+
+def _unknown_part(before: str) -> str:
+    """What stands before a header without the known labels on either side: ``host-3: [rank3]: `` → ``host-3: ``."""
+    label = _peeled(0, before[-200:] + "\0", ()).text[:-1]
+    for position in range(1, len(label)):
+        if label[position] in "[(" and _peeled(0, label[position:] + "\0", ()).text == "\0":
+            return label[:position]
+    return label

@@ -1,0 +1,126 @@
+"""Tracebacks and logs, as people paste them, as errors: :func:`parse_log`, :func:`decisive` and :func:`versions_in`."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+
+from compat.reports.log.frames import Draft, Frame, RaisedError, exceptions_mentioned, plain_frame
+from compat.reports.log.lines import LogLine, read_lines
+from compat.reports.log.native import decisive, sounds_like_failure
+from compat.reports.log.stream import Stream
+from compat.reports.log.versions import versions_in
+
+__all__ = ["Frame", "RaisedError", "decisive", "parse_log", "versions_in"]
+
+MOST_ERRORS = 200
+_MOST_ALIKE = 5  # errors with the same class, first line and rank
+_MOST_KINDS = 2000
+_LONGEST = 2000  # characters of a line that is searched for a message
+_SHORT = 200  # lines; a longer text without any error is not searched for complaints
+_VARYING = re.compile(r"0x[0-9a-f]+|\d+")
+
+
+def parse_log(text: str) -> tuple[RaisedError, ...]:
+    """Every error in a traceback or log, in the order of the text; time is linear in its length.
+
+    At most :data:`MOST_ERRORS` are kept, the first and the last ones, and of errors that repeat only a few. A text in
+    which no error was recognised yields, if it is short, the lines that complain of something.
+    """
+    collected = _Collector()
+    streams: dict[tuple[str, str], Stream] = {}
+    waiting: dict[str, Stream] = {}
+    for line in read_lines(text):
+        stream = streams.get((line.source, line.logger))
+        if stream is None:
+            stream = streams[line.source, line.logger] = Stream(collected.add)
+        if line.logger:
+            stream.feed(line)
+            if stream.awaits_frames:
+                waiting[line.source] = stream
+            continue
+        if waiting and line.source in waiting and line.text:
+            header = waiting.pop(line.source)
+            if header.awaits_frames and plain_frame(line.text):
+                stream.adopt(header)
+        stream.feed(line)
+    for stream in streams.values():
+        stream.close()
+    return _with_complaints(collected.errors(), text)
+
+
+class _Collector:
+    """Keeps the first and the last errors, and few of those that say the same."""
+
+    def __init__(self) -> None:
+        self._first: list[Draft] = []
+        self._last: deque[Draft] = deque(maxlen=MOST_ERRORS // 2)
+        self._alike: dict[tuple[str | None, str, int | None], tuple[Draft, int]] = {}
+
+    def add(self, draft: Draft) -> None:
+        """Keeps an error, unless enough like it were kept before."""
+        signature = (draft.exception, _VARYING.sub("0", draft.message[0][:300]), draft.rank)
+        alike, count = self._alike.get(signature, (draft, 0))
+        if count or len(self._alike) < _MOST_KINDS:
+            self._alike[signature] = alike, count + 1
+        if count >= _MOST_ALIKE:
+            draft.like = alike
+            return
+        if len(self._first) < MOST_ERRORS - MOST_ERRORS // 2:
+            self._first.append(draft)
+        else:
+            self._last.append(draft)
+
+    def errors(self) -> tuple[RaisedError, ...]:
+        """What was kept, in the order of the text."""
+        kept = sorted([*self._first, *self._last], key=lambda draft: draft.line)
+        indices = {id(draft): index for index, draft in enumerate(kept)}
+        return tuple(self._finished(draft, indices) for draft in kept)
+
+    def _finished(self, draft: Draft, indices: dict[int, int]) -> RaisedError:
+        frames = draft.frames or draft.native[::-1]
+        cause = draft.cause and (draft.cause.like or draft.cause)
+        index = None if cause is None or cause is draft else indices.get(id(cause))
+        return RaisedError(draft.exception, draft.text(), tuple(frames), draft.rank, draft.line, index, draft.ignored)
+
+
+def _with_complaints(errors: tuple[RaisedError, ...], text: str) -> tuple[RaisedError, ...]:
+    """A short text without an exception: what is mentioned in a sentence, or else the lines that complain."""
+    if any(error.exception is not None or error.frames for error in errors) or text.count("\n") > _SHORT:
+        return errors
+    taken = {error.line + offset for error in errors for offset in range(error.message.count("\n") + 1)}
+    lines = [line for line in read_lines(text) if line.text.strip() and line.number not in taken]
+    named = [_named(line, name, said) for line in lines for name, said in exceptions_mentioned(line.text[:_LONGEST])]
+    found = named or [_said(line) for line in lines if sounds_like_failure(line.text[:_LONGEST])]
+    return tuple(sorted([*errors, *found[: MOST_ERRORS - len(errors)]], key=lambda error: error.line))
+
+
+def _named(line: LogLine, name: str, said: str) -> RaisedError:
+    return RaisedError(name, said, (), line.rank, line.number)
+
+
+_Q = r"['\"]"
+_PYTHONS_OWN = (
+    ("ModuleNotFoundError", "No module named ", re.compile(rf"No module named {_Q}[\w.]{{1,200}}{_Q}")),
+    ("ImportError", "cannot import name ", re.compile(rf"cannot import name {_Q}\w{{1,200}}{_Q}(?: from .{{0,400}})?")),
+    (
+        "AttributeError",
+        " has no attribute ",
+        re.compile(rf"module {_Q}?[\w.]{{1,200}}{_Q}? has no attribute {_Q}?\w{{1,200}}{_Q}?"),
+    ),
+    (
+        "AttributeError",
+        " has no attribute ",
+        re.compile(rf"{_Q}?\b\w{{1,200}}{_Q}? object has no attribute {_Q}?\w{{1,200}}{_Q}?"),
+    ),
+    ("TypeError", " got an unexpected keyword ", re.compile(r"\b[\w.]{1,200}\(\) got an unexpected keyword argument .{1,200}")),
+)
+"""Messages that Python itself writes tell their class: (class, words in it, the message)."""
+
+
+def _said(line: LogLine) -> RaisedError:
+    text = line.text.strip()[:_LONGEST]
+    for exception, words, pattern in _PYTHONS_OWN:
+        if words in text and (found := pattern.search(text)):
+            return RaisedError(exception, found[0].strip(" `*."), (), line.rank, line.number)
+    return RaisedError(None, line.text.strip(), (), line.rank, line.number)

@@ -1,0 +1,216 @@
+"""The versions that a log or an issue names itself, where it leaves no doubt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from compat.model import normalized
+from compat.reports.log.lines import read_lines
+from compat.versions import key_of
+
+# how much a line is worth: what a program says of itself at run time, what an installer says it did, a list of what is
+# installed, a requirement somebody wrote down
+_RUNNING, _INSTALLED, _LISTED, _WRITTEN = 0, 1, 2, 3
+
+_V = r"(v?\d[\w.!+-]{0,80})"
+_NAME = r"([A-Za-z0-9](?:[\w.-]{0,80}[A-Za-z0-9])?)"
+_PIN = re.compile(rf"(?:\[pip3?\] +|[-*+] +|\$? ?)?`?{_NAME}(?:\[[\w,. -]{{0,100}}\])?==={{0,1}}{_V}`?(?: *[;\\#].*)?,?$")
+_PINS = re.compile(rf"{_NAME}(?:\[[\w,.-]{{0,100}}\])?=={_V}$")
+_M = r"[`*]{0,3}"  # Markdown's marks around a name
+_SAYS = re.compile(
+    rf"(?:[-*] +)?{_M}([A-Za-z][\w -]{{0,40}}?){_M} [Vv]ersion(?: \([\w ?]{{1,30}}\))?{_M} ?[:=]{_M} *[`\"']?{_V}"
+)
+_PLAIN = re.compile(rf"(?:[-*+] +)?{_M}([A-Za-z][\w-]{{1,40}}){_M}(?: ?[:=] ?| {{2,}}|\t+){_M}[`\"']?{_V}[`\"'*]{{0,3}}$")
+_OF_ITSELF = re.compile(rf">?>?>? ?(?:print\()?(\w{{1,40}})\.__version__\)? ?(?:[:=]+ ?|-> ?)['\"]?{_V}")
+_DS_REPORT = re.compile(rf"(torch|deepspeed) (?:info|version) \.{{3,60}} {_V}")
+_SATISFIED = re.compile(rf"Requirement already satisfied: {_NAME}.{{0,400}} \({_V}\)$")
+_BUILT_INS = re.compile(rf"\b(Unsloth|Transformers|vLLM|Torch|Pytorch|Triton|Xformers) ?[:=]? {_V}")
+
+# programs' own words, each with the distribution they speak of
+_SPOKEN: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+    ("vllm", "engine (v", re.compile(rf"Initializing an? (?:V[01] )?LLM engine \({_V}\)")),
+    ("vllm", "API server version", re.compile(rf"vLLM API server version {_V}")),
+    ("deepspeed", "info: version", re.compile(rf"DeepSpeed info: version={_V}")),
+    ("torch", "(you have ", re.compile(rf"^\s*PyTorch .{{0,60}}\(you have {_V}\)")),
+    ("torch", "Disabling PyTorch because", re.compile(rf"Disabling PyTorch because .{{0,80}} but found {_V}")),
+    ("numpy", "NumPy ", re.compile(r"(?:cannot be run in )?\bNumPy (\d+\.\d+\.\d+\w{0,20}) as it may crash")),
+    ("wandb", "wandb version", re.compile(rf"Tracking run with wandb version {_V}")),
+    ("flashinfer-cubin", "flashinfer-cubin version", re.compile(rf"flashinfer-cubin version \({_V}\)")),
+    ("flashinfer-python", "does not match flashinfer", re.compile(rf"does not match flashinfer version \({_V}\)")),
+)
+# what reports call a distribution before the word "version"; other words (CUDA, Python, GCC …) are no distributions
+_CALLED = {"pytorch": "torch", "flashattention": "flash-attn", "flash-attention": "flash-attn", "lightning": "lightning"}
+_KNOWN = frozenset({
+    "accelerate", "auto-gptq", "autoawq", "axolotl", "bitsandbytes", "datasets", "deepspeed", "diffusers", "flash-attn",
+    "huggingface-hub", "jax", "jaxlib", "lightning", "liger-kernel", "llama-factory", "llamafactory", "llm-blender",
+    "ms-swift", "numpy", "openai", "optimum", "peft", "protobuf", "ray", "safetensors", "sentence-transformers", "sglang",
+    "tensorflow", "tokenizers", "torch", "torchaudio", "torchvision", "transformers", "triton", "trl", "unsloth",
+    "unsloth-zoo", "verl", "vllm", "xformers", "xgrammar",
+})  # fmt: skip
+_HINTS = ("==", "ersion", "engine (v", "Unsloth", "Torch:", "Pytorch:", "Xformers", "nstalled ", "satisfied", "(you have ",
+          "PyTorch ", "NumPy ", "Name: ", "Version: ", "[conda]", "flashinfer")  # fmt: skip
+
+
+def versions_in(text: str) -> dict[str, str]:
+    """Distribution (normalised as PEP 503) → version, from what a log says with certainty.
+
+    What a program reports of itself is believed before what an installer did, that before lists of what is installed,
+    and these before single requirements. Where equally good lines contradict each other the distribution is left out.
+    """
+    said: dict[str, dict[int, dict[str, None]]] = {}
+    for name, version, weight in _all(text):
+        version = version.removeprefix("v").rstrip(".,;:)-_")
+        if _is_version(version):
+            versions = said.setdefault(normalized(name), {}).setdefault(weight, {})
+            versions.pop(version, None)
+            versions[version] = None
+    found = {name: _agreed(by_weight) for name, by_weight in said.items()}
+    return {name: version for name, version in sorted(found.items()) if version is not None}
+
+
+def _is_version(text: str) -> bool:
+    if len(text) > 80 or "." not in text:
+        return False
+    try:
+        key_of(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _agreed(by_weight: dict[int, dict[str, None]]) -> str | None:
+    """The one version that the best lines name; a local label (``+cu124``) adds to the same release."""
+    best = min(by_weight)
+    versions = list(by_weight[best])
+    if best == _INSTALLED:
+        versions = versions[-1:]  # an installer's last word
+    distinct = {key_of(version) for version in versions}
+    if len(distinct) > 1:
+        return None
+    everything = [version for said in by_weight.values() for version in said if key_of(version) in distinct]
+    labels = {version for version in everything if "+" in version}
+    return labels.pop() if len(labels) == 1 else versions[0]
+
+
+def _all(text: str) -> Iterator[tuple[str, str, int]]:
+    uv_changes = re.search(r"^[ \t]{0,8}\+ [\w.-]{1,80}==", text, re.MULTILINE) is not None
+    table, shown, asked = 0, "", ""
+    for line in read_lines(text):
+        stripped = line.text.strip()
+        if table:
+            row = _row(stripped, table)
+            if row is not None:
+                yield *row, _LISTED
+                continue
+            table = table if _is_rule(stripped) else 0
+        table = table or _table_begins(stripped)
+        if asked and (plain := re.match(rf"'?{_V}'?$", stripped)):
+            yield asked, plain.group(1), _RUNNING
+        asked = _asked(stripped)
+        if not any(hint in stripped for hint in _HINTS):
+            yield from _plain(stripped)
+            continue
+        if stripped.startswith("Name: "):
+            shown = stripped[6:].strip()
+        elif stripped.startswith("Version: ") and shown:
+            yield shown, stripped[9:].strip(), _LISTED
+            shown = ""
+        else:
+            yield from _line(stripped, uv_changes)
+
+
+def _asked(stripped: str) -> str:
+    """The module whose version is asked for at a Python prompt; the answer is the next line."""
+    if "__version__" not in stripped:
+        return ""
+    match = re.match(r">>> (?:print\()?(\w{1,40})\.__version__\)?$", stripped)
+    return match.group(1) if match else ""
+
+
+def _plain(stripped: str) -> Iterator[tuple[str, str, int]]:
+    """A line that is a name and a version (``trl: 0.19.1``), of a distribution that reports list so."""
+    if len(stripped) < 80 and (match := _PLAIN.match(stripped)):
+        name = normalized(match.group(1))
+        name = _CALLED.get(name, name)
+        if name in _KNOWN:
+            yield name, match.group(2), _LISTED
+
+
+def _line(text: str, uv_changes: bool) -> Iterator[tuple[str, str, int]]:
+    text = text[:8000]
+    for name, hint, pattern in _SPOKEN:
+        if hint in text and (match := pattern.search(text)):
+            yield name, match.group(1), _RUNNING
+    if ("Unsloth" in text and "==((" in text) or "Xformers = " in text or text.startswith(("O^O/", "Unsloth 20")):
+        yield from _banner(text)
+    elif "Successfully installed " in text:
+        yield from _successes(text)
+    elif match := _SATISFIED.match(text):
+        yield match.group(1), match.group(2), _INSTALLED
+    elif match := _SAYS.match(text) or _DS_REPORT.match(text) or _OF_ITSELF.match(text):
+        name = normalized(match.group(1).strip().replace(" ", "-"))
+        name = _CALLED.get(name, name)
+        if name in _KNOWN:
+            yield name, match.group(2), _RUNNING
+    elif text.startswith("[conda] "):
+        fields = text.split()
+        if len(fields) == 5 and fields[4] == "pypi":
+            yield fields[1], fields[2], _LISTED
+    elif "==" in text:
+        yield from _pins(text, uv_changes)
+
+
+def _banner(text: str) -> Iterator[tuple[str, str, int]]:
+    """Unsloth's: ``Unsloth 2025.2.15: Fast Mistral patching. Transformers: 4.49.0.`` and the lines below it."""
+    for match in _BUILT_INS.finditer(text):
+        name = match.group(1).lower()
+        yield _CALLED.get(name, name), match.group(2), _RUNNING
+
+
+def _successes(text: str) -> Iterator[tuple[str, str, int]]:
+    for word in text.partition("Successfully installed ")[2].split():
+        name, _, version = word.rpartition("-")
+        if name:
+            yield name, version, _INSTALLED
+
+
+def _pins(text: str, uv_changes: bool) -> Iterator[tuple[str, str, int]]:
+    """Lines that hold nothing but ``name==version``; uv writes ``-`` before what it removed."""
+    if uv_changes and text.startswith("- "):
+        return
+    weight = _INSTALLED if uv_changes and text.startswith("+ ") else _LISTED if text.startswith("[pip") else _WRITTEN
+    if match := _PIN.match(text):
+        yield match.group(1), match.group(2), weight
+        return
+    words = [word.strip("`'\"") for word in re.split(r"[,\s]+", text) if word.strip("`'\"")]
+    matches = [_PINS.match(word) for word in words]
+    if all(matches):
+        for pin in matches:
+            if pin is not None:
+                yield pin.group(1), pin.group(2), _WRITTEN
+
+
+_PIP, _CONDA = 1, 2
+
+
+def _table_begins(stripped: str) -> int:
+    """Whether a table of installed distributions begins here, pip's or conda's."""
+    words = stripped.split()
+    if words[:2] == ["Package", "Version"]:
+        return _PIP
+    return _CONDA if words[:4] == ["#", "Name", "Version", "Build"] else 0
+
+
+def _is_rule(stripped: str) -> bool:
+    return bool(stripped) and not stripped.strip("- ")
+
+
+def _row(stripped: str, table: int) -> tuple[str, str] | None:
+    """Name and version of a table's row; of conda's only what came from the Python index under that name."""
+    fields = stripped.split()
+    if len(fields) < 2 or not re.match(rf"{_NAME}$", fields[0]) or not _is_version(fields[1]):
+        return None
+    if table == _CONDA and (len(fields) < 4 or fields[3] != "pypi"):
+        return fields[0], ""
+    return fields[0], fields[1]

@@ -1,0 +1,304 @@
+"""What people write without a form: "torch 2.6.0, vllm 0.8.4 on 2x A100, CUDA 12.4, Ubuntu 22.04"; ``uname``; prompts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from compat.model import EMPTY
+from compat.reports.findings import (
+    BY_HAND,
+    HINTED,
+    SAID,
+    VISIBLE,
+    WRITTEN,
+    Findings,
+    machine_of,
+    say_python,
+    say_system,
+    system_of,
+)
+from compat.reports.gpu_words import device, devices_in, is_gpu, is_phrase
+from compat.reports.nvidia_tools import say_driver
+from compat.reports.words import Line, distribution_of, is_name, range_at, short_version, version_at
+
+_LONGEST = 200  # characters of a line that somebody wrote as a list
+_ITEM = re.compile(
+    r"[\s`*_\"'(]{0,6}(?P<name>[A-Za-z][\w -]{0,40}?)[`*]{0,3}(?: version| ver\.?)?"
+    r"(?:\s{1,40}| ?={1,2} ?| ?: ?| ?- ?(?=v?\d)| ?@ ?)"
+    r"`{0,2}(?P<version>(?:[<>~!=]=? ?)?v?\d[\w.!+-]{0,60})[`*)\"']{0,4}[.;]?(?: \([^()]{0,60}\))?$"
+)
+_BULLET = re.compile(r"[\s>|]{0,10}(?:[-*+•·]\s{1,4}|\d{1,2}[.)] )?")
+_PARTS = re.compile(r"[,;/|、，]\s|\s(?:and|with|\+|on)\s|(?<!\s)\s{3,}(?=[A-Za-z])")
+_IN_WORDS = re.compile(r"(?: package)? \(version:? ?(v?\d[\w.!+-]{0,60})\)")
+_OWN = ("python", "cuda", "cuda toolkit", "nvcc", "nvidia driver", "driver", "cudatoolkit", "nvidia-driver")
+_UNAME = re.compile(r"(?:Linux|Darwin) \S{1,80} (?P<release>\d[\w.+~-]{2,80}) .{5,200}$")
+_PROMPT = re.compile(r"Python (?P<version>[23]\.\d{1,2}\.\d{1,3}\S{0,10})(?P<rest> [|(].{0,200})?$")
+_ON = re.compile(r"\bon (linux|win32|darwin)$")
+_BOX = re.compile(r" {0,4}[-*] \[(?P<mark>[xX ])\] {1,2}(?P<text>.{1,200})$")
+_PATH = re.compile(r"[/\\][Pp]ython(?P<version>3\.?\d{1,2})[/\\](?:[Ll]ib[/\\])?(?:site|dist)-packages[/\\]")
+_FRAME = re.compile(r"File \"(?P<path>/home/|/root/|/Users/|[A-Z]:[\\/])")
+_SYSTEMS = {"/home/": "linux", "/root/": "linux", "/Users/": "darwin"}
+
+
+def read_by_hand(lines: Sequence[Line], found: Findings) -> None:
+    """Short lines that say nothing else; a sentence is not taken apart."""
+    above = ""
+    seen: set[tuple[str, str]] = set()
+    for line in lines:
+        text = line.text
+        if line.number in found.used or not text or len(text) > _LONGEST:
+            above = ""
+            continue
+        if (above, text) not in seen:  # logs repeat themselves
+            seen.add((above, text))
+            _read(text, above, found)
+        above = text
+    _mentioned(lines, found)
+    _hinted(lines, found)
+
+
+def _read(text: str, above: str, found: Findings) -> None:
+    if text.startswith(("Linux ", "Darwin ")) and _UNAME.match(text):
+        _uname(text, found)
+    elif "Welcome to Ubuntu" in text:
+        say_system(found, text)
+    elif "Python " in text and (prompt := _PROMPT.match(text.strip(" >`"))):
+        _prompt(prompt, found)
+    elif "] " in text and (box := _BOX.match(text)):
+        if box["mark"] != " " and len(box["text"]) < 60:
+            say_system(found, box["text"], WRITTEN)
+    elif text[:1].isdecimal() and above and _kind(f"{above} {text}") == "item":
+        _item(f"{above} {text}", found)  # a name, and below it its version
+    elif any(character.isdecimal() for character in text):
+        _written(text, found)
+
+
+def _uname(text: str, found: Findings) -> None:
+    say_system(found, text)
+    found.say("machine", machine_of(text, "linux" if text.startswith("Linux") else "darwin"))
+
+
+def _prompt(match: re.Match[str], found: Findings) -> None:
+    say_python(found, match["version"] + (match["rest"] or ""))
+    on = _ON.search(match["rest"] or "")
+    if on is not None:
+        found.say("os", {"win32": "windows"}.get(on[1], on[1]))
+
+
+def _written(text: str, found: Findings) -> None:
+    """The parts of a line: names with a version, devices, systems; a line that mostly says something else is a sentence."""
+    text = _BULLET.sub("", text, count=1).strip(" .`*|")
+    text = _IN_WORDS.sub(r" \1", text) if "(version" in text else text
+    parts = [part.strip() for part in _PARTS.split(text) if part.strip()]
+    told = [(part, _kind(part)) for part in parts]
+    if not told or sum(kind is None for _, kind in told) * 2 > len(told) - 1:
+        return
+    groups = []
+    for part, kind in told:
+        if kind == "item":
+            _item(part, found)
+        elif kind == "system":
+            say_system(found, part, WRITTEN)
+        elif kind == "gpu" and (group := devices_in(part)):
+            groups.append(group)
+    if groups:
+        devices = tuple(device for group, _ in groups for device in group)
+        found.accelerators(devices, BY_HAND, counted=len(groups) > 1 or groups[0][1])
+
+
+def _kind(part: str) -> str | None:
+    if len(part) > 80:
+        return None
+    match = _ITEM.match(part)
+    if match is not None and (_is_own(match["name"]) or distribution_of(match["name"])):
+        return "item"
+    if len(part) < 80 and is_phrase(part):
+        return "gpu"
+    if len(part) < 40 and len(part.split()) < 6 and system_of(part) is not None and version_at(part.split()[-1]) is not None:
+        return "system"
+    return None
+
+
+def _is_own(name: str) -> bool:
+    return name.strip(" `*_").lower().removesuffix(" version") in _OWN
+
+
+def _item(part: str, found: Findings) -> None:
+    match = _ITEM.match(part)
+    if match is None:
+        return
+    name, text = match["name"].strip(" `*_").lower().removesuffix(" version"), match["version"]
+    if name == "python":
+        say_python(found, text, WRITTEN)
+    elif "driver" in name:
+        say_driver(found, text, WRITTEN)
+    elif name in _OWN:
+        version = short_version(text)
+        found.say("cuda_toolkit", version if version and "." in version and float(version) < 30 else None, WRITTEN)
+    else:
+        _package(name, text, found)
+
+
+def _package(words: str, text: str, found: Findings) -> None:
+    name = distribution_of(words)
+    specifier = range_at(text)
+    version = version_at(text) if specifier is None else None
+    if name is None or not is_name(name) or (version is not None and "." not in version):
+        return
+    found.package(name, version, WRITTEN, None, EMPTY, specifier)
+
+
+_PIN = re.compile(
+    r"(?<![\w.`-])`{0,2}(?P<name>[A-Za-z][\w-]{1,30})`{0,2}(?: ?==? ?| (?:version )?v?)"
+    r"(?P<version>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3}(?:\+\w{1,12})?)(?![\w.]*\d)"
+)
+_MACHINE = re.compile(r"\b(?:on|using|with|have) (?P<devices>(?:(?!\bon\b)[^,.;]){2,60})", re.IGNORECASE)
+_OTHERWISE = re.compile(
+    r"\b(?:work(?:s|ed|ing)?|fine|downgrad\w{0,4}|upgrad\w{0,4}|before|previous\w{0,2}|older|newer|fix\w{0,2}|instead|until|since|after"
+    r"|should|requir\w{0,3}|support\w{0,2}|releas\w{0,2}|tr(?:y|ied)|expect\w{0,2}|need\w{0,2}|not|would|if|than|latest|from|to)\b",
+    re.IGNORECASE,
+)
+_SENTENCES = 500
+"""Lines of prose that are looked at."""
+
+
+def _mentioned(lines: Sequence[Line], found: Findings) -> None:
+    """Pins and devices in sentences, where nothing else tells of them and the sentence compares nothing."""
+    devices, known = None, set(found.packages)
+    prose = [
+        line.text for line in lines if not line.fenced and 12 < len(line.text) <= 2 * _LONGEST and line.number not in found.used
+    ]
+    for text in prose[:_SENTENCES]:
+        if not any(character.isdecimal() for character in text):
+            continue
+        for sentence in re.split(r"[.!?] ", text):
+            if _OTHERWISE.search(sentence):
+                continue
+            for match in _PIN.finditer(sentence):
+                name = distribution_of(match["name"])
+                if name is not None and name not in known:
+                    found.package(name, version_at(match["version"]), HINTED)
+            for match in _MACHINE.finditer(sentence):
+                devices = devices or devices_in(match["devices"])
+    if devices is not None and not found.devices:
+        found.accelerators(devices[0], BY_HAND, counted=devices[1])
+
+
+def _hinted(lines: Sequence[Line], found: Findings) -> None:
+    """Python and the system by the paths in a traceback, where all of them agree and nothing else says it."""
+    pythons: set[str] = set()
+    systems: set[str] = set()
+    for line in lines:
+        text = line.text
+        if "-packages" in text:
+            pythons.update(_minor(match["version"]) for match in _PATH.finditer(text))
+        if 'File "' in text and (frame := _FRAME.search(text)):
+            systems.add(_SYSTEMS.get(frame["path"], "windows"))
+    if len(pythons) == 1 and "python" not in found.values:
+        version = pythons.pop()
+        found.say("python", version, HINTED)
+        found.note(f"Python {version} is read from paths in the text")
+    if len(systems) == 1 and "os" not in found.values:
+        found.say("os", systems.pop(), HINTED)
+
+
+def _minor(digits: str) -> str:
+    """``3.10`` and Windows' ``310``."""
+    return digits if "." in digits else f"{digits[0]}.{digits[1:]}"
+
+
+# --- The banner unsloth prints when a model is loaded; its "CUDA" is the compute capability, its "Toolkit" is torch's CUDA.
+
+
+_BUILT_IN = re.compile(r"\b(Unsloth|Transformers|vLLM|Torch|Pytorch|Triton|Xformers) ?[:=]? ?(v?\d[\w.!+-]{0,60})")
+_RELEASE = re.compile(r"Unsloth: Fast \w{2,30} patching release (\d{4}\.\d{1,2}(?:\.\d{1,2})?)")
+_GPU = re.compile(r"(?:/\|\s{1,20}|^\s{0,20}|GPU: ?)(?:GPU: ?)?(?P<name>[A-Za-z][^.:=]{2,60}?)\. (?:Num GPUs|Max memory)")
+_NUMBER = re.compile(r"Num GPUs ?[:=] ?(\d{1,4})")
+_MEMORY = re.compile(r"Max memory ?[:=] ?(\d{1,4}(?:\.\d{1,3})?) ?GB")
+_CAPABILITY = re.compile(r"\bCUDA(?: Compute)? ?[:=] ?(\d{1,2}\.\d)\.")
+_TOOLKIT = re.compile(r"\b(CUDA|ROCm) Toolkit ?[:=] ?(\d{1,2}\.\d{1,3})")
+_PLATFORM = re.compile(r"Platform ?[:=] ?(Linux|Windows|Darwin)")
+_NAMES = {"pytorch": "torch"}
+_BEHIND = 5  # lines of the banner below its first
+
+
+def read_banner(lines: Sequence[Line], found: Findings) -> None:
+    """Versions, the GPU, how many the process sees, and its capability."""
+    last, seen = -1, set()
+    for position, line in enumerate(lines):
+        if "==((====))==" in line.text:
+            text = "\n".join(each.text for each in lines[position : position + _BEHIND])
+            found.used.update(each.number for each in lines[position : position + _BEHIND])
+            last = position + _BEHIND
+            if text not in seen:  # every process prints it
+                seen.add(text)
+                _banner(text, found)
+        elif position >= last and "O^O/" in line.text and "Torch" in line.text:
+            _banner(line.text, found)
+
+
+def _banner(text: str, found: Findings) -> None:
+    for match in _BUILT_IN.finditer(text):
+        name = match[1].lower()
+        found.package(_NAMES.get(name, name), version_at(match[2]), SAID)
+    if (release := _RELEASE.search(text)) is not None:
+        found.package("unsloth", release[1], SAID)
+    toolkit, capability = _TOOLKIT.search(text), _CAPABILITY.search(text)
+    if toolkit is not None:
+        found.package("torch", None, SAID, None, {toolkit[1].lower(): short_version(toolkit[2])})
+    platform = _PLATFORM.search(text)
+    if platform is not None:
+        found.say("os", platform[1].lower())
+    name = next((each["name"].strip() for each in _GPU.finditer(text) if is_gpu(each["name"])), None)
+    if name is None:
+        return
+    number, memory = _NUMBER.search(text), _MEMORY.search(text)
+    one = device(name, round(float(memory[1]) * 1024) if memory else None, capability[1] if capability else None)
+    found.accelerators([one] * min(int(number[1]), 1024) if number else [one], VISIBLE, counted=number is not None)
+
+
+# --- Environment variables that a report lists, that a shell command sets, or that stand before a command.
+
+
+_LISTED = re.compile(r"(?P<name>[A-Z][A-Z0-9_]{2,60})=(?P<value>\S[^\n]{0,1500})$")
+_SET = re.compile(
+    r"\W{0,6}(?:export|set|%env|%set_env|ENV|setenv) +(?P<name>[A-Z][A-Z0-9_]{2,60})[= ](?P<value>[^\s;&|]{1,300})"
+)
+_COMMANDS = (
+    "python3?|uv|accelerate|torchrun|deepspeed|vllm|swift|trl|llamafactory-cli|axolotl|ray|srun|mpirun|bash|sh|nohup|sglang|"
+    "lmdeploy|pytest|poetry|numactl|litgpt|tune|pip3?"
+)
+_BEFORE = re.compile(
+    r"(?:[$#>%!] ?|[-*] |`|sudo |CMD )?(?:env )?"
+    rf"(?P<set>(?:[A-Z][A-Z0-9_]{{2,60}}=[^\s;&|]{{1,300}} +){{1,20}})(?=(?:{_COMMANDS})\b|\./)"
+)
+_ASSIGNED = re.compile(r"([A-Z][A-Z0-9_]{2,60})=(\S+)")
+_PYTHON = re.compile(r"os\.environ\[[\"']([A-Z][A-Z0-9_]{2,60})[\"']\] ?= ?[\"']([^\"'\n]{1,300})[\"']")
+
+
+def read_variables(lines: Sequence[Line], found: Findings) -> None:
+    """Names and values; a value with a shell's ``$`` in it is not known here."""
+    for line in lines:
+        text = line.text
+        if "=" not in text and "env" not in text.lower():
+            continue
+        text = text.strip(" `")
+        listed = _LISTED.match(text) if text[:1].isupper() else None
+        before = _BEFORE.match(text) if "=" in text else None
+        if before is not None:
+            for match in _ASSIGNED.finditer(before["set"]):
+                _say(found, match[1], match[2])
+        elif listed is not None and " " not in text[: listed.end("name")]:
+            _say(found, listed["name"], listed["value"])
+        elif (assigned := _SET.match(text) or (_PYTHON.match(text) if "environ" in text else None)) is not None:
+            _say(found, assigned[1], assigned[2])
+        else:
+            continue
+        found.used.add(line.number)
+
+
+def _say(found: Findings, name: str, value: str) -> None:
+    value = value.strip().strip("'\"")
+    if "$" not in value and "<" not in value and "{" not in value:
+        found.variable(name, value)

@@ -1,0 +1,167 @@
+"""The compiled matrix: one file, a small header that is always read and one block a rule that is read when needed.
+
+The header holds what decides whether a rule concerns an environment at all (its package conditions, by distribution), so
+a check costs what its distributions cost, not what the matrix holds. The blocks are marshalled plain values;
+``compat.rules.rule`` gives them their names again.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compat.files import read_table
+from compat.model import EMPTY
+from compat.records import quick, replace, values_of
+from compat.rules.rule import Example, FixTemplate, Rule, Signature
+from compat.versions import Key, contains
+
+_VERSION = 4
+"""Of the marshal format: the oldest that every supported Python writes and reads alike."""
+FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "rules.bin")
+
+
+class Matrix:
+    """An opened matrix. ``detectors`` maps a distribution to (detector, file, text) to look for in what is installed.
+
+    ``variables`` are the environment variables that rules ask about, ``newest`` the newest release of a package that
+    they were held against, ``names`` every distribution that some condition names.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        """``content`` as :func:`packed` writes it."""
+        self._start = 8 + int.from_bytes(content[:8], "big")
+        header = marshal.loads(content[8 : self._start])
+        self._index, self._places, self.variables, self.detectors, self.newest, self.names = header
+        self._content = content
+        self._opened: dict[int, Rule] = {}
+
+    def __len__(self) -> int:
+        return len(self._places) - 1
+
+    def concerned(self, keys: Mapping[str, Key | None]) -> list[int]:
+        """Numbers of the rules that may hold for these distributions, in the matrix's order.
+
+        ``keys`` maps each distribution that is there to its version's key (``None``: unknown, or several). A rule is left
+        out where one of them contradicts it, or where it names none of them.
+        """
+        open_rules: set[int] = set(self._index.get("", ()))
+        contradicted: set[int] = set()
+        for name, key in keys.items():
+            for number, how, ranges in self._index.get(name, ()):
+                if how == "absent" or (how == "in" and key is not None and not contains(ranges, key)):
+                    contradicted.add(number)
+                else:
+                    open_rules.add(number)
+        return sorted(open_rules - contradicted)
+
+    def rule(self, number: int) -> Rule:
+        """A rule by its number."""
+        if number not in self._opened:
+            start, end = (self._start + place for place in self._places[number : number + 2])
+            self._opened[number] = _unpacked(marshal.loads(self._content[start:end]))
+        return self._opened[number]
+
+    def rules(self) -> list[Rule]:
+        """Every rule, in the matrix's order."""
+        return [self.rule(number) for number in range(len(self))]
+
+
+def packed(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> bytes:
+    """The compiled form of a sequence of rules, and of the newest releases they were held against."""
+    index: dict[str, list[Any]] = {}
+    detectors: dict[str, set[tuple[str, str, str]]] = {}
+    variables: set[str] = set()
+    places, blocks = [0], []
+    for number, rule in enumerate(rules):
+        if all(how == "absent" for _, _, how, _ in rule.packages):
+            index.setdefault("", []).append(number)
+        for _, name, how, ranges in rule.packages:
+            index.setdefault(name, []).append((number, how, ranges))
+        for package, detector, path, text in rule.detectors:
+            detectors.setdefault(package, set()).add((detector, path, text))
+        variables.update(asked_variables(rule))
+        blocks.append(marshal.dumps(_plain(rule), _VERSION))
+        places.append(places[-1] + len(blocks[-1]))
+    header = marshal.dumps(
+        (
+            {name: tuple(found) for name, found in index.items()},
+            tuple(places),
+            tuple(sorted(variables)),
+            {name: tuple(sorted(found)) for name, found in detectors.items()},
+            dict(newest),
+            frozenset(name for rule in rules for name in named_distributions(rule)),
+        ),
+        _VERSION,
+    )
+    return b"".join((len(header).to_bytes(8, "big"), header, *blocks))
+
+
+def asked_variables(rule: Rule) -> set[str]:
+    """The environment variables a rule's conditions depend on."""
+    atoms = [atom for group in (rule.when, *rule.unless) for atom in group]
+    return {atom[1] for atom in atoms if atom[0] == "variable"}
+
+
+def named_distributions(rule: Rule) -> set[str]:
+    """The distributions a rule's conditions depend on."""
+    atoms = [*rule.packages, *rule.when, *(atom for group in rule.unless for atom in group)]
+    atoms += [each for atom in atoms if atom[0] == "any" for each in atom[1]]
+    return {atom[1] for atom in atoms if atom[0] in ("package", "source", "code")}
+
+
+def in_memory(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> Matrix:
+    """A matrix of these rules that is in no file."""
+    return Matrix(packed(rules, newest))
+
+
+def open_matrix(extra: Sequence[str] = ()) -> Matrix:
+    """The matrix this package ships, with the rules of ``extra`` files added.
+
+    In a source tree whose rule files are newer than the compiled file, the rule files are read instead.
+    """
+    folder = _source_folder()
+    if extra or (folder is not None and _stale(folder)):
+        from compat.rules.loader import load_assessed, load_file, load_folder, unique
+
+        shipped = load_folder(folder) if folder is not None else tuple(_shipped().rules())
+        newest = load_assessed(folder) if folder is not None else _shipped().newest
+        return in_memory(unique([*shipped, *(rule for path in extra for rule in load_file(path))]), newest)
+    return _shipped()
+
+
+def _shipped() -> Matrix:
+    return Matrix(read_table(FILE))
+
+
+def _source_folder() -> str | None:
+    """``matrix/rules`` beside the package, where this runs from a source tree."""
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "matrix", "rules")
+    return folder if os.path.isdir(folder) else None
+
+
+def _stale(folder: str) -> bool:
+    try:
+        compiled = os.stat(FILE).st_mtime_ns
+    except OSError:
+        return True
+    with os.scandir(folder) as entries:
+        return any(entry.stat().st_mtime_ns > compiled for entry in entries if entry.name.endswith(".toml"))
+
+
+def _plain(rule: Rule) -> tuple[Any, ...]:
+    parts: dict[str, Any] = {name: tuple(map(values_of, getattr(rule, name))) for name in ("errors", "fixes", "examples")}
+    return values_of(replace(rule, **parts))
+
+
+def _unpacked(values: tuple[Any, ...]) -> Rule:
+    fields = dict(zip(_FIELDS, values))
+    for name, kind in _PARTS:
+        fields[name] = tuple(quick(kind, dict(zip(kind.__annotations__, each))) for each in fields[name])
+    return quick(Rule, fields)
+
+
+_FIELDS = tuple(Rule.__annotations__)
+_PARTS: tuple[tuple[str, Any], ...] = (("errors", Signature), ("fixes", FixTemplate), ("examples", Example))

@@ -1,0 +1,148 @@
+"""Curated rules: does one hold here, could it, and what would settle it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compat.model import Environment, Finding
+from compat.records import record
+from compat.rules.compiled import named_distributions
+from compat.rules.facts import Facts
+from compat.rules.likelihood import of_atoms
+from compat.rules.logic import asked_twice, conjunction, disjunction, holds, paths
+from compat.rules.wording import fixes_for, here, packages_of, rests_on
+
+if TYPE_CHECKING:
+    from compat.rules.compiled import Matrix
+    from compat.rules.conditions import Atom
+    from compat.rules.rule import Rule
+
+
+@record(frozen=True)
+class Verdict:
+    """``hit``, ``clear`` or ``possible``; for the last the facts (by path) that would decide it, and how likely it holds."""
+
+    word: str
+    unknown: tuple[str, ...] = ()
+    likelihood: float | None = None
+
+
+HIT, CLEAR = Verdict("hit"), Verdict("clear")
+
+
+def judge(
+    environment: Environment, matrix: Matrix, only: frozenset[str] | None = None, answers: Answers | None = None
+) -> tuple[Finding, ...]:
+    """Findings of every rule (of these, by their names) that holds, or that could for a distribution known to be in range.
+
+    ``answers`` are those given for environments that differ in distributions, interpreter and platform alone.
+    """
+    facts = Facts(environment)
+    answers = Answers() if answers is None else answers
+    found = []
+    for number in matrix.concerned(facts.keys()):
+        rule = matrix.rule(number)
+        if only is None or rule.id in only:
+            found.append(answers.of(number, rule, facts))
+    return tuple(finding for finding in found if finding is not None)
+
+
+class Answers:
+    """What rules said: a rule is judged anew only where a distribution that it names, or the place, is another one."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, tuple[str, ...]] = {}
+        self._given: dict[tuple[object, ...], tuple[object, Finding | None]] = {}
+
+    def of(self, number: int, rule: Rule, facts: Facts) -> Finding | None:
+        """The finding of a rule, by its number; ``None`` where it does not hold."""
+        if number not in self._names:
+            self._names[number] = tuple(sorted(named_distributions(rule)))
+        copies = [facts.package(name) for name in self._names[number]]
+        here = facts.environment
+        states = (tuple(map(id, each)) if isinstance(each, list) else each for each in copies)
+        asked = (number, here.python, here.os, here.machine, not here.accelerators, *states)
+        if asked not in self._given:
+            verdict = verdict_of(rule, facts)
+            finding = None if verdict.word == "clear" else finding_of(rule, verdict, facts)
+            self._given[asked] = copies, finding  # the copies are kept, so that no other gets the id of one
+        return self._given[asked][1]
+
+
+def verdict_of(rule: Rule, facts: Facts) -> Verdict:
+    """Whether a rule holds: *hit* exactly if it holds however the unknown facts turn out, *clear* if it never does.
+
+    Unknown facts for which the rule states a default (``presume``) count as having it.
+    """
+    facts = facts.presuming(rule.presume)
+    answer = _kleene(rule, facts)
+    if answer is not None:
+        return HIT if answer else CLEAR
+    unsettled = _undecided(rule, facts)
+    answers = _tried_out(rule, facts, unsettled)
+    if answers == {True}:
+        return HIT
+    if answers == {False}:
+        return CLEAR
+    unknown = tuple(dict.fromkeys(path for atom in unsettled for path in paths(atom, facts)))
+    return Verdict("possible", unknown, of_atoms(_required(unsettled, rule), facts))
+
+
+def _required(unsettled: list[Atom], rule: Rule) -> list[Atom]:
+    """Of the conditions that are open those that must hold: an exemption makes a rule no less likely."""
+    return [atom for atom in unsettled if atom in rule.packages or atom in rule.when]
+
+
+def _kleene(rule: Rule, facts: Facts) -> bool | None:
+    required = conjunction(holds(atom, facts) for atom in (*rule.packages, *rule.when))
+    if required is False:
+        return False
+    exempt = disjunction(conjunction(_exempts(atom, facts) for atom in atoms) for atoms in rule.unless)
+    return conjunction((required, None if exempt is None else not exempt))
+
+
+def _exempts(atom: Atom, facts: Facts) -> bool | None:
+    """As :func:`holds`, but a variable that nobody stated and a distribution that nobody mentioned exempt from nothing."""
+    answer = holds(atom, facts)
+    if answer is not None:
+        return answer
+    unmentioned = atom[0] == "variable" or (atom[0] in ("package", "source", "code") and facts.package(atom[1]) is None)
+    return False if unmentioned and atom[2] not in ("unset", "absent") else None
+
+
+def _undecided(rule: Rule, facts: Facts) -> list[Atom]:
+    """The atoms on which the answer still depends."""
+    open_atoms = [atom for atom in (*rule.packages, *rule.when) if holds(atom, facts) is None]
+    for atoms in rule.unless:
+        states = [_exempts(atom, facts) for atom in atoms]
+        if False not in states:
+            open_atoms += [atom for atom, state in zip(atoms, states) if state is None]
+    return open_atoms
+
+
+def _tried_out(rule: Rule, facts: Facts, unsettled: list[Atom]) -> set[bool | None]:
+    if not asked_twice(unsettled):
+        return {None}
+    from compat.rules.completions import answers
+
+    found: set[bool | None] = set()
+    for completed in answers(unsettled, facts):
+        found.add(_kleene(rule, completed))
+        if None in found or len(found) > 1:
+            break
+    return found
+
+
+def finding_of(rule: Rule, verdict: Verdict, facts: Facts) -> Finding:
+    """The finding that a rule's verdict makes."""
+    return Finding(
+        rule=rule.id, origin="rule", verdict=verdict.word, severity=rule.severity, effect=rule.effect, title=rule.title,
+        why=rule.why, confidence=rule.confidence, packages=packages_of(rule, facts), facts=rests_on(rule),
+        missing=contract_names(verdict.unknown), unknown=verdict.unknown, fixes=fixes_for(rule, facts),
+        evidence=rule.evidence, here=here(rule, facts.presuming(rule.presume)), likelihood=verdict.likelihood,
+    )  # fmt: skip
+
+
+def contract_names(unknown: tuple[str, ...]) -> tuple[str, ...]:
+    """Paths of facts in the vocabulary of the report: the keys of the described environment, and ``install``."""
+    return tuple(dict.fromkeys("install" if path.endswith(".source") else path.partition(".")[0] for path in unknown))

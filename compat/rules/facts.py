@@ -1,0 +1,260 @@
+"""An environment as the conditions of rules see it: one lookup a fact, ``None`` where it is unknown.
+
+Facts that follow from others are derived here: a GPU's capability from its name, which devices the job sees, the task
+from the trainer, features that imply or exclude each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compat.model import EMPTY, Accelerator, Distribution, Environment, Workload, normalized
+from compat.records import replace
+from compat.versions import Key, is_version, key_of
+
+TRAINER_TASKS = {
+    "sfttrainer": "sft", "grpotrainer": "grpo", "dpotrainer": "dpo", "ppotrainer": "ppo", "orpotrainer": "orpo",
+    "ktotrainer": "kto", "rewardtrainer": "reward", "rlootrainer": "rloo", "onlinedpotrainer": "online-dpo",
+    "xpotrainer": "xpo", "nashmdtrainer": "nash-md", "cpotrainer": "cpo", "bcotrainer": "bco",
+}  # fmt: skip
+IMPLIED = {
+    "zero-1": ("deepspeed",), "zero-2": ("deepspeed",), "zero-3": ("deepspeed",), "fsdp2": ("fsdp",),
+}  # fmt: skip
+SHARDING = ("zero-1", "zero-2", "zero-3", "fsdp", "fsdp2")
+"""One process group shards in one way: where one of these is known to be on, the others are off."""
+
+MODEL_FAMILIES = (
+    "mistral", "mixtral", "ministral", "llama", "qwen2", "qwen3", "qwen", "gemma", "phi", "falcon", "gpt-oss", "gpt2",
+    "deepseek", "granite", "cohere", "bloom", "opt", "t5", "bert", "mamba", "glm", "internlm", "baichuan", "smollm", "olmo",
+    "gemma-2", "gemma-3", "llava", "phi-1", "phi-2", "qwen2-vl", "qwen2.5-vl", "qwen3-vl",
+)  # fmt: skip
+
+ABSENT = "absent"
+"""State of a distribution that is known not to be there."""
+
+
+class Facts:
+    """Facts of one environment; ``presume`` (defaults of a rule) fills in what nothing is known about.
+
+    ``given`` overrides facts by their root ("workload.task", "distributions.trl", "workload.features", "accelerators",
+    "variables.NAME"): that is how answers to an open question are tried out.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        presume: tuple[tuple[str, Any], ...] = (),
+        given: Mapping[str, Any] = EMPTY,
+        packages: Mapping[str, list[Distribution]] | None = None,
+    ) -> None:
+        self.environment = environment
+        self.workload = environment.workload or Workload()
+        self._presumed = dict(presume)
+        self._given = given
+        self._packages = _by_name(environment) if packages is None else packages
+        self._features = self._derived_features()
+
+    def presuming(self, presume: tuple[tuple[str, Any], ...]) -> Facts:
+        """The same facts with a rule's defaults filled in where nothing is known."""
+        return Facts(self.environment, presume, self._given, self._packages) if presume else self
+
+    def completed(self, given: Mapping[str, Any]) -> Facts:
+        """The same facts with some of the unknown ones answered."""
+        return Facts(self.environment, tuple(self._presumed.items()), {**self._given, **given}, self._packages)
+
+    def keys(self) -> dict[str, Key | None]:
+        """The distributions that are known to be there, with their versions' keys; ``None``: unknown, or several."""
+        return {
+            name: key_of(copies[0].version) if len(copies) == 1 and copies[0].version is not None else None
+            for name, copies in self._packages.items()
+        }
+
+    def value(self, path: str) -> Any:
+        """A scalar fact by its path in the described environment, words in lower case."""
+        if path in self._given:
+            return self._given[path]
+        if path.startswith("workload."):
+            name = path[9:]
+            value = getattr(self.workload, name)
+            if value is None and name == "task" and self.workload.trainer:
+                value = TRAINER_TASKS.get(self.workload.trainer.lower())
+            if value is None and name == "processes" and self.workload.launcher == "python":
+                value = 1  # plain python starts one process, whatever it finds
+            if value == "accelerate" and name == "launcher" and self.workload.processes == 1:
+                value = "python"  # without a second process accelerate starts the script as it is
+            if value is None and not self._told_otherwise(name):
+                value = self._presumed.get(name)
+        else:
+            value = getattr(self.environment, path)
+        return value.lower() if isinstance(value, str) else value
+
+    def is_presumed(self, path: str) -> bool:
+        """Whether a scalar fact is a rule's default because nothing is known about it."""
+        name = path.removeprefix("workload.")
+        if name is path or name not in self._presumed:
+            return False
+        known = path in self._given or getattr(self.workload, name) is not None
+        return not known and not self._told_otherwise(name)
+
+    def _told_otherwise(self, name: str) -> bool:
+        """A script that was read and shows no trainer is not presumed to train in the usual way."""
+        return name == "task" and self.workload.script is not None
+
+    def package(self, name: str) -> list[Distribution] | str | None:
+        """A distribution's copies, :data:`ABSENT` where it is known not to be there, ``None`` where that is unknown."""
+        if f"distributions.{name}" in self._given:
+            given: list[Distribution] | str = self._given[f"distributions.{name}"]
+            return given
+        found = self._packages.get(name)
+        if found:
+            return found
+        if self.environment.distributions_complete or name in self._presumed.get("absent", ()):
+            return ABSENT
+        return None
+
+    def accelerators(self) -> tuple[Accelerator, ...] | None:
+        """The devices the job sees, ``None`` where that is unknown."""
+        if "accelerators" in self._given:
+            given: tuple[Accelerator, ...] = self._given["accelerators"]
+            return given
+        return self.environment.accelerators
+
+    def feature(self, name: str) -> bool | None:
+        """Whether the workload has a feature."""
+        known = self._features.get(name)
+        if known is None and self.workload.features_complete:
+            return False
+        if known is None and name in self._presumed.get("features", ()):
+            return True
+        if known is None and name in self._presumed.get("features_absent", ()):
+            return False
+        return known
+
+    def _derived_features(self) -> dict[str, bool]:
+        answers: Mapping[str, bool] = self._given.get("workload.features", EMPTY)
+        known = dict.fromkeys(self.workload.features_absent or (), False)
+        on = {*(self.workload.features or ()), *(name for name, answer in answers.items() if answer)}
+        known.update({name: False for name, answer in answers.items() if not answer})
+        if not on.isdisjoint(SHARDING):
+            known.update(dict.fromkeys(SHARDING, False))
+        known.update(dict.fromkeys(on, True))
+        known.update({name: True for feature in on for name in IMPLIED.get(feature, ())})
+        return known
+
+    def variable(self, name: str) -> tuple[bool, str | None]:
+        """(whether it is known, its value or ``None`` where it is not set)."""
+        if f"variables.{name}" in self._given:
+            return True, self._given[f"variables.{name}"]
+        variables = self.environment.variables
+        if variables is None or name not in variables:
+            return name in self._presumed.get("variables_unset", ()), None
+        return True, variables[name]
+
+
+def _by_name(environment: Environment) -> dict[str, list[Distribution]]:
+    found: dict[str, list[Distribution]] = {}
+    for distribution in environment.distributions or ():
+        if distribution.source is not None and distribution.source.kind in ("conda", "url"):
+            distribution = comparable(distribution)
+        found.setdefault(distribution.name, []).append(distribution)
+    return found
+
+
+def comparable(distribution: Distribution) -> Distribution:
+    """The distribution with the version that can be compared: a wheel's address tells it, and some texts are none.
+
+    Conda numbers some of its packages in its own way; and where a range is given beside a version, the range counts.
+    """
+    version, source = distribution.version, distribution.source
+    if version is not None:
+        if distribution.specifier is None and is_version(version):
+            return distribution
+        return replace(distribution, version=None)
+    if source is not None and source.kind == "url" and distribution.specifier is None:
+        told = _of_wheel(source.details.get("url"), distribution.name)
+        return distribution if told is None else replace(distribution, version=told)
+    return distribution
+
+
+def _of_wheel(address: Any, name: str) -> str | None:
+    """The version in the file name of a wheel of that name."""
+    if not isinstance(address, str) or ".whl" not in address:
+        return None
+    file = address.partition("#")[0].partition("?")[0].rpartition("/")[2].replace("%2B", "+").replace("%2b", "+")
+    parts = file.removesuffix(".whl").split("-")
+    fits = file.endswith(".whl") and len(parts) in (5, 6) and normalized(parts[0]) == name and is_version(parts[1])
+    return parts[1] if fits else None
+
+
+def visible(environment: Environment) -> Environment:
+    """The environment with only those accelerators that the job sees (``CUDA_VISIBLE_DEVICES`` and AMD's like)."""
+    if not environment.accelerators or not environment.variables:
+        return environment
+    for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
+        chosen = environment.variables.get(name)
+        vendor = "amd" if name[0] in "HR" else None
+        if chosen is None or (vendor and any(a.vendor != vendor for a in environment.accelerators)):
+            continue
+        return replace(environment, accelerators=_chosen(environment, chosen))
+    return environment
+
+
+def seen_by_torch(environment: Environment) -> Environment:
+    """The environment without GPUs where torch is built for the CPU: it finds none, so nothing runs on them."""
+    copies = [copy for copy in environment.distributions or () if copy.name == "torch"]
+    without = [(copy.version or "").partition("+")[2].partition(".")[0] == "cpu" for copy in copies]
+    return replace(environment, accelerators=()) if environment.accelerators and copies and all(without) else environment
+
+
+def has_more(device: Accelerator) -> bool:
+    """Whether a device stands for at least one of its kind: how many there are is not known."""
+    return device.extra.get("more") is True
+
+
+def _chosen(environment: Environment, chosen: str) -> tuple[Accelerator, ...] | None:
+    """CUDA reads the list up to the first entry that names no device; ``None`` where nobody can tell which one it names."""
+    devices = environment.accelerators or ()
+    open_kind = next((at for at, device in enumerate(devices) if has_more(device)), None)
+    devices = tuple(_single(device) for device in devices)
+    found: list[Accelerator] = []
+    for part in chosen.split(","):
+        word = part.strip()
+        number = int(word) if word.isascii() and word.isdigit() and len(word) < 10 else None
+        if number is not None and open_kind is not None and number > open_kind:
+            # another one of that kind, none at all, or one of what is listed after it
+            return _with_more(found) if found and open_kind == len(devices) - 1 else None
+        if number is not None and number < len(devices):
+            found.append(devices[number])
+            continue
+        matching = [d for d in devices if word and str(d.extra.get("uuid", "")).startswith(word)]
+        if len(matching) != 1:
+            # a device named by an id we were not told of still counts as one
+            if word.startswith(("GPU-", "MIG-")) and not any("uuid" in d.extra for d in devices):
+                found.append(devices[min(len(found), len(devices) - 1)])
+                continue
+            break
+        found.append(matching[0])
+    return tuple(found)
+
+
+def _single(device: Accelerator) -> Accelerator:
+    """The device alone, without the others there may be of its kind."""
+    return replace(device, extra={key: value for key, value in device.extra.items() if key != "more"})
+
+
+def _with_more(devices: list[Accelerator]) -> tuple[Accelerator, ...]:
+    last = devices[-1]
+    return (*devices[:-1], replace(last, extra={**last.extra, "more": True}))
+
+
+def family_of(model: str) -> str | None:
+    """The architecture family a model's name tells, ``None`` where it does not."""
+    name = model.lower().rstrip("/").rpartition("/")[2]  # the organisation may be called like another family
+    found = [family for family in MODEL_FAMILIES if family in name]
+    return max(found, key=len) if found else (name if name == model.lower() and name.isalnum() else None)
+
+
+def number_key(value: int) -> Key:
+    """A number as a version, so that one kind of range serves both."""
+    return key_of(str(value))

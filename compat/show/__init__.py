@@ -1,1 +1,0 @@
-"""Reports as people and programs read them."""

@@ -1,0 +1,297 @@
+"""Shell text → words, operators and simple commands, each with its place. One pass, in time that grows with the text.
+
+Readers and editors split shell text here and nowhere else. Nothing is run or expanded: a substitution stays as it is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from compat.records import record
+
+OPERATORS = ";&|<>"
+_SCRIPT_OPERATORS = ";&|<>()\n"
+_KEYWORDS = frozenset(("if", "then", "else", "elif", "do", "while", "until", "{", "}", "!", "time", "fi", "done", "esac"))
+
+
+@record(frozen=True)
+class Word:
+    """One word: ``value`` without its quotes, variables left as they are; ``start`` … ``end`` with its quotes.
+
+    ``spans`` are the parts of the text that the value is made of; empty where it was not read from a shell's text.
+    """
+
+    value: str
+    start: int
+    end: int
+    spans: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Where each letter of the value stands."""
+        return tuple(at for start, end in self.spans for at in range(start, end))
+
+
+class _Dialect:
+    """What ends a word, what a backslash protects between double quotes, and whether the text is a script.
+
+    In a script ``$(…)``, ``${…}`` and `` `…` `` belong to one word, and a backslash joins a line with the next.
+    """
+
+    def __init__(self, blanks: str, operators: str, protected: str, *, script: bool = False) -> None:
+        self.ends = frozenset(blanks + operators)
+        self.ends_or_nothing = self.ends | {""}
+        self.protected = protected
+        self.script = script
+        more = "$`" if script else ""
+        self.plain = re.compile(f"[^{re.escape(blanks + operators + more)}'\"\\\\]+")
+        self.notable = re.compile(f'["\\\\{more}]')
+
+
+_SHLEX = _Dialect(" \t\r\n", "", '"\\')
+_SHLEX_WITH_OPERATORS = _Dialect(" \t\r\n", OPERATORS, '"\\')
+_DOCKER = _Dialect(" \t\r\n\v\f\x1c\x1d\x1e\x1f\x85\xa0", "", '"\\')
+_SCRIPT = _Dialect(" \t\r", _SCRIPT_OPERATORS, '"\\$`', script=True)
+
+
+def _scan(text: str, at: int, dialect: _Dialect, spans: list[tuple[int, int]]) -> tuple[int, str | None]:
+    """Adds the parts of the word that begins at ``at``; returns its end, and what is wrong with it.
+
+    Wrong are a quote that is not closed, and a backslash at the end of the text.
+    """
+    problem = None
+    end = len(text)
+    while at < end and (letter := text[at]) not in dialect.ends:
+        if letter == "'":
+            close = text.find("'", at + 1)
+            if close < 0:
+                problem, close = "no closing quotation", end
+            spans.append((at + 1, close))
+            at = close + 1
+        elif letter == '"':
+            at, closed = _double_quoted(text, at + 1, dialect, spans)
+            problem = problem if closed else "no closing quotation"
+        elif letter == "\\":
+            joined = _line_end(text, at) if dialect.script else 0
+            if joined:
+                at = joined
+            elif at + 1 < end:
+                spans.append((at + 1, at + 2))
+                at += 2
+            else:
+                problem, at = "no escaped character", end
+        elif dialect.script and (letter == "`" or text.startswith(("$(", "${"), at)):
+            behind = _behind_substitution(text, at)
+            spans.append((at, behind))
+            at = behind
+        else:
+            found = dialect.plain.match(text, at)
+            behind = at + 1 if found is None else found.end()
+            spans.append((at, behind))
+            at = behind
+    return min(at, end), problem
+
+
+def _double_quoted(text: str, start: int, dialect: _Dialect, spans: list[tuple[int, int]]) -> tuple[int, bool]:
+    """Adds the parts up to the closing quote; returns where the text goes on, and whether there is one."""
+    at = start
+    while found := dialect.notable.search(text, at):
+        at = found.start()
+        letter = text[at]
+        if letter == '"':
+            spans.append((start, at))
+            return at + 1, True
+        if letter == "\\" and dialect.script and (joined := _line_end(text, at)):
+            spans.append((start, at))
+            start = at = joined
+        elif letter == "\\" and (after := text[at + 1 : at + 2]) and after in dialect.protected:
+            spans.append((start, at))
+            start, at = at + 1, at + 2
+        elif letter == "`" or text.startswith(("$(", "${"), at):
+            at = _behind_substitution(text, at)
+        else:
+            at += 1
+    spans.append((start, len(text)))
+    return len(text), False
+
+
+def _line_end(text: str, at: int) -> int:
+    """Where the text goes on behind a backslash and the end of its line; 0 where it does not end there."""
+    return next((at + len(end) for end in ("\\\n", "\\\r\n") if text.startswith(end, at)), 0)
+
+
+def _behind_substitution(text: str, start: int) -> int:
+    """Where ``$(…)``, ``${…}`` or `` `…` `` ends."""
+    if text[start] == "`":
+        end = text.find("`", start + 1)
+        return len(text) if end < 0 else end + 1
+    opened, closed = text[start + 1], ")" if text[start + 1] == "(" else "}"
+    depth = 0
+    for at in range(start + 1, len(text)):
+        depth += (text[at] == opened) - (text[at] == closed)
+        if depth == 0:
+            return at + 1
+    return len(text)
+
+
+def shell_words(line: str, operators: str = "") -> list[str]:
+    """Words without their quotes; runs of ``operators`` (none, or :data:`OPERATORS`) are words of their own.
+
+    The same answers as ``shlex`` gives, with the operators as its punctuation; that takes quadratic time for a long word.
+    Raises ``ValueError`` where a quote is not closed or nothing stands behind the last backslash.
+    """
+    dialect = _SHLEX_WITH_OPERATORS if operators else _SHLEX
+    found: list[str] = []
+    at, end = 0, len(line)
+    while at < end:
+        start = at
+        if line[at] in operators:
+            while at < end and line[at] in operators:
+                at += 1
+            found.append(line[start:at])
+        elif line[at] in dialect.ends:
+            at += 1
+        elif (plain := dialect.plain.match(line, at)) and line[plain.end() : plain.end() + 1] in dialect.ends_or_nothing:
+            found.append(plain.group())  # most words by far
+            at = plain.end()
+        else:
+            spans: list[tuple[int, int]] = []
+            at, problem = _scan(line, at, dialect, spans)
+            if problem:
+                raise ValueError(problem)
+            found.append("".join([line[first:last] for first, last in spans]))
+    return found
+
+
+def written_words(text: str) -> Iterator[Word]:
+    """The words of an instruction of a Dockerfile, each with its quotes as ``value``; a quote need not be closed."""
+    at, end = 0, len(text)
+    while at < end:
+        if text[at] in _DOCKER.ends:
+            at += 1
+        else:
+            start = at
+            at, _ = _scan(text, start, _DOCKER, [])
+            yield Word(text[start:at], start, at)
+
+
+def open_quote(text: str, quote: str = "") -> str:
+    """The quote that is open at the end of a text."""
+    if not quote and "'" not in text and '"' not in text:
+        return ""
+    at = 0
+    while at < len(text):
+        letter = text[at]
+        if letter == "\\" and quote != "'":
+            at += 1
+        elif quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter == "#" and (at == 0 or text[at - 1] in " \t;&|"):
+            break
+        at += 1
+    return quote
+
+
+def here_document(text: str) -> str | None:
+    """The word that ends the here-document which a line begins."""
+    before, sign, after = text.partition("<<")
+    if not sign or after.startswith("<") or open_quote(before):
+        return None
+    words = after.lstrip("-").split(None, 1)
+    return words[0].strip("\"'").rstrip(";)&|") or None if words else None
+
+
+def simple_commands(text: str) -> Iterator[list[Word]]:
+    """The commands of a script, of every branch, in the order in which they are written; keywords are left out."""
+    words: list[Word] = []
+    for word in _Tokens(text).read():
+        if word is None:
+            if words:
+                yield words
+            words = []
+        elif words or word.value not in _KEYWORDS:
+            words.append(word)
+    if words:
+        yield words
+
+
+class _Tokens:
+    """Goes through a text once; ``None`` stands between commands."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self._documents: list[str] = []
+
+    def read(self) -> Iterator[Word | None]:
+        text, end = self.text, len(self.text)
+        while self.at < end:
+            letter = text[self.at]
+            if letter == "#":
+                line_end = text.find("\n", self.at)
+                self.at = end if line_end < 0 else line_end
+            elif letter == "<" and text.startswith("<<", self.at) and not text.startswith("<<<", self.at):
+                self._document()
+            elif letter in "<>":
+                self._redirection()
+            elif letter in _SCRIPT_OPERATORS:
+                self.at += 1
+                yield None
+                if letter == "\n":
+                    self._skip_documents()
+            elif letter in " \t\r":
+                self.at += 1
+            elif joined := _line_end(text, self.at):
+                self.at = joined
+            else:
+                yield self._word()
+
+    def _redirection(self) -> None:
+        """``> file`` and ``2>&1``: the file is no word of the command."""
+        while self.at < len(self.text) and self.text[self.at] in "<>&":
+            self.at += 1
+        while self.at < len(self.text) and self.text[self.at] in " \t":
+            self.at += 1
+        if self.at < len(self.text) and self.text[self.at] not in _SCRIPT_OPERATORS + "\r#":
+            self._word()
+
+    def _document(self) -> None:
+        """``<<EOF``: what follows the line is no shell text."""
+        self.at += 3 if self.text.startswith("<<-", self.at) else 2
+        while self.text.startswith((" ", "\t"), self.at):
+            self.at += 1
+        if self.at < len(self.text) and self.text[self.at] not in _SCRIPT_OPERATORS:
+            self._documents.append(self._word().value)
+
+    def _skip_documents(self) -> None:
+        while self._documents and self.at < len(self.text):
+            end = self.text.find("\n", self.at)
+            line = self.text[self.at : end if end >= 0 else None]
+            self.at = len(self.text) if end < 0 else end + 1
+            if line.strip() == self._documents[0]:
+                self._documents.pop(0)
+
+    def _word(self) -> Word:
+        start = self.at
+        spans: list[tuple[int, int]] = []
+        end, _ = _scan(self.text, start, _SCRIPT, spans)
+        self.at = max(end, start + 1)
+        return Word("".join([self.text[first:last] for first, last in spans]), start, end, tuple(spans))
+
+
+def quoted(text: str, old: str, outer: str = "") -> str:
+    """A word as a shell takes it, in the quotes of the word ``old`` that it stands for, if it needs or had any.
+
+    ``outer`` are quotes around the whole text, which the word cannot have.
+    """
+    quote = old[:1] if old[:1] in ("'", '"') and old[-1:] == old[:1] else ""
+    needed = any(letter in text for letter in " <>;&|()[]*?'\"!#~\\")
+    if not quote and not needed:
+        return text
+    quote = quote or '"'
+    if quote in text or quote == outer:
+        quote = "'" if quote == '"' else '"'
+    return f"{quote}{text}{quote}"

@@ -1,0 +1,288 @@
+"""Shell scripts, read for what they start: best effort, nothing is run and nothing is expanded but plain variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from compat.syntax.shell import OPERATORS, here_document, shell_words
+
+_KEYWORDS = frozenset(("if", "then", "else", "elif", "do", "while", "until", "{", "}", "!", "(", ")", "fi", "done", "esac"))
+_LONGEST = 4000
+"""Lines of a script that are looked at."""
+_COMMANDS = 50_000
+"""Commands and assignments of a script that are looked at."""
+_WIDEST = 1 << 13
+"""Characters of a word from which on no more variables are filled in: ``A=$A$A`` doubles with every line."""
+_MOST = 1 << 20
+"""Characters that are filled in in one script, and variables that are noted down for its commands."""
+
+
+class ShellCommand:
+    """One simple command: its words, the variables that were set before it and the folder it runs in (or ``None``)."""
+
+    def __init__(self, words: list[str], variables: dict[str, str], exported: dict[str, str], directory: str | None) -> None:
+        self.words = words
+        self.variables = variables
+        self.exported = exported
+        self.directory = directory
+
+
+def commands_of(text: str, arguments: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> list[ShellCommand]:
+    """The simple commands of a script in order; lines that cannot be read are left out.
+
+    ``arguments`` stand for ``$1`` … and ``$@``, ``variables`` for those that are set already.
+    """
+    state = _Variables(variables or {})
+    directory: str | None = None
+    found: list[ShellCommand] = []
+    grown = looked_at = 0
+    for line in _logical_lines(text):
+        for words in _simple_commands(line):
+            looked_at += 1
+            if looked_at > _COMMANDS:
+                return found
+            if grown < _MOST:
+                length = sum(map(len, words)) + len(words)
+                words = _expanded(words, state.known, arguments)
+                grown += sum(map(len, words)) + len(words) - length
+            words = words[next((at for at, word in enumerate(words) if word not in _KEYWORDS), len(words)) :]
+            if not words:
+                continue
+            if words[0] in ("export", "declare", "local", "readonly", "set", "typeset"):
+                state.assign(words[1:], export=words[0] == "export")
+            elif all(_is_assignment(word) for word in words):
+                state.assign(words, export=any(word.partition("=")[0] in state.exported for word in words))
+            elif words[0] == "cd":
+                directory = words[1] if len(words) == 2 and "$" not in words[1] else None
+            else:
+                found.append(ShellCommand(words, *state.now(), directory))
+    return found
+
+
+class _Variables:
+    """The variables of a script on its way down: ``known`` are all, ``exported`` those that commands see."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self.known = dict(given)
+        self.exported: dict[str, str] = {}
+        self._own: dict[str, str] = {}
+        self._now: tuple[dict[str, str], dict[str, str]] | None = None
+        self._left = _MOST
+
+    def assign(self, words: Sequence[str], *, export: bool) -> None:
+        """Takes in ``NAME=value`` and, behind ``export``, ``NAME``."""
+        for word in words if self._left else ():
+            name, equals, value = word.partition("=")
+            if equals and _is_assignment(word):
+                self.known[name] = self._own[name] = value
+            if export and name in self._own:
+                self.exported[name] = self._own[name]
+        self._now = None
+
+    def now(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The script's own variables and those it exports; commands with no assignment between them share theirs."""
+        if self._now is None:
+            self._left = max(0, self._left - len(self._own) - len(self.exported))
+            if not self._left:
+                self.known, self.exported, self._own = {}, {}, {}  # rather not known than what they were
+            self._now = dict(self._own), dict(self.exported)
+        return self._now
+
+
+def slurm_directives(text: str) -> list[str]:
+    """The options on the ``#SBATCH`` lines of a batch script."""
+    found: list[str] = []
+    for line in text.splitlines()[:_LONGEST]:
+        if line.startswith("#SBATCH"):
+            found += line[7:].partition(" #")[0].split()
+    return found
+
+
+def _logical_lines(text: str) -> list[str]:
+    """Lines with continuations joined, without comments and the bodies of here-documents."""
+    lines: list[str] = []
+    waiting: list[str] = []
+    until: str | None = None
+    for raw in text.splitlines()[:_LONGEST]:
+        if until is not None:
+            if raw.strip() == until:
+                until = None
+            continue
+        if raw.endswith("\\"):
+            waiting.append(raw[:-1])
+            continue
+        line = " ".join((*waiting, raw))
+        waiting = []
+        if not line.lstrip().startswith("#"):
+            lines.append(line)
+            until = here_document(line)
+    return [*lines, " ".join(waiting)] if waiting else lines
+
+
+def _simple_commands(line: str) -> list[list[str]]:
+    try:
+        words = shell_words(_without_comment(line), OPERATORS)
+    except ValueError:
+        return []
+    commands: list[list[str]] = [[]]
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif word and not word.strip("<>&") and ("<" in word or ">" in word):
+            skip = True  # a redirection and its target
+            if commands[-1] and commands[-1][-1].isdecimal():
+                commands[-1].pop()
+        elif word and not word.strip(";&|"):
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    return [command for command in commands if command]
+
+
+def _without_comment(line: str) -> str:
+    """A line up to a ``#`` that begins a word outside of quotes."""
+    quote = ""
+    for at, letter in enumerate(line):
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter == "#" and (at == 0 or line[at - 1] in " \t;&|"):
+            return line[:at]
+    return line
+
+
+def _expanded(words: Sequence[str], known: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
+    result: list[str] = []
+    filled = 0
+    for word in words:
+        if filled > _MOST or len(word) > _WIDEST:
+            result.append(word)
+        elif word in ("$@", "$*", "${@}", "${*}"):
+            result.extend(arguments)
+            filled += sum(map(len, arguments)) + len(arguments)
+        elif word.startswith("$") and (value := _looked_up(word, known, arguments)) is not None:
+            result.extend(value.split())  # an unquoted variable may hold several words
+            filled += len(value)
+        elif "$" in word:
+            result.append(_inside(word, known, arguments))
+            filled += len(result[-1])
+        else:
+            result.append(word)
+    return result
+
+
+def _looked_up(word: str, known: Mapping[str, str], arguments: Sequence[str]) -> str | None:
+    """The value of a word that is one variable; ``None`` where it is not, or not known."""
+    name = word[2:-1] if word.startswith("${") and word.endswith("}") else word[1:]
+    name, sign, default = name.partition(":-")
+    if name.isascii() and name.isdigit():
+        position = int(name) if len(name) < 4 else 0
+        if 0 < position <= len(arguments):
+            return arguments[position - 1]
+        return default if sign else None
+    if not name.replace("_", "a").isalnum() or "$" in default:
+        return parameter(word[2:-1], known) if word.startswith("${") and word.endswith("}") and "$" not in default else None
+    value = known.get(name)
+    return default if sign and not value else value
+
+
+def _inside(word: str, known: Mapping[str, str], arguments: Sequence[str]) -> str:
+    """A word with the variables in it filled in, as far as they are known."""
+    result: list[str] = []
+    length = at = 0
+    last = word.rfind("}")
+    while at < len(word):
+        sign = word.find("$", at)
+        if sign < 0:
+            result.append(word[at:])
+            break
+        end = sign + 1
+        if word.startswith("{", end) and last > end:
+            end = word.index("}", end) + 1
+        else:
+            while end < len(word) and (word[end].isalnum() or word[end] == "_"):
+                end += 1
+        value = _looked_up(word[sign:end], known, arguments) if end > sign + 1 and length + sign - at < _WIDEST else None
+        result += word[at:sign], word[sign:end] if value is None else value
+        length += len(result[-2]) + len(result[-1])
+        at = end
+    return "".join(result)
+
+
+def _is_assignment(word: str) -> bool:
+    name, equals, _ = word.partition("=")
+    return bool(equals) and name.replace("_", "a").isalnum() and not name[0].isdecimal()
+
+
+# --- What ``${…}`` stands for, as far as the variables are known: the forms that sh, bash and Docker share.
+
+
+_PARAMETERS_LONGEST = 400
+"""Characters of a value that a pattern is tried on, and of the pattern."""
+
+
+def name_end(text: str, start: int = 0) -> int:
+    """Where the variable's name that begins at ``start`` ends."""
+    end = start
+    while end < len(text) and text[end].isascii() and (text[end].isalnum() or text[end] == "_"):
+        end += 1
+    return start if end > start and text[start].isdecimal() else end
+
+
+def parameter(inside: str, known: Mapping[str, str]) -> str | None:
+    """The value of ``${inside}``; ``None`` where it is not known, or in a form that is not understood.
+
+    ``:-``, ``-``, ``:+``, ``+``, ``:?``, ``%``, ``%%``, ``#``, ``##``, ``/a/b``, ``//a/b`` and ``:offset:length``. A
+    variable that is not known takes the default; whether ``:+`` replaces it cannot be told.
+    """
+    end = name_end(inside)
+    name, form = inside[:end], inside[end:]
+    if not name:
+        return None
+    value = known.get(name)
+    if not form:
+        return value
+    for sign in (":-", "-", ":=", "="):
+        if form.startswith(sign):
+            missing = not value if sign[0] == ":" else value is None
+            return form[len(sign) :] if missing else value
+    if value is None:
+        return None
+    if form.startswith((":+", "+")):
+        return form.lstrip(":")[1:] if value or form[0] == "+" else ""
+    if form.startswith((":?", "?")):
+        return value
+    return _changed(value, form)
+
+
+def _changed(value: str, form: str) -> str | None:
+    """A value with a part cut off or replaced."""
+    if "$" in form or len(value) > _PARAMETERS_LONGEST or len(form) > _PARAMETERS_LONGEST:
+        return None
+    if form[0] in "%#":
+        longest = form[1:2] == form[0]
+        return _cut(value, form[1 + longest :], front=form[0] == "#", longest=longest)
+    if form[0] == "/":
+        every = form.startswith("//")
+        old, _, new = form[1 + every :].partition("/")
+        return None if not old or old.strip("*?[]") != old else value.replace(old, new, -1 if every else 1)
+    offset, _, length = form[1:].partition(":")
+    if form[0] != ":" or not _digits(offset) or (length and not _digits(length)):
+        return None
+    return value[int(offset) : int(offset) + int(length)] if length else value[int(offset) :]
+
+
+def _digits(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 6
+
+
+def _cut(value: str, pattern: str, *, front: bool, longest: bool) -> str:
+    from fnmatch import fnmatchcase
+
+    places = range(len(value) + 1) if front else range(len(value), -1, -1)
+    for at in reversed(places) if longest else places:
+        if fnmatchcase(value[:at] if front else value[at:], pattern):
+            return value[at:] if front else value[:at]
+    return value

@@ -1,0 +1,340 @@
+"""YAML text as a tree of values with the line of each, for files of several megabytes.
+
+libyaml's events are put together here, without recursion: PyYAML's own composer in C overflows the stack on deep nesting.
+Aliases share the value they name. What a reader walks through is counted, so that a small file whose aliases would
+unfold into millions of values is refused. A :class:`Document` keeps scalars as text: a version ``3.10`` is never taken for
+a number. :func:`parse_yaml` makes plain values of a configuration, where it is one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import yaml
+
+from compat.errors import InputError
+from compat.files import regular
+from compat.syntax.json import line_of, parse_json, read_text
+
+if TYPE_CHECKING:
+    Content: TypeAlias = "str | list[Value] | list[tuple[Value, Value]] | None"
+    Lines: TypeAlias = dict[tuple[str, ...], int]
+    """path of a key → its line, from 1."""
+
+
+DEPTH = 100
+"""Levels of nesting; no file that anybody wrote has more."""
+_VALUES = 1_000_000
+"""Values in one file; a lock of two megabytes has a tenth of that."""
+_ITEMS = 50_000
+"""Items of one list, or keys and values of one table."""
+_SPARE = 50_000
+"""Values that aliases may repeat, besides one for every character of the text."""
+_LONGEST = 300
+"""Characters of one error: names come out of the file."""
+_NULL = frozenset(("", "~", "null", "Null", "NULL"))
+LIMIT = 1024 * 1024
+"""Bytes; the largest configuration file that is read."""
+_BUDGET = 50_000
+"""Values in one configuration, those that aliases repeat included."""
+_SCALAR, _LIST, _TABLE = "a string", "a list", "a table"
+_EVENTS: dict[type[Any], str] = {
+    yaml.ScalarEvent: "scalar", yaml.MappingStartEvent: "start", yaml.SequenceStartEvent: "start",
+    yaml.MappingEndEvent: "end", yaml.SequenceEndEvent: "end", yaml.AliasEvent: "alias", yaml.DocumentStartEvent: "document",
+}  # fmt: skip
+
+
+class Value:
+    """One value: its kind, its content (text, items, or pairs of a table), its 1-based line and its tag, if it has one.
+
+    ``is_plain``: a scalar without quotes, which may be a number, true or false.
+    """
+
+    __slots__ = ("content", "is_plain", "kind", "line", "tag")
+
+    def __init__(self, kind: str, content: Content, line: int, tag: str | None = None, *, is_plain: bool = False) -> None:
+        self.kind = kind
+        self.content = content
+        self.line = line
+        self.tag = tag
+        self.is_plain = is_plain
+
+    @property
+    def is_list(self) -> bool:
+        return self.kind is _LIST
+
+    @property
+    def is_table(self) -> bool:
+        return self.kind is _TABLE
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a scalar and not ``null``."""
+        return self.kind is _SCALAR and self.content is not None
+
+    @property
+    def is_null(self) -> bool:
+        return self.kind is _SCALAR and self.content is None
+
+    def as_text(self, text: str | None) -> Value:
+        """A scalar at the place of this value."""
+        return Value(_SCALAR, text, self.line)
+
+    def as_table(self, values: dict[str, Value]) -> Value:
+        """A table at the place of this value."""
+        return Value(_TABLE, [(each.as_text(key), each) for key, each in values.items()], self.line)
+
+
+class Document:
+    """A YAML text whose values are asked for one by one; every wrong type is an :class:`InputError` with its line."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.file = file
+        self._left = len(text) + _SPARE
+        self.root = _composed(text, file)
+
+    def wrong(self, problem: str, value: Value | None = None) -> InputError:
+        """The error that says ``problem`` about a value."""
+        clipped = problem if len(problem) <= _LONGEST else f"{problem[:_LONGEST]}…"
+        return InputError(clipped, self.file, value.line if value is not None else None)
+
+    def table(self, value: Value | None, name: str) -> dict[str, Value]:
+        """The values of a table by their keys, merge keys (``<<``) resolved; ``null`` and nothing are an empty one."""
+        return self._table(value, name, 0)
+
+    def _table(self, value: Value | None, name: str, depth: int) -> dict[str, Value]:
+        if value is None or value.is_null:
+            return {}
+        if not value.is_table or depth > DEPTH:
+            raise self.wrong(f"expected {name} to be a table, not {value.kind}", value)
+        own: dict[str, Value] = {}
+        merged: list[Value] = []
+        pairs: Any = value.content
+        self._count(len(pairs), value)
+        for key, each in pairs:
+            if key.kind is not _SCALAR:
+                raise self.wrong(f"{name}: expected a key to be a string, not {key.kind}", key)
+            if key.content == "<<":
+                merged += each.content if each.is_list else [each]
+            else:
+                own[key.content or ""] = each
+        if not merged:
+            return own
+        self._count(len(merged), value)
+        inherited: dict[str, Value] = {}
+        for each in reversed(merged):
+            inherited.update(self._table(each, f"{name} <<", depth + 1))
+        return {**inherited, **own}
+
+    def items(self, value: Value | None, name: str) -> list[Value]:
+        """The items of a list; ``null`` and nothing are an empty one."""
+        if value is None or value.is_null:
+            return []
+        if not value.is_list:
+            raise self.wrong(f"expected {name} to be a list, not {value.kind}", value)
+        items: Any = value.content
+        self._count(len(items), value)
+        return list(items)
+
+    def text(self, value: Value | None, name: str) -> str | None:
+        """The text of a scalar; ``None`` if it is missing or ``null``."""
+        if value is None:
+            return None
+        if value.kind is not _SCALAR:
+            raise self.wrong(f"expected {name} to be a string, not {value.kind}", value)
+        return value.content if isinstance(value.content, str) else None
+
+    def needed_text(self, value: Value | None, name: str, inside: Value) -> str:
+        """As :meth:`text`, where it may not be missing in ``inside``."""
+        text = self.text(value, name)
+        if not text:
+            raise self.wrong(f"expected {name} (a string)", value or inside)
+        return text
+
+    def flag(self, value: Value | None, name: str) -> bool:
+        """Whether a scalar says ``true``; nothing says ``false``."""
+        text = (self.text(value, name) or "false").lower()
+        if text not in ("true", "false", "yes", "no", "on", "off"):
+            raise self.wrong(f"expected {name} to be true or false, not {text[:40]!r}", value)
+        return text in ("true", "yes", "on")
+
+    def _count(self, values: int, where: Value) -> None:
+        self._left -= values
+        if self._left < 0:
+            raise self.wrong("its aliases expand to too many values", where)
+
+
+def _composed(text: str, file: str) -> Value | None:
+    """The one document of a YAML text; ``None`` where it is empty."""
+    # yaml has the C parser only where libyaml is there
+    parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return _Composer(parser(text), file).compose()
+    except yaml.MarkedYAMLError as problem:
+        conflict = ("\n" + text).find("\n<<<<<<< ")
+        if conflict >= 0:
+            raise InputError("has an unresolved merge conflict", file, text.count("\n", 0, conflict) + 1) from None
+        mark = problem.problem_mark or problem.context_mark
+        message = problem.problem or problem.context or "not understood"
+        # at the end of a text without a line end libyaml counts one line more than there are
+        line = min(mark.line + 1, len(f"{text}.".splitlines())) if mark else None
+        raise InputError(f"is not YAML: {message}", file, line) from None
+    except yaml.reader.ReaderError as problem:
+        line = text[: problem.position].count("\n") + 1
+        raise InputError(f"is not YAML: {problem.reason}", file, line) from None
+    except UnicodeEncodeError as problem:
+        line = text.count("\n", 0, problem.start) + 1
+        raise InputError("is not YAML: it contains an unpaired surrogate", file, line) from None
+
+
+class _Composer:
+    """Events on their way to a tree; the containers that are open are on a stack."""
+
+    def __init__(self, parser: Any, file: str) -> None:
+        self._parser = parser
+        self._file = file
+        self._anchors: dict[str, Value] = {}
+        self._open: list[tuple[Value, str | None, list[Value]]] = []
+        """Containers: the value, its anchor and its items (keys and values in turn)."""
+        self._root: Value | None = None
+        self._left = _VALUES
+
+    def compose(self) -> Value | None:
+        documents = 0
+        get_event = self._parser.get_event
+        while (event := get_event()) is not None:
+            kind = _EVENTS.get(type(event))
+            if kind == "scalar":
+                self._scalar(event)
+            elif kind == "start":
+                self._start(event)
+            elif kind == "end":
+                self._end()
+            elif kind == "alias":
+                self._alias(event)
+            elif kind == "document":
+                documents += 1
+                if documents > 1:
+                    raise InputError("is not YAML: expected a single document", self._file, _line(event))
+        return self._root
+
+    def _scalar(self, event: Any) -> None:
+        text, tag = event.value, event.tag
+        plain = event.implicit[0] or tag == "tag:yaml.org,2002:null"
+        self._add(Value(_SCALAR, None if plain and text in _NULL else text, _line(event), tag, is_plain=plain), event.anchor)
+
+    def _start(self, event: Any) -> None:
+        if len(self._open) >= DEPTH:
+            raise InputError("is not YAML that can be read: nested too deeply", self._file, _line(event))
+        kind = _TABLE if type(event) is yaml.MappingStartEvent else _LIST
+        self._open.append((Value(kind, None, _line(event), event.tag), event.anchor, []))
+
+    def _end(self) -> None:
+        value, anchor, items = self._open.pop()
+        value.content = items if value.kind is _LIST else list(zip(items[::2], items[1::2], strict=True))
+        self._add(value, anchor)
+
+    def _alias(self, event: Any) -> None:
+        value = self._anchors.get(event.anchor)
+        if value is None:
+            raise InputError(f"is not YAML: found undefined alias {event.anchor[:40]!r}", self._file, _line(event))
+        self._add(value, None)
+
+    def _add(self, value: Value, anchor: str | None) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise InputError(f"has more than {_VALUES} values", self._file, value.line)
+        if anchor is not None:
+            # only now, so that no value can hold itself
+            self._anchors[anchor] = value
+        if self._open:
+            items = self._open[-1][2]
+            items.append(value)
+            if len(items) > _ITEMS:
+                raise InputError(f"has more than {_ITEMS} values in one list or table", self._file, value.line)
+        else:
+            self._root = value
+
+
+def _line(event: Any) -> int:
+    line: int = event.start_mark.line
+    return line + 1
+
+
+# --- Configurations, as plain values with the lines of their keys.
+
+
+def read_table(path: str, expected: str) -> tuple[dict[str, Any], Lines]:
+    """The table in a YAML or (``.json``) JSON file, and the lines of its keys, of the outermost ones in JSON.
+
+    Raises :class:`InputError`, naming what was ``expected``, where the file cannot be read or holds no table.
+    """
+    text = read_text(regular(path), LIMIT)
+    lines: Lines = {}
+    if path.endswith(".json"):
+        value = parse_json(text, path)
+        lines = {(key,): line_of(text, (key,)) or 1 for key in value} if isinstance(value, dict) else {}
+    else:
+        value, lines = parse_yaml(text, path)
+    if not isinstance(value, dict):
+        raise InputError(f"expected {expected}", path, 1)
+    return value, lines
+
+
+def parse_yaml(text: str, file: str) -> tuple[Any, Lines]:
+    """The value of a YAML text and the lines of its keys; an empty text is ``None``."""
+    plain = _Plain(file)
+    root = _composed(text, file)
+    return None if root is None else plain.of(root, ()), plain.lines
+
+
+class _Plain:
+    """Values as Python's own; only the plain types are constructed."""
+
+    def __init__(self, file: str) -> None:
+        self.lines: Lines = {}
+        self._file = file
+        self._left = _BUDGET
+        self._loader = yaml.SafeLoader("")
+
+    def of(self, value: Value, path: tuple[str, ...]) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            raise InputError(f"expands to more than {_BUDGET} values", self._file, value.line)
+        if value.kind is _SCALAR:
+            return self._scalar(value)
+        if value.tag not in (None, "!", _TAGS[value.kind]):
+            raise InputError(f"has a value of the unsupported type {value.tag}", self._file, value.line)
+        content: Any = value.content
+        if value.is_list:
+            return [self.of(each, (*path, str(position))) for position, each in enumerate(content)]
+        inherited: dict[str, Any] = {}
+        own: dict[str, Any] = {}
+        for key, each in content:
+            if key.kind is not _SCALAR:
+                raise InputError("has a key that is not a scalar", self._file, key.line)
+            if key.content == "<<" and key.is_plain:
+                for source in each.content if each.is_list else [each]:
+                    merged = self.of(source, path)
+                    inherited = {**(merged if isinstance(merged, dict) else {}), **inherited}
+                continue
+            inner = (*path, key.content or "")
+            own[inner[-1]] = self.of(each, inner)
+            self.lines[inner] = key.line
+        return {**inherited, **own}
+
+    def _scalar(self, value: Value) -> Any:
+        text: Any = value.content
+        if text is None:
+            return None
+        resolve: Any = self._loader.resolve
+        tag = value.tag or resolve(yaml.ScalarNode, text, (value.is_plain, not value.is_plain))
+        try:
+            return self._loader.construct_object(yaml.ScalarNode(tag, text))
+        except yaml.constructor.ConstructorError as problem:
+            raise InputError(f"is not YAML: {problem.problem}", self._file, value.line) from None
+        except ValueError:
+            return text  # an invalid date or number
+
+
+_TAGS = {_LIST: "tag:yaml.org,2002:seq", _TABLE: "tag:yaml.org,2002:map"}

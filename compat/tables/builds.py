@@ -1,0 +1,117 @@
+"""What published wheels hold (``matrix/facts``), compiled: code for which GPUs, built for which CUDA and torch.
+
+Codes are written as in the wheels without their prefix: ``"90"`` is sm_90, ``"90a"`` runs on that very capability only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from compat.files import read_table
+
+if TYPE_CHECKING:
+    Codes: TypeAlias = tuple[str, ...]
+    TorchBuild: TypeAlias = tuple[str, str, bool, Codes, Codes, str]
+    """(machine, CUDA or "", whether it is the default index's, code, PTX, how it is known)"""
+    Extension: TypeAlias = tuple[str, str, Codes, Codes, str]
+    """(CUDA or "", torch it was built with or "", code, PTX, how it is known)"""
+
+
+FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "code.bin")
+_SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "matrix", "facts")
+EXTENSIONS = ("vllm", "xformers", "bitsandbytes", "sgl-kernel", "sglang-kernel", "auto-gptq", "autoawq")
+"""Packages of ``extension_builds.csv``."""
+
+
+class CodeTables:
+    """The tables; releases are keys as they are written there."""
+
+    def __init__(self, tables: Mapping[str, Any]) -> None:
+        self.torch: Mapping[str, tuple[TorchBuild, ...]] = tables["torch"]
+        self.extensions: Mapping[str, Mapping[str, tuple[Extension, ...]]] = tables["extensions"]
+        self.triton: Mapping[str, Codes] = tables["triton"]
+        self.capabilities: Mapping[str, Mapping[str, str]] = tables["capabilities"]
+        self.floors: tuple[tuple[int, int], ...] = tables["floors"]
+        self._runs: Mapping[str, Mapping[str, frozenset[str]]] = tables["runs_on"]
+
+    def runs(self, capability: str, codes: Codes, ptx: Codes, cuda: str = "") -> bool | None:
+        """Whether one of the codes runs on a device; ``None`` where the tables do not know the device."""
+        fitting = self._runs[""].get(capability)
+        if fitting is None:
+            return None
+        if cuda and _pair(cuda) >= (13, 2):
+            fitting = fitting | self._runs["13.2"].get(capability, frozenset())
+        number = capability.replace(".", "")
+        return any(_fits(code, number, fitting) for code in codes) or any(
+            int(code) <= int(number) for code in ptx if code.isdecimal()
+        )
+
+    def floor(self, cuda: str) -> int | None:
+        """The driver branch below which nothing of this CUDA's major release runs."""
+        return dict(self.floors).get(_pair(cuda)[0])
+
+
+def _fits(code: str, number: str, fitting: frozenset[str]) -> bool:
+    plain = code.rstrip("af")
+    if code.endswith("a"):
+        return plain == number
+    if code.endswith("f"):
+        return plain[:-1] == number[:-1] and plain <= number
+    return code in fitting
+
+
+def _pair(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2])
+
+
+def open_code_tables() -> CodeTables:
+    """The tables this package ships; in a source tree that was never built, as its facts give them."""
+    import marshal
+
+    if not os.path.exists(FILE) and os.path.isdir(_SOURCES):
+        return CodeTables(tables_from(_SOURCES))
+    return CodeTables(marshal.loads(read_table(FILE)))
+
+
+def tables_from(folder: str) -> dict[str, Any]:
+    """Plain values of the fact files in a folder, for the build."""
+    torch: dict[str, list[TorchBuild]] = {}
+    for row in _rows(folder, "torch_builds.csv"):
+        build = (row["machine"], row["cuda"], row["default"] == "yes", _codes(row["sm"]), _codes(row["ptx"]), row["known"])
+        torch.setdefault(row["torch"], []).append(build)
+    extensions: dict[str, dict[str, list[Extension]]] = {}
+    for row in _rows(folder, "extension_builds.csv"):
+        built = (row["cuda"], row["torch"], _codes(row["sm"]), _codes(row["ptx"]), row["known"])
+        extensions.setdefault(row["package"], {}).setdefault(row["version"], []).append(built)
+    runs: dict[str, dict[str, set[str]]] = {"": {}, "13.2": {}}
+    for row in _rows(folder, "code_runs_on.csv"):
+        runs[row["cuda"]].setdefault(row["capability"], set()).add(row["sm"])
+    floors = {
+        int(row["cuda_toolkit"].partition(".")[0]): int(row["floor_branch"])
+        for row in _rows(folder, "cuda_driver.csv")
+        if row["floor_branch"].isdecimal()
+    }
+    return {
+        "torch": {name: tuple(builds) for name, builds in torch.items()},
+        "extensions": {name: {version: tuple(each) for version, each in found.items()} for name, found in extensions.items()},
+        "triton": {row["triton"]: _codes(row["sm"]) for row in _rows(folder, "triton_gpus.csv")},
+        "capabilities": {
+            row["capability"]: {key: row[key] for key in ("bf16", "tf32", "fp8", "fp4", "flash_attn_2")}
+            for row in _rows(folder, "capabilities.csv")
+        },
+        "floors": tuple(sorted(floors.items())),
+        "runs_on": {cuda: {device: frozenset(codes) for device, codes in found.items()} for cuda, found in runs.items()},
+    }
+
+
+def _rows(folder: str, name: str) -> Iterable[dict[str, str]]:
+    import csv
+
+    with open(os.path.join(folder, name), encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file)
+
+
+def _codes(text: str) -> Codes:
+    return tuple(text.split())

@@ -1,0 +1,125 @@
+"""The hardware tables, compiled beside the rules, and what they say about the devices of an environment."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, TypeAlias
+
+from compat.files import read_table
+from compat.model import Accelerator, Environment
+from compat.records import replace
+
+if TYPE_CHECKING:
+    from compat.machine.cuda import DriverTable
+    from compat.machine.gpu_names import GpuTable
+
+
+FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "hardware.bin")
+_SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "matrix", "facts")
+
+
+def open_gpus() -> GpuTable:
+    """The table of GPU names this package ships."""
+    return _open()[0]
+
+
+def driver_cuda(environment: Environment) -> str | None:
+    """The highest CUDA the environment's driver supports by NVIDIA's table; ``None`` where nothing tells."""
+    if environment.driver is None or (environment.machine or "").startswith("aarch64"):
+        return None  # Jetson's drivers count differently
+    from compat.machine import cuda
+
+    windows = environment.os == "windows" or bool(environment.platform)
+    return cuda.driver_cuda(environment.driver, _open()[1], windows=windows)
+
+
+def _open() -> tuple[GpuTable, DriverTable]:
+    """Both tables; in a source tree that was never built, as its facts give them."""
+    import marshal
+
+    if not os.path.exists(FILE) and os.path.isdir(_SOURCES):
+        return tables_from(_SOURCES)
+    tables: tuple[GpuTable, DriverTable] = marshal.loads(read_table(FILE))
+    return tables
+
+
+def tables_from(folder: str) -> tuple[GpuTable, DriverTable]:
+    """The tables from the fact files in a folder (``gpus_nvidia.csv``, ``gpus_amd.csv``, ``cuda_driver.csv``)."""
+    from compat.machine.cuda import load_driver_table
+    from compat.machine.gpu_names import load_table
+    from compat.syntax.json import read_text
+
+    nvidia, amd, drivers = (
+        read_text(os.path.join(folder, f"{name}.csv")) for name in ("gpus_nvidia", "gpus_amd", "cuda_driver")
+    )
+    return load_table(nvidia, amd), load_driver_table(drivers)
+
+
+def completed(accelerators: tuple[Accelerator, ...]) -> tuple[tuple[Accelerator, ...], tuple[str, ...]]:
+    """Devices with vendor and capability filled in where their name tells them, and notes where it does not."""
+    if all(_complete(accelerator) for accelerator in accelerators):
+        return accelerators, ()
+    from compat.machine.gpu_names import lookup
+
+    table = open_gpus()
+    found: list[Accelerator] = []
+    notes: dict[str, None] = {}
+    for device in accelerators:
+        if device.compute_capability is not None:
+            found.append(device if device.vendor else replace(device, vendor="nvidia"))
+            continue
+        if device.name is None:
+            found.append(device)
+            continue
+        match = lookup(table, device.name)
+        if match.candidates:
+            notes[f"{device.name}: may be {', '.join(match.candidates)}; its compute capability stays unknown"] = None
+        elif match.compute_capability is None and match.gfx is None and match.vendor in (None, "nvidia"):
+            notes[f"{device.name}: not in the table of GPUs; its compute capability stays unknown"] = None
+        found.append(
+            replace(
+                device,
+                vendor=device.vendor or match.vendor,
+                compute_capability=match.compute_capability,
+                gfx=device.gfx or match.gfx,
+            )
+        )
+    return tuple(found), tuple(notes)
+
+
+def _complete(device: Accelerator) -> bool:
+    return device.vendor is not None and (device.compute_capability is not None or device.gfx is not None)
+
+
+# --- What each card can do by its maker's figures, compiled beside the hardware tables.
+
+
+if TYPE_CHECKING:
+    Peak: TypeAlias = tuple[str, str, int, float, float, str]
+    """(card, part of the name the driver gives it, memory in GB or 0, dense TFLOP/s of 16-bit types, GB/s, source)"""
+
+
+PEAK_RATES_FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "peaks.bin")
+
+
+def open_peaks() -> tuple[Peak, ...]:
+    """The rows this package ships; in a source tree that was never built, those of its fact file."""
+    import marshal
+
+    if not os.path.exists(PEAK_RATES_FILE) and os.path.isdir(_SOURCES):
+        return peak_rates_tables_from(_SOURCES)
+    rows: tuple[Peak, ...] = marshal.loads(read_table(PEAK_RATES_FILE))
+    return rows
+
+
+def peak_rates_tables_from(folder: str) -> tuple[Peak, ...]:
+    """The rows of ``gpu_peaks.csv``, the most specific names first."""
+    import csv
+
+    with open(os.path.join(folder, "gpu_peaks.csv"), encoding="utf-8", newline="") as file:
+        rows = [
+            (row["name"], row["driver_name"], int(row["memory_gb"] or 0), float(row["tflops_16bit"]), float(row["gb_s"]),
+             row["source"])
+            for row in csv.DictReader(file)
+        ]  # fmt: skip
+    return tuple(sorted(rows, key=lambda row: -len(row[1])))

@@ -1,0 +1,410 @@
+"""Names of training options → facts of a workload: shared by command lines, script keywords and recipe files.
+
+The names are those of transformers' ``TrainingArguments``, trl's configs and ``ModelConfig``, peft, unsloth, vLLM,
+LLaMA-Factory, axolotl and ms-swift; an option that means the same everywhere has one entry.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from compat.model import Workload
+
+
+class _Unknown:
+    """A value that is given, but computed at run time."""
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN = _Unknown()
+SHARDING = ("zero-1", "zero-2", "zero-3", "fsdp", "fsdp2")
+_TRUE, _FALSE = ("true", "yes", "y", "t", "1", "on"), ("false", "no", "n", "f", "0", "off")
+_PRECISIONS = {
+    "bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16", "half": "fp16", "fp32": "fp32",
+    "float32": "fp32", "float": "fp32", "fp8": "fp8",
+}  # fmt: skip
+_LIKELY = ("task", "trainer")
+"""What is believed although it stands in a branch: whichever branch runs, something has to be trained."""
+
+
+class Draft:
+    """Facts of one source (a command, a file), said one by one; what it contradicts itself about stays unknown.
+
+    ``last_wins``: of several values the last one holds, as on a command line. ``configs`` collects the DeepSpeed
+    configuration files that are named, ``notes`` what a person should know.
+    """
+
+    def __init__(self, *, last_wins: bool = False) -> None:
+        self._last_wins = last_wins
+        self._said: dict[str, list[tuple[Any, str, bool]]] = {}
+        self.configs: list[str] = []
+        self.notes: list[str] = []
+
+    def say(self, key: str, value: Any, origin: str, *, tentative: bool = False) -> None:
+        """A fact by its key in the workload ("batch_size"); ``tentative`` where a condition decides whether it holds."""
+        self._said.setdefault(key, []).append((value, origin, tentative))
+
+    def feature(self, name: str, on: Any, origin: str, *, tentative: bool = False) -> None:
+        """That a feature is on, off, or :data:`UNKNOWN`."""
+        self.say(f"features.{name}", on, origin, tentative=tentative)
+
+    def on(self, name: str, origin: str, *, tentative: bool = False) -> None:
+        """That a feature is on."""
+        self.say(f"features.{name}", value=True, origin=origin, tentative=tentative)
+
+    def off(self, name: str, origin: str, *, tentative: bool = False) -> None:
+        """That a feature is off."""
+        self.say(f"features.{name}", value=False, origin=origin, tentative=tentative)
+
+    def forget(self, key: str) -> None:
+        """Drop everything that was said about a key."""
+        self._said.pop(key, None)
+
+    def get(self, key: str) -> Any:
+        """What is known about a key, ``None`` where nothing is, or where what was said disagrees."""
+        said = self._said.get(key)
+        if not said:
+            return None
+        if self._last_wins:
+            said = said[-1:]
+        first = said[0][0]
+        if first is UNKNOWN or any(value is UNKNOWN or value != first for value, _, _ in said[1:]):
+            return None
+        if key not in _LIKELY and all(tentative for _, _, tentative in said):
+            return None
+        return first
+
+    def origin(self, key: str) -> str:
+        """Where a known fact was read: the place that holds whatever happens, rather than one in a branch."""
+        said = self._said[key][-1:] if self._last_wins else self._said[key]
+        return next((origin for _, origin, tentative in said if not tentative), said[0][1])
+
+    def contradictions(self) -> tuple[str, ...]:
+        """In words, what was said in two ways."""
+        if self._last_wins:
+            return ()
+        found = []
+        for key, said in self._said.items():
+            places: dict[str, str] = {}
+            for value, origin, _ in said:
+                if value is not UNKNOWN:
+                    places.setdefault(str(value), origin)
+            if len(places) > 1 and not (key == "task" and "trainer" in self._said):
+                values = " and ".join(f"{value} ({place})" for value, place in places.items())
+                found.append(f"{key.removeprefix('features.')} stays unknown: {values}")
+        return tuple(found)
+
+    def workload(self) -> Workload:
+        """What is known, with its origins."""
+        model = self.get("model")
+        if isinstance(model, str) and os.path.isdir(model):
+            from compat.workload.saved_files import merges_are_pairs
+
+            pairs = merges_are_pairs(model)
+            if pairs is not None:
+                self.feature("tokenizer-json-0.20", pairs, os.path.join(model, "tokenizer.json"))
+        known = {key: value for key in self._said if (value := self.get(key)) is not None}
+        features = {key[9:]: known.pop(key) for key in [*known] if key.startswith("features.")}
+        on = tuple(name for name, value in features.items() if value)
+        off = tuple(name for name, value in features.items() if not value)
+        origins = {key: self.origin(key) for key in (*known, *(f"features.{name}" for name in features))}
+        return Workload(**known, features=on or None, features_absent=off or None, origins=origins)
+
+
+def truth(value: Any) -> Any:
+    """A switch as transformers' argument parser reads it: ``True``, ``False`` or :data:`UNKNOWN`."""
+    if isinstance(value, bool):
+        return value
+    word = value.strip().lower() if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+    return True if word in _TRUE else False if word in _FALSE else UNKNOWN
+
+
+def whole(value: Any) -> Any:
+    """A whole number from 0 on, or :data:`UNKNOWN`."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if value >= 0 else UNKNOWN
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 10:
+        return int(value)
+    return UNKNOWN
+
+
+def precision_word(value: Any) -> str | None:
+    """``torch.bfloat16``, ``"half"`` and the like as one of bf16, fp16, fp32, fp8; ``None`` for the rest."""
+    return _PRECISIONS.get(value.lower().removeprefix("torch.")) if isinstance(value, str) else None
+
+
+def zero_stage(draft: Draft, value: Any, origin: str, *, tentative: bool = False) -> None:
+    """A ZeRO stage, 0 to 3."""
+    stage = whole(value)
+    draft.on("deepspeed", origin, tentative=tentative)
+    for each in (1, 2, 3):
+        if stage in (0, 1, 2, 3):
+            draft.feature(f"zero-{each}", stage == each, origin, tentative=tentative)
+
+
+def apply(draft: Draft, name: str, value: Any, origin: str, *, tentative: bool = False) -> bool:
+    """Record what one option says; ``False`` where its name says nothing about the workload.
+
+    ``value`` is a word of a command line, a constant, a mapping or a sequence of them, or :data:`UNKNOWN`.
+    """
+    reader = _OPTIONS.get(name)
+    if reader is None:
+        return False
+    if value is not None:
+        reader(draft, value, origin, tentative)
+    return True
+
+
+def apply_all(draft: Draft, values: Mapping[str, Any], origin: str, *, tentative: bool = False) -> None:
+    """Record what several options say."""
+    for name, value in values.items():
+        apply(draft, name, value, origin, tentative=tentative)
+
+
+def is_switch(name: str) -> bool:
+    """Whether an option may stand on a command line without a value."""
+    return name in _SWITCHES
+
+
+def parse_words(words: Iterable[str]) -> tuple[list[tuple[str, Any]], list[str]]:
+    """A script's arguments → (option name with ``_`` for ``-``, value) pairs in order, and the other words.
+
+    A switch without a value is ``True``, ``--no_SWITCH`` is ``False``; a word with a shell variable is :data:`UNKNOWN`.
+    """
+    options: list[tuple[str, Any]] = []
+    others: list[str] = []
+    waiting: str | None = None
+    for word in words:
+        is_option = word.startswith("-") and len(word) > 1 and not word[1].isdecimal()
+        if waiting is not None:
+            name, waiting = waiting, None
+            if not is_option and not (is_switch(name) and truth(word) is UNKNOWN and "$" not in word and name not in _OPEN):
+                options.append((name, _value(word)))
+                continue
+            options.append((name, True))
+        if not is_option:
+            others.append(word)
+            continue
+        name, equals, value = word.lstrip("-").partition("=")
+        name = name.replace("-", "_")
+        if equals:
+            options.append((name, _value(value)))
+        elif name.startswith("no_") and is_switch(name[3:]):
+            options.append((name[3:], False))
+        else:
+            waiting = name
+    if waiting is not None:
+        options.append((waiting, True))
+    return options, others
+
+
+def _value(word: str) -> Any:
+    return UNKNOWN if "$" in word else word
+
+
+def _switch(feature: str, *, inverse: bool = False) -> Callable[[Draft, Any, str, bool], None]:
+    def read(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+        on = truth(value)
+        draft.feature(feature, on if on is UNKNOWN or not inverse else not on, origin, tentative=tentative)
+
+    return read
+
+
+def _number(key: str) -> Callable[[Draft, Any, str, bool], None]:
+    def read(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+        number = whole(value)
+        draft.say(key, UNKNOWN if number == 0 else number, origin, tentative=tentative)
+
+    return read
+
+
+def _precision(word: str) -> Callable[[Draft, Any, str, bool], None]:
+    def read(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+        on = truth(value)
+        if on is not False:
+            draft.say("precision", word if on is True else UNKNOWN, origin, tentative=tentative)
+
+    return read
+
+
+def _quantization(word: str) -> Callable[[Draft, Any, str, bool], None]:
+    def read(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+        on = truth(value)
+        if on is not False:
+            draft.say("quantization", word if on is True else UNKNOWN, origin, tentative=tentative)
+
+    return read
+
+
+def _device_map(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+    """A model that accelerate spreads over the devices; a name such as "cuda:0" puts it on one."""
+    if isinstance(value, str):
+        spread = value in ("auto", "balanced", "balanced_low_0", "sequential")
+        draft.feature("device-map", spread, origin, tentative=tentative)
+
+
+def _bits(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+    bits = whole(value)
+    draft.say("quantization", f"{bits}bit" if bits in (4, 8) else UNKNOWN, origin, tentative=tentative)
+
+
+def _mixed_precision(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+    if value not in ("no", False):
+        draft.say("precision", precision_word(value) or UNKNOWN, origin, tentative=tentative)
+
+
+def _accumulation(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+    steps = whole(value)
+    draft.feature("gradient-accumulation", steps if steps is UNKNOWN else steps > 1, origin, tentative=tentative)
+
+
+def _checkpointing(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+    # unsloth's own variant is asked for by its name
+    on = True if value == "unsloth" else truth(value)
+    draft.feature("gradient-checkpointing", on, origin, tentative=tentative)
+
+
+def _resume(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+    on = truth(value)
+    if on is UNKNOWN and isinstance(value, str) and value:
+        on = value.lower() != "none" or UNKNOWN
+    draft.feature("resume", on, origin, tentative=tentative)
+
+
+def _model(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+    # an object handed over under this name was loaded elsewhere, under a name that is read there
+    if isinstance(value, str) and value.strip() and value != "auto":
+        draft.say("model", value.strip(), origin, tentative=tentative)
+
+
+def _named_model(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+    if isinstance(value, str) and value.strip():
+        draft.say("model", value.strip(), origin, tentative=tentative)
+    else:
+        draft.say("model", UNKNOWN, origin, tentative=tentative)
+
+
+def _deepspeed(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+    if value is UNKNOWN or isinstance(value, bool):
+        if value is not False:
+            draft.feature("deepspeed", value, origin, tentative=tentative)
+        return
+    if isinstance(value, dict):
+        deepspeed_facts(draft, value, lambda key: origin, tentative=tentative)
+        return
+    if not isinstance(value, str) or not value.strip():
+        return
+    draft.on("deepspeed", origin, tentative=tentative)
+    base = value.strip().lower()
+    if base[:4] == "zero" and base[4:5] in ("0", "1", "2", "3") and base[5:] in ("", "_offload"):
+        zero_stage(draft, base[4], origin, tentative=tentative)  # a name that ms-swift and trl know
+        if base[5:]:
+            draft.on("optimizer-offload", origin, tentative=tentative)
+    elif not tentative:
+        draft.configs.append(value.strip())
+
+
+def _fsdp(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+    if value is UNKNOWN:
+        draft.feature("fsdp", UNKNOWN, origin, tentative=tentative)
+    elif value and truth(value) is not False:
+        draft.on("fsdp", origin, tentative=tentative)
+
+
+def _fsdp_version(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+    version = whole(value)
+    draft.on("fsdp", origin, tentative=tentative)
+    draft.feature("fsdp2", version == 2 if version in (1, 2) else UNKNOWN, origin, tentative=tentative)
+
+
+def _fsdp_config(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+    if isinstance(value, dict):
+        version = value.get("fsdp_version", value.get("version"))
+        if version is not None:
+            _fsdp_version(draft, version, origin, tentative)
+        for name in ("fsdp_cpu_ram_efficient_loading", "cpu_ram_efficient_loading"):
+            if name in value:
+                _switch("ram-efficient-loading")(draft, value[name], origin, tentative)
+
+
+def _context_parallel(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+    size = whole(value)
+    draft.feature("context-parallel", size if size is UNKNOWN else size > 1, origin, tentative=tentative)
+
+
+def _peft_type(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+    if isinstance(value, str):
+        draft.feature("peft", value.lower() not in ("full", "freeze", "none", ""), origin, tentative=tentative)
+    elif value is UNKNOWN:
+        draft.feature("peft", UNKNOWN, origin, tentative=tentative)
+
+
+def _mapping(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+    if isinstance(value, dict):
+        apply_all(draft, value, origin, tentative=tentative)
+
+
+_SWITCHES: dict[str, Callable[[Draft, Any, str, bool], None]] = {
+    "use_vllm": _switch("vllm"), "fast_inference": _switch("vllm"),
+    "use_liger_kernel": _switch("liger"), "use_liger": _switch("liger"), "enable_liger_kernel": _switch("liger"),
+    "packing": _switch("packing"), "sample_packing": _switch("packing"),
+    "use_peft": _switch("peft"), "use_lora": _switch("peft"),
+    "use_cache": _switch("no-cache", inverse=True),
+    "torch_compile": _switch("torch-compile"),
+    "use_unsloth": _switch("unsloth"),
+    "gradient_checkpointing": _checkpointing, "use_gradient_checkpointing": _checkpointing,
+    "disable_gradient_checkpointing": _switch("gradient-checkpointing", inverse=True),
+    "bf16": _precision("bf16"), "fp16": _precision("fp16"),
+    "device_map": _device_map,
+    "load_in_4bit": _quantization("4bit"), "load_in_8bit": _quantization("8bit"),
+    "resume_from_checkpoint": _resume, "deepspeed": _deepspeed, "fsdp": _fsdp,
+}  # fmt: skip
+_OPEN = ("resume_from_checkpoint", "deepspeed", "fsdp", "gradient_checkpointing", "use_gradient_checkpointing")
+"""Switches whose value may also be a name or a path."""
+
+_OPTIONS: dict[str, Callable[[Draft, Any, str, bool], None]] = {
+    **_SWITCHES,
+    "per_device_train_batch_size": _number("batch_size"), "per_gpu_train_batch_size": _number("batch_size"),
+    "micro_batch_size": _number("batch_size"),
+    "gradient_accumulation_steps": _accumulation,
+    "mixed_precision": _mixed_precision,
+    "quantization_bit": _bits, "quant_bits": _bits,
+    "model_name_or_path": _named_model, "pretrained_model_name_or_path": _named_model, "model_name": _named_model,
+    "base_model": _named_model, "model": _model, "model_path": _model, "model_id": _model,
+    "deepspeed_config": _deepspeed, "fsdp_config": _fsdp_config, "fsdp_version": _fsdp_version,
+    "fsdp_cpu_ram_efficient_loading": _switch("ram-efficient-loading"),
+    "parallelism_config_cp_size": _context_parallel,
+    "finetuning_type": _peft_type, "tuner_type": _peft_type, "train_type": _peft_type, "sft_type": _peft_type,
+    "model_init_kwargs": _mapping,
+}  # fmt: skip
+
+
+def deepspeed_facts(
+    draft: Draft, settings: Mapping[str, Any], origin: Callable[[str], str], *, tentative: bool = False
+) -> None:
+    """Record what a DeepSpeed configuration says; what it leaves to transformers (``"auto"``) stays unknown."""
+    draft.on("deepspeed", origin("zero_optimization"), tentative=tentative)
+    zero = settings.get("zero_optimization")
+    if isinstance(zero, dict):
+        if "stage" in zero:
+            zero_stage(draft, zero["stage"], origin("zero_optimization"), tentative=tentative)
+        offload = zero.get("offload_optimizer")
+        device = offload.get("device") if isinstance(offload, dict) else None
+        if isinstance(device, str) and device != "auto":
+            draft.feature("optimizer-offload", device != "none", origin("zero_optimization"), tentative=tentative)
+        elif zero.get("cpu_offload") is True:
+            draft.on("optimizer-offload", origin("zero_optimization"), tentative=tentative)
+    for key in ("bf16", "fp16"):
+        table = settings.get(key)
+        if isinstance(table, dict) and table.get("enabled") is True:
+            draft.say("precision", key, origin(key), tentative=tentative)
+    batch = settings.get("train_micro_batch_size_per_gpu")
+    if whole(batch) == batch:
+        apply(draft, "per_device_train_batch_size", batch, origin("train_micro_batch_size_per_gpu"), tentative=tentative)
+    steps = settings.get("gradient_accumulation_steps")
+    if whole(steps) == steps:
+        apply(draft, "gradient_accumulation_steps", steps, origin("gradient_accumulation_steps"), tentative=tentative)

@@ -1,0 +1,183 @@
+"""A command line, read for the job it would start. Nothing is run: the configuration files and the script it names are read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from compat.errors import InputError
+from compat.files import regular
+from compat.model import Workload
+from compat.redact import is_secret
+from compat.syntax.json import read_text
+from compat.syntax.shell_commands import ShellCommand, commands_of, slurm_directives
+from compat.workload import launchers, training_tools
+from compat.workload.launch import Launch, merge
+from compat.workload.launch_config import read_deepspeed
+from compat.workload.reading import Reading
+from compat.workload.wrappers import SHELLS, handed_to_shell, is_python, program_name, take_options, unwrapped
+
+if TYPE_CHECKING:
+    from compat.workload.script import ScriptFacts
+
+
+_SCRIPT_LIMIT = 1024 * 1024
+
+
+def from_command(words: Sequence[str], directory: str, variables: Mapping[str, str]) -> Launch:
+    """What a command would start. Nothing is run; the configuration files and the script it names are read.
+
+    ``directory`` is where it would be started, ``variables`` the environment it would be started in. What the command
+    line says wins over what the script says, and that over configuration files. Raises :class:`InputError` where the
+    command cannot be understood or a file it names cannot be read.
+    """
+    if not any(word.strip() for word in words):
+        raise InputError("expected a command behind '--', such as: accelerate launch train.py")
+    if any("\0" in word for word in words):
+        raise InputError("the command has a word with a NUL character in it")
+    return read_with(CommandReading(directory, variables), words)
+
+
+def read_with(reading: Reading, words: Sequence[str]) -> Launch:
+    """As :func:`from_command`, with a reading that may find files in its own way."""
+    reading.start(words)
+    return _finished(reading)
+
+
+def _shell(reading: Reading, words: list[str]) -> None:
+    """``bash -c TEXT ARGUMENTS`` or ``bash FILE ARGUMENTS``."""
+    rest = list(words)
+    while rest and rest[0].startswith(("-", "+")) and len(rest[0]) > 1:
+        flag = rest.pop(0)
+        if flag in ("-o", "+o", "--rcfile", "--init-file") and rest:
+            rest.pop(0)
+        elif not flag.startswith("--") and "c" in flag:
+            text = rest.pop(0) if rest else ""
+            _choose(reading, commands_of(text, rest[1:], reading.inherited), "the shell command")
+            return
+    if not rest:
+        reading.note("the command starts an interactive shell")
+        return
+    path = reading.path(rest[0])
+    text = read_text(regular(path), _SCRIPT_LIMIT)
+    reading.lenient = True
+    _choose(reading, commands_of(text, rest[1:], {**reading.inherited, **reading.assigned}), path)
+
+
+def _batch(reading: Reading, words: list[str]) -> None:
+    """``sbatch FILE``: the options on its ``#SBATCH`` lines count as if given to ``srun``."""
+    options, rest = take_options(words, valued=SBATCH_VALUED)
+    wrapped = [value for name, value in options if name == "wrap"]
+    if not rest and not wrapped:
+        reading.note("sbatch names no batch script")
+        return
+    path = reading.path(rest[0]) if rest else "sbatch --wrap"
+    text = wrapped[0] if wrapped else read_text(regular(path), _SCRIPT_LIMIT)
+    directives, _ = take_options(slurm_directives(text), valued=SBATCH_VALUED)
+    tasks = launchers.slurm_tasks([*directives, *options], reading.inherited)
+    if tasks is not None:
+        reading.assigned["SLURM_NTASKS"] = str(tasks)
+    reading.lenient = True
+    _choose(reading, commands_of(text, rest[1:], {**reading.inherited, **reading.assigned}), path)
+    reading.assigned.pop("SLURM_NTASKS", None)
+
+
+SBATCH_VALUED = frozenset((
+    "n", "N", "p", "A", "J", "t", "c", "w", "x", "C", "q", "G", "o", "e", "i", "D", "d", "M", "a", "ntasks", "nodes",
+    "partition", "account", "job_name", "time", "cpus_per_task", "nodelist", "exclude", "constraint", "qos", "gpus",
+    "output", "error", "gres", "mem", "ntasks_per_node", "gpus_per_node", "gpus_per_task", "array", "wrap", "export",
+    "chdir", "dependency", "mail_type", "mail_user", "reservation", "signal", "mem_per_gpu", "mem_per_cpu",
+))  # fmt: skip
+
+
+def _choose(reading: Reading, commands: Sequence[ShellCommand], where: str) -> None:
+    """Read the last command that starts a job, and say which others are not judged."""
+    # a script that is called by its name may as well prepare the job, or clean up behind it
+    found = (command for command in commands if not command.words[0].endswith(".sh"))
+    jobs = [command for command in found if starts_a_job(command.words)]
+    if not jobs:
+        reading.note(f"no command in {where} starts a job that compat knows")
+        return
+    *others, command = jobs
+    for other in others:
+        reading.note(f"{where} also starts {' '.join(other.words)}: not judged, give it behind -- by itself")
+    reading.assigned.update(command.exported)
+    if command.directory is not None:
+        reading.directory = reading.path(command.directory)
+    reading.start(command.words)
+
+
+def starts_a_job(words: Sequence[str]) -> bool:
+    """Whether a command starts a training script, or a tool that trains or serves."""
+    try:
+        rest = unwrapped(words, {})
+    except InputError:
+        return False
+    text = handed_to_shell(rest)
+    if text is not None:
+        return any(starts_a_job(each.words) for each in commands_of(text))
+    name = program_name(rest[0]) if rest else ""
+    if is_python(name):
+        module = rest[rest.index("-m") + 1] if "-m" in rest[1:-1] else ""
+        return any(word.endswith((".py", ".ipynb")) for word in rest[1:]) or module not in ("", "pip", "venv", "ensurepip")
+    if name == "ray":
+        return "submit" in rest
+    if name == "accelerate":
+        return rest[1:2] == ["launch"]
+    if name in SHELLS:
+        return len(rest) > 1
+    return name in CommandReading.programs or (name.endswith((".py", ".sh")) and not name.startswith("-"))
+
+
+def _finished(reading: Reading) -> Launch:
+    """Lay the accounts over one another: the command and its files, the script and its files, launcher configuration."""
+    facts = None if reading.script is None else _script_facts(reading, reading.script)
+    if facts is not None:
+        reading.assigned.update(facts.variables)
+        if facts.workload.launcher is not None and reading.plain:
+            reading.launched(None, None)
+    accounts: list[Workload] = []
+    for draft in (reading.draft, *reversed(reading.recipes)):
+        accounts += [draft.workload(), *_deepspeed_files(reading, draft.configs)]
+    if facts is not None:
+        # the script may change into another folder first, so that a file it names need not be there
+        there = [file for file in facts.configs if os.path.isfile(reading.path(file))]
+        accounts += [facts.workload, *_deepspeed_files(reading, there)]
+    for draft in reading.defaults:
+        accounts += [draft.workload(), *_deepspeed_files(reading, draft.configs)]
+    workload = Workload(script=reading.script)
+    for account in reversed(accounts):
+        workload = merge(account, workload)
+    variables = {name: value for name, value in reading.assigned.items() if not is_secret(name)}
+    notes = (*reading.draft.notes, *(facts.notes if facts is not None else ()))
+    return Launch(workload, variables, reading.script, tuple(dict.fromkeys(notes)))
+
+
+def _deepspeed_files(reading: Reading, files: Iterable[str]) -> list[Workload]:
+    found: list[Workload] = []
+    for file in dict.fromkeys(files):
+        if "$" in file or (reading.lenient and not os.path.isfile(reading.path(file))):
+            reading.note(f"the DeepSpeed configuration {file} was not read")
+        else:
+            found.append(read_deepspeed(reading.path(file)))
+    return found
+
+
+def _script_facts(reading: Reading, script: str) -> ScriptFacts | None:
+    from compat.workload.script import read_script
+
+    path = os.path.join(script, "__main__.py") if os.path.isdir(script) else script
+    if os.path.isfile(path):
+        return read_script(path)
+    if not reading.lenient:
+        raise InputError("there is no such file: expected the script that the command starts", path)
+    reading.note(f"{path} was not read: there is no such file")
+    return None
+
+
+class CommandReading(Reading):
+    """A reading that knows every program and module that starts jobs."""
+
+    programs: ClassVar = {**launchers.PROGRAMS, **training_tools.PROGRAMS, **dict.fromkeys(SHELLS, _shell), "sbatch": _batch}
+    modules: ClassVar = {**launchers.MODULES, **training_tools.MODULES}

@@ -1,0 +1,178 @@
+"""Configuration files of launchers: accelerate's YAML or JSON, and DeepSpeed's JSON.
+
+What the keys mean is taken from accelerate 1.4 and 1.15 (``commands/launch.py``, ``commands/config/config_args.py``) and
+from DeepSpeed's configuration format. ``"auto"`` is filled in by transformers at run time and stays unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from compat.errors import InputError
+from compat.files import regular
+from compat.model import Workload
+from compat.syntax.json import line_of, parse_json, read_text
+from compat.workload.arguments import UNKNOWN, Draft, apply, deepspeed_facts, truth, whole, zero_stage
+
+LIMIT = 1024 * 1024
+"""Bytes of a DeepSpeed configuration."""
+_SEVERAL = ("MULTI_GPU", "MULTI_CPU", "MULTI_NPU", "MULTI_MLU", "MULTI_SDAA", "MULTI_MUSA", "MULTI_XPU", "MULTI_HPU",
+            "MULTI_NEURON", "DEEPSPEED", "FSDP", "MEGATRON_LM", "TP", "XLA", "TPU")  # fmt: skip
+BUILT_IN: dict[str, dict[str, Any]] = {
+    "single_gpu": {"distributed_type": "NO"}, "multi_gpu": {"distributed_type": "MULTI_GPU"},
+    "fsdp1": {"distributed_type": "FSDP", "fsdp_config": {"fsdp_version": 1}},
+    "fsdp2": {"distributed_type": "FSDP", "fsdp_config": {"fsdp_version": 2}},
+    "zero1": {"distributed_type": "DEEPSPEED", "deepspeed_config": {"zero_stage": 1}},
+    "zero2": {"distributed_type": "DEEPSPEED", "deepspeed_config": {"zero_stage": 2, "offload_optimizer_device": "none"}},
+    "zero3": {"distributed_type": "DEEPSPEED", "deepspeed_config": {"zero_stage": 3, "offload_optimizer_device": "none"}},
+}  # fmt: skip
+"""What ``trl --accelerate_config NAME`` stands for; every one of them asks for bf16 and eight processes."""
+
+
+class LaunchConfig:
+    """What an accelerate configuration file says.
+
+    ``distributed`` is its ``distributed_type`` in capitals (``None`` where it has none), ``processes`` its
+    ``num_processes`` over all machines; what it says about the workload itself goes to ``draft``.
+    """
+
+    def __init__(
+        self, file: str, settings: Mapping[str, Any], origin: Callable[[tuple[str, ...]], str], kind: str | None = None
+    ) -> None:
+        self.file = file
+        self.draft = Draft()
+        stated = settings.get("distributed_type")
+        self.distributed = kind or (stated.upper() if isinstance(stated, str) else "NO" if stated is False else None)
+        self.processes = whole(settings["num_processes"]) if "num_processes" in settings else None
+        self.gpu_ids = settings["gpu_ids"] if isinstance(settings.get("gpu_ids"), str) else None
+        _accelerate_facts(self, settings, origin)
+
+    @property
+    def several(self) -> bool:
+        """Whether it starts one process a device rather than a single plain one."""
+        return self.distributed in _SEVERAL
+
+
+def read_accelerate(path: str, kind: str | None = None) -> LaunchConfig:
+    """An accelerate configuration file; :class:`InputError` with file and line where it is none.
+
+    ``kind`` is the distributed type that the command line chooses in place of the file's own.
+    """
+    from compat.syntax.yaml import read_table
+
+    settings, lines = read_table(path, "an accelerate configuration with keys such as 'distributed_type'")
+
+    def origin(keys: tuple[str, ...]) -> str:
+        line = lines.get(keys) or lines.get(keys[:1])
+        return f"{path}:{line}" if line else path
+
+    _check_types(path, settings, lines)
+    return LaunchConfig(path, settings, origin, kind)
+
+
+def built_in(name: str) -> LaunchConfig | None:
+    """The configuration trl ships under a name; ``None`` where it ships none."""
+    settings = BUILT_IN.get(name)
+    if settings is None:
+        return None
+    return LaunchConfig(name, {"mixed_precision": "bf16", "num_processes": 8, **settings}, lambda keys: f"trl's {name}.yaml")
+
+
+def _check_types(path: str, settings: Mapping[str, Any], lines: Mapping[tuple[str, ...], int]) -> None:
+    def wrong(keys: tuple[str, ...], expected: str, value: Any) -> InputError:
+        line = lines.get(keys) or lines.get(keys[:1])
+        return InputError(f"{'.'.join(keys)}: expected {expected}, not {_shown(value)}", path, line)
+
+    kind = settings.get("distributed_type")
+    if kind is not None and kind is not False and not isinstance(kind, str):
+        raise wrong(("distributed_type",), "a word such as MULTI_GPU", kind)
+    count = settings.get("num_processes")
+    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < -1):
+        raise wrong(("num_processes",), "a whole number", count)
+    precision = settings.get("mixed_precision")
+    if precision is not None and precision is not False and not isinstance(precision, str):
+        raise wrong(("mixed_precision",), "no, fp16, bf16 or fp8", precision)
+    for name in ("deepspeed_config", "fsdp_config", "dynamo_config"):
+        table = settings.get(name)
+        if table is not None and not isinstance(table, dict):
+            raise wrong((name,), "a table", table)
+    stage = (settings.get("deepspeed_config") or {}).get("zero_stage")
+    if stage is not None and whole(stage) not in (0, 1, 2, 3):
+        raise wrong(("deepspeed_config", "zero_stage"), "0, 1, 2 or 3", stage)
+    version = (settings.get("fsdp_config") or {}).get("fsdp_version")
+    if version is not None and whole(version) not in (1, 2):
+        raise wrong(("fsdp_config", "fsdp_version"), "1 or 2", version)
+
+
+def _accelerate_facts(config: LaunchConfig, settings: Mapping[str, Any], origin: Callable[[tuple[str, ...]], str]) -> None:
+    draft = config.draft
+    apply(draft, "mixed_precision", settings.get("mixed_precision"), origin(("mixed_precision",)))
+    if settings.get("mixed_precision") is None and truth(settings.get("fp16")) is True:
+        draft.say("precision", "fp16", origin(("fp16",)))  # the form of accelerate's first releases
+    if config.distributed == "DEEPSPEED":
+        draft.on("deepspeed", origin(("distributed_type",)))
+        table = settings.get("deepspeed_config") or {}
+        plugin_facts(draft, table, lambda key: origin(("deepspeed_config", key)))
+    elif config.distributed == "FSDP":
+        draft.on("fsdp", origin(("distributed_type",)))
+        version = (settings.get("fsdp_config") or {}).get("fsdp_version")
+        if version is not None:
+            apply(draft, "fsdp_version", version, origin(("fsdp_config", "fsdp_version")))
+        efficient = (settings.get("fsdp_config") or {}).get("fsdp_cpu_ram_efficient_loading", True)
+        apply(draft, "fsdp_cpu_ram_efficient_loading", efficient, origin(("fsdp_config", "fsdp_cpu_ram_efficient_loading")))
+    parallelism = settings.get("parallelism_config")
+    if isinstance(parallelism, dict) and "parallelism_config_cp_size" in parallelism:
+        place = ("parallelism_config", "parallelism_config_cp_size")
+        apply(draft, place[1], parallelism[place[1]], origin(place))
+    dynamo = settings.get("dynamo_config") or {}
+    backend = dynamo.get("dynamo_backend", settings.get("dynamo_backend"))
+    if isinstance(backend, str) and backend.upper() != "NO":
+        draft.on("torch-compile", origin(("dynamo_config", "dynamo_backend")))
+
+
+def plugin_facts(draft: Draft, table: Mapping[str, Any], origin: Callable[[str], str]) -> None:
+    """accelerate's own DeepSpeed settings: the options of ``accelerate launch`` and the keys under ``deepspeed_config``."""
+    if table.get("zero_stage") is not None:
+        zero_stage(draft, table["zero_stage"], origin("zero_stage"))
+    device = table.get("offload_optimizer_device")
+    if isinstance(device, str):
+        draft.feature("optimizer-offload", device.lower() != "none", origin("offload_optimizer_device"))
+    steps = whole(table.get("gradient_accumulation_steps"))
+    if steps is not UNKNOWN and steps > 1:
+        # 1 is what ``accelerate config`` writes for everyone, and transformers puts its own argument in its place
+        draft.on("gradient-accumulation", origin("gradient_accumulation_steps"))
+    file = table.get("deepspeed_config_file")
+    if isinstance(file, str) and file.lower() != "none":
+        draft.configs.append(file)
+
+
+def read_deepspeed(path: str) -> Workload:
+    """What a DeepSpeed JSON configuration says; :class:`InputError` with file and line where it is none."""
+    text = read_text(regular(path), LIMIT)
+    settings = parse_json(text, path)
+    if not isinstance(settings, dict):
+        raise InputError("is no DeepSpeed configuration: expected a JSON object", path, 1)
+    for keys, expected in (
+        (("zero_optimization",), dict), (("zero_optimization", "stage"), int), (("bf16",), dict), (("fp16",), dict),
+        (("zero_optimization", "offload_optimizer"), dict),
+    ):  # fmt: skip
+        value: Any = settings
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None and value != "auto" and not isinstance(value, expected):
+            kind = "an object" if expected is dict else "a whole number"
+            raise InputError(f"{'.'.join(keys)}: expected {kind}, not {_shown(value)}", path, line_of(text, keys))
+    draft = Draft()
+
+    def origin(key: str) -> str:
+        line = line_of(text, (key,))
+        return f"{path}:{line}" if line else path
+
+    deepspeed_facts(draft, settings, origin)
+    return draft.workload()
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 40 else f"{text[:36]} ..."

@@ -1,0 +1,155 @@
+"""What was read of one command so far. The programs that start jobs are read by ``launchers`` and ``training_tools``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from compat.errors import InputError
+from compat.workload.arguments import Draft, apply, parse_words
+from compat.workload.launch import COMMAND
+from compat.workload.wrappers import DEPTH, is_python, program_name, unwrapped
+
+if TYPE_CHECKING:
+    from compat.workload.recipe import Recipe
+
+_RECIPE_ENDINGS = (".yaml", ".yml", ".json")
+
+
+class Reading:
+    """What was found out so far about one command.
+
+    ``draft`` is what the command line itself says, ``recipes`` the argument files it names, ``defaults`` what is weaker
+    than the script. ``around`` is a launcher that starts several of whatever stands behind it, with its number of
+    processes; ``plain`` is set where plain python starts the script, ``lenient`` for commands out of a shell script,
+    which may rest on things that are not read. ``programs`` and ``modules`` are the readers of what a program, or
+    ``python -m``, is given behind its name.
+    """
+
+    programs: ClassVar[Mapping[str, ProgramReader]] = {}
+    modules: ClassVar[Mapping[str, ProgramReader]] = {}
+
+    def __init__(self, directory: str, variables: Mapping[str, str]) -> None:
+        self.directory = directory
+        self.inherited = variables
+        self.assigned: dict[str, str] = {}
+        self.draft = Draft(last_wins=True)
+        self.recipes: list[Draft] = []
+        self.defaults: list[Draft] = []
+        self.around: tuple[str | None, int | None] | None = None
+        self.script: str | None = None
+        self.lenient = False
+        self.plain = False
+        self.depth = 0
+
+    def variable(self, name: str) -> str | None:
+        """An environment variable as the job would see it."""
+        value = self.assigned.get(name)
+        return self.inherited.get(name) if value is None else value
+
+    def note(self, text: str) -> None:
+        if text not in self.draft.notes:
+            self.draft.notes.append(text)
+
+    def path(self, name: str) -> str:
+        """A path of the command, as it can be opened from here; short where the command would be started here."""
+        if self.directory in ("", ".") or os.path.isabs(name):
+            return name
+        joined = os.path.join(self.directory, name)
+        return name if os.path.abspath(name) == os.path.abspath(joined) else joined
+
+    def say(self, key: str, value: Any) -> None:
+        self.draft.say(key, value, COMMAND)
+
+    def launched(self, launcher: str | None, processes: int | None) -> None:
+        """Which launcher starts the job, and how many processes of it."""
+        self.draft.forget("launcher")
+        self.draft.forget("processes")
+        if launcher is not None:
+            self.say("launcher", launcher)
+        if processes:
+            self.say("processes", processes)
+
+    def plainly(self) -> None:
+        """A plain process, or as many as the launcher around it starts."""
+        self.plain = self.around is None
+        self.launched(*(self.around or ("python", 1)))
+
+    def plainly_unless_launched(self) -> None:
+        """As :meth:`plainly`, where no launcher was read before."""
+        if self.draft.get("launcher") is None and self.draft.get("processes") is None:
+            self.plainly()
+
+    def options(self, words: Iterable[str], *, origin: str = COMMAND) -> list[str]:
+        """Read a script's arguments; returns those that are no options."""
+        options, others = parse_words(words)
+        for name, value in options:
+            apply(self.draft, name, value, origin)
+        return others
+
+    def recipe(self, name: str, dialect: Callable[[Recipe], None] | None = None, *, needed: bool = True) -> Recipe | None:
+        """Read an argument file; where it is not ``needed``, a file that is none is no error."""
+        if "$" in name:
+            self.note(f"{name} was not read: its name is put together at run time")
+            return None
+        from compat.workload.recipe import read_recipe
+
+        try:
+            found = read_recipe(self.path(name))
+        except InputError as problem:
+            if needed and not self.lenient:
+                raise
+            self.note(f"not read: {problem}")
+            return None
+        if dialect is not None:
+            dialect(found)
+        self.recipes.append(found.draft)
+        self.assigned.update(found.variables)
+        return found
+
+    def start(self, words: Sequence[str]) -> None:
+        """Read one command: peel off what stands in front, then hand it to who knows its program."""
+        self.depth += 1
+        if self.depth > DEPTH:
+            raise InputError(f"the command starts one program through another more than {DEPTH} times")
+        rest = unwrapped(words, self.assigned)
+        if not rest:
+            self.note("the command starts no program")
+            return
+        name = program_name(rest[0])
+        reader = self.programs.get("python" if is_python(name) else name)
+        if reader is not None:
+            reader(self, rest[1:])
+        elif name.endswith((".py", ".ipynb")):
+            self.run_script(rest)
+        elif name.endswith(".sh"):
+            self.programs["sh"](self, rest)
+        else:
+            self.note(f"{rest[0]!r} is no program compat knows: how it starts a job was not read")
+
+    def run_script(self, words: Sequence[str]) -> None:
+        """A script and its arguments, in a plain process unless a launcher was read already."""
+        self.plainly_unless_launched()
+        name, *arguments = words
+        if not name:
+            raise InputError("the command names a script without a name")
+        if "$" in name:
+            self.note(f"{name} was not read: its name is put together at run time")
+        elif "://" in name:
+            self.note(f"{name} was not read: it is not on this machine")
+        else:
+            self.script = self.path(name)
+        # the argument file that the parsers of trl and transformers accept
+        options, others = parse_words(arguments)
+        for option, value in options:
+            if option == "config" and isinstance(value, str) and value.endswith(_RECIPE_ENDINGS):
+                self.recipe(value, needed=False)
+        if not options and len(others) == 1 and others[0].endswith(_RECIPE_ENDINGS):
+            from compat.workload.recipe import llamafactory
+
+            self.recipe(others[0], llamafactory, needed=False)
+        self.options(arguments)
+
+
+ProgramReader: TypeAlias = "Callable[[Reading, list[str]], None]"

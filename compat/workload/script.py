@@ -1,0 +1,135 @@
+"""The training or inference script a command starts, read as a syntax tree; it is neither imported nor run.
+
+What is computed at run time stays unknown, and so does what the script sets in two ways or only under a condition.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+
+from compat.errors import InputError
+from compat.files import regular
+from compat.model import EMPTY, Workload
+from compat.records import record, replace
+from compat.workload.arguments import UNKNOWN, Draft
+from compat.workload.notebook import Notebook, parsed
+from compat.workload.script_calls import Calls
+from compat.workload.script_names import Names, Visit, module_of, visits
+
+LIMIT = 4 * 1024 * 1024
+"""Bytes; the largest script that is read."""
+_PATCHED = ("trl", "transformers", "peft")
+"""What unsloth warns about when it finds it imported already (unsloth 2025.3 and later)."""
+_HARMLESS = frozenset((
+    "unsloth", "torch", "numpy", "pandas", "datasets", "wandb", "tqdm", "triton", "accelerate", "huggingface_hub", "yaml",
+    "requests", "matplotlib", "PIL", "dotenv", "fire", "rich", "xformers", "bitsandbytes", "scipy", "sklearn", "pydantic",
+    "IPython", "tyro", "omegaconf", "hydra", "psutil", "loguru", "regex", "polars", "pyarrow",
+))  # fmt: skip
+"""What does not import one of them by itself."""
+
+
+@record(frozen=True)
+class ScriptFacts:
+    """What a script says about its workload.
+
+    ``imports`` are (module, line) pairs in order; in a notebook the line is the number of the code cell. ``variables``
+    are the environment variables that it always sets to a constant, ``configs`` the DeepSpeed files it names.
+    """
+
+    workload: Workload
+    imports: tuple[tuple[str, int], ...] = ()
+    notes: tuple[str, ...] = ()
+    variables: Mapping[str, str] = EMPTY
+    configs: tuple[str, ...] = ()
+
+
+def read_script(path: str) -> ScriptFacts:
+    """What a Python script or a Jupyter notebook (``.ipynb``) says about its workload.
+
+    Raises :class:`InputError` with file, line and reason where it cannot be read or is no Python of this interpreter.
+    """
+    if path.lower().endswith(".ipynb"):
+        notebook = Notebook(path)
+        facts = _facts(notebook.tree, lambda line: f"{path} cell {notebook.cell(line)}", notebook.cell)
+        return replace(facts, notes=(*notebook.notes, *facts.notes))
+    return _facts(parsed(_content(path), path), lambda line: f"{path}:{line}", lambda line: line)
+
+
+def _content(path: str) -> bytes:
+    try:
+        with open(regular(path), "rb") as file:
+            content = file.read(LIMIT + 1)
+    except (OSError, ValueError) as problem:
+        raise InputError(f"cannot be read: {getattr(problem, 'strerror', None) or problem}", path) from None
+    if len(content) > LIMIT:
+        raise InputError(f"is larger than {LIMIT // 1024 // 1024} MiB", path)
+    return content
+
+
+def _facts(tree: ast.Module, origin: Callable[[int], str], number: Callable[[int], int]) -> ScriptFacts:
+    names = Names(tree)
+    draft = Draft()
+    calls = Calls(names, draft, origin)
+    imports: list[_Import] = []
+    for visit in visits(tree, names.test):
+        if isinstance(visit.node, (ast.Import, ast.ImportFrom)):
+            imports += _imports(visit)
+        else:
+            calls.read(visit)
+    calls.finish()
+    _unsloth(draft, imports, origin)
+    for each in imports:
+        if f"{each.module}.".startswith("trl.experimental."):
+            draft.on("trl-experimental", origin(each.line))  # also where it stands beside the old place, in a branch
+    return ScriptFacts(
+        draft.workload(),
+        tuple((each.module, number(each.line)) for each in imports),
+        tuple(dict.fromkeys((*draft.notes, *draft.contradictions()))),
+        calls.variables,
+        tuple(dict.fromkeys(draft.configs)),
+    )
+
+
+class _Import:
+    __slots__ = ("conditional", "inside", "line", "module")
+
+    def __init__(self, module: str, line: int, conditional: bool, inside: bool) -> None:
+        self.module = module
+        self.line = line
+        self.conditional = conditional
+        self.inside = inside
+
+    @property
+    def root(self) -> str:
+        return self.module.partition(".")[0]
+
+
+def _imports(visit: Visit) -> list[_Import]:
+    node = visit.node
+    if isinstance(node, ast.ImportFrom):
+        return [_Import(module_of(node), node.lineno, visit.conditional, bool(visit.scope))]
+    if isinstance(node, ast.Import):
+        return [_Import(alias.name, node.lineno, visit.conditional, bool(visit.scope)) for alias in node.names]
+    return []
+
+
+def _unsloth(draft: Draft, imports: Sequence[_Import], origin: Callable[[int], str]) -> None:
+    """Whether unsloth is used, and whether it comes before what it replaces parts of."""
+    import sys
+
+    certain = [each for each in imports if each.root == "unsloth" and not each.conditional]
+    if not certain:
+        if any(each.root == "unsloth" for each in imports):
+            draft.feature("unsloth", UNKNOWN, "")
+        return
+    # what stands in a function runs after what stands in the module
+    ordered = sorted(imports, key=lambda each: each.inside)
+    first = next(each for each in ordered if each.root == "unsloth" and not each.conditional)
+    before = ordered[: ordered.index(first)]
+    draft.on("unsloth", origin(first.line))
+    late = next((each for each in before if each.root in _PATCHED and not each.conditional), None)
+    if late is not None:
+        draft.on("unsloth-imported-late", origin(late.line))
+    elif all(each.root in _HARMLESS or each.root in sys.stdlib_module_names for each in before):
+        draft.off("unsloth-imported-late", origin(first.line))

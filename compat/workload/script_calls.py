@@ -1,0 +1,326 @@
+"""Calls and assignments in a script that say what is trained and how: trainers, configurations, loaded models."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from compat.workload.arguments import UNKNOWN, Draft, apply, precision_word, whole, zero_stage
+from compat.workload.trainers import is_config, trainer_of
+
+if TYPE_CHECKING:
+    from compat.workload.script_names import Names, Visit
+
+
+_TRAINER_KEYWORDS = ("packing", "use_liger", "model_init_kwargs")
+_LOADER_KEYWORDS = ("device_map", "load_in_4bit", "load_in_8bit", "use_cache", "fast_inference", "use_gradient_checkpointing")
+_MODEL_NAMES = ("model_name", "pretrained_model_name_or_path", "model_name_or_path")
+_OPTION_OWNERS = ("args", "training_args", "training_arguments", "train_args", "config", "training_config", "cfg", "sft_config",
+                  "grpo_config", "dpo_config", "trainer_args")  # fmt: skip
+_SETTABLE = ("use_vllm", "gradient_checkpointing", "per_device_train_batch_size", "gradient_accumulation_steps", "bf16", "fp16",
+             "packing", "use_liger_kernel", "torch_compile", "deepspeed", "fsdp")  # fmt: skip
+_NO_MODEL = ("Tokenizer", "Processor", "Config", "FeatureExtractor", "Peft", "Dataset", "Pipeline")
+_REWARDS = ("SequenceClassification", "RewardModel", "TokenClassification")
+_PADDINGS = ("longest", "max_length")
+"""What a tokenizer called for several texts pads them to."""
+_LIBRARIES = ("transformers", "unsloth", "peft", "trl", "auto_gptq", "awq", "optimum", "liger_kernel", "swift", "modelscope")
+
+
+class Calls:
+    """Gathers facts into ``draft``, node by node; ``variables`` are those the script sets."""
+
+    def __init__(self, names: Names, draft: Draft, origin: Callable[[int], str]) -> None:
+        self._names = names
+        self._draft = draft
+        self._origin = origin
+        self._subclassed: list[tuple[tuple[str, str], str, bool]] = []
+        self._trains = False
+        self._data_types: list[tuple[Any, str, bool]] = []
+        self._classifiers: list[tuple[Any, str, bool]] = []
+        self._inference: list[Callable[[], None]] = []
+        self._generates = False
+        self._padded: list[_Call] = []
+        self.variables: dict[str, str] = {}
+
+    def read(self, visit: Visit) -> None:
+        """Look at one node."""
+        node = visit.node
+        if isinstance(node, ast.Call):
+            self._call(_Call(self._names, node, visit, self._origin(node.lineno)))
+        elif isinstance(node, ast.ClassDef):
+            self._class(node, visit)
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1:
+            self._assignment(node.targets[0], node.value, visit)
+
+    def finish(self) -> None:
+        """What can only be told once everything was seen."""
+        draft = self._draft
+        for call in self._padded if self._generates else ():
+            self._on("padded-prompts", call)
+        if not self._trains:
+            for name, origin, conditional in self._subclassed:
+                self._trainer(name, origin, conditional)
+        if draft.get("task") == "reward" or not self._trains:
+            for model, origin, conditional in self._classifiers:
+                draft.say("model", model, origin, tentative=conditional)
+        if not self._trains:
+            for say in self._inference:
+                say()
+            for value, origin, conditional in self._data_types:
+                draft.say("precision", precision_word(value) or UNKNOWN, origin, tentative=conditional)
+
+    def _trainer(self, known: tuple[str, str], origin: str, conditional: bool) -> None:
+        self._trains = True
+        self._draft.say("trainer", known[0], origin, tentative=conditional)
+        self._draft.say("task", known[1], origin, tentative=conditional)
+
+    def _class(self, node: ast.ClassDef, visit: Visit) -> None:
+        known = trainer_of(self._names.library_class(node.name))
+        if known is not None:
+            self._subclassed.append((known, self._origin(node.lineno), visit.conditional))
+            return
+        if not is_config(self._names.library_class(node.name)):
+            return
+        for line in node.body:  # the defaults of a configuration's own subclass
+            if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value is not None:
+                value = self._default(line.value, visit)
+                apply(self._draft, line.target.id, value, self._origin(line.lineno), tentative=visit.conditional)
+
+    def _default(self, value: ast.expr, visit: Visit) -> Any:
+        """A field's default, also where it is written ``field(default=…)``."""
+        if isinstance(value, ast.Call):
+            given = self._names.keywords(value, visit.scope)
+            return given.get("default", UNKNOWN)
+        return self._names.value(value, visit.scope)
+
+    def _assignment(self, place: ast.expr, value: ast.expr, visit: Visit) -> None:
+        if isinstance(place, ast.Attribute):
+            owner = place.value
+            owner_name = owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
+            wanted = place.attr in _SETTABLE and owner_name in _OPTION_OWNERS
+            if wanted or (place.attr == "use_cache" and owner_name.endswith(("config", "model"))):
+                found = self._names.value(value, visit.scope)
+                apply(self._draft, place.attr, found, self._origin(place.lineno), tentative=visit.conditional)
+        elif isinstance(place, ast.Subscript) and self._names.dotted(place.value) == "os.environ":
+            name, text = self._names.value(place.slice, visit.scope), self._names.value(value, visit.scope)
+            if isinstance(name, str) and isinstance(text, str) and not visit.conditional and not visit.scope:
+                self.variables[name] = text
+
+    def _call(self, call: _Call) -> None:
+        known = self._names.library_class(call.dotted)
+        trainer = trainer_of(known)
+        if trainer is not None:
+            self._trainer(trainer, call.origin, call.conditional)
+            self._options(call, _TRAINER_KEYWORDS)
+            self._string_model(call, call.keywords.get("model"))
+        elif is_config(known):
+            self._options(call, None)
+        elif call.name == "from_pretrained":
+            self._loaded(call)
+        elif call.dotted is not None and call.dotted in _EXACT:
+            _EXACT[call.dotted](self, call)
+        elif call.root in _ROOTS:
+            _ROOTS[call.root](self, call)
+        if call.name in _METHODS:
+            _METHODS[call.name](self, call)
+        if any(each.arg == "padding" for each in call.node.keywords) and call.keywords["padding"] in (True, *_PADDINGS):
+            self._padded.append(call)
+
+    def _options(self, call: _Call, wanted: tuple[str, ...] | None) -> None:
+        for name, value in call.keywords.items():
+            if wanted is None or name in wanted:
+                apply(self._draft, name, value, call.origin, tentative=call.conditional)
+
+    def _on(self, name: str, call: _Call) -> None:
+        self._draft.on(name, call.origin, tentative=call.conditional)
+
+    def _string_model(self, call: _Call, value: Any) -> None:
+        if isinstance(value, str) and value:
+            self._draft.say("model", value, call.origin, tentative=call.conditional)
+
+    def _loaded(self, call: _Call) -> None:
+        """``SOMETHING.from_pretrained(NAME, …)``."""
+        owner = (call.dotted or "").split(".")[-2:-1] or [""]
+        kind = owner[0]
+        if call.root == "peft" and "Peft" in kind:
+            self._on("peft", call)
+        if "Liger" in kind:
+            self._on("liger", call)
+        if call.root not in _LIBRARIES or any(word in kind for word in _NO_MODEL):
+            return
+        self._options(call, _LOADER_KEYWORDS)
+        name = next((call.keywords[key] for key in _MODEL_NAMES if key in call.keywords), None)
+        if name is None and call.node.args:
+            name = self._names.value(call.node.args[0], call.scope)
+        stated = (name if isinstance(name, str) else UNKNOWN, call.origin, call.conditional)
+        if name is not None and any(word in kind for word in _REWARDS):
+            self._classifiers.append(stated)
+        elif name is not None:
+            self._draft.say("model", stated[0], call.origin, tentative=call.conditional)
+        self._data_type(call)
+
+    def _data_type(self, call: _Call) -> None:
+        value = call.keywords.get("torch_dtype", call.keywords.get("dtype"))
+        if value is not None:
+            self._data_types.append((value, call.origin, call.conditional))
+
+    def _vllm(self, call: _Call) -> None:
+        if call.name in ("LLM", "AsyncEngineArgs", "EngineArgs"):
+            self._inference.append(lambda: self._infers("serve" if call.name == "AsyncEngineArgs" else "inference", call))
+
+    def _pipeline(self, call: _Call) -> None:
+        self._inference.append(lambda: self._infers("inference", call))
+
+    def _infers(self, task: str, call: _Call) -> None:
+        """Generation is the workload only of a script that trains nothing: many try out what they have trained."""
+        self._draft.say("task", task, call.origin, tentative=call.conditional)
+        self._data_type(call)
+        if call.root != "vllm":
+            self._string_model(call, call.keywords.get("model"))
+            return
+        self._on("vllm", call)
+        first = self._names.value(call.node.args[0], call.scope) if call.node.args else None
+        self._string_model(call, call.keywords.get("model", first))
+        method = call.keywords.get("quantization")
+        if isinstance(method, str):
+            self._draft.say("quantization", method.lower(), call.origin, tentative=call.conditional)
+
+    def _quantization(self, call: _Call) -> None:
+        self._options(call, ("load_in_4bit", "load_in_8bit"))
+
+    def _peft(self, call: _Call) -> None:
+        if call.name == "get_peft_model" or (call.name.endswith("Config") and call.name != "PeftConfig"):
+            self._on("peft", call)
+        elif call.name == "prepare_model_for_kbit_training":
+            self._options(call, ("use_gradient_checkpointing",))
+
+    def _unsloth(self, call: _Call) -> None:
+        if call.name == "get_peft_model":
+            self._on("peft", call)
+            self._options(call, ("use_gradient_checkpointing",))
+
+    def _liger(self, call: _Call) -> None:
+        if call.name.startswith(("apply_liger_kernel", "_apply_liger_kernel")):
+            self._on("liger", call)
+
+    def _accelerator(self, call: _Call) -> None:
+        self._options(call, ("mixed_precision", "gradient_accumulation_steps"))
+
+    def _deepspeed_plugin(self, call: _Call) -> None:
+        self._on("deepspeed", call)
+        if "zero_stage" in call.keywords:
+            zero_stage(self._draft, call.keywords["zero_stage"], call.origin, tentative=call.conditional)
+        self._options(call, ("gradient_accumulation_steps",))
+
+    def _fsdp_plugin(self, call: _Call) -> None:
+        self._on("fsdp", call)
+        self._options(call, ("fsdp_version",))
+        if "cpu_ram_efficient_loading" in call.keywords:
+            value = call.keywords["cpu_ram_efficient_loading"]
+            apply(self._draft, "fsdp_cpu_ram_efficient_loading", value, call.origin, tentative=call.conditional)
+
+    def _parallelism(self, call: _Call) -> None:
+        if "cp_size" in call.keywords:
+            size = call.keywords["cp_size"]
+            apply(self._draft, "parallelism_config_cp_size", size, call.origin, tentative=call.conditional)
+
+    def _load_dataset(self, call: _Call) -> None:
+        path = self._first(call, "path")
+        if isinstance(path, str) and path.endswith(".py"):
+            self._on("dataset-script", call)
+
+    def _load_from_disk(self, call: _Call) -> None:
+        from compat.workload.saved_files import has_list_features
+
+        path = self._first(call, "dataset_path")
+        newer = has_list_features(path) if isinstance(path, str) else None
+        if newer is not None:
+            self._draft.feature("data-from-datasets-4", newer, call.origin, tentative=call.conditional)
+
+    def _first(self, call: _Call, name: str) -> Any:
+        """The first argument, which may be given by its name."""
+        return self._names.value(call.node.args[0], call.scope) if call.node.args else call.keywords.get(name)
+
+    def _deepspeed(self, call: _Call) -> None:
+        value = call.keywords.get("config", call.keywords.get("config_params"))
+        self._on("deepspeed", call)
+        if isinstance(value, (dict, str)):
+            apply(self._draft, "deepspeed", value, call.origin, tentative=call.conditional)
+
+    def _launcher(self, word: str, count: Any, call: _Call) -> None:
+        self._draft.say("launcher", word, call.origin, tentative=call.conditional)
+        if count is not None:
+            self._draft.say("processes", whole(count), call.origin, tentative=call.conditional)
+
+    def _notebook_launcher(self, call: _Call) -> None:
+        self._launcher("accelerate", call.keywords.get("num_processes", UNKNOWN), call)
+
+    def _ray(self, call: _Call) -> None:
+        self._launcher("ray", None, call)
+
+    def _ray_workers(self, call: _Call) -> None:
+        self._draft.say("processes", whole(call.keywords.get("num_workers")), call.origin, tentative=call.conditional)
+
+    def _torch_compile(self, call: _Call) -> None:
+        self._on("torch-compile", call)
+
+    def _checkpointing_on(self, call: _Call) -> None:
+        self._on("gradient-checkpointing", call)
+
+    def _checkpointing_off(self, call: _Call) -> None:
+        self._draft.off("gradient-checkpointing", call.origin, tentative=call.conditional)
+
+    def _train(self, call: _Call) -> None:
+        self._options(call, ("resume_from_checkpoint",))
+
+    def _generate(self, call: _Call) -> None:
+        self._generates = True
+        if call.keywords.get("use_cache") is False:
+            self._on("no-cache", call)
+
+
+class _Call:
+    """One call: what it calls, its keywords as far as they are constants, and where it stands."""
+
+    def __init__(self, names: Names, node: ast.Call, visit: Visit, origin: str) -> None:
+        self.node = node
+        self.scope = visit.scope
+        self.conditional = visit.conditional
+        self.origin = origin
+        self.dotted = names.dotted(node.func)
+        self.name = node.func.attr if isinstance(node.func, ast.Attribute) else (self.dotted or "").rpartition(".")[2]
+        self.root = (self.dotted or "").partition(".")[0]
+        self._names = names
+        self._keywords: dict[str, Any] | None = None
+
+    @property
+    def keywords(self) -> Mapping[str, Any]:
+        if self._keywords is None:
+            self._keywords = self._names.keywords(self.node, self.scope)
+        return self._keywords
+
+
+_EXACT: dict[str, Callable[[Calls, _Call], None]] = {
+    "torch.compile": Calls._torch_compile, "transformers.pipeline": Calls._pipeline,
+    "transformers.BitsAndBytesConfig": Calls._quantization, "accelerate.Accelerator": Calls._accelerator,
+    "accelerate.notebook_launcher": Calls._notebook_launcher,
+    "accelerate.launchers.notebook_launcher": Calls._notebook_launcher,
+    "accelerate.DeepSpeedPlugin": Calls._deepspeed_plugin, "accelerate.utils.DeepSpeedPlugin": Calls._deepspeed_plugin,
+    "accelerate.FullyShardedDataParallelPlugin": Calls._fsdp_plugin,
+    "accelerate.utils.FullyShardedDataParallelPlugin": Calls._fsdp_plugin,
+    "accelerate.ParallelismConfig": Calls._parallelism, "accelerate.parallelism_config.ParallelismConfig": Calls._parallelism,
+    "accelerate.utils.ParallelismConfig": Calls._parallelism, "datasets.load_dataset": Calls._load_dataset,
+    "datasets.load_from_disk": Calls._load_from_disk, "datasets.Dataset.load_from_disk": Calls._load_from_disk,
+    "datasets.DatasetDict.load_from_disk": Calls._load_from_disk,
+    "deepspeed.initialize": Calls._deepspeed, "ray.train.torch.TorchTrainer": Calls._ray,
+    "ray.train.huggingface.TransformersTrainer": Calls._ray, "ray.train.ScalingConfig": Calls._ray_workers,
+    "ray.air.config.ScalingConfig": Calls._ray_workers, "ray.air.ScalingConfig": Calls._ray_workers,
+}  # fmt: skip
+_ROOTS: dict[str, Callable[[Calls, _Call], None]] = {
+    "vllm": Calls._vllm, "peft": Calls._peft, "unsloth": Calls._unsloth, "liger_kernel": Calls._liger,
+}  # fmt: skip
+_METHODS: dict[str, Callable[[Calls, _Call], None]] = {
+    "gradient_checkpointing_enable": Calls._checkpointing_on, "gradient_checkpointing_disable": Calls._checkpointing_off,
+    "train": Calls._train, "generate": Calls._generate,
+}  # fmt: skip

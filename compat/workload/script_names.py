@@ -1,0 +1,346 @@
+"""The parts of a script that may run, in order, with what is told from the text about when they do."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from compat.workload.arguments import UNKNOWN, precision_word
+from compat.workload.trainers import CONFIGS, TASKS
+
+if TYPE_CHECKING:
+    Scope: TypeAlias = tuple[int, ...]
+    """The functions around a place, from the outermost; empty at module level."""
+    Decider: TypeAlias = Callable[[ast.expr, Scope], bool | None]
+
+
+_SIGNS = (ast.expr_context, ast.operator, ast.cmpop, ast.unaryop, ast.boolop)
+
+
+class Visit:
+    """A node, whether it is reached only under a condition, and the functions it stands in."""
+
+    __slots__ = ("conditional", "node", "scope")
+
+    def __init__(self, node: ast.AST, conditional: bool, scope: Scope) -> None:
+        self.node = node
+        self.conditional = conditional
+        self.scope = scope
+
+
+def visits(tree: ast.Module, decided: Decider) -> Iterator[Visit]:
+    """Every node that may run, in the order of the source; ``decided`` tells the answer of a test that is a constant."""
+    waiting = [Visit(tree, conditional=False, scope=())]
+    while waiting:
+        visit = waiting.pop()
+        yield visit
+        waiting.extend(reversed([*_followed(visit, decided)]))
+
+
+def _followed(visit: Visit, decided: Decider) -> Iterator[Visit]:
+    node, conditional, scope = visit.node, visit.conditional, visit.scope
+    if isinstance(node, (ast.If, ast.IfExp, ast.While)):
+        yield Visit(node.test, conditional, scope)
+        yield from _branches(node, visit, decided(node.test, scope))
+        return
+    certain: list[ast.AST]
+    unsure: list[ast.AST]
+    if isinstance(node, ast.Try):
+        certain, unsure = [*node.body, *node.orelse, *node.finalbody], [*node.handlers]
+    elif isinstance(node, ast.Match):
+        certain, unsure = [node.subject], [*node.cases]
+    elif isinstance(node, ast.BoolOp):
+        certain, unsure = [*node.values[:1]], [*node.values[1:]]
+    else:
+        certain, unsure = [child for child in ast.iter_child_nodes(node) if not isinstance(child, _SIGNS)], []
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            scope = (*scope, id(node))
+    for each in certain:
+        yield Visit(each, conditional, scope)
+    for each in unsure:
+        yield Visit(each, conditional=True, scope=scope)
+
+
+def _branches(node: ast.If | ast.IfExp | ast.While, visit: Visit, answer: bool | None) -> Iterator[Visit]:
+    """What runs in dependence of a test; the body of a loop is taken to run."""
+    unsure = visit.conditional or (answer is None and not isinstance(node, ast.While))
+    for part, skipped in ((node.body, answer is False), (node.orelse, answer is True)):
+        for each in (part if isinstance(part, list) else [part]) if not skipped else []:
+            yield Visit(each, unsure, visit.scope)
+
+
+def literal_test(test: ast.expr, scope: Scope = ()) -> bool | None:
+    """The answer of ``if`` where it does not depend on anything: constants, ``TYPE_CHECKING``, the main guard."""
+    negated = False
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, negated = test.operand, not negated
+    answer = _plain_test(test)
+    return None if answer is None else answer is not negated
+
+
+def _plain_test(test: ast.expr) -> bool | None:
+    if isinstance(test, ast.Constant):
+        return bool(test.value)
+    name = test.attr if isinstance(test, ast.Attribute) else test.id if isinstance(test, ast.Name) else None
+    if name == "TYPE_CHECKING":
+        return False
+    if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__" and len(test.ops) == 1:
+        other = test.comparators[0]
+        if isinstance(test.ops[0], ast.Eq) and isinstance(other, ast.Constant):
+            return other.value == "__main__"
+    return None
+
+
+def module_of(node: ast.ImportFrom) -> str:
+    """The module a ``from`` import names; relative ones begin with dots."""
+    return "." * node.level + (node.module or "")
+
+
+# --- What the names in a script stand for: imports, classes and constants, told from its syntax tree alone.
+
+
+_DEPTH = 6
+"""Names that stand for names that stand for names …"""
+_LONGEST = 100_000
+"""Characters of a text that is put together."""
+_BINDINGS = 20
+"""Places that may give one name its value."""
+_BUDGET = 300_000
+"""Expressions of one script that are worked out; the rest stays unknown."""
+_STARRED = ("trl", "transformers", "unsloth", "vllm", "peft")
+_CHANGES = ("update", "setdefault", "pop", "append", "extend", "insert", "clear")
+
+
+class Names:
+    """The names of one script: what they were imported as, derived from or assigned."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._imported: dict[str, str | None] = {}
+        self._stars: list[str] = []
+        self._bases: dict[str, list[ast.expr]] = {}
+        self._bound: dict[tuple[Scope, str], list[tuple[ast.expr | None, Scope]]] = {}
+        self._left = _BUDGET
+        for visit in visits(tree, literal_test):
+            self._collect(visit.node, visit.scope)
+
+    def test(self, test: ast.expr, scope: Scope, depth: int = 0) -> bool | None:
+        """As :func:`literal_test`, knowing constants by their names as well."""
+        answer = literal_test(test)
+        if answer is None and isinstance(test, (ast.Name, ast.UnaryOp)):
+            value = self.value(test, scope, depth)
+            answer = value if isinstance(value, bool) else None
+        return answer
+
+    def _collect(self, node: ast.AST, scope: Scope) -> None:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            self._collect_import(node)
+        elif isinstance(node, ast.ClassDef):
+            self._bases[node.name] = node.bases
+            for line in node.body:
+                self._collect_attribute(node.name, line, scope)
+        elif isinstance(node, ast.Assign):
+            for each in node.targets:
+                self._bind(each, node.value, scope)
+        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
+            if node.value is not None:
+                self._bind(node.target, node.value, scope)
+        elif isinstance(node, (ast.AugAssign, ast.For, ast.AsyncFor, ast.comprehension)):
+            self._bind(node.target, None, scope)
+        elif isinstance(node, ast.withitem):
+            if node.optional_vars is not None:
+                self._bind(node.optional_vars, None, scope)
+        else:
+            for name, place in _unsettled(node, scope):
+                self._bound.setdefault((place, name), []).append((None, place))
+
+    def _collect_import(self, node: ast.Import | ast.ImportFrom) -> None:
+        for alias in node.names:
+            if isinstance(node, ast.Import):
+                name = alias.asname or alias.name.partition(".")[0]
+                dotted = alias.name if alias.asname else name
+            elif alias.name == "*":
+                self._stars.append(module_of(node))
+                continue
+            else:
+                name, dotted = alias.asname or alias.name, f"{module_of(node)}.{alias.name}"
+            known = self._imported.get(name, dotted)
+            same = known is not None and known.rpartition(".")[2] == dotted.rpartition(".")[2]
+            self._imported[name] = dotted if same else None
+
+    def _collect_attribute(self, owner: str, line: ast.stmt, scope: Scope) -> None:
+        if isinstance(line, ast.Assign):
+            pairs = [(each, line.value) for each in line.targets]
+        elif isinstance(line, ast.AnnAssign) and line.value is not None:
+            pairs = [(line.target, line.value)]
+        else:
+            return
+        for each, value in pairs:
+            if isinstance(each, ast.Name):
+                self._bound.setdefault(((), f"{owner}.{each.id}"), []).append((value, scope))
+
+    def _bind(self, place: ast.expr, value: ast.expr | None, scope: Scope) -> None:
+        if isinstance(place, ast.Name):
+            self._bound.setdefault((scope, place.id), []).append((value, scope))
+        elif isinstance(place, (ast.Tuple, ast.List)):
+            for each in place.elts:
+                self._bind(each, None, scope)
+        elif isinstance(place, ast.Starred):
+            self._bind(place.value, None, scope)
+        elif isinstance(place, ast.Subscript) and isinstance(place.value, ast.Name):
+            name = place.value.id
+            self._bound.setdefault((self._home(name, scope), name), []).append((None, scope))
+        elif isinstance(place, ast.Attribute) and isinstance(place.value, ast.Name):
+            self._bound.setdefault(((), f"{place.value.id}.{place.attr}"), []).append((value, scope))
+
+    def _home(self, name: str, scope: Scope) -> Scope:
+        """The scope in which a name is bound, seen from a place; the module where it is bound nowhere."""
+        while scope and (scope, name) not in self._bound:
+            scope = scope[:-1]
+        return scope
+
+    def dotted(self, node: ast.expr) -> str | None:
+        """The full name of what an expression refers to: ``"trl.SFTTrainer"``; ``None`` where it is no imported thing."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute) and len(parts) < 20:
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return None
+        if node.id in self._imported:
+            first = self._imported[node.id]
+        elif node.id in self._bases:
+            first = node.id
+        else:
+            star = next((module for module in self._stars if module.partition(".")[0] in _STARRED), None)
+            first = None if star is None or ((), node.id) in self._bound else f"{star}.{node.id}"
+        return None if first is None else ".".join((first, *reversed(parts)))
+
+    def library_class(self, dotted: str | None) -> str | None:
+        """The class a library defines that a class is or derives from; itself where the script does not define it."""
+        for _ in range(_DEPTH):
+            if dotted is None or dotted not in self._bases:
+                return dotted
+            found = [name for base in self._bases[dotted] if (name := self.dotted(base)) is not None and name != dotted]
+            telling = [name for name in found if name.rpartition(".")[2] in TASKS or name.rpartition(".")[2] in CONFIGS]
+            dotted = next(iter(telling or found), None)
+        return None
+
+    def value(self, node: ast.expr | None, scope: Scope, depth: int = 0) -> Any:
+        """A constant, or :data:`UNKNOWN`; mappings may hold unknown values. A torch data type is its name."""
+        self._left -= 1
+        if node is None or depth > _DEPTH or self._left < 0:
+            return UNKNOWN
+        if isinstance(node, ast.Constant):
+            return node.value if isinstance(node.value, (str, int, float, bool, type(None))) else UNKNOWN
+        reader = _VALUES.get(type(node))
+        return UNKNOWN if reader is None else reader(self, node, scope, depth + 1)
+
+    def _name(self, node: ast.Name, scope: Scope, depth: int) -> Any:
+        return self._agreed((self._home(node.id, scope), node.id), depth)
+
+    def _agreed(self, key: tuple[Scope, str], depth: int) -> Any:
+        bound = self._bound.get(key, [])
+        values = [self.value(each, place, depth) for each, place in bound[:_BINDINGS]]
+        if not values or len(bound) > _BINDINGS or any(value is UNKNOWN for value in values):
+            return UNKNOWN
+        first = values[0]
+        return first if all(type(value) is type(first) and value == first for value in values[1:]) else UNKNOWN
+
+    def _attribute(self, node: ast.Attribute, scope: Scope, depth: int) -> Any:
+        dotted = self.dotted(node)
+        if dotted is not None and ((), dotted) in self._bound:
+            return self._agreed(((), dotted), depth)
+        return dotted if dotted is not None and dotted.startswith("torch.") and precision_word(dotted) else UNKNOWN
+
+    def _text(self, node: ast.JoinedStr, scope: Scope, depth: int) -> Any:
+        text = ""
+        for part in node.values:
+            formatted = isinstance(part, ast.FormattedValue)
+            value = self.value(part.value if isinstance(part, ast.FormattedValue) else part, scope, depth)
+            special = isinstance(part, ast.FormattedValue) and (part.format_spec is not None or part.conversion != -1)
+            if special or not isinstance(value, (str, int) if formatted else str) or len(text) > _LONGEST:
+                return UNKNOWN
+            text += str(value)
+        return text
+
+    def _operation(self, node: ast.BinOp, scope: Scope, depth: int) -> Any:
+        left, right = self.value(node.left, scope, depth), self.value(node.right, scope, depth)
+        if isinstance(left, str) and isinstance(right, str) and isinstance(node.op, ast.Add):
+            return left + right if len(left) + len(right) < _LONGEST else UNKNOWN
+        if type(left) is not int or type(right) is not int or abs(left) > 1 << 60 or abs(right) > 1 << 60:
+            return UNKNOWN
+        if isinstance(node.op, ast.Add):
+            return left + right
+        if isinstance(node.op, ast.Sub):
+            return left - right
+        if isinstance(node.op, ast.Mult):
+            return left * right
+        return left // right if isinstance(node.op, ast.FloorDiv) and right else UNKNOWN
+
+    def _sign(self, node: ast.UnaryOp, scope: Scope, depth: int) -> Any:
+        value = self.value(node.operand, scope, depth)
+        if value is UNKNOWN or isinstance(value, (dict, list)):
+            return UNKNOWN
+        if isinstance(node.op, ast.Not):
+            return not value
+        return -value if isinstance(node.op, ast.USub) and isinstance(value, (int, float)) else UNKNOWN
+
+    def _table(self, node: ast.Dict, scope: Scope, depth: int) -> Any:
+        table: dict[str, Any] = {}
+        for key, each in zip(node.keys, node.values, strict=True):
+            value = self.value(each, scope, depth)
+            if key is None:
+                table.update(value if isinstance(value, dict) else {})
+            elif isinstance(name := self.value(key, scope, depth), str):
+                table[name] = value
+        return table
+
+    def _sequence(self, node: ast.List | ast.Tuple, scope: Scope, depth: int) -> Any:
+        return [self.value(each, scope, depth) for each in node.elts]
+
+    def _choice(self, node: ast.IfExp, scope: Scope, depth: int) -> Any:
+        answer = self.test(node.test, scope, depth)
+        if answer is not None:
+            return self.value(node.body if answer else node.orelse, scope, depth)
+        first, second = self.value(node.body, scope, depth), self.value(node.orelse, scope, depth)
+        return first if type(first) is type(second) and first == second else UNKNOWN
+
+    def _call(self, node: ast.Call, scope: Scope, depth: int) -> Any:
+        if isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args:
+            return self.keywords(node, scope, depth)
+        return UNKNOWN
+
+    def _item(self, node: ast.Subscript, scope: Scope, depth: int) -> Any:
+        table, key = self.value(node.value, scope, depth), self.value(node.slice, scope, depth)
+        return table.get(key, UNKNOWN) if isinstance(table, dict) and isinstance(key, str) else UNKNOWN
+
+    def keywords(self, call: ast.Call, scope: Scope, depth: int = 0) -> dict[str, Any]:
+        """The keyword arguments of a call, ``**table`` unfolded where the table is a constant."""
+        found: dict[str, Any] = {}
+        for keyword in call.keywords:
+            value = self.value(keyword.value, scope, depth)
+            if keyword.arg is not None:
+                found[keyword.arg] = value
+            elif isinstance(value, dict):
+                found.update(value)
+        return found
+
+
+def _unsettled(node: ast.AST, scope: Scope) -> list[tuple[str, Scope]]:
+    """Names that a node gives values which are not told from the text, with the scope they belong to."""
+    if isinstance(node, ast.arg):
+        return [(node.arg, scope)]
+    if isinstance(node, (ast.Global, ast.Nonlocal)):
+        return [(name, scope[:at]) for name in node.names for at in range(len(scope))]
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES):
+        return []
+    owner = node.func.value
+    return [(owner.id, scope[:at]) for at in range(len(scope) + 1)] if isinstance(owner, ast.Name) else []
+
+
+_VALUES: dict[type, Callable[[Names, Any, Scope, int], Any]] = {
+    ast.Name: Names._name, ast.Attribute: Names._attribute, ast.JoinedStr: Names._text, ast.BinOp: Names._operation,
+    ast.UnaryOp: Names._sign, ast.Dict: Names._table, ast.List: Names._sequence, ast.Tuple: Names._sequence,
+    ast.IfExp: Names._choice, ast.Call: Names._call, ast.Subscript: Names._item,
+}  # fmt: skip

@@ -1,0 +1,222 @@
+"""Command-line tools that bring their own training or serving script: trl, vLLM, SGLang, LLaMA-Factory, axolotl, ms-swift.
+
+How each starts its processes is taken from its source: trl 0.15 and 1.16 (through ``accelerate launch``), LLaMA-Factory
+(torchrun as soon as it sees a second device), axolotl (``accelerate launch``) and ms-swift (torchrun where
+``NPROC_PER_NODE`` or ``NNODES`` is set).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from compat.workload.arguments import UNKNOWN, apply, parse_words, precision_word, whole
+from compat.workload.launch import COMMAND
+from compat.workload.launchers import ACCELERATE_FLAGS, accelerate_options, number, torchrun
+from compat.workload.reading import ProgramReader, Reading
+from compat.workload.recipe import Recipe
+from compat.workload.recipe import axolotl as axolotl_words
+from compat.workload.recipe import llamafactory as llamafactory_words
+from compat.workload.trainers import TRAINERS
+from compat.workload.wrappers import take_options
+
+_TRL_TASKS = ("sft", "grpo", "dpo", "kto", "reward", "rloo", "distillation", "orpo", "ppo")
+_ACCELERATE_VALUES = (
+    "num_processes", "num_machines", "mixed_precision", "config_file", "accelerate_config", "gpu_ids", "zero_stage",
+    "deepspeed_config_file", "offload_optimizer_device", "fsdp_version", "dynamo_backend",
+)  # fmt: skip
+_ON = ("1", "true")
+
+
+def trl(reading: Reading, words: Sequence[str]) -> None:
+    """``trl sft|grpo|dpo|… ARGUMENTS``, which goes through ``accelerate launch``, and ``trl vllm-serve``."""
+    task = words[0] if words else ""
+    if task in ("vllm-serve", "vllm_serve"):
+        vllm_server(reading, words[1:])
+        return
+    if task not in _TRL_TASKS:
+        reading.note(f"trl {task}".strip() + " starts no training")
+        return
+    reading.say("task", task)
+    reading.say("trainer", TRAINERS[task])
+    pairs, _ = parse_words(words[1:])
+    options = {name: value for name, value in pairs if isinstance(value, str) or name in ACCELERATE_FLAGS}
+    recipe = reading.recipe(str(options["config"])) if "config" in options else None
+    settings = {} if recipe is None else recipe.settings
+    launch = {name: str(settings[name]) for name in _ACCELERATE_VALUES if name in settings}
+    launch.update(
+        {name: str(value) for name, value in options.items() if name in _ACCELERATE_VALUES or name in ACCELERATE_FLAGS}
+    )
+    accelerate_options(reading, launch)
+    reading.options(words[1:])
+
+
+def trl_script(task: str) -> ProgramReader:
+    """``python -m trl.scripts.TASK ARGUMENTS``, by whichever launcher."""
+
+    def read(reading: Reading, words: list[str]) -> None:
+        reading.plainly_unless_launched()
+        reading.say("task", task)
+        reading.say("trainer", TRAINERS[task])
+        for name, value in parse_words(words)[0]:
+            if name == "config" and isinstance(value, str):
+                reading.recipe(value)
+        reading.options(words)
+
+    return read
+
+
+def vllm(reading: Reading, words: Sequence[str]) -> None:
+    """``vllm serve MODEL OPTIONS``."""
+    if words[:1] == ["serve"]:
+        vllm_server(reading, words[1:])
+    else:
+        reading.note(f"vllm {' '.join(words[:1])}".strip() + " starts no server")
+
+
+def vllm_server(reading: Reading, words: Sequence[str]) -> None:
+    """vLLM's server: its model, parallel sizes and data type; also the arguments of ``trl vllm-serve``."""
+    options, others = parse_words(words)
+    known: dict[str, Any] = {}
+    for name, value in options:
+        if name == "config" and isinstance(value, str):
+            recipe = reading.recipe(value)
+            known.update({key.replace("-", "_"): each for key, each in (recipe.settings if recipe else {}).items()})
+    known.update({_SHORT.get(name, name): value for name, value in options})
+    model = known.get("model", others[0] if others and known.get("model") is None else None)
+    _serves(reading, known, model)
+    reading.draft.on("vllm", COMMAND)
+    method = known.get("quantization")
+    if isinstance(method, str) and method and "$" not in method:
+        reading.say("quantization", method.lower())
+    if known.get("distributed_executor_backend") == "ray":
+        reading.draft.forget("launcher")
+        reading.say("launcher", "ray")
+
+
+_SHORT = {"tp": "tensor_parallel_size", "pp": "pipeline_parallel_size", "dp": "data_parallel_size", "q": "quantization",
+          "tp_size": "tensor_parallel_size", "pp_size": "pipeline_parallel_size", "dp_size": "data_parallel_size"}  # fmt: skip
+
+
+def sglang_server(reading: Reading, words: Sequence[str]) -> None:
+    """``python -m sglang.launch_server`` and ``sglang serve``."""
+    options, _ = parse_words(words[1:] if words[:1] == ["serve"] else words)
+    known = {_SHORT.get(name, name): value for name, value in options}
+    _serves(reading, known, known.get("model_path", known.get("model")))
+
+
+def _serves(reading: Reading, known: Mapping[str, Any], model: Any) -> None:
+    reading.say("task", "serve")
+    if isinstance(model, str) and "$" not in model:
+        reading.say("model", model)
+    count = 1
+    for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
+        size = number(reading, {name: str(known[name])}, name) if known.get(name, UNKNOWN) is not UNKNOWN else None
+        count *= size or (0 if name in known else 1)
+    reading.launched("python", count or None)
+    precision = precision_word(known.get("dtype"))
+    if precision is not None:
+        reading.say("precision", precision)
+
+
+def llamafactory(reading: Reading, words: Sequence[str]) -> None:
+    """``llamafactory-cli train RECIPE [KEY=VALUE …]`` and its servers."""
+    job = words[0] if words else ""
+    if job == "api":
+        reading.say("task", "serve")
+    elif job in ("chat", "webchat"):
+        reading.say("task", "inference")
+    elif job != "train":
+        reading.note(f"llamafactory-cli {job}".strip() + " starts no training")
+        return
+    if job != "train":
+        reading.launched("python", 1)
+    elif (reading.variable("USE_RAY") or "").lower() in _ON:
+        reading.launched("ray", None)
+    else:
+        reading.launched("torchrun", _torchrun_count(reading))
+        if (reading.variable("FORCE_TORCHRUN") or "").lower() not in _ON:
+            reading.note("llamafactory-cli starts torchrun where it sees several devices, one plain process where it sees one")
+    _recipe_and_overrides(reading, words[1:], llamafactory_words)
+
+
+def _torchrun_count(reading: Reading) -> int | None:
+    each, nodes = whole(reading.variable("NPROC_PER_NODE")), whole(reading.variable("NNODES") or "1")
+    return None if each is UNKNOWN or nodes is UNKNOWN else int(each * nodes) or None
+
+
+def axolotl(reading: Reading, words: Sequence[str]) -> None:
+    """``axolotl train RECIPE [OPTIONS] [-- LAUNCHER OPTIONS]``."""
+    job = words[0] if words else ""
+    if job not in ("train", "inference", "evaluate"):
+        reading.note(f"axolotl {job}".strip() + " starts no training")
+        return
+    rest = list(words[1:])
+    behind = rest[rest.index("--") + 1 :] if "--" in rest else []
+    rest = rest[: rest.index("--")] if "--" in rest else rest
+    options, _ = parse_words(rest)
+    given = dict(options)
+    launcher = given.get("launcher", "python" if "no_accelerate" in given else "accelerate")
+    if launcher == "torchrun":
+        torchrun(reading, [*behind, "-m", _INSIDE])
+    elif launcher == "accelerate":
+        launch = dict(take_options(behind, flags=ACCELERATE_FLAGS)[0])
+        launch.update({name: value for name, value in given.items() if name == "num_processes" and isinstance(value, str)})
+        accelerate_options(reading, launch)
+    else:
+        reading.launched("python", 1)
+    if job == "train":
+        axolotl_train(reading, [word for word in rest if word not in ("--accelerate", "--no-accelerate")])
+    else:
+        reading.say("task", "inference")
+
+
+_INSIDE = "axolotl.cli.train"
+
+
+def axolotl_train(reading: Reading, words: Sequence[str]) -> None:
+    """The arguments of axolotl's own training module."""
+    reading.plainly_unless_launched()
+    _recipe_and_overrides(reading, words, axolotl_words)
+
+
+def swift(reading: Reading, words: Sequence[str]) -> None:
+    """``swift sft|pt|rlhf|infer|deploy ARGUMENTS`` (ms-swift)."""
+    job = words[0] if words else ""
+    task = {"sft": "sft", "pt": "pretrain", "infer": "inference", "deploy": "serve"}.get(job)
+    options = dict(parse_words(words[1:])[0])
+    if job == "rlhf" and isinstance(options.get("rlhf_type"), str):
+        kind = str(options["rlhf_type"])
+        task = {"rm": "reward", "simpo": "cpo"}.get(kind, kind)
+    if task is None:
+        reading.note(f"swift {job}".strip() + " starts no training")
+        return
+    reading.say("task", task)
+    if reading.variable("NPROC_PER_NODE") is None and reading.variable("NNODES") is None:
+        reading.launched("python", 1)
+    else:
+        reading.launched("torchrun", _torchrun_count(reading))
+    reading.options(words[1:])
+
+
+def _recipe_and_overrides(reading: Reading, words: Sequence[str], dialect: Callable[[Recipe], None]) -> None:
+    """A recipe file first, then options or ``KEY=VALUE`` words that override it."""
+    others = reading.options(words)
+    for word in others:
+        name, equals, value = word.partition("=")
+        if equals and name.replace("_", "a").isalnum():
+            apply(reading.draft, name, value, COMMAND)
+        elif word.endswith((".yaml", ".yml", ".json")):
+            reading.recipe(word, dialect)
+
+
+PROGRAMS: dict[str, ProgramReader] = {
+    "trl": trl, "vllm": vllm, "sglang": sglang_server, "llamafactory-cli": llamafactory, "lmf": llamafactory,
+    "axolotl": axolotl, "swift": swift,
+}  # fmt: skip
+MODULES: dict[str, ProgramReader] = {
+    "trl": trl, "trl.cli": trl, "trl.cli.main": trl, "vllm.entrypoints.openai.api_server": vllm_server,
+    "vllm.entrypoints.api_server": vllm_server, "vllm.entrypoints.cli.main": vllm, "trl.scripts.vllm_serve": vllm_server,
+    "sglang.launch_server": sglang_server, "llamafactory.cli": llamafactory, _INSIDE: axolotl_train,
+    "swift.cli.main": swift, **{f"trl.scripts.{task}": trl_script(task) for task in _TRL_TASKS},
+}  # fmt: skip

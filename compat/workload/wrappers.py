@@ -1,0 +1,209 @@
+"""Programs that start another program: what a command really runs is what stands behind them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from compat.errors import InputError
+
+if TYPE_CHECKING:
+    Options = list[tuple[str, str]]
+    """(name without dashes, ``_`` for ``-``; value, empty for a flag) in order."""
+
+
+DEPTH = 16
+"""Programs that start a program that starts a program …"""
+SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
+_ELSEWHERE = ("docker", "podman", "kubectl", "ssh", "pdsh", "nerdctl", "gcloud", "echo", "printf")
+"""What stands behind these is not run here, or not at all."""
+
+_UV = frozenset((
+    "with", "with_requirements", "with_editable", "python", "p", "extra", "group", "only_group", "no_group", "no_extra",
+    "env_file", "index", "index_url", "i", "default_index", "extra_index_url", "find_links", "f", "project", "directory",
+    "package", "config_file", "cache_dir", "index_strategy", "keyring_provider", "resolution", "prerelease",
+    "exclude_newer", "link_mode", "refresh_package", "reinstall_package", "upgrade_package", "P", "config_setting", "C",
+    "color", "from", "w", "torch_backend", "python_platform",
+))  # fmt: skip
+_CONDA = frozenset(("n", "name", "p", "prefix", "cwd", "e", "env"))
+_CONTAINER = frozenset((
+    "B", "bind", "env", "env_file", "H", "home", "pwd", "W", "workdir", "overlay", "o", "S", "scratch", "network", "app",
+))  # fmt: skip
+
+_WRAPPERS: dict[str, tuple[tuple[str, ...], frozenset[str], int]] = {
+    "nohup": ((), frozenset(), 0),
+    "time": ((), frozenset("fo"), 0),
+    "nice": ((), frozenset(("n", "adjustment")), 0),
+    "ionice": ((), frozenset(("c", "n", "class", "classdata")), 0),
+    "chrt": ((), frozenset(), 1),
+    "timeout": ((), frozenset(("s", "k", "signal", "kill_after")), 1),
+    "stdbuf": ((), frozenset(("i", "o", "e", "input", "output", "error")), 0),
+    "setsid": ((), frozenset(), 0),
+    "exec": ((), frozenset("a"), 0),
+    "command": ((), frozenset(), 0),
+    "sudo": ((), frozenset(("u", "g", "user", "group", "h", "host", "C", "p", "r", "t", "D", "chdir")), 0),
+    "doas": ((), frozenset("uC"), 0),
+    "unbuffer": ((), frozenset(), 0),
+    "catchsegv": ((), frozenset(), 0),
+    "xvfb-run": ((), frozenset(("n", "s", "e", "f", "w", "server_args", "server_num")), 0),
+    "numactl": ((), frozenset(("N", "m", "C", "i", "p", "cpunodebind", "membind", "physcpubind", "interleave")), 0),
+    "taskset": ((), frozenset(), 1),
+    "nsys": (("profile", "launch"), frozenset("otwcsdfxn"), 0),
+    "ncu": ((), frozenset("okcsf"), 0),
+    "py-spy": (("record", "top"), frozenset(("o", "output", "r", "rate", "d", "duration", "f", "format")), 0),
+    "uv": (("run", "tool run"), _UV, 0),
+    "uvx": ((), _UV, 0),
+    "pipx": (("run",), frozenset(("spec", "python", "pip_args")), 0),
+    "poetry": (("run",), frozenset(("C", "directory", "P", "project")), 0),
+    "pdm": (("run",), frozenset(("p", "project")), 0),
+    "pipenv": (("run",), frozenset(), 0),
+    "rye": (("run",), frozenset(), 0),
+    "hatch": (("run",), frozenset(("e", "env")), 0),
+    "pixi": (("run",), frozenset(("e", "environment", "manifest_path")), 0),
+    "conda": (("run",), _CONDA, 0),
+    "mamba": (("run",), _CONDA, 0),
+    "micromamba": (("run",), _CONDA, 0),
+    "singularity": (("exec",), _CONTAINER, 1),
+    "apptainer": (("exec",), _CONTAINER, 1),
+}  # fmt: skip
+"""Name → (its subcommands that run a program, its options that take a value, operands before the program)."""
+_NO_OPTIONS_BEHIND = ("poetry", "pdm", "pipenv", "rye")
+"""Those whose subcommand takes no options of its own."""
+
+
+def take_options(
+    words: Sequence[str], *, flags: Collection[str] | None = None, valued: Collection[str] = ()
+) -> tuple[Options, list[str]]:
+    """The options a command line begins with, and the rest, from the first operand or behind ``--`` on.
+
+    With ``flags`` every other option takes a value; without, only those in ``valued`` do.
+    """
+    found: Options = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word == "--":
+            at += 1
+            break
+        if not word.startswith("-") or word == "-":
+            break
+        at += 1
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+        else:
+            name, equals, value = _short(word, flags, valued)
+        name = name.replace("-", "_")
+        takes_value = name not in flags if flags is not None else name in valued
+        if takes_value and not equals and at < len(words):
+            value = words[at]
+            at += 1
+        found.append((name, value))
+    return found, list(words[at:])
+
+
+def _short(word: str, flags: Collection[str] | None, valued: Collection[str]) -> tuple[str, str, str]:
+    """``-n4`` and ``-n=4`` as (name, sign that a value was attached, value); ``-nproc=4`` is a long one."""
+    name, equals, value = word[1:].partition("=")
+    takes_value = name[:1] not in flags if flags is not None else name[:1] in valued
+    if not equals and len(name) > 1 and takes_value and not name[1:2].isalpha():
+        return name[0], "=", name[1:]
+    return name, equals, value
+
+
+def assignment(word: str) -> tuple[str, str] | None:
+    """``NAME=VALUE`` as a shell reads it, ``None`` for any other word."""
+    name, equals, value = word.partition("=")
+    if equals and name and name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit():
+        return name, value
+    return None
+
+
+def program_name(word: str) -> str:
+    """The name of a program without its folder: ``"/usr/bin/env"`` → ``"env"``."""
+    name = os.path.basename(word.replace("\\", "/"))
+    return name[:-4] if name.lower().endswith(".exe") else name
+
+
+def is_python(name: str) -> bool:
+    """Whether a program is a Python interpreter."""
+    return name.rstrip("0123456789.") in ("python", "pythonw", "py", "pypy", "ipython")
+
+
+def unwrapped(words: Sequence[str], assignments: dict[str, str]) -> list[str]:
+    """The command behind leading assignments and wrapping programs; what they assign is added to ``assignments``."""
+    rest = list(words)
+    for _ in range(DEPTH):
+        while rest and (found := assignment(rest[0])):
+            assignments[found[0]] = found[1]
+            rest.pop(0)
+        if not rest:
+            return []
+        name = program_name(rest[0])
+        if name == "env":
+            rest = _behind_env(rest[1:], assignments)
+        elif name in _WRAPPERS:
+            inner = _behind(name, rest[1:])
+            if inner is None:
+                return rest
+            rest = inner
+        else:
+            return rest
+    raise InputError(f"the command wraps one program in another more than {DEPTH} times")
+
+
+def _behind(name: str, words: list[str]) -> list[str] | None:
+    """What one wrapping program runs; ``None`` where it is used for something else (``uv pip``)."""
+    subcommands, valued, operands = _WRAPPERS[name]
+    _, rest = take_options(words, valued=valued)
+    if subcommands:
+        chosen = next((s.split() for s in subcommands if rest[: len(s.split())] == s.split()), None)
+        if chosen is None:
+            return None
+        rest = rest[len(chosen) :]
+        if name not in _NO_OPTIONS_BEHIND:
+            options, rest = take_options(rest, valued=valued)
+            if name == "uv" and any(option in ("m", "module") for option, _ in options):
+                rest = ["python", "-m", *rest]
+    rest = rest[operands:]
+    if name == "hatch" and rest and ":" in rest[0]:
+        rest[0] = rest[0].partition(":")[2]
+    return rest
+
+
+def _behind_env(words: list[str], assignments: dict[str, str]) -> list[str]:
+    options, rest = take_options(words, valued=frozenset(("u", "unset", "C", "chdir", "S", "split_string")))
+    for name, value in options:
+        if name in ("S", "split_string"):
+            rest = [*split_words(value), *rest]
+        elif name in ("u", "unset"):
+            assignments.pop(value, None)
+    return rest
+
+
+def split_words(text: str) -> list[str]:
+    """Text as a shell splits it into words; :class:`InputError` where its quotes do not pair."""
+    from compat.syntax.shell import shell_words
+
+    try:
+        return shell_words(text)
+    except ValueError as problem:
+        raise InputError(f"{text[:60]!r} is no shell command: {problem}") from None
+
+
+def handed_to_shell(words: Sequence[str]) -> str | None:
+    """The text that a command hands to a shell (``srun bash -c TEXT``)."""
+    try:
+        rest = unwrapped(words, {})
+    except InputError:
+        return None
+    if not rest or program_name(rest[0]) in _ELSEWHERE:
+        return None
+    for at, word in enumerate(rest[:-2]):
+        if program_name(word) in SHELLS:
+            for flag, text in zip(rest[at + 1 :], rest[at + 2 :]):
+                if not flag.startswith("-"):
+                    return None
+                if not flag.startswith("--") and "c" in flag:
+                    return text
+    return None

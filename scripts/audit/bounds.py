@@ -1,0 +1,72 @@
+"""The bounds of a rule as released versions: the first and the last release inside each range, and their neighbours outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion, Version
+
+from compat.rules.rule import Rule
+from compat.versions import contains, key_of, written
+
+if TYPE_CHECKING:
+    from compat.versions import Interval, Key, Ranges
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One end of one range of a rule. ``outside`` is ``""`` where nothing was released beyond it."""
+
+    rule: str
+    package: str
+    bound: str
+    inside: str
+    outside: str
+
+
+def bounds_of(rule: Rule, versions: Callable[[str], Sequence[str]]) -> Iterator[Bound]:
+    """Every bound of a rule's packages that a release lies inside; ``versions`` are all that were published of a package."""
+    for _, package, how, ranges in rule.packages:
+        if how != "in":
+            continue
+        released = _ordered(versions(package), ranges)
+        for interval in ranges:
+            inside = [at for at, (_, key) in enumerate(released) if contains((interval,), key)]
+            if inside and interval[0] is not None:
+                yield _bound(rule, package, interval, released, inside[0], -1)
+            if inside and interval[2] is not None:
+                yield _bound(rule, package, interval, released, inside[-1], 1)
+
+
+def _bound(rule: Rule, package: str, interval: Interval, released: list[tuple[str, Key]], at: int, step: int) -> Bound:
+    outside = released[at + step][0] if 0 <= at + step < len(released) else ""
+    return Bound(rule.id, package, written((interval,)).split(",")[0 if step < 0 else -1], released[at][0], outside)
+
+
+def _ordered(versions: Sequence[str], ranges: Ranges) -> list[tuple[str, Key]]:
+    """Final releases, and the pre-releases of a release that a bound names a pre-release of."""
+    found: dict[Version, str] = {}
+    for text in versions:
+        try:
+            version = Version(text)
+        except InvalidVersion:
+            continue
+        if not version.is_prerelease or any(Version(version.base_version) in _named(interval) for interval in ranges):
+            found.setdefault(version, text)
+    return [(text, key_of(text)) for _, text in sorted(found.items())]
+
+
+def _named(interval: Interval) -> set[Version]:
+    """The releases of whose pre-releases an interval's ends speak."""
+    words = written((interval,)).replace(",", " ").replace("<", " ").replace(">", " ").replace("=", " ").split()
+    found = set()
+    for word in words:
+        try:
+            version = Version(word)
+        except InvalidVersion:
+            continue
+        if version.is_prerelease and not version.is_devrelease:
+            found.add(Version(version.base_version))
+    return found

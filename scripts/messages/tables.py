@@ -1,0 +1,148 @@
+"""``python -m scripts.messages.tables``: writes ``matrix/messages/`` from what ``scripts.messages.extract`` read.
+
+A table is made anew for each package named (default: all); the index always holds every table of the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import lzma
+import operator
+import re
+import sys
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable
+from pathlib import Path
+from typing import Any
+
+from compat.interfaces.messages import HOLE, MAGIC, anchors_in, hash_of, letters_in
+from compat.interfaces.table import FILTERS, value_of
+from scripts.messages.extract import extracted, occurrences
+from scripts.messages.packages import PACKAGES
+from scripts.messages.raised import Message
+from scripts.surface.store import Store
+
+FOLDER = Path(__file__).resolve().parents[2] / "matrix" / "messages"
+MOST_PLACES = 16
+"""Places of one message that are kept, those of the most releases first: what stands in more is copied everywhere."""
+LEAST_LETTERS = 12
+_INTERNAL = re.compile(r"^torch\.(_|fx\.|export\.|jit\.)|(^|\.)(_?kernels?|jit_kernel|cute_dsl|prims_ts|cute)\.")
+"""Compilers and kernels, whose assertions are about their own state."""
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m scripts.messages.tables", description=__doc__)
+    parser.add_argument("packages", nargs="*", metavar="PACKAGE", help="only these (default: all)")
+    parser.add_argument("--store", type=Path, metavar="FOLDER", help="default: the user's cache")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", default=FOLDER)
+    words = parser.parse_args(arguments)
+    store = Store(words.store)
+    words.out.mkdir(parents=True, exist_ok=True)
+    tables = {path.stem: value_of(path.read_bytes()) for path in words.out.glob("*.bin") if path.stem != "index"}
+    for package in words.packages or PACKAGES:
+        releases, left_out = extracted(store, package)
+        if releases:
+            tables[package] = table_of(package, [release.version for release in releases], occurrences(store, releases))
+            print(
+                f"{package}: {len(releases)} releases ({left_out} not read), {len(tables[package]['texts'])} messages",
+                flush=True,
+            )
+    store.close()
+    write(words.out, tables)
+    return 0
+
+
+def table_of(package: str, versions: list[str], found: dict[tuple[str, Message], int]) -> dict[str, Any]:
+    """The plain values of a package's table. ``found``: each message by module, with the releases that have it."""
+    places: dict[tuple[str, str, str], dict[tuple[str, str, tuple[str, ...]], int]] = defaultdict(lambda: defaultdict(int))
+    for (module, message), mask in found.items():
+        internal = message.name == "AssertionError" and _INTERNAL.search(module)
+        if not internal and _is_findable(message.template):
+            key = message.template, message.kind, message.name
+            places[key][module, message.function, message.guards] |= mask
+    names, modules, functions, texts, guards, spans = (_Pool() for _ in range(6))
+    ordered = sorted(places)
+    rows, life = [], []
+    for key in ordered:
+        row: list[int] = []
+        everywhere = functools.reduce(operator.or_, places[key].values())
+        life.append(spans.number(tuple(bounds_of(everywhere))))
+        for (module, function, around), mask in sorted(places[key].items(), key=_most_releases)[:MOST_PLACES]:
+            numbers = guards.number(tuple(texts.number(each) for each in around))
+            row += (modules.number(module), functions.number(function), numbers, spans.number(tuple(bounds_of(mask))))
+        rows.append(row)
+    return {
+        "package": package, "versions": versions, "texts": [text for text, _, _ in ordered],
+        "name": [names.number(f"{kind} {name}") for _, kind, name in ordered], "places": rows, "life": life,
+        "names": names.values, "modules": modules.values, "functions": functions.values, "texts_of_guards": texts.values,
+        "guards": guards.values, "spans": spans.values,
+    }  # fmt: skip
+
+
+def _most_releases(entry: tuple[Any, int]) -> tuple[int, Any]:
+    place, mask = entry
+    return -mask.bit_count(), place
+
+
+def _is_findable(template: str) -> bool:
+    return template.isprintable() and letters_in(template.split(HOLE)) >= LEAST_LETTERS and any(anchors_in(template))
+
+
+def bounds_of(mask: int) -> Iterable[int]:
+    """The first and the last number of each run of bits."""
+    at = 0
+    while mask >> at:
+        if mask >> at & 1:
+            yield at
+            while mask >> at & 1:
+                at += 1
+            yield at - 1
+        at += 1
+
+
+class _Pool:
+    """Values by the order in which they were met."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    def number(self, value: Hashable) -> int:
+        return self._numbers.setdefault(value, len(self._numbers))
+
+    @property
+    def values(self) -> list[Hashable]:
+        return list(self._numbers)
+
+
+def write(folder: Path, tables: dict[str, dict[str, Any]]) -> None:
+    """Brings the rows of all tables into the order of their anchors, and writes them and the index."""
+    counts = Counter(anchor for table in tables.values() for text in table["texts"] for anchor in set(anchors_in(text)))
+    index: list[tuple[int, int, int]] = []
+    packages = sorted(tables)
+    for owner, package in enumerate(packages):
+        table = tables[package]
+        hashes = [hash_of(min(anchors_in(text), key=lambda anchor: (counts[anchor], anchor))) for text in table["texts"]]
+        order = sorted(range(len(hashes)), key=lambda number: (hashes[number], table["texts"][number], table["name"][number]))
+        for column in ("texts", "name", "places", "life"):
+            table[column] = [table[column][number] for number in order]
+        index += [(hashes[number], owner, place) for place, number in enumerate(order)]
+        (folder / f"{package}.bin").write_bytes(_compressed(table))
+    index.sort()
+    hashed = array("I", [entry[0] for entry in index])
+    header = _compressed({"packages": packages, "count": len(index), "order": sys.byteorder})
+    body = hashed.tobytes() + bytes(entry[1] for entry in index)
+    (folder / "index.bin").write_bytes(MAGIC + len(header).to_bytes(4, "little") + header + body)
+    size = sum(path.stat().st_size for path in folder.glob("*.bin"))
+    print(f"{len(index)} messages of {len(packages)} packages, {size >> 10} KiB")
+
+
+def _compressed(value: Any) -> bytes:
+    text = json.dumps(value, separators=(",", ":"))
+    return lzma.compress(text.encode("ascii"), lzma.FORMAT_RAW, -1, None, FILTERS)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

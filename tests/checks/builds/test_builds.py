@@ -1,0 +1,211 @@
+"""Wheels against hardware, drivers and each other, by the shipped tables; each trap that checkers fall into is a case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compat.checks import builds, named_devices
+from compat.model import Accelerator, Distribution, Environment, Finding, Source, Workload
+from compat.rules.facts import Facts
+from compat.tables.builds import CodeTables, tables_from
+from tests.conftest import ROOT
+
+
+def found(*distributions: str, gpus: tuple[str, ...] = (), source: str | None = None, **keys: Any) -> dict[str, Finding]:
+    """The findings about distributions written ``name==version``, by rule; ``gpus`` are names or capabilities."""
+    copies = tuple(
+        Distribution(name=name, version=version, source=None if source is None else Source(source))
+        for name, _, version in (each.partition("==") for each in distributions)
+    )
+    devices = tuple(
+        Accelerator(vendor="nvidia", compute_capability=each)
+        if each[0].isdigit() and "." in each
+        else Accelerator(vendor="nvidia", name=each)
+        for each in gpus
+    )
+    environment = Environment(os=keys.pop("os", "linux"), distributions=copies, accelerators=devices or None, **keys)
+    environment, _ = named_devices(environment)
+    return {finding.rule: finding for finding in builds.judge(Facts(environment))}
+
+
+def spec(finding: Finding, kind: str) -> str | None:
+    return next(fix.spec for fix in finding.fixes if fix.kind == kind)
+
+
+@pytest.mark.parametrize(
+    ("torch", "gpu"),
+    [
+        ("2.5.1+cu124", "RTX 4090"),  # 8.9 runs code for 8.0 and 8.6, and no list names it
+        ("2.5.1+cu124", "L40S"),
+        ("2.8.0+cu128", "GB10"),  # 12.1 runs 12.0's
+        ("2.8.0+cu128", "B300"),  # 10.3 runs 10.0's
+        ("2.10.0+cu128", "V100"),
+        ("2.7.1+cu126", "GTX 1080 Ti"),  # 6.1 runs 6.0's
+        ("2.15.0+cu132", "T4"),
+    ],
+)
+def test_code_of_the_same_major_capability_runs(torch: str, gpu: str) -> None:
+    assert found(f"torch=={torch}", gpus=(gpu,)) == {}
+
+
+@pytest.mark.parametrize(
+    ("torch", "gpu", "kind", "wanted"),
+    [
+        ("2.6.0+cu124", "RTX 5090", "upgrade", ">=2.8.0"),
+        ("2.8.0+cu128", "6.1", "source-install", "==2.8.0+cu126"),
+        ("2.11.0+cu130", "V100", "downgrade", "<=2.10.0"),
+        ("1.13.1+cu117", "H100", "upgrade", ">=2.1.0"),
+    ],
+)
+def test_no_code_for_the_gpu(torch: str, gpu: str, kind: str, wanted: str) -> None:
+    finding = found(f"torch=={torch}", gpus=(gpu,))["build-torch-gpu"]
+    assert (finding.verdict, finding.severity) == ("hit", "error")
+    assert spec(finding, kind) == wanted
+
+
+def test_every_gpu_is_looked_at() -> None:
+    assert "build-torch-gpu" in found("torch==2.6.0+cu124", gpus=("A100", "RTX 5090"))
+
+
+def test_a_wheel_without_label_is_certain_only_where_it_came_from_an_index() -> None:
+    assert found("torch==2.6.0", gpus=("RTX 5090",))["build-torch-gpu"].verdict == "hit"  # no build of 2.6 has the code
+    assert found("torch==2.7.1", gpus=("RTX 5090",))["build-torch-gpu"].verdict == "possible"  # the one for CUDA 12.8 has
+    assert found("torch==2.7.1", gpus=("RTX 5090",), source="index")["build-torch-gpu"].verdict == "hit"
+    assert found("torch==2.7.1", gpus=("RTX 5090",), source="conda") == {}
+    assert found("torch==2.7.1+cu128", gpus=("RTX 5090",)) == {}
+
+
+def test_what_the_tables_do_not_know_is_no_finding() -> None:
+    assert found("torch==9.9.9", gpus=("RTX 5090",), driver="300.1") == {}
+    assert found("torch==2.6.0+cu124", gpus=("99.0",)) == {}
+
+
+def test_an_architecture_specific_target_runs_on_that_capability_only() -> None:
+    tables = CodeTables(tables_from(str(ROOT / "matrix" / "facts")))
+    assert tables.runs("9.0", ("90a",), ()) is True
+    assert tables.runs("12.0", ("90a",), ("90a",)) is False
+    assert tables.runs("12.0", (), ("90",)) is True
+    assert tables.runs("8.0", (), ("90",)) is False
+    assert tables.runs("10.3", ("100f",), ()) is True
+    assert tables.runs("8.7", ("86",), ()) is False
+    assert tables.runs("8.7", ("86",), (), "13.2") is True
+
+
+@pytest.mark.parametrize(
+    ("torch", "driver", "holds"),
+    [
+        ("2.8.0+cu128", "550.54.15", False),  # minor-version compatibility: the floor of CUDA 12 is 525
+        ("2.8.0+cu128", "525.60.13", False),
+        ("2.8.0+cu128", "515.65.01", True),
+        ("2.11.0+cu130", "575.57.08", True),
+        ("2.11.0+cu130", "580.65.06", False),
+        ("2.11.0+cu126", "550.54.15", False),
+        ("2.0.1+cu118", "470.199.02", False),
+    ],
+)
+def test_a_driver_below_the_floor_of_the_major_release(torch: str, driver: str, holds: bool) -> None:
+    assert ("build-torch-driver" in found(f"torch=={torch}", driver=driver)) is holds
+
+
+def test_the_way_out_of_an_old_driver_is_another_build() -> None:
+    finding = found("torch==2.11.0", driver="570.86.10", source="index")["build-torch-driver"]
+    assert finding.verdict == "hit"
+    assert (spec(finding, "source-install") or "").startswith("==2.11.0+cu12")
+    assert spec(finding, "driver") == ">=580"
+
+
+def test_compatibility_libraries_lift_the_floor() -> None:
+    variables = {"LD_LIBRARY_PATH": "/usr/local/cuda/compat:/usr/lib"}
+    assert "build-torch-driver" not in found("torch==2.11.0+cu130", driver="550.54.15", variables=variables)
+
+
+def test_a_toolkit_above_the_driver() -> None:
+    assert found(driver="575.57.08", cuda_toolkit="13.0")["build-toolkit-driver"].severity == "warning"
+    assert found(driver="550.54.15", cuda_toolkit="12.8") == {}
+
+
+@pytest.mark.parametrize(
+    ("distributions", "rule"),
+    [
+        (("torch==2.6.0+cu124", "flash-attn==2.7.4.post1+cu12torch2.5cxx11abiFALSE"), "build-flash-attn-torch"),
+        (("torch==2.11.0+cu129", "vllm==0.21.0"), "build-vllm-cuda"),
+        (("torch==2.8.0+cu128", "torchvision==0.23.0+cpu"), "build-torchvision-flavour"),
+        (("torch==2.5.0+cu124", "xformers==0.0.29.post3"), "build-xformers-torch"),
+        (("torch==2.7.0+cu128", "bitsandbytes==0.45.2"), "build-bitsandbytes-cuda"),
+        (("torch==2.1.2+cpu", "xformers==0.0.23.post1"), "build-torch-cpu-only"),
+        (("flashinfer-python==0.5.3", "flashinfer-cubin==0.6.0"), "build-flashinfer-cubin"),
+    ],
+)
+def test_wheels_that_do_not_belong_together(distributions: tuple[str, ...], rule: str) -> None:
+    assert found(*distributions)[rule].verdict == "hit"
+
+
+@pytest.mark.parametrize(
+    "distributions",
+    [
+        ("torch==2.6.0+cu124", "flash-attn==2.7.4.post1+cu12torch2.6cxx11abiFALSE"),
+        ("torch==2.11.0+cu130", "vllm==0.21.0"),
+        ("torch==2.8.0+cu128", "torchvision==0.23.0+cu128", "torchaudio==2.8.0"),
+        ("torch==2.6.0+cu124", "xformers==0.0.29.post3"),
+        ("torch==2.7.0+cu128", "bitsandbytes==0.45.3"),
+        ("torch==2.1.2+cpu",),
+        ("flashinfer-python==0.6.0", "flashinfer-cubin==0.6.0"),
+    ],
+)
+def test_wheels_that_belong_together(distributions: tuple[str, ...]) -> None:
+    assert found(*distributions) == {}
+
+
+def test_what_was_built_from_source_is_not_held_against_wheels() -> None:
+    assert found("torch==2.11.0+cu129", "vllm==0.21.0", source="vcs") == {}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "precision", "distributions", "severity"),
+    [
+        ("T4", "bf16", (), "warning"),  # torch emulates it
+        ("T4", "bf16", ("vllm==0.6.6",), "error"),  # vLLM refuses it
+        ("A100", "fp8", (), "error"),
+        ("A100", "bf16", (), None),
+        ("L40S", "fp8", (), None),
+    ],
+)
+def test_precision(gpu: str, precision: str, distributions: tuple[str, ...], severity: str | None) -> None:
+    findings = found(*distributions, gpus=(gpu,), workload=Workload(precision=precision))
+    assert [each.severity for each in findings.values()] == ([] if severity is None else [severity])
+
+
+@pytest.mark.parametrize(
+    ("triton", "gpu", "holds"),
+    [("3.4.0", "GB10", True), ("3.8.0", "GB10", False), ("3.1.0", "RTX 5090", True), ("3.4.0", "RTX 5090", False)],
+)
+def test_the_assembler_in_tritons_wheel(triton: str, gpu: str, holds: bool) -> None:
+    assert ("build-triton-gpu" in found(f"triton=={triton}", gpus=(gpu,))) is holds
+
+
+@pytest.mark.parametrize(
+    ("path", "toolkit", "holds"),
+    [
+        ("/usr/local/cuda-12.0/lib64", None, True),
+        ("/usr/local/cuda/lib64", "12.0", True),
+        ("/usr/local/cuda/lib64", None, False),
+        ("/usr/local/cuda-12.6/lib64", None, False),
+        ("/usr/local/cuda-11.8/lib64", None, False),  # other file names: nothing is shadowed
+        ("/opt/lib", "12.0", False),
+    ],
+)
+def test_an_older_cuda_on_the_library_path(path: str, toolkit: str | None, holds: bool) -> None:
+    findings = found("torch==2.1.0+cu121", variables={"LD_LIBRARY_PATH": path}, cuda_toolkit=toolkit)
+    assert ("build-library-path" in findings) is holds
+
+
+def test_vllm_without_code_for_the_gpu() -> None:
+    assert spec(found("vllm==0.9.0", gpus=("RTX 5090",))["build-vllm-gpu"], "upgrade") == ">=0.9.2"
+    assert spec(found("vllm==0.20.2", gpus=("V100",))["build-vllm-gpu"], "downgrade") == "<=0.19.1"
+    assert found("vllm==0.19.1", gpus=("V100",)) == {}
+
+
+def test_a_published_build_in_an_image_is_a_question() -> None:
+    assert found("vllm==0.9.0", gpus=("RTX 5090",), source="image")["build-vllm-gpu"].verdict == "possible"

@@ -1,0 +1,147 @@
+"""Extras that dependencies ask for, and sets of choices that uv refuses because of a declared conflict."""
+
+from __future__ import annotations
+
+from compat.checks.choices import Asked
+from compat.checks.worlds import Worlds
+from compat.formats.listing import Listing
+from compat.formats.locks.uv import UvLock
+from compat.model import Environment
+
+CPU, GPU = "extra == 'extra-3-kit-cpu'", "extra == 'extra-3-kit-gpu'"
+LOCK = f"""
+version = 1
+conflicts = [[{{ package = "kit", extra = "cpu" }}, {{ package = "kit", extra = "gpu" }}]]
+
+[manifest]
+members = ["kit", "mine"]
+
+[[package]]
+name = "kit"
+version = "2"
+source = {{ editable = "kit" }}
+
+[package.optional-dependencies]
+cpu = [{{ name = "torch", version = "2.6.0+cpu", marker = "{CPU}" }}]
+gpu = [{{ name = "torch", version = "2.6.0+cu124", marker = "{GPU}" }}]
+
+[[package]]
+name = "mine"
+version = "1"
+source = {{ virtual = "." }}
+dependencies = [{{ name = "shared" }}]
+
+[package.optional-dependencies]
+slow = [{{ name = "kit", extra = ["cpu"], marker = "{CPU}" }}]
+fast = [{{ name = "kit", extra = ["gpu"], marker = "sys_platform == 'linux'" }}]
+gpu = [{{ name = "shared" }}]
+
+[[package]]
+name = "shared"
+version = "3"
+source = {{ registry = "https://index.example" }}
+dependencies = [
+    {{ name = "old", marker = "{CPU}" }},
+    {{ name = "new", marker = "extra != 'extra-3-kit-cpu'" }},
+]
+
+[[package]]
+name = "old"
+version = "1"
+source = {{ registry = "https://index.example" }}
+
+[[package]]
+name = "new"
+version = "2"
+source = {{ registry = "https://index.example" }}
+
+[[package]]
+name = "torch"
+version = "2.6.0+cpu"
+source = {{ registry = "https://index.example" }}
+
+[[package]]
+name = "torch"
+version = "2.6.0+cu124"
+source = {{ registry = "https://index.example" }}
+"""
+
+
+def read(text: str = LOCK) -> Listing:
+    (listing,) = UvLock().read("uv.lock", text)
+    return listing
+
+
+def installed(*extras: str, os: str = "linux") -> tuple[set[str], list[str]]:
+    listing = read()
+    worlds = Worlds(listing, Environment(os=os, machine="x86_64", python="3.11"), Asked(extras or ("none",), ("none",)))
+    assert len(worlds.sets) == 1
+    pairs = zip(listing.entries, worlds.installed())
+    return {f"{entry.distribution.name} {entry.distribution.version}" for entry, mask in pairs if mask}, worlds.notes
+
+
+def tried(listing: Listing, os: str | None = None) -> list[set[str]]:
+    worlds = Worlds(listing, Environment(os=os), Asked())
+    return [
+        {
+            f"{each.package}[{each.name}]" if each.kind != "package" else each.name
+            for each in map(listing.choices.__getitem__, one)
+        }
+        for one in (chosen.numbers for chosen in worlds.sets)
+    ]
+
+
+def test_an_extra_that_a_dependency_asks_for_is_active_everywhere() -> None:
+    assert installed() == ({"mine 1", "shared 3", "new 2"}, [])
+    assert installed("slow") == ({"mine 1", "shared 3", "old 1", "kit 2", "torch 2.6.0+cpu"}, [])
+    assert installed("fast") == ({"mine 1", "shared 3", "new 2", "kit 2", "torch 2.6.0+cu124"}, [])
+    assert installed("fast", os="darwin") == ({"mine 1", "shared 3", "new 2"}, [])
+
+
+def test_without_a_conflict_in_the_lock_only_what_is_chosen_counts() -> None:
+    text = "".join(line for line in LOCK.splitlines(keepends=True) if not line.startswith("conflicts"))
+    listing = read(text)
+    worlds = Worlds(listing, Environment(os="linux"), Asked(("slow",)))
+    kit = next(at for at, entry in enumerate(listing.entries) if entry.distribution.name == "kit")
+    assert not worlds.installed()[kit]
+
+
+def test_what_is_asked_for_and_refused_is_installed_as_asked_and_noted() -> None:
+    releases, notes = installed("slow", "fast")
+    assert {"torch 2.6.0+cpu", "torch 2.6.0+cu124"} <= releases
+    assert notes == [
+        "uv.lock: uv does not install together what is declared to conflict: extra kit[cpu], extra kit[gpu]",
+    ]
+    assert installed("slow", "fast", os="darwin")[1] == []
+
+
+def test_no_set_has_extras_that_bring_a_conflict() -> None:
+    sets = tried(read(), "linux")
+    for one, other in (("slow", "fast"), ("slow", "gpu")):  # uv's --extra gpu is that of kit as well
+        assert not any({f"mine[{one}]", f"mine[{other}]"} <= each for each in sets), (one, other)
+    for name in ("slow", "fast", "gpu"):
+        assert any(f"mine[{name}]" in each for each in sets), name
+    assert any({"mine[fast]", "mine[gpu]"} <= each for each in sets)
+    assert any({"mine[slow]", "mine[fast]"} <= each for each in tried(read(), "darwin"))
+
+
+def test_worlds_in_which_a_set_is_refused_are_none() -> None:
+    listing = read()
+    worlds = Worlds(listing, Environment(python="3.11"), Asked(("slow", "fast")))
+    assert {place.os for place in worlds.places_of(worlds.all)} == {"darwin", "windows"}
+
+
+def test_an_extra_of_the_same_name_counts_where_its_package_is_installed() -> None:
+    text = LOCK.replace('extra = "cpu" }', 'extra = "cpu" }, { package = "mine", extra = "gpu" }', 1)
+    sets = tried(read(text), "linux")
+    assert not any({"kit", "mine[gpu]"} <= each for each in sets)
+    assert any("mine[gpu]" in each for each in sets)
+
+
+def test_forks_of_the_resolution_limit_platforms_only() -> None:
+    text = LOCK.replace(
+        "[manifest]", """resolution-markers = ["sys_platform == 'linux' and extra == 'extra-3-kit-cpu'"]\n[manifest]"""
+    )
+    listing = read(text)
+    assert Worlds(listing, Environment(os="linux"), Asked()).notes == []
+    assert Worlds(listing, Environment(os="windows"), Asked()).notes == ["uv.lock is not made for the target's platform"]

@@ -1,0 +1,133 @@
+"""Declared requirements, extras, withdrawn releases and floors, by the shipped tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compat.checks import releases
+from compat.checks import requirements as metadata
+from compat.model import Distribution, Environment, Finding, Source
+from compat.rules.facts import Facts
+from compat.tables.declared import Declared
+
+
+def found(*distributions: str, source: str | None = None, **keys: Any) -> dict[str, Finding]:
+    copies = tuple(
+        Distribution(name=name, version=version, source=None if source is None else Source(source))
+        for name, _, version in (each.partition("==") for each in distributions)
+    )
+    facts, declared = Facts(Environment(distributions=copies, **keys)), Declared()
+    return {finding.rule: finding for finding in (*metadata.judge(facts, declared), *releases.judge(facts, declared))}
+
+
+def test_a_violated_requirement_is_a_warning_with_both_ways_out() -> None:
+    finding = found("vllm==0.8.5", "torch==2.7.0")["requires-vllm-torch"]
+    assert (finding.verdict, finding.severity) == ("hit", "warning")
+    assert [(fix.kind, fix.package) for fix in finding.fixes] == [("downgrade", "torch"), ("upgrade", "vllm")]
+
+
+def test_what_transformers_compares_when_it_is_imported_is_an_error() -> None:
+    assert found("transformers==4.44.2", "tokenizers==0.15.2")["requires-transformers-tokenizers"].severity == "error"
+    assert found("transformers==4.44.2", "tokenizers==0.19.1") == {}
+
+
+@pytest.mark.parametrize(("extras", "holds"), [([], False), (["vllm"], True), (["peft"], False)])
+def test_an_extra_counts_only_where_it_is_requested(extras: list[str], holds: bool) -> None:
+    copies = (Distribution("trl", "1.16.0", extra={"extras": extras}), Distribution("vllm", "0.10.2"))
+    findings = metadata.judge(Facts(Environment(distributions=copies)), Declared())
+    assert ("requires-trl-vllm" in {finding.rule for finding in findings}) is holds
+
+
+def test_extras_for_developers_do_not() -> None:
+    assert not [rule for rule in found("trl==1.16.0", "pytest==3.0", "parameterized==0.1") if "pytest" in rule]
+
+
+@pytest.mark.parametrize("source", ["vcs", "directory", "image", "url"])
+def test_what_was_built_otherwise_may_violate_a_pin(source: str) -> None:
+    assert found("vllm==0.8.5", "torch==2.7.0", source=source) == {}
+
+
+def test_a_build_between_releases_is_not_compared() -> None:
+    assert found("trl==0.16.0", "transformers==4.46.0.dev0") == {}
+
+
+def test_local_labels_and_container_builds_count_as_their_release() -> None:
+    assert found("vllm==0.8.5", "torch==2.6.0+cu124") == {}
+
+
+@pytest.mark.parametrize("version", ["4.46.0", "4.52.0", "4.57.0"])
+def test_a_withdrawn_release(version: str) -> None:
+    finding = found(f"transformers=={version}", python="3.11")["yanked-transformers"]
+    assert {fix.kind for fix in finding.fixes} == {"upgrade", "downgrade"}
+    assert found("transformers==4.57.1") == {}
+
+
+@pytest.mark.parametrize(("python", "holds"), [("3.9", True), ("3.9.18", True), ("3.10", False), ("3.11.7", False)])
+def test_the_python_a_release_is_for(python: str, holds: bool) -> None:
+    assert ("python-transformers" in found("transformers==5.0.0", python=python)) is holds
+
+
+@pytest.mark.parametrize(("glibc", "holds"), [("2.31", True), ("2.35", False)])
+def test_the_glibc_of_the_lowest_wheel(glibc: str, holds: bool) -> None:
+    assert ("glibc-vllm" in found("vllm==0.20.0", glibc=glibc, os="linux")) is holds
+
+
+def test_a_release_that_is_not_known_is_no_finding() -> None:
+    assert found("vllm==99.0", "torch==99.0", python="3.6", glibc="2.5") == {}
+
+
+# --- What is installed says itself what it requires.
+
+
+def installed(requires: dict[str, tuple[str, ...]], **keys: Any) -> dict[str, Finding]:
+    copies = tuple(
+        Distribution(name, version, Source("index"), requires=lines)
+        for (name, _, version), lines in ((each.partition("=="), lines) for each, lines in requires.items())
+    )
+    facts = Facts(Environment(distributions=copies, distributions_complete=True, os="linux", **keys))
+    return {finding.rule: finding for finding in metadata.judge(facts, Declared())}
+
+
+def test_a_requirement_that_is_not_installed_is_a_warning() -> None:
+    finding = installed({"acme==1.0": ("widget[fast] (>=2.0,<3)",)})["requires-acme-widget"]
+    assert (finding.severity, finding.packages) == ("warning", {"acme": "1.0", "widget": None})
+    assert finding.fixes[0].command == 'pip install "widget>=2.0,<3"'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "widget; extra == 'fast'",
+        "widget; python_version < '3.8'",
+        "widget; sys_platform == 'win32'",
+        "gear>=1",
+        "gear",
+        "Gear>0.9",
+    ],
+)
+def test_what_is_met_optional_or_for_another_place_is_none(line: str) -> None:
+    assert installed({"acme==1.0": (line,), "gear==1.5": ()}, python="3.11.4") == {}
+
+
+def test_a_violated_requirement_of_a_package_that_no_table_follows() -> None:
+    finding = installed({"acme==1.0": ("gear!=1.5",), "gear==1.5": ()})["requires-acme-gear"]
+    assert (finding.severity, finding.fixes[0].command) == ("warning", 'pip install "gear!=1.5"')
+
+
+def test_an_exact_pin_of_what_is_compiled_for_torch_is_an_error() -> None:
+    finding = installed({"torchvision==0.21.0": ("torch==2.6.0",), "torch==2.13.0": ()})["requires-torchvision-torch"]
+    assert (finding.severity, finding.effect) == ("error", "crash")
+
+
+def test_the_metadata_of_the_build_that_is_installed_counts_and_not_that_of_the_default_build() -> None:
+    pins = {"torch==2.6.0+cu126": ("nvidia-cudnn-cu12==9.5.1.17",), "nvidia-cudnn-cu12==9.5.1.17": ()}
+    assert installed(pins) == {}
+
+
+def test_pins_of_another_build_are_no_finding_and_of_an_unknown_one_a_question() -> None:
+    wrong = "nvidia-cudnn-cu12==9.5.1.17"
+    assert found("torch==2.6.0+cu126", wrong, os="linux") == {}
+    (finding,) = found("torch==2.6.0", wrong, os="linux").values()
+    assert (finding.verdict, finding.unknown) == ("possible", ("build.torch",))

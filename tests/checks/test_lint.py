@@ -1,0 +1,114 @@
+"""The rule linter: examples that do not hold and fixes that lead astray are found."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from compat.checks.lint import problems_of
+from compat.rules.compiled import Matrix
+from compat.rules.loader import rule_of
+
+BASE: dict[str, Any] = {
+    "id": "drops", "title": "t", "severity": "error", "effect": "crash", "confidence": "reported", "why": "w",
+    "evidence": ["https://example.org"], "packages": {"transformers": ">=4.50.0,<4.51.0"},
+    "when": {"launcher": ["python"], "accelerators": {"count": ">=2"}},
+    "fix": [{"upgrade": {"transformers": ">=4.57.1"}}],
+    "example": [
+        {"hit": {"packages": {"transformers": "4.50.1"}, "gpus": "A100:2", "launcher": "python"}},
+        {"clear": {"packages": {"transformers": "4.49.0"}, "gpus": "A100:2", "launcher": "python"}},
+    ],
+}  # fmt: skip
+OTHER = {**copy.deepcopy(BASE), "id": "other", "packages": {"transformers": ">=4.51.0,<4.57.0"}}
+OTHER["example"][0]["hit"]["packages"]["transformers"] = "4.53.0"
+
+
+def messages(*tables: dict[str, Any]) -> list[str]:
+    rules = [rule_of(table) for table in tables]
+    return [problem.message for problem in problems_of(rules[:1], among=rules)]
+
+
+def changed(**keys: Any) -> dict[str, Any]:
+    return {**copy.deepcopy(BASE), **keys}
+
+
+def test_the_shipped_matrix_is_clean(matrix: Matrix) -> None:
+    assert problems_of(matrix.rules()) == []
+
+
+def test_a_good_rule_is_clean() -> None:
+    assert messages(BASE, OTHER) == []
+
+
+@pytest.mark.parametrize(
+    ("verdict", "environment", "found"),
+    [
+        ("hit", {"packages": {"transformers": "4.51.0"}, "gpus": "A100:2", "launcher": "python"}, "clear"),
+        ("clear", {"packages": {"transformers": "4.50.0"}, "gpus": "A100:2", "launcher": "python"}, "hit"),
+        ("hit", {"packages": {"transformers": "4.50.0"}, "launcher": "python"}, "possible (unknown: accelerators)"),
+        ("possible", {"packages": {"transformers": "4.50.0"}, "gpus": "A100:2", "launcher": "python"}, "hit"),
+    ],
+)
+def test_an_example_that_does_not_do_what_it_says(verdict: str, environment: dict[str, Any], found: str) -> None:
+    table = changed(example=[*BASE["example"], {verdict: environment}])
+    assert messages(table) == [f"example 3 says {verdict}, but it is {found}"]
+
+
+@pytest.mark.parametrize(
+    "fix", [{"upgrade": {"transformers": ">=4.50.2"}}, {"env-var": "CUDA_VISIBLE_DEVICES=0,1"}, {"uninstall": ["accelerate"]}]
+)
+def test_a_fix_that_does_not_clear_its_rule(fix: dict[str, Any]) -> None:
+    (message,) = messages(changed(fix=[fix]))
+    assert "does not clear the rule" in message
+
+
+@pytest.mark.parametrize("specifier", ["==4.51.0", ">=4.51.0", ">=4.55.0,<5", "<4.50.0,>=4.40", ">=4.57.1"])
+def test_a_fix_that_leads_into_another_rule(specifier: str) -> None:
+    found = messages(changed(fix=[{"upgrade": {"transformers": specifier}}]), OTHER)
+    condemned = specifier.startswith(("==4.51", ">=4.51", ">=4.55"))
+    assert any("leads into rule other" in message for message in found) == condemned
+
+
+def test_a_fix_may_rest_on_the_other_conditions_of_a_rule() -> None:
+    """Launched otherwise, releases that another rule condemns under plain python are fine."""
+    assert messages(changed(fix=[{"launch": "torchrun SCRIPT"}]), OTHER) == []
+
+
+def test_a_pattern_that_matches_anything() -> None:
+    (message,) = messages(changed(errors=[{"exception": "RuntimeError", "message": "x*"}]))
+    assert "matches anything" in message
+
+
+def test_a_command_that_leaves_out_a_part_of_the_fix() -> None:
+    fix = {"upgrade": {"transformers": ">=4.57.1", "trl": ">=0.24"}, "command": 'pip install "transformers>=4.57.1"'}
+    (message,) = messages(changed(fix=[fix]))
+    assert message.startswith("fix upgrade is printed without 'trl>=0.24'")
+
+
+def test_a_variable_that_is_presumed_unset_is_no_question() -> None:
+    table = changed(unless=[{"variables": {"SAFE": ["1"]}}], presume={"variables_unset": ["SAFE"]}, fix=[{"env-var": "SAFE=1"}])
+    assert messages(table) == []
+    fixed = {"packages": {"transformers": "4.50.1"}, "gpus": "A100:2", "launcher": "python", "variables": {"SAFE": "1"}}
+    assert messages(changed(**{**table, "example": [*table["example"], {"clear": fixed}]})) == []
+
+
+def test_numpy_1_takes_pyarrow_along(matrix: Matrix) -> None:
+    """pyarrow 26 refuses numpy 1 at import, and no metadata says so."""
+    for rule in matrix.rules():
+        for fix in rule.fixes:
+            moved = dict((*fix.packages, *fix.along))
+            if moved.get("numpy", "").endswith("<2") and fix.kind != "upgrade":
+                assert "pyarrow" in moved or "pyarrow" in {atom[1] for atom in rule.packages}, rule.id
+
+
+def test_what_a_fix_moves_along_is_moved_where_it_is_installed() -> None:
+    along = {"along": {"trl": "<0.20"}, "upgrade": {"transformers": ">=4.57.1"}}
+    other = {**copy.deepcopy(OTHER), "packages": {"transformers": ">=4.57.1", "trl": ">=0.20"}}
+    other["example"][0]["hit"]["packages"] = {"transformers": "4.57.1", "trl": "0.21.0"}
+    with_trl = {**BASE["example"][0]["hit"], "packages": {"transformers": "4.50.1", "trl": "0.21.0"}}
+    example = [{"hit": with_trl}, BASE["example"][1]]
+    assert messages(changed(fix=[along], example=example), other) == []
+    (message,) = messages(changed(fix=[{"upgrade": along["upgrade"]}], example=example), other)
+    assert "leads into rule other" in message

@@ -1,0 +1,310 @@
+"""Installable selections: masks against one world at a time, and verdicts put together as a person would."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from packaging.markers import Marker
+
+from compat.checks.choices import Asked
+from compat.checks.selections import described, judged_listing
+from compat.checks.worlds import Worlds
+from compat.formats.listing import ROOT, Choice, Entry, Listing
+from compat.model import Accelerator, Distribution, Environment, Finding, Workload
+from compat.rules.compiled import Matrix, in_memory
+from compat.rules.loader import rule_of
+from compat.syntax.toml import parse_text
+
+RULES = """
+[[rule]]
+id = "old-transformers"
+title = "Old"
+severity = "error"
+effect = "crash"
+confidence = "confirmed"
+packages = { transformers = "<4.50" }
+evidence = ["https://github.com/example/example/issues/1"]
+why = "It is old."
+[[rule.fix]]
+upgrade = { transformers = ">=4.50" }
+[[rule.example]]
+hit = { packages = { transformers = "4.40.0" } }
+[[rule.example]]
+clear = { packages = { transformers = "4.50.0" } }
+
+[[rule]]
+id = "old-python"
+title = "Old Python"
+severity = "error"
+effect = "crash"
+confidence = "confirmed"
+packages = { torch = "*" }
+evidence = ["https://github.com/example/example/issues/2"]
+why = "It is old."
+[rule.when]
+python = "<3.11"
+[[rule.fix]]
+config = "another Python"
+[[rule.example]]
+hit = { packages = { torch = "2.6.0" }, python = "3.10.1" }
+[[rule.example]]
+clear = { packages = { torch = "2.6.0" }, python = "3.12.1" }
+"""
+MATRIX: Matrix = in_memory([rule_of(table) for table in parse_text(RULES, "rules.toml")["rule"]])
+NEW, OLD = Distribution("transformers", "4.57.1"), Distribution("transformers", "4.40.0")
+
+
+def lock(*pairs: tuple[Distribution, str | None, int | None], **more: object) -> Listing:
+    entries = tuple(Entry(distribution, 10 * (at + 1)) for at, (distribution, _, _) in enumerate(pairs))
+    edges = tuple((ROOT, at, marker, choice) for at, (_, marker, choice) in enumerate(pairs))
+    return Listing("uv.lock", "uv.lock", entries, edges, complete=True, **more)  # type: ignore[arg-type]
+
+
+def found(
+    listing: Listing, known: Environment | None = None, asked: Asked | None = None
+) -> list[tuple[str, str, tuple[str, ...], int | None]]:
+    findings, _ = judged_listing(listing, known or Environment(), MATRIX, asked)
+    return [(each.rule, each.verdict, each.selections, each.location.line if each.location else None) for each in findings]
+
+
+def test_one_release_everywhere() -> None:
+    assert found(lock((OLD, None, None))) == [("old-transformers", "hit", (), 10)]
+    assert found(lock((NEW, None, None))) == []
+
+
+def test_a_release_for_some_platforms_is_possible_until_the_target_is_known() -> None:
+    listing = lock((NEW, "sys_platform == 'linux'", None), (OLD, "sys_platform != 'linux'", None))
+    ((rule, verdict, selections, line),) = found(listing)
+    assert (rule, verdict, selections, line) == ("old-transformers", "possible", (), 20)
+    findings, _ = judged_listing(listing, Environment(), MATRIX)
+    assert findings[0].unknown[0] == "os"
+    assert found(listing, Environment(os="linux")) == []
+    assert found(listing, Environment(os="windows")) == [("old-transformers", "hit", (), 20)]
+
+
+def test_nvidia_devices_are_never_on_a_mac() -> None:
+    listing = lock((NEW, "sys_platform != 'darwin'", None), (OLD, "sys_platform == 'darwin'", None))
+    assert found(listing)[0][1] == "possible"
+    assert found(listing, Environment(accelerators=(Accelerator(vendor="nvidia", compute_capability="9.0"),))) == []
+
+
+def test_an_extra_that_is_bad_is_bad() -> None:
+    listing = lock(
+        (NEW, None, 0), (OLD, None, 1), choices=(Choice("extra", "new"), Choice("extra", "old")), conflicts=((0, 1),)
+    )
+    assert found(listing) == [("old-transformers", "hit", ("extra old",), 20)]
+    assert found(listing, asked=Asked(("new",))) == []
+    assert found(listing, asked=Asked(("old",))) == [("old-transformers", "hit", (), 20)]
+
+
+def test_what_the_defaults_install_needs_no_extra() -> None:
+    listing = lock((OLD, None, 0), choices=(Choice("group", "dev", default=True), Choice("extra", "x")))
+    assert found(listing) == [("old-transformers", "hit", (), 10)]
+
+
+def test_the_interpreter_is_a_fact_of_the_target() -> None:
+    listing = lock((Distribution("torch", "2.6.0"), None, None), requires_python=">=3.10,<3.13")
+    findings, _ = judged_listing(listing, Environment(), MATRIX)
+    assert [(each.verdict, each.unknown) for each in findings] == [("possible", ("python",))]
+    assert found(listing, Environment(python="3.12")) == []
+    assert found(listing, Environment(python="3.10.4"))[0][:2] == ("old-python", "hit")
+    narrow = lock((Distribution("torch", "2.6.0"), None, None), requires_python="==3.10.*")
+    assert found(narrow)[0][:2] == ("old-python", "hit")
+
+
+def test_a_target_the_lock_is_not_made_for_is_noted() -> None:
+    listing = lock((NEW, None, None), requires_python=">=3.12")
+    _, notes = judged_listing(listing, Environment(python="3.10"), MATRIX)
+    assert notes == ("uv.lock is made for Python >=3.12, the target has another one",)
+    only_linux = lock((NEW, None, None), environments=("sys_platform == 'linux'",))
+    _, notes = judged_listing(only_linux, Environment(os="windows"), MATRIX)
+    assert notes == ("uv.lock is not made for the target's platform",)
+
+
+def test_a_range_is_possible_and_a_range_that_is_bad_throughout_a_hit() -> None:
+    assert found(lock((Distribution("transformers", specifier=">=4.40"), None, None)))[0][1] == "possible"
+    assert found(lock((Distribution("transformers", specifier=">=4.40,<4.49"), None, None)))[0][1] == "hit"
+    assert found(lock((Distribution("transformers", specifier=">=4.51"), None, None))) == []
+    assert found(lock((Distribution("transformers"), None, None)))[0][1] == "possible"
+
+
+def test_conda_may_number_in_its_own_way() -> None:
+    odd = lock((Distribution("transformers", "9e"), None, None))
+    assert found(odd)[0][1] == "possible"
+
+
+def test_the_interpreter_of_a_conda_environment() -> None:
+    listing = lock((Distribution("torch", "2.6.0"), None, None), (Distribution("python", "3.10.4"), None, None))
+    assert found(listing)[0][:2] == ("old-python", "hit")
+
+
+def test_fixes_are_made_by_the_tool_that_wrote_the_lock() -> None:
+    findings, _ = judged_listing(lock((OLD, None, None)), Environment(), MATRIX)
+    assert findings[0].fixes[0].command == 'uv add "transformers>=4.50"'
+
+
+def test_described_keeps_everything_and_tells_releases_apart() -> None:
+    listing = lock((NEW, "extra == 'extra-4-mine-new'", None), (OLD, "extra == 'extra-4-mine-old'", None))
+    listing = Listing(
+        listing.file, listing.kind, listing.entries, listing.edges, context=Environment(workload=Workload(task="sft"))
+    )
+    environment = described(listing)
+    assert environment.workload is not None
+    assert [(each.version, each.marker) for each in environment.distributions or ()] == [
+        ("4.57.1", "extra == 'extra-4-mine-new'"), ("4.40.0", "extra == 'extra-4-mine-old'"),
+    ]  # fmt: skip
+
+
+MARKERS = (None, "sys_platform == 'linux'", "sys_platform != 'linux'", "python_version < '3.11'", "python_version >= '3.11'",
+           "platform_machine == 'x86_64' and sys_platform == 'linux'", "extra == 'extra-4-mine-a'", "extra != 'extra-4-mine-a'")  # fmt: skip
+PARSED = {text: Marker(text) for text in MARKERS if text is not None}
+
+
+@st.composite
+def listings(draw: st.DrawFn) -> Listing:
+    """A graph of four releases of two distributions, a node between (4), and two extras; the first one has a node (5).
+
+    A choice leads to a node that is no release only where the node stands for it, as in real locks.
+    """
+    nodes = st.integers(0, 5)
+    edges = ((ROOT, 5, None, 0), *(
+        draw(
+            st.lists(
+                st.one_of(
+                    st.tuples(
+                        st.one_of(st.just(ROOT), nodes), st.integers(0, 3), st.sampled_from(MARKERS), st.sampled_from((None, 0, 1))
+                    ),
+                    st.tuples(st.one_of(st.just(ROOT), nodes), st.sampled_from((4, 5)), st.sampled_from(MARKERS), st.none()),
+                ),
+                max_size=9,
+            )
+        )
+    ))  # fmt: skip
+    releases = (NEW, OLD, Distribution("torch", "2.5.0"), Distribution("torch", "2.6.0"))
+    choices = (Choice("extra", "a"), Choice("extra", "b", default=draw(st.booleans())))
+    conflicts = ((0, 1),) if draw(st.booleans()) else ()
+    entries = tuple(Entry(each, at) for at, each in enumerate(releases))
+    return Listing("uv.lock", "uv.lock", entries, edges, choices, conflicts, requires_python=">=3.10,<3.13", complete=True)
+
+
+def alone(listing: Listing, chosen: frozenset[int], os: str, machine: str, python: str) -> tuple[set[int], bool]:
+    """What is installed in one world, found the plain way, and whether uv refuses it."""
+    active = set(chosen)
+    while True:
+        there = walked(listing, chosen, active, os, machine, python)
+        if not listing.conflicts or 5 not in there or 0 in active:
+            refused = any(active.issuperset(conflict) for conflict in listing.conflicts)
+            return {node for node in there if 0 <= node < len(listing.entries)}, refused
+        active.add(0)
+
+
+def walked(listing: Listing, chosen: frozenset[int], active: set[int], os: str, machine: str, python: str) -> set[int]:
+    platform = {"linux": "linux", "darwin": "darwin", "windows": "win32"}[os]
+
+    def holds(marker: str | None, child: int) -> bool:
+        if marker is None:
+            return True
+        extra = "extra-4-mine-a" if 0 in active or (child == 5 and listing.conflicts) else ""
+        values = {"sys_platform": platform, "platform_machine": machine, "python_version": python, "extra": extra}
+        return PARSED[marker].evaluate(values)
+
+    there = {ROOT}
+    while True:
+        more = {
+            child
+            for parent, child, marker, choice in listing.edges or ()
+            if parent in there and holds(marker, child) and choice in (None, *chosen)
+        }
+        if more <= there:
+            return there
+        there |= more
+
+
+def every_is_refused(listing: Listing, worlds: Worlds) -> bool:
+    return all(
+        alone(listing, chosen.numbers, place.os, place.machine, ".".join(map(str, place.python[:2])))[1]
+        for place in worlds.places
+        for chosen in worlds.sets
+    )
+
+
+@settings(deadline=None)
+@given(listings())
+def test_masks_agree_with_one_world_at_a_time(listing: Listing) -> None:
+    worlds = Worlds(listing, Environment(), Asked())
+    masks = worlds.installed()
+    for at, place in enumerate(worlds.places):
+        for number, chosen in enumerate(worlds.sets):
+            bit = at * len(worlds.sets) + number
+            mine = {entry for entry, mask in enumerate(masks) if mask >> bit & 1}
+            python = ".".join(map(str, place.python[:2]))
+            theirs, refused = alone(listing, chosen.numbers, place.os, place.machine, python)
+            if worlds.all >> bit & 1:
+                assert mine == theirs
+                assert not refused or every_is_refused(listing, worlds)
+            else:
+                assert refused
+                assert not mine
+
+
+@settings(deadline=None)
+@given(listings())
+def test_a_hit_is_one_in_some_set_of_choices_wherever_it_is_installed(listing: Listing) -> None:
+    worlds = Worlds(listing, Environment(), Asked())
+    findings, _ = judged_listing(listing, Environment(), MATRIX)
+    mine: dict[str, str] = {}
+    for each in findings:
+        mine[each.rule] = "hit" if "hit" in (each.verdict, mine.get(each.rule)) else "possible"
+    theirs: dict[str, str] = {}
+    for chosen in worlds.sets:
+        seen: dict[str, set[bool]] = {"old-transformers": set(), "old-python": set()}
+        for place in worlds.places:
+            python = ".".join(map(str, place.python[:2]))
+            there, refused = alone(listing, chosen.numbers, place.os, place.machine, python)
+            if refused and not every_is_refused(listing, worlds):
+                continue
+            old, new = 1 in there, 0 in there
+            torch = there & {2, 3}
+            seen["old-python"].add(bool(torch) and python == "3.10")
+            seen["old-transformers"].add(old and not new)
+            if old and new:
+                seen["old-transformers"] |= {True, False}  # both at once: nobody knows which
+        for rule, answers in seen.items():
+            if answers == {True}:
+                theirs[rule] = "hit"
+            elif True in answers:
+                theirs.setdefault(rule, "possible")
+    assert mine == theirs
+
+
+def test_findings_have_the_order_of_every_report() -> None:
+    listing = lock((OLD, None, None), (Distribution("torch", "2.6.0"), None, None), requires_python=">=3.10,<3.13")
+    findings: tuple[Finding, ...] = judged_listing(listing, Environment(), MATRIX)[0]
+    assert [each.rule for each in findings] == ["old-transformers", "old-python"]
+
+
+def test_a_torch_without_cuda_is_not_taken_to_see_the_gpus() -> None:
+    from compat.model import Accelerator, Distribution, Environment
+    from compat.rules.facts import seen_by_torch
+
+    gpus = (Accelerator(vendor="nvidia", compute_capability="8.0"),) * 2
+    assert seen_by_torch(Environment(distributions=(Distribution("torch", "2.6.0+cpu"),), accelerators=gpus)).accelerators == ()
+    for version in ("2.6.0", "2.6.0+cu124", None):
+        seen = seen_by_torch(Environment(distributions=(Distribution("torch", version),), accelerators=gpus))
+        assert seen.accelerators == gpus
+
+
+def test_answers_that_are_kept_are_those_that_would_be_given_anew() -> None:
+    from compat.model import Distribution, Environment
+    from compat.rules.compiled import open_matrix
+    from compat.rules.evaluate import Answers, judge
+
+    matrix, answers = open_matrix(), Answers()
+    for python in ("3.10", "3.12"):
+        for torch in ("2.3.0", "2.6.0+cu124"):
+            for transformers in ("4.51.3", "5.0.0"):
+                copies = tuple(
+                    Distribution(*each) for each in (("torch", torch), ("transformers", transformers), ("trl", "0.17.0"))
+                )
+                environment = Environment(python=python, distributions=copies)
+                assert judge(environment, matrix, answers=answers) == judge(environment, matrix)

@@ -1,0 +1,71 @@
+"""Findings of published source, with the shipped rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compat.checks import interfaces as surface
+from compat.checks import judged
+from compat.model import Distribution, Environment, Finding, Source, Workload
+from compat.rules.compiled import Matrix
+from compat.rules.facts import Facts
+
+pytestmark = pytest.mark.skipif(surface.open_rows_once() is None, reason="the tables are not there: scripts/build_matrix.py")
+BROKEN = {"peft": "0.15.0", "accelerate": "0.26.0"}
+
+
+def _environment(versions: dict[str, str], workload: Workload | None = None, **source: Any) -> Environment:
+    copies = tuple(Distribution(name, version, source=source.get(name)) for name, version in versions.items())
+    return Environment(distributions=copies, distributions_complete=True, workload=workload)
+
+
+def _found(environment: Environment) -> list[Finding]:
+    return list(surface.judge(Facts(environment)))
+
+
+def test_an_import_that_fails_at_once_is_an_error_with_both_lines() -> None:
+    (found,) = _found(_environment(BROKEN))
+    assert (found.rule, found.verdict, found.severity) == ("surface-peft-accelerate", "hit", "error")
+    assert "clear_device_cache" in found.title
+    assert found.evidence[0] == "peft 0.15.0 peft/utils/loftq_utils.py:25"
+    assert [(fix.kind, fix.package, fix.spec) for fix in found.fixes] == [
+        ("upgrade", "accelerate", ">=0.32.0"),
+        ("downgrade", "peft", "==0.14.0"),
+    ]
+
+
+@pytest.mark.parametrize("versions", [{**BROKEN, "accelerate": "0.32.0"}, {**BROKEN, "peft": "0.14.0"}, {"peft": "0.15.0"}, {}])
+def test_it_is_gone_where_it_is_mended(versions: dict[str, str]) -> None:
+    assert _found(_environment(versions)) == []
+
+
+@pytest.mark.parametrize("kind", ["vcs", "directory", "url", "nightly"])
+def test_a_copy_that_no_index_has_is_not_known(kind: str) -> None:
+    assert _found(_environment(BROKEN, peft=Source(kind))) == []
+
+
+def test_a_release_in_no_table_is_not_known() -> None:
+    assert _found(_environment({**BROKEN, "accelerate": "0.26.0.post99"})) == []
+
+
+def test_what_fails_later_is_told_where_the_trainer_comes_to_it() -> None:
+    versions = {"trl": "0.16.0", "accelerate": "0.26.0"}
+    assert _found(_environment(versions)) == []
+    found = _found(_environment(versions, Workload(trainer="GRPOTrainer")))
+    assert [each.rule for each in found] == ["surface-trl-accelerate-later"]
+    assert _found(_environment(versions, Workload(trainer="SFTTrainer"))) == []
+
+
+def test_the_rest_is_listed_on_request() -> None:
+    versions = {"trl": "0.16.0", "accelerate": "0.26.0"}
+    (found,) = surface.unreached(_environment(versions))
+    assert (found.verdict, found.rule) == ("possible", "surface-trl-accelerate-later")
+    assert list(surface.unreached(_environment(versions, Workload(trainer="GRPOTrainer")))) == []
+
+
+def test_what_a_curated_rule_tells_is_told_once(matrix: Matrix) -> None:
+    _, findings, _ = judged(_environment(BROKEN), matrix)
+    about = [each for each in findings if each.packages.keys() == BROKEN.keys() and each.severity == "error"]
+    assert [each.origin for each in about] == ["rule"]

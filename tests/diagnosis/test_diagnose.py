@@ -1,0 +1,206 @@
+"""Tracebacks of the founding bugs, and those that only look like them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Write = Callable[..., str]
+
+SITE = "/home/u/.venv/lib/python3.11/site-packages"
+
+
+def traceback(error: str, *frames: tuple[str, str], prefix: str = "") -> str:
+    lines = ["Traceback (most recent call last):", '  File "/home/u/train.py", line 40, in <module>', "    trainer.train()"]
+    for number, (file, function) in enumerate(frames):
+        lines += [f'  File "{SITE}/{file}", line {100 + number}, in {function}', "    some(code)"]
+    return "\n".join(prefix + line for line in [*lines, error]) + "\n"
+
+
+STEP = ("transformers/trainer.py", "training_step")
+CHUNK = traceback(
+    "RuntimeError: chunk expects at least a 1-dimensional tensor",
+    STEP, ("torch/nn/parallel/data_parallel.py", "forward"), ("torch/nn/parallel/scatter_gather.py", "scatter"),
+)  # fmt: skip
+ACCURACY = traceback(
+    "RuntimeError: The size of tensor a (2) must match the size of tensor b (4) at non-singleton dimension 0",
+    STEP, ("trl/trainer/sft_trainer.py", "compute_loss"),
+)  # fmt: skip
+GATHER = traceback(
+    "TypeError: 'int' object is not iterable",
+    STEP, ("trl/trainer/sft_trainer.py", "compute_loss"), ("accelerate/utils/operations.py", "_gpu_gather_object"),
+    prefix="[rank1]: ",
+)  # fmt: skip
+ROTARY = traceback(
+    "RuntimeError: The size of tensor a (1034) must match the size of tensor b (1035) at non-singleton dimension 2",
+    ("trl/trainer/grpo_trainer.py", "_prepare_inputs"), ("transformers/generation/utils.py", "generate"),
+    ("transformers/models/qwen2/modeling_qwen2.py", "apply_rotary_pos_emb"),
+)  # fmt: skip
+DEVICE = traceback(
+    "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:1 and cuda:0! (when checking)",
+    ("trl/trainer/grpo_trainer.py", "__init__"), ("vllm/worker/model_runner.py", "capture_model"),
+    ("vllm/model_executor/layers/vocab_parallel_embedding.py", "forward"),
+)  # fmt: skip
+MISTRAL = (
+    "torch._dynamo.exc.TorchRuntimeError: Failed running call_function <built-in method matmul>(*(FakeTensor(...))):\n"
+    "a and b must have same reduction dim, but got [s0, 32000] X [4096, 32000].\n"
+)
+BAD_WEEK = {"trl": {"kind": "vcs", "commit": "e3244d2d096ff1e2e248c931d06d39e165e20623"}}
+
+
+def findings(run: Run, text: str, *words: str) -> list[dict[str, Any]]:
+    done = run("diagnose", "-", *words, "--format", "json", stdin=text)
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads(done.stdout)["findings"]  # type: ignore[no-any-return]
+
+
+FOUND = [
+    (CHUNK, {"transformers": "4.50.3"}, {}, "transformers-dataparallel-scalar-num-items"),
+    (ACCURACY, {"transformers": "4.51.3", "trl": "0.17.0"}, {}, "trl-sft-dataparallel-accuracy"),
+    (GATHER, {"trl": "0.16.0.dev0"}, {"sources": BAD_WEEK}, "trl-sft-gather-for-metrics-int"),
+    (ROTARY, {"transformers": "4.48.1"}, {}, "transformers-rotary-length-synced-generation"),
+    (DEVICE, {"trl": "0.14.0", "vllm": "0.6.6.post1"}, {}, "trl-grpo-vllm-second-device"),
+]
+
+
+@pytest.mark.parametrize(("text", "packages", "more", "rule"), FOUND)
+def test_an_error_with_fitting_packages_is_a_hit(
+    compat: Run, described: Write, text: str, packages: dict[str, str], more: Any, rule: str
+) -> None:
+    """Nothing is said about launch or workload: the error itself shows them."""
+    first, *_ = findings(compat, text, "--environment", described(packages, **more))
+    assert (first["rule"], first["verdict"], first["missing"]) == (rule, "hit", [])
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"), [(text, rule) for text, _, _, rule in FOUND] + [(MISTRAL, "unsloth-grpo-mistral-logits")]
+)
+def test_without_an_environment_the_error_is_a_question(compat: Run, text: str, rule: str) -> None:
+    found = findings(compat, text)
+    assert rule in {finding["rule"] for finding in found}
+    assert {finding["verdict"] for finding in found} == {"possible"}
+    assert all("distributions" in finding["missing"] for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "packages"),
+    [
+        (CHUNK, {"transformers": "4.49.0"}),
+        (ACCURACY, {"transformers": "4.57.6", "trl": "0.24.0"}),
+        (DEVICE, {"trl": "0.16.0", "vllm": "0.8.3"}),
+    ],
+)
+def test_versions_that_cannot_produce_the_frames_are_named(
+    compat: Run, described: Write, text: str, packages: dict[str, str]
+) -> None:
+    first, *_ = findings(compat, text, "--environment", described(packages))
+    assert first["verdict"] == "possible"
+    assert "the environment cannot produce it" in first["why"]
+    name, version = next(iter(packages.items()))
+    assert f"{name} {version} is outside" in first["why"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # the same words elsewhere: another dimension, another relation of the numbers, another place
+        ACCURACY.replace("dimension 0", "dimension 1"),
+        ACCURACY.replace("tensor b (4)", "tensor b (3)"),
+        ACCURACY.replace("trl/trainer/sft_trainer.py", "mymodel/loss.py"),
+        ROTARY.replace("1035", "1036"),
+        ROTARY.replace("transformers/generation/utils.py", "mytool/run.py"),
+        GATHER.replace("accelerate/utils/operations.py", "mytool/gather.py"),
+        DEVICE.replace("vllm/worker", "trl/x").replace("vllm/model_executor/layers", "trl/y"),
+        CHUNK.replace("RuntimeError", "ValueError"),
+        MISTRAL.replace("X [4096, 32000]", "X [4096, 4096]"),
+        "KeyError: 'input_ids'\n",
+    ],
+)
+def test_the_same_words_of_another_bug_are_not_matched(compat: Run, text: str) -> None:
+    assert findings(compat, text) == []
+
+
+@pytest.mark.parametrize(
+    ("packages", "work", "said"),
+    [
+        ({"unsloth": "2025.9.1"}, {"task": "grpo", "model": "mistral"}, "unsloth 2025.9.1 is outside"),
+        ({"unsloth": "2025.2.15"}, {"task": "grpo", "model": "gpt-oss"}, "not so here: model is mistral"),
+        ({"unsloth": "2025.2.15"}, {"task": "sft", "model": "mistral"}, "although task sft is stated"),
+        ({"unsloth": "2025.2.15"}, {"task": "grpo", "model": "mistral"}, None),
+    ],
+)
+def test_what_contradicts_a_message_is_named(compat: Run, described: Write, packages: Any, work: Any, said: str | None) -> None:
+    path = described(packages, sources={"unsloth": "index"}, workload=work)
+    (finding,) = findings(compat, MISTRAL, "--environment", path)
+    assert (finding["rule"], finding["verdict"]) == ("unsloth-grpo-mistral-logits", "possible" if said else "hit")
+    assert (said or "") in f"{finding['why']} {finding['here']}"
+
+
+@pytest.mark.parametrize("work", [{}, {"task": "import"}, {"task": "serve", "launcher": "torchrun"}])
+def test_a_message_proves_its_feature(compat: Run, described: Write, work: Any) -> None:
+    """No default of a rule and nothing stated about the launch denies what the text shows."""
+    text = "RuntimeError: Dataset scripts are no longer supported, but found superb.py\n"
+    assert [each["rule"] for each in findings(compat, text)] == ["datasets4-no-scripts"]
+    (finding,) = findings(compat, text, "--environment", described({"datasets": "4.0.0"}, workload=work))
+    assert (finding["rule"], finding["packages"]) == ("datasets4-no-scripts", {"datasets": "4.0.0"})
+
+
+def test_a_bug_that_fits_hides_those_that_cannot_have_happened(compat: Run, described: Write) -> None:
+    path = described({"transformers": "4.50.3"}, workload={"task": "grpo", "features": ["zero-3", "no-cache"]})
+    assert [f["rule"] for f in findings(compat, ROTARY, "--environment", path)] == ["transformers-rotary-length-without-cache"]
+
+
+def test_versions_the_text_names_count_and_contradictions_are_said(compat: Run, described: Write) -> None:
+    text = "- `transformers` version: 4.50.3\n- `trl` version: 0.15.2\n\n" + CHUNK
+    first, *_ = findings(compat, text)
+    assert (first["verdict"], first["packages"]) == ("hit", {"transformers": "4.50.3"})
+    report = json.loads(
+        compat("diagnose", "-", "--environment", described({"transformers": "4.57.6"}), "--format", "json", stdin=text).stdout
+    )
+    assert any("the text names transformers 4.50.3, the environment has 4.57.6" in note for note in report["notes"])
+
+
+def test_an_unknown_error_gives_search_terms_and_no_guess(compat: Run) -> None:
+    text = traceback(
+        "ValueError: cannot reshape array of size 123 into shape (4, 5) at 0x7ffe12",
+        ("peft/mapping.py", "get"),
+        ("torch/x.py", "f"),
+    )
+    done = compat("diagnose", "-", stdin=text)
+    assert done.returncode == 0
+    flat = " ".join(done.stdout.split())
+    assert "no rule knows the decisive error (line 8): ValueError: cannot reshape" in flat
+    assert '"ValueError" "cannot reshape array of size into shape ( , ) at", in the issues of peft and torch' in flat
+    assert "No rule of the matrix explains this text." in flat
+
+
+def test_text_without_any_error_says_so(compat: Run) -> None:
+    assert "no error was recognised" in " ".join(compat("diagnose", "-", stdin="loss 0.3\nloss 0.2\n").stdout.split())
+    empty = compat("diagnose", "-", stdin=" \n")
+    assert (empty.returncode, empty.stderr) == (2, "compat: the text is empty: expected a traceback or a log\n")
+
+
+def test_binary_noise_is_no_error_of_ours(compat: Run, tmp_path: Any) -> None:
+    (tmp_path / "log").write_bytes(b"\xff\xfe\x00" * 100)
+    done = compat("diagnose", str(tmp_path / "log"))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_a_signature_that_lives_of_its_frames_needs_them(compat: Run) -> None:
+    """Every TypeError has some message: without frames it is nobody's."""
+    text = "peft: 0.15.2\ntrl: 0.19.1\nTypeError: SFTTrainer.__init__() got an unexpected keyword argument 'tokenizer'\n"
+    result = compat("diagnose", "-", "--format", "json", stdin=text)
+    rules = [finding["rule"] for finding in json.loads(result.stdout)["findings"]]
+    assert rules == ["symptom-interface"]
+
+
+def test_a_symbol_that_another_librarys_file_misses(compat: Run) -> None:
+    text = "ImportError: /w/vllm/_C.abi3.so: undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKSsb\n"
+    result = compat("diagnose", "-", "--format", "json", stdin=text)
+    rules = [finding["rule"] for finding in json.loads(result.stdout)["findings"]]
+    assert rules == ["symptom-undefined-symbol"]

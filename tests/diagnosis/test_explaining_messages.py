@@ -1,0 +1,87 @@
+"""Messages that say themselves what is wrong: what is made of each, without any environment."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.diagnosis.build_symptoms import BUILD_SYMPTOMS
+from compat.diagnosis.diagnose import diagnose
+from compat.diagnosis.symptom_table import Symptom
+from compat.model import Distribution, Environment, Finding
+from compat.reports.log.traceback import decisive, parse_log
+from compat.rules.compiled import in_memory
+
+NO_RULES = in_memory(())
+
+
+def said(text: str, environment: Environment | None = None) -> tuple[Finding, ...]:
+    errors = parse_log(text)
+    return diagnose(text, errors, decisive(errors), environment or Environment(), NO_RULES)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "packages", "fix"),
+    [
+        ("RuntimeError: operator torchvision::nms does not exist", "torchvision-operator", ["torchvision", "torch"], "--force-reinstall torch torchvision"),
+        ("ptxas fatal   : Value 'sm_120a' is not defined for option 'gpu-name'", "ptxas-too-old", ["triton"], "torch triton"),
+        ("nvcc fatal   : Unsupported gpu architecture 'compute_120'", "nvcc-architecture", [], "12.8"),
+        ("RuntimeError: The detected CUDA version (12.1) mismatches the version that was used to compile\nPyTorch (11.8). Please", "cuda-mismatch", ["torch"], "CUDA_HOME=/usr/local/cuda-11.8"),
+        ("OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.", "no-nvcc", [], "CUDA_HOME"),
+        ("error: #error -- unsupported GNU version! gcc versions later than 12 are not supported!", "gcc-too-new", [], "CC=gcc-12"),
+        ("ERROR: Failed building wheel for flash-attn", "build-failed", ["flash-attn"], "--only-binary :all: flash-attn"),
+        ("error: Microsoft Visual C++ 14.0 or greater is required. Get it with it", "no-msvc", [], "wheel for Windows"),
+        ("ERROR: No matching distribution found for torch==1.12.1", "no-such-release", ["torch"], "pip index versions torch"),
+        ("  Because there is no version of xformers==0.0.99 and you require xformers==0.0.99, it fails", "no-such-release", ["xformers"], "xformers"),
+        ("nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update your driver", "container-driver", [], "newer driver"),
+        ("RuntimeError: Found no NVIDIA driver on your system. Please check", "no-driver", [], "--gpus all"),
+        ("AssertionError: Torch not compiled with CUDA enabled", "cpu-only-torch", ["torch"], "--force-reinstall torch"),
+        ("RuntimeError: Cannot find a working triton installation. Either the package is not installed or too old.", "no-triton", ["triton", "torch"], "torch"),
+        ("ImportError: FlashAttention2 has been toggled on, but it cannot be used", "no-flash-attention", ["flash-attn"], "flash-attn"),
+        ("RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:1275, unhandled cuda error, NCCL version 2.19.3", "nccl", ["torch"], "NCCL_DEBUG"),
+        ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out-of-memory", [], "batch"),
+        ("RuntimeError: HIP error: invalid device function", "hip-no-code", ["torch"], "HSA_OVERRIDE_GFX_VERSION"),
+        ("RuntimeError: module compiled against API version 0x10 but this version of numpy is 0xe", "numpy-abi", ["numpy"], "numpy"),
+        ("ImportError: DLL load failed while importing flash_attn_2_cuda: The specified module could not be found.", "dll-load", ["flash-attn"], "Redistributable"),
+        ("ERROR: flash_attn-2.5.8+cu122torch2.3-cp310-cp310-linux_x86_64.whl is not a supported wheel on this platform.", "wheel-not-supported", [], "wheel"),
+        ("ImportError: /v/libtorch_cuda.so: undefined symbol: ncclCommRegister", "nvjitlink", ["torch", "nvidia-nccl-cu12"], "unset LD_LIBRARY_PATH"),
+        ("ImportError: /v/nvidia/cusparse/lib/libcusparse.so.12: undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12", "nvjitlink", ["torch", "nvidia-nvjitlink-cu12"], "unset LD_LIBRARY_PATH"),
+        ("ImportError: libcudart.so.13: cannot open shared object file: No such file or directory", "cuda-library-missing", ["nvidia-cuda-runtime"], "nvidia-cuda-runtime"),
+        ("ImportError: libcudnn.so.8: cannot open shared object file: No such file or directory", "cuda-library-missing", ["nvidia-cudnn-cu12"], "nvidia-cudnn-cu12==8.*"),
+        ("ImportError: libcufft.so.11: cannot open shared object file: No such file or directory", "cuda-library-missing", ["nvidia-cufft-cu12"], "nvidia-cufft-cu12"),
+        ("ImportError: libGL.so.1: cannot open shared object file: No such file or directory", "system-library", ["opencv-python"], "libgl1"),
+        ("ImportError: /v/torchvision/_C.so: undefined symbol: _ZN3c104cuda9SetDeviceEi", "undefined-symbol", ["torchvision", "torch"], "torchvision"),
+        ("ImportError: /lib/libc.so.6: version `GLIBC_2.34' not found (required by /v/flash_attn_2_cuda.so)", "glibc", ["flash-attn"], "Ubuntu 22.04"),
+        ("ImportError: /opt/conda/lib/libstdc++.so.6: version `CXXABI_1.3.13' not found (required by /v/xformers/_C.so)", "glibcxx", ["xformers"], "LD_PRELOAD"),
+        ("ImportError: apply_chat_template requires jinja2>=3.1.0 to be installed. Your version is 3.0.3.", "stated-requirement", ["jinja2"], "jinja2>=3.1.0"),
+    ],
+)  # fmt: skip
+def test_each_message(text: str, rule: str, packages: list[str], fix: str) -> None:
+    first = said(text)[0]
+    assert (first.rule, list(first.packages)) == (f"symptom-{rule}", packages)
+    assert any(fix in f"{each.command} {each.text}" for each in first.fixes)
+    assert "{" not in f"{first.title} {first.why} {first.fixes}".replace("Fix({", "")
+
+
+def test_a_resolver_names_who_wants_what() -> None:
+    text = (
+        "  x No solution found when resolving dependencies:\n"
+        "  ╰─▶ Because vllm==0.5.1 depends on torch==2.3.0 and you require torch==2.4.0, your requirements are unsatisfiable.\n"
+    )
+    first = said(text)[0]
+    assert (first.title, first.effect) == ("vllm 0.5.1 requires torch==2.3.0", "install")
+
+
+def test_where_both_releases_are_known_either_may_move() -> None:
+    (finding,) = said("vllm 0.5.1 requires torch==2.3.0, but you have torch 2.4.0 which is incompatible.")
+    assert finding.verdict == "hit"
+    assert [fix.package for fix in finding.fixes] == ["torch", "vllm"]
+
+
+def test_a_release_that_meets_what_is_asked_for_is_not_blamed() -> None:
+    environment = Environment(distributions=(Distribution("jinja2", "3.1.4"),))
+    assert said("ImportError: this requires `jinja2>=3.1.0`", environment) == ()
+
+
+@pytest.mark.parametrize("symptom", BUILD_SYMPTOMS, ids=lambda symptom: symptom.name)
+def test_each_row_has_literals_a_fix_and_evidence(symptom: Symptom) -> None:
+    assert all((symptom.hints, symptom.fixes, symptom.evidence))

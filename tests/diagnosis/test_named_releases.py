@@ -1,0 +1,149 @@
+"""Names that are not there, asked for in the tables of published source."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compat.diagnosis.named_releases import of_attribute, of_keyword, of_member, of_name
+from compat.model import Distribution, Environment, Finding
+from tests.diagnosis.test_symptoms import said, trace
+
+
+def with_release(name: str, version: str) -> Environment:
+    return Environment(distributions=(Distribution(name, version),))
+
+
+@pytest.mark.parametrize(
+    ("error", "what", "specifier"),
+    [
+        ("ImportError: cannot import name 'GRPOConfig' from 'trl' (/v/trl/__init__.py)", "trl.GRPOConfig", ">=0.14.0"),
+        ("ImportError: cannot import name 'GuidedDecodingParams' from 'vllm.sampling_params' (/v/vllm/x.py)",
+         "vllm.sampling_params.GuidedDecodingParams", ">=0.6.3,<=0.11.2"),
+        ("ModuleNotFoundError: No module named 'trl.trainer.grpo_trainer'", "trl.trainer.grpo_trainer", ">=0.14.0"),
+        ("AttributeError: module 'trl' has no attribute 'GRPOTrainer'", "trl.GRPOTrainer", ">=0.14.0"),
+        ("TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'tokenizer'",
+         "trl.SFTTrainer(tokenizer=)", ">=0.4.2,<=0.15.2"),
+        ("TypeError: SFTTrainer.create_model_card() got an unexpected keyword argument 'finetuned_from'",
+         "trl.SFTTrainer.create_model_card(finetuned_from=)", ">=0.4.2,<=0.11.4"),
+        ("TypeError: LLM.__init__() got an unexpected keyword argument 'guided_decoding_backend'",
+         "vllm.LLM(guided_decoding_backend=)", ">=0.4.1,<=0.11.2"),
+        ("TypeError: SFTConfig.__init__() got an unexpected keyword argument 'max_seq_length'",
+         "trl.SFTConfig(max_seq_length=)", ">=0.9.2,<=0.19.1"),
+        ("TypeError: GRPOConfig.__init__() got an unexpected keyword argument 'evaluation_strategy'",  # its base is transformers'
+         "transformers.TrainingArguments(evaluation_strategy=)", "<=4.50.3"),
+        ("ValueError: Some specified arguments are not used by the HfArgumentParser: ['--max_seq_length', '2048', '--bf16']",
+         "trl.SFTConfig(max_seq_length=)", ">=0.9.2,<=0.19.1"),
+        ("ValueError: Unknown arguments from config file: ['--x', '1', '--no_cuda', 'True'].",
+         "transformers.TrainingArguments(no_cuda=)", "<=4.57.6"),
+        ("AttributeError: 'DynamicCache' object has no attribute 'seen_tokens'",
+         "transformers.DynamicCache.seen_tokens", ">=4.36.0,<=4.53.3"),
+    ],
+)  # fmt: skip
+def test_what_the_users_code_takes(error: str, what: str, specifier: str) -> None:
+    (finding,) = said(f'  File "/home/me/train.py", line 3, in <module>\n    f()\n{error}\n')
+    assert finding.title.startswith(f"{what} is in ")
+    assert (finding.verdict, fix_of(finding)) == ("possible", specifier)
+
+
+def fix_of(finding: Finding) -> str | None:
+    return next((fix.spec for fix in finding.fixes if fix.package), None)
+
+
+def test_a_release_that_is_known_not_to_have_it_and_one_that_has_it() -> None:
+    error = "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'tokenizer'\n"
+    (finding,) = said(error, with_release("trl", "0.19.1"))
+    assert finding.verdict == "possible"  # whose SFTTrainer it is, the message does not say
+    (finding,) = said(
+        f'  File "/v/site-packages/trl/trainer/utils.py", line 3, in f\n    f()\n{error}', with_release("trl", "0.19.1")
+    )
+    assert finding.verdict == "hit"
+    assert [fix.kind for fix in finding.fixes] == ["config", "downgrade"]
+    assert "processing_class" in finding.fixes[0].text
+    assert said(error, with_release("trl", "0.14.0")) == []  # another release ran
+    assert said(error, with_release("trl", "0.0.0.dev7")) == []  # one that nobody has read
+
+
+def test_whose_class_it_is_may_be_open() -> None:
+    """setfit has TrainingArguments too: where no frame shows transformers, that is said."""
+    error = "AttributeError: 'TrainingArguments' object has no attribute 'eval_strategy'"
+    (finding,) = said(error + "\n")
+    assert finding.why.endswith("The message does not say whose TrainingArguments it is.")
+    (finding,) = said(trace(error, "transformers/trainer.py"))
+    assert "does not say" not in finding.why
+
+
+def test_what_newer_releases_call_it() -> None:
+    """Said too where the newer release leaves it to a base of another package, which does not have it."""
+    found = of_keyword("SFTConfig.__init__", "max_seq_length", ())
+    assert found is not None
+    assert (found.renamed, found.why) == (
+        "max_length",
+        "not yet in 0.8.6; not taken by 0.20.0, which calls it max_length",
+    )
+
+
+def test_two_packages_that_do_not_belong_together() -> None:
+    error = trace("ModuleNotFoundError: No module named 'triton.common'", "unsloth/__init__.py")
+    (finding,) = said(error)
+    assert [fix.package for fix in finding.fixes] == ["unsloth", "triton"]
+    assert fix_of(finding) is None
+    assert "triton.common is in triton from 2.1.0 to 2.3.1" in finding.why
+    error = trace("ImportError: cannot import name 'GRPOConfig' from 'trl' (/v/trl/__init__.py)", "swift/llm.py")
+    (finding,) = said(error)
+    assert [fix.package for fix in finding.fixes] == ["trl", "swift"]  # newer releases have it
+    assert fix_of(finding) == ">=0.14.0"
+
+
+def test_what_no_release_has_says_nothing_about_releases() -> None:
+    assert of_name("trl", "Nonsense") is None
+    assert of_name("somebody.module", "Nonsense") is None
+    assert of_attribute("trl", "nonsense") is None
+    assert of_keyword("SFTTrainer.__init__", "nonsense", ()) is None
+    assert of_keyword("SFTTrainer.nonsense", "tokenizer", ()) is None
+    assert said("ValueError: Some specified arguments are not used by the HfArgumentParser: ['--nonsense', '1']\n") == []
+    assert of_keyword("nobodys_function", "tokenizer", ("trl",)) is None
+    assert of_keyword("f.<locals>.g", "x", ("trl",)) is None
+    assert said("TypeError: main() got an unexpected keyword argument 'x'\n") == []
+
+
+def test_what_is_not_certain_is_not_said() -> None:
+    """Classes that answer for others, bases in other packages, private names, releases of which nobody knows."""
+    assert of_member("PeftModel", "merge_and_unload", ()) is None
+    assert of_member("GRPOTrainer", "llm", ()) is None
+    assert of_member("GenerationConfig", "_eos_token_tensor", ()) is None
+    assert of_member("LlamaConfig", "rope_theta", ()) is None
+    assert of_member("Nobodys", "name", ("trl",)) is None
+
+
+def test_what_every_release_has_says_nothing_either() -> None:
+    """An environment of its own is broken there: a file that is missing, a module that shadows it."""
+    assert of_name("accelerate", "Accelerator") is None
+
+
+def test_no_end_is_a_prerelease() -> None:
+    """``<=5.0.0rc2`` would have pip install the release candidate."""
+    found = of_name("transformers", "AutoModelForVision2Seq")
+    assert found is not None
+    assert (found.specifier, found.span) == ("<=4.57.6", "up to 4.57.6")
+
+
+@given(
+    st.from_regex(r"[\w.]{1,24}", fullmatch=True),
+    st.from_regex(r"\w{1,12}", fullmatch=True),
+    st.sampled_from(["trl", "peft", "x"]),
+)
+def test_a_message_may_hold_anything(path: str, name: str, module: str) -> None:
+    for error in (
+        f"TypeError: {path}() got an unexpected keyword argument '{name}'",
+        f"AttributeError: '{name}' object has no attribute '{name}'",
+        f"AttributeError: module '{module}.{path}' has no attribute '{name}'",
+        f"ImportError: cannot import name '{name}' from '{module}.{path}'",
+        f"ModuleNotFoundError: No module named '{module}.{path}'",
+        f"ValueError: Some specified arguments are not used by the HfArgumentParser: ['--{name}', '{path}']",
+        f"ImportError: {module}>={path} is required for a normal functioning of this module, but found {module}=={path}",
+        f"ImportError: this requires `{module}>={path}`",
+    ):
+        for finding in said(f"{error}\n", with_release("trl", "0.19.1")):
+            assert finding.title

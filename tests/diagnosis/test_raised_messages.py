@@ -1,0 +1,104 @@
+"""What a message advises, and which releases are free of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compat.diagnosis.message_advice import met, requirements_in, settings_in
+from compat.diagnosis.raised_messages import raised, span_of
+from compat.model import Distribution, Environment, Finding
+from compat.reports.log.traceback import decisive, parse_log
+from compat.rules.facts import Facts
+
+NAMES = ("torch", "transformers", "vllm", "accelerate", "bitsandbytes", "flash-attn", "peft", "triton")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("bitsandbytes version is wrong. Please install bitsandbytes>=0.46.1.", {"bitsandbytes": ">=0.46.1"}),
+        ("Install it with: pip install 'vllm>=0.22.0'", {"vllm": ">=0.22.0"}),
+        ("Disabling PyTorch because PyTorch >= 2.4 is required but found 2.3.0", {"torch": ">=2.4"}),
+        ("This needs at least accelerate 0.26", {"accelerate": ">=0.26"}),
+        ("requires transformers version 4.51 or newer", {"transformers": ">=4.51"}),
+        ("Please upgrade transformers to 4.40.", {"transformers": ">=4.40"}),
+        ("Use PEFT<0.12 with this model", {"peft": "<0.12"}),
+        ("Please update transformers to load it", {"transformers": ""}),
+        ("try `pip install -U accelerate`", {"accelerate": ""}),
+        ("model 7B needs 2 GPUs", {}),
+        ("requires numpy>=1.17", {}),
+        ("expected shape 3.0 or more", {}),
+    ],
+)
+def test_releases_that_a_message_asks_for(text: str, wanted: dict[str, str]) -> None:
+    assert requirements_in(text, NAMES) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("It failed. Set VLLM_USE_V1=0 to go on.", ("env-var", "export VLLM_USE_V1=0")),
+        ("Please set the CUDA_HOME environment variable.", ("env-var", None)),
+        ("You can disable it by setting `use_cache=False`.", ("config", None)),
+        ("You can use float16, for example: --dtype=half.", ("config", None)),
+        ("This is not supported.", None),
+        ("The value of MAX_LEN is wrong.", None),
+    ],
+)
+def test_settings_that_a_message_names(text: str, fix: tuple[str, str | None] | None) -> None:
+    assert [(each.kind, each.command) for each in settings_in(text)] == ([fix] if fix else [])
+
+
+def test_a_release_meets_what_is_asked_for() -> None:
+    assert met("2.4.0+cu121", ">=2.4")
+    assert not met("2.3.1", ">=2.4")
+    assert not met("2.3.1", "")
+
+
+@pytest.mark.parametrize(
+    ("having", "words"),
+    [
+        ("bc", "since b, until c"),
+        ("bcd", "since b up to the newest release that was read (d)"),
+        ("ab", "from a or before it until b"),
+        ("abcd", "in a and perhaps before it up to the newest release that was read (d)"),
+    ],
+)
+def test_releases_in_words(having: str, words: str) -> None:
+    assert span_of(set(having), tuple("abcd")) == words
+
+
+def diagnosed(text: str, packages: dict[str, str], **keys: Any) -> tuple[Finding, ...]:
+    errors = parse_log(text)
+    distributions = tuple(Distribution(name, version) for name, version in packages.items())
+    return raised(errors, decisive(errors), Facts(Environment(distributions=distributions, **keys)))
+
+
+DYNAMO = "RuntimeError: Dynamo is not supported on Python 3.12+\n"
+
+
+def test_the_next_release_that_cannot_raise_it_on_this_python_is_a_fix() -> None:
+    (found,) = diagnosed(DYNAMO, {"torch": "2.2.0"}, python="3.12.3")
+    assert found.verdict == "hit"
+    assert "python" in found.facts
+    assert "Here: Python 3.12.3" in found.why
+    assert [(fix.kind, fix.package, fix.spec) for fix in found.fixes] == [("upgrade", "torch", ">=2.4.0")]
+
+
+def test_a_message_whose_condition_is_false_here_is_only_possible() -> None:
+    (found,) = diagnosed(DYNAMO, {"torch": "2.2.0"}, python="3.10.3")
+    assert found.verdict == "possible"
+
+
+def test_a_text_of_python_itself_is_nobodys_message() -> None:
+    assert diagnosed("TypeError: fully_shard() got an unexpected keyword argument 'ignored_params'\n", {"torch": "2.6.0"}) == ()
+
+
+def test_frames_tell_whose_a_short_message_is() -> None:
+    short = "ValueError: `args` must be provided.\n"
+    frame = '  File "/v/site-packages/trl/trainer/online_dpo_trainer.py", line 3, in __init__\n    raise ValueError(\n'
+    assert diagnosed(short, {"trl": "0.12.0"}) == ()
+    (found,) = diagnosed(f"Traceback (most recent call last):\n{frame}{short}", {})
+    assert (found.verdict, dict(found.packages)) == ("hit", {"trl": None})

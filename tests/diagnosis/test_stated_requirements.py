@@ -1,0 +1,56 @@
+"""Requirements that an error states itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.model import Distribution, Environment
+from tests.diagnosis.test_symptoms import said
+
+NORMAL = "is required for a normal functioning of this module, but found"
+
+
+@pytest.mark.parametrize(
+    ("error", "package", "version", "command"),
+    [
+        (f"ImportError: transformers>=4.41.2,<=4.45.0 {NORMAL} transformers==4.45.2.\nTo fix: pip install transformers>=4.41.2",
+         "transformers", "4.45.2", 'pip install "transformers>=4.41.2,<=4.45.0"'),
+        (f"ImportError: tokenizers>=0.11.1,!=0.11.3,<0.14 {NORMAL} tokenizers==0.19.1.",
+         "tokenizers", "0.19.1", 'pip install "tokenizers>=0.11.1,!=0.11.3,<0.14"'),
+        ("ValueError: The version of PEFT you are using is not compatible, please use a version that is greater than 0.5.0",
+         "peft", None, 'pip install "peft>=0.5.0"'),
+        ("ValueError: The version of PEFT you are using is not compatible, please use a version >= 0.18.0",
+         "peft", None, 'pip install "peft>=0.18.0"'),
+        ("ImportError: Using the `Trainer` with `PyTorch` requires `accelerate>=0.26.0`: Please run `pip install transformers[torch]`",
+         "accelerate", None, 'pip install "accelerate>=0.26.0"'),
+        ("ImportError: Using `bitsandbytes` 4-bit quantization requires Accelerate: `pip install 'accelerate>=0.26.0'`",
+         "accelerate", None, 'pip install "accelerate>=0.26.0"'),
+        ("ImportError: Loading GGUF Parameters requires `gguf` installed in your environment: `pip install 'gguf>=0.10.0'`",
+         "gguf", None, 'pip install "gguf>=0.10.0"'),
+        ("Exception: flashinfer_python with minimum required version 0.2.5 is not installed. Please uninstall the old version",
+         "flashinfer-python", None, 'pip install "flashinfer-python>=0.2.5"'),
+        ("ImportError: Using `bitsandbytes` 8-bit quantization requires the latest version of bitsandbytes: `pip install -U bitsandbytes`",
+         "bitsandbytes", None, "pip install -U bitsandbytes"),
+    ],
+)  # fmt: skip
+def test_what_is_asked_for(error: str, package: str, version: str | None, command: str) -> None:
+    (finding,) = said(error + "\n")
+    assert finding.rule == "symptom-stated-requirement"
+    assert finding.packages == {package: version}
+    assert finding.fixes[0].command == command
+    assert finding.verdict == ("possible" if version is None else "hit")
+
+
+def test_the_release_that_is_there() -> None:
+    error = "ImportError: Using `low_cpu_mem_usage=True` requires Accelerate: `pip install 'accelerate>=0.26.0'`\n"
+    old, new = (Environment(distributions=(Distribution("accelerate", version),)) for version in ("0.25.0", "1.0.1"))
+    (finding,) = said(error, old)
+    assert (finding.verdict, finding.title) == ("hit", "accelerate>=0.26.0 is required, and 0.25.0 is installed")
+    assert said(error, new) == []  # another environment ran
+
+
+@pytest.mark.parametrize(
+    "error", ["ValueError: this requires `a`", "ImportError: requires a version of mercury", f"E: x {NORMAL} y"]
+)
+def test_what_states_none(error: str) -> None:
+    assert said(error + "\n") == []

@@ -1,0 +1,138 @@
+"""A canary in every place of every format where an address or a value stands is printed by no command in no format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from compat.cli import main
+from compat.formats.described import parse_described
+from compat.model import Source
+from compat.redact import HIDDEN, redacted, without_credentials
+
+CANARY = "S3CRETTOKEN"
+ADDRESSES = (
+    f"https://bob:{CANARY}@pkgs.example/simple", f"https://{CANARY}@pkgs.example/simple", f"https://bob:p/{CANARY}@pkgs.example/simple",
+    f"https://conda.example/t/{CANARY}/channel", f"https://pkgs.example/a-1.0-py3-none-any.whl?token={CANARY}",
+    f"https://pkgs.example/a-1.0-py3-none-any.whl?a=1&X-Amz-Signature={CANARY}&b=2", f"https://pkgs.example/x?sig={CANARY}#egg=a",
+    f"https://pkgs.example/x?api_key={CANARY}", f"https://pkgs.example/x?password={CANARY}",
+)  # fmt: skip
+FORMATS = ("text", "json", "sarif", "junit", "github")
+PLACES = {
+    "uv.lock": (
+        'version = 1\n[[package]]\nname = "torch"\nversion = "2.6.0"\nsource = {{ registry = "{0}" }}\n',
+        'version = 1\n[[package]]\nname = "torch"\nversion = "2.6.0"\nsource = {{ url = "{0}" }}\n',
+        'version = 1\n[[package]]\nname = "torch"\nversion = "2.6.0"\nsource = {{ git = "{0}" }}\n',
+        'version = 1\n[[package]]\nname = "torch"\nversion = "{0}"\nsource = {{ registry = "x" }}\n',
+    ),
+    "poetry.lock": ('[[package]]\nname = "torch"\nversion = "2.6.0"\n[package.source]\ntype = "git"\nurl = "{0}"\n[metadata]\nlock-version = "2.1"\npython-versions = "*"\n',),
+    "pylock.toml": ('lock-version = "1.0"\ncreated-by = "x"\n[[packages]]\nname = "torch"\nversion = "2.6.0"\nindex = "{0}"\n',),
+    "Pipfile.lock": ('{{"_meta": {{"sources": [{{"name": "a", "url": "{0}", "verify_ssl": true}}]}}, "default": {{"torch": {{"version": "==2.6.0", "index": "a"}}}}}}',),
+    "requirements.txt": (
+        "-r {0}\n", "-c {0}\n", "-e {0}\n", "--index-url {0}\ntorch==2.6.0\n", "--extra-index-url {0}\ntorch==2.6.0\n", "-f {0}\ntorch\n",
+        "torch @ {0}\n", "torch === {0}\n", "torch '{0}\n", "{0}\n", "torch==2.6.0 # {0}\n", "torch=={0}\n", "git+{0}\n",
+    ),
+    "pyproject.toml": (
+        '[project]\nname = "a"\nversion = "1"\ndependencies = ["torch @ {0}"]\n', '[project]\nname = "a"\nversion = "1"\ndependencies = ["torch === {0}"]\n',
+        '[project]\nname = "a"\nversion = "1"\ndependencies = ["torch"]\n[tool.uv.sources]\ntorch = {{ git = "{0}" }}\n',
+        '[project]\nname = "a"\nversion = "1"\ndependencies = ["torch"]\n[[tool.uv.index]]\nname = "i"\nurl = "{0}"\n',
+    ),
+    "environment.yml": (
+        "channels:\n  - {0}\ndependencies:\n  - python=3.11\n", "dependencies:\n  - pip:\n      - -r {0}\n", "dependencies:\n  - pip:\n      - torch @ {0}\n",
+        "dependencies:\n  - {0}::torch=2.6\n",
+    ),
+    "conda-lock.yml": ("version: 1\npackage:\n- name: torch\n  version: 2.6.0\n  manager: conda\n  platform: linux-64\n  url: {0}\n  dependencies: {{}}\n  hash: {{}}\n",),
+    "Dockerfile": (
+        "FROM python:3.11\nENV PIP_INDEX_URL={0}\nRUN pip install torch==2.6.0\n", "FROM python:3.11\nENV PIP_EXTRA_INDEX_URL={0}\nRUN pip install torch\n",
+        "FROM python:3.11\nRUN pip install -r {0}\n", "FROM python:3.11\nRUN pip install --index-url {0} torch\n", "FROM {0}\nRUN pip install torch\n",
+    ),
+    "run.sh": ("pip install -r {0}\n", "pip install -i {0} torch==2.6.0\n", "export PIP_INDEX_URL={0}\npip install torch\n", "pip install torch @ {0}\n"),
+    "compose.yaml": ("services:\n  a:\n    image: {0}\n", "services:\n  a:\n    image: x\n    command: vllm serve m --api-key S3CRETTOKEN\n    environment:\n      A: {0}\n"),
+    "a.ipynb": (
+        ('{{"cells": [{{"cell_type": "code", "source": ["!HF_TOKEN=S3CRETTOKEN python train.py --hub_token S3CRETTOKEN\\n", "!pip install -i {0} torch"], "metadata": {{}}, "outputs": []}}],'
+        ' "metadata": {{}}, "nbformat": 4, "nbformat_minor": 5}}'),
+    ),
+    "env.json": (
+        '{{"schema": "compat/environment/1", "distributions": [{{"name": "torch", "version": "2.6.0", "source": {{"kind": "url", "url": "{0}"}}}}]}}',
+        '{{"schema": "compat/environment/1", "variables": {{"PIP_INDEX_URL": "{0}", "HF_TOKEN": "S3CRETTOKEN"}}}}',
+        '{{"schema": "compat/environment/1", "python": "{0}"}}', '{{"schema": "compat/environment/1", "distributions": [{{"name": "torch", "version": "{0}"}}]}}',
+    ),
+}  # fmt: skip
+
+
+def _inputs(name: str) -> Iterator[str]:
+    for place in PLACES[name]:
+        yield from (place.format(address) for address in ADDRESSES)
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_no_command_prints_a_credential(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    leaks = []
+    for text in _inputs(name):
+        Path(name).write_text(text)
+        for words in (*(["check", name, "--format", form] for form in FORMATS), ["facts", name]):
+            main(words)
+            out, err = capsys.readouterr()
+            if CANARY in out or CANARY in err:
+                leaks.append((words, text, next(line for line in (out + err).splitlines() if CANARY in line)))
+    assert leaks == []
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_diagnose_echoes_no_credential(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for said in (
+        *ADDRESSES,
+        f"Authorization: Bearer {CANARY}",
+        f"bearer {CANARY}",
+        "token hf_" + CANARY * 4,
+        "ghp_" + CANARY * 4,
+    ):
+        log = tmp_path / "a.log"
+        log.write_text(
+            f'Traceback (most recent call last):\n  File "a.py", line 3, in f\n    g("{said}")\nOSError: 401 for url: {said}\n'
+        )
+        main(["diagnose", str(log), "--format", form])
+        out, err = capsys.readouterr()
+        assert CANARY not in out + err
+
+
+def test_what_looks_like_a_credential_and_is_none_is_kept() -> None:
+    for text in (
+        "git+https://github.com/o/n@main", "git+ssh://git@github.com/o/n@v1", "nvcr.io/nvidia/pytorch:24.05@sha256:abc", "uses: actions/checkout@v4",
+        "torch @ https://pkgs.example/torch.whl", "basic information", "tokenizer.pad_token=tokenizer.eos_token", "--max-new-token 5", "--pad-token x",
+        "import hf_transfer", "https://localhost:8080/a@b", "https://${USER}:${PASSWORD}@h/x", "HF_TOKEN=$HF_TOKEN", "--hub_token $HF_TOKEN", "C:\\x: a@b",
+        "pip install --index-url https://pkgs.example/simple torch==2.6.0", "unexpected keyword argument 'token'", "https://h/x?token=",
+    ):  # fmt: skip
+        assert redacted(text) == text
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), max_size=30),
+    st.text(st.sampled_from("abcXYZ019.-_~!*+,;%"), max_size=12),
+    st.text(st.sampled_from("abcXYZ019.-_~/+"), max_size=8),
+)
+def test_a_password_never_stays(around: str, user: str, password: str) -> None:
+    assume(not password.partition("/")[0].isdecimal())  # host:8080/path@revision
+    url = f"https://{user}:{password}{CANARY}@pkgs.example/simple"
+    assert CANARY not in redacted(f"{around} {url} {around}")
+    assert CANARY not in without_credentials(url)
+    assert redacted(redacted(url)) == redacted(url)
+    assert CANARY not in json.dumps(Source("index", {"url": url}).to_json())
+
+
+def test_a_described_environment_keeps_what_it_says() -> None:
+    document = {
+        "schema": "compat/environment/1",
+        "distributions": [{"name": "a", "version": "1", "source": {"kind": "url", "url": "https://h/a.whl"}}],
+    }
+    assert parse_described(document, "x")[0].to_json() == document
+    assert HIDDEN not in json.dumps(parse_described(document, "x")[0].to_json())

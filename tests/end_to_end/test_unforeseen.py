@@ -1,0 +1,150 @@
+"""What nobody foresaw ends with one line and exit code 2, and costs what is given beside it nothing."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from compat.cli import main
+from compat.cli.check import read_subject
+
+GOOD = "torch==2.6.0\n"
+
+
+def ran(
+    *words: str, cwd: Path, before: Callable[[], object] | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "compat", *words], cwd=cwd, capture_output=True, text=True, check=False, timeout=60,
+        env={**os.environ, **variables}, preexec_fn=before,
+    )  # fmt: skip
+
+
+def test_a_fault_in_one_file_leaves_the_others_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def faulty(kind: str, name: str, matrix: object) -> object:
+        if name == "bad.txt":
+            raise ZeroDivisionError("of our own\nin two lines")
+        return read_subject(kind, name, matrix)  # type: ignore[arg-type]
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("good.txt", "bad.txt"):
+        (tmp_path / name).write_text("transformers==4.51.3\nhuggingface-hub==0.20.0\n")
+    monkeypatch.setattr("compat.cli.check.read_subject", faulty)
+    assert main(["check", "bad.txt", "good.txt"]) == 2
+    out, err = capsys.readouterr()
+    assert "huggingface-hub" in out
+    assert err.count("\n") == 1
+    assert err.startswith("compat: bad.txt: unexpected ZeroDivisionError: of our own (")
+    assert "COMPAT_TRACEBACK=1" in err
+    monkeypatch.setenv("COMPAT_TRACEBACK", "1")
+    assert main(["check", "bad.txt"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("problem", [ValueError("x"), RecursionError(), MemoryError(), OSError(24, "Too many open files")])
+def test_no_exception_leaves_a_command(
+    problem: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def raises(_: object) -> int:
+        raise problem
+
+    monkeypatch.setattr("compat.cli._dispatch", raises)
+    assert main(["check", "requirements.txt"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_number_of_millions_of_digits(tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text(GOOD)
+    (tmp_path / "uv.lock").write_text(f'version = 1\n[[package]]\nname = "a"\nversion = 0x{"f" * 2_000_000}\n')
+    (tmp_path / "rules.toml").write_text(f"[[rule]]\nid = 0x{'f' * 6_000}\n")
+    done = ran("check", "good.txt", "uv.lock", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "compat: uv.lock:4: is not TOML that can be read: a number is too long\n")
+    assert "good.txt" in done.stdout
+    done = ran("check", "good.txt", "--rules", "rules.toml", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "compat: rules.toml:2: is not TOML that can be read: a number is too long\n")
+
+
+def test_rules_that_never_end(tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text(GOOD)
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("/dev/zero", "pipe", "."):
+        done = ran("check", "good.txt", "--rules", name, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (2, f"compat: {name}: is not a regular file\n")
+
+
+@pytest.mark.parametrize("part", ['"="', '"' + "a" * 41 + '"', "'a,b'", "a"])
+def test_a_key_of_thousands_of_parts(part: str, tmp_path: Path) -> None:
+    (tmp_path / "uv.lock").write_text("version = 1\n" + ".".join([part] * 40_000) + " = 1\n")
+    done = ran("check", "uv.lock", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "compat: uv.lock:2: is not TOML that can be read: a key has too many parts\n")
+
+
+def test_many_keys_of_many_parts(tmp_path: Path) -> None:
+    keys = "".join(f"k{number}.{'a.' * 198}b = 1\n" for number in range(20_000))
+    (tmp_path / "uv.lock").write_text(f"version = 1\n{keys}")
+    done = ran("check", "uv.lock", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith("is not TOML that can be read: a key has too many parts\n")
+
+
+def test_the_current_folder_is_gone(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    (tmp_path / "good.txt").write_text(GOOD)
+    root = Path(__file__).resolve().parents[2]
+    for words in (("check", str(tmp_path / "good.txt")), ("doctor",), ("check", "--installed")):
+        code = "import os, sys; os.rmdir(os.getcwd()); from compat.cli import entry; entry()"
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words], cwd=gone, capture_output=True, text=True, check=False, timeout=60,
+            env={**os.environ, "PYTHONPATH": str(root)},
+        )  # fmt: skip
+        gone.mkdir()
+        assert done.returncode in (0, 1, 2)
+        assert "Traceback" not in done.stderr
+        assert done.returncode != 1 or done.stdout
+
+
+def test_few_file_descriptors(tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text(GOOD)
+    for most in (4, 5, 6):
+        done = ran(
+            "check", "good.txt", cwd=tmp_path, before=lambda most=most: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        )  # type: ignore[misc]
+        if "compat" in done.stderr or done.returncode == 0:  # Python itself could start
+            assert done.returncode in (0, 2), done.stderr
+            assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, os.mkdir, lambda path: os.symlink("nowhere", path)], ids=["pipe", "folder", "dangling link"]
+)
+def test_a_project_file_that_cannot_be_read_is_not_passed_over(make: Callable[[Path], object], tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text(GOOD)
+    make(tmp_path / "pyproject.toml")
+    done = ran("check", "good.txt", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("compat: ")
+    assert "pyproject.toml: " in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["version = 1\n", 'version = 1\n[[packages]]\nname = "torch"\nversion = "2.6.0"\n'])
+def test_a_lock_without_packages_is_not_without_findings(text: str, tmp_path: Path) -> None:
+    (tmp_path / "uv.lock").write_text(text)
+    done = ran("check", "uv.lock", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "compat: uv.lock:1: expected [[package]] tables of a uv.lock\n")
+
+
+def test_a_pixi_lock_of_the_future_is_undecided(tmp_path: Path) -> None:
+    (tmp_path / "pixi.lock").write_text("version: 99\nenvironments: {}\npackages: []\n")
+    done = ran("check", "pixi.lock", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "pixi.lock of version 99: read as version 6" in done.stdout

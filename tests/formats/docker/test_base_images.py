@@ -1,0 +1,110 @@
+"""What the names and tags of images say."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.formats.docker.base_images import NGC_PYTORCH, image_variables, known_stack, system_of, system_python
+from compat.model import Environment
+from compat.versions import key_of
+
+
+def versions(image: str) -> dict[str, str | None]:
+    return {each.name: each.version or each.specifier for each in known_stack(image).distributions or ()}
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ("pytorch/pytorch:2.6.0-cuda12.4-cudnn9-devel", {"torch": "2.6.0"}),
+        ("docker.io/pytorch/pytorch:2.6.0-cuda12.4-cudnn9-runtime@sha256:0a", {"torch": "2.6.0"}),
+        ("vllm/vllm-openai:v0.6.1", {"vllm": "0.6.1"}),
+        ("vllm/vllm-openai:v0.7.1", {"vllm": "0.7.1", "torch": "2.5.1"}),
+        ("docker.io/vllm/vllm-openai:v0.8.5.post1", {"vllm": "0.8.5.post1", "torch": "2.6.0"}),
+        ("vllm/vllm-openai:v0.11.2", {"vllm": "0.11.2", "torch": "2.9.0"}),
+        ("vllm/vllm-openai:v0.20.0-cu129", {"vllm": "0.20.0"}),
+        ("vllm/vllm-openai:v0.34.0", {"vllm": "0.34.0"}),
+        ("lmsysorg/sglang:v0.4.6.post1-cu124", {"sglang": "0.4.6.post1"}),
+        ("ghcr.io/huggingface/text-generation-inference:3.0.1", {"text-generation-server": "3.0.1"}),
+        ("huggingface/transformers-pytorch-gpu:4.41.2", {"transformers": "4.41.2"}),
+        ("verlai/verl:app-verl0.4-sglang0.4.6.post5-vllm0.8.5-mcore0.12.2",
+         {"sglang": "0.4.6.post5", "vllm": "==0.8.5.*", "megatron-core": "==0.12.2.*"}),
+        ("rocm/pytorch:rocm6.3.4_ubuntu22.04_py3.10_pytorch_release_2.4.0", {"torch": "==2.4.0.*"}),
+        ("axolotlai/axolotl-base:main-base-py3.11-cu124-2.6.0", {"torch": "2.6.0"}),
+        ("unsloth/unsloth:2025.9.1-pt2.8.0-vllm-0.10.1-cu128", {"torch": "==2.8.0.*", "vllm": "==0.10.1.*"}),
+        ("host.example:5000/pytorch-training:2.5.1-gpu-py311-cu124-ubuntu22.04-sagemaker", {"torch": "2.5.1"}),
+        ("nvcr.io/nvidia/pytorch:25.03-py3", {"torch": "2.7.0a0+7c8ec84dab.nv25.03"}),
+    ],
+)  # fmt: skip
+def test_releases(image: str, expected: dict[str, str]) -> None:
+    assert versions(image) == expected
+    for each in known_stack(image).distributions or ():
+        assert each.source is not None
+        assert (each.source.kind, each.source.details) == ("image", {"image": image})
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["pytorch/pytorch", "pytorch/pytorch:latest", "pytorch/pytorch@sha256:0a", "vllm/vllm-openai:nightly", "verlai/verl:vllm011.latest",
+     "nvcr.io/nvidia/pytorch:19.03-py3", "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404", "rocm/vllm:rocm6.3.1_vllm_0.8.5_20250521",
+     "pytorch/pytorch:${TAG}", ""],
+)  # fmt: skip
+def test_tags_that_tell_no_release(image: str) -> None:
+    assert versions(image) == {}
+
+
+@pytest.mark.parametrize(("release", "cuda"), [("0.8.5", "12.4"), ("0.10.2", "12.8"), ("0.13.0", "12.9"), ("0.33.0", "13.0")])
+def test_cuda_of_vllm_images(release: str, cuda: str) -> None:
+    stack = known_stack(f"vllm/vllm-openai:v{release}")
+    assert stack.python == "3.12"
+    assert {each.name: each.extra for each in stack.distributions or ()}["torch"] == {"cuda": cuda}
+
+
+def test_a_digest_tells_nothing() -> None:
+    assert known_stack("nvidia/cuda@sha256:0a") == Environment(os="linux")
+
+
+def test_windows_images() -> None:
+    assert known_stack("mcr.microsoft.com/windows/servercore:ltsc2022").os == "windows"
+
+
+@pytest.mark.parametrize(
+    ("image", "python", "glibc", "toolkit"),
+    [
+        ("nvidia/cuda:12.4.1-cudnn-devel-ubuntu22.04", None, "2.35", "12.4.1"),
+        ("nvidia/cuda:12.4.1-runtime-ubuntu22.04", None, "2.35", None),
+        ("nvcr.io/nvidia/cuda:12.1.0-devel-rockylinux8", None, "2.28", "12.1.0"),
+        ("nvcr.io/nvidia/cuda-dl-base:25.03-cuda12.8-devel-ubuntu24.04", None, "2.39", "12.8"),
+        ("pytorch/pytorch:2.6.0-cuda12.4-cudnn9-devel", None, None, "12.4"),
+        ("nvcr.io/nvidia/pytorch:24.10-py3", "3.10", "2.35", "12.6.2"),
+        ("nvcr.io/nvidia/pytorch:24.11-py3", "3.12", "2.39", "12.6"),
+        ("python:3.11-slim-bookworm", "3.11", "2.36", None),
+        ("library/python:3.12.4", "3.12.4", None, None),
+        ("python:3", None, None, None),
+        ("ghcr.io/astral-sh/uv:python3.12-bookworm-slim", "3.12", "2.36", None),
+        ("ubuntu:22.04", None, "2.35", None),
+        ("debian:12.5-slim", None, "2.36", None),
+        ("runpod/pytorch:2.4.0-py3.11-cuda12.4.1-devel-ubuntu22.04", "3.11", "2.35", "12.4.1"),
+    ],
+)
+def test_python_glibc_and_toolkit(image: str, python: str | None, glibc: str | None, toolkit: str | None) -> None:
+    found = known_stack(image)
+    assert (found.python, found.glibc, found.cuda_toolkit, found.os) == (python, glibc, toolkit, "linux")
+
+
+def test_the_systems_own_python() -> None:
+    assert system_python("nvidia/cuda:12.4.1-devel-ubuntu22.04") == "3.10"
+    assert system_of("ubuntu:noble") == "ubuntu24.04"
+    assert system_python("pytorch/pytorch:2.6.0-cuda12.4-cudnn9-devel") is None
+
+
+def test_variables_of_cuda_images() -> None:
+    assert image_variables("nvidia/cuda:12.4.1-base-ubuntu22.04") == {"CUDA_VERSION": "12.4.1"}
+    assert image_variables("nvidia/cuda:latest") == {}
+
+
+def test_ngc_releases_are_versions_in_order() -> None:
+    assert list(NGC_PYTORCH) == sorted(NGC_PYTORCH)
+    keys = [(key_of(torch), key_of(".".join(cuda.split(".")[:2]))) for torch, cuda in NGC_PYTORCH.values()]
+    assert [torch for torch, _ in keys] == sorted(torch for torch, _ in keys)
+    assert [cuda for _, cuda in keys] == sorted(cuda for _, cuda in keys)

@@ -1,0 +1,158 @@
+"""Dockerfiles and shell scripts: the words of install commands change where they stand."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.errors import InputError
+from compat.formats.edit.changes import Change
+from compat.model import Source
+from tests.formats.edit.conftest import COMMIT, VENDOR, Edited
+
+TORCH = Change("torch", "2.5.1", "2.6.0")
+CUDA = Change("torch", "2.5.1", "2.6.0+cu128", VENDOR)
+VLLM = Change("vllm", "0.7.1", "0.8.0")
+DOCKERFILE = """\
+# syntax=docker/dockerfile:1
+FROM python:3.11
+RUN apt-get update && apt-get install -y git \\
+    # a comment in between
+    && pip install --no-cache-dir 'torch==2.5.1' "vllm>=0.7, <0.8" \\
+       transformers[torch]==4.51.3 \\
+       --index-url https://download.pytorch.org/whl/cu121 && rm -rf /tmp/*
+CMD ["python", "train.py"]
+"""
+
+
+def test_words_of_a_run(edited: Edited) -> None:
+    new = edited("Dockerfile", DOCKERFILE, TORCH, VLLM, Change("transformers", "4.51.3", "4.57.6"))
+    expected = DOCKERFILE.replace("'torch==2.5.1'", "'torch==2.6.0'").replace('"vllm>=0.7, <0.8"', '"vllm==0.8.0"')
+    assert new == expected.replace("transformers[torch]==4.51.3", '"transformers[torch]==4.57.6"')
+    crlf = DOCKERFILE.replace("\n", "\r\n")
+    assert edited("Dockerfile", crlf, TORCH) == crlf.replace("torch==2.5.1'", "torch==2.6.0'")
+
+
+def test_the_index_of_the_command(edited: Edited) -> None:
+    new = edited("Dockerfile", DOCKERFILE, CUDA)
+    assert new == DOCKERFILE.replace("torch==2.5.1", "torch==2.6.0+cu128").replace("whl/cu121", "whl/cu128")
+    bare = "FROM x\nRUN pip install torch==2.5.1 -q\n"
+    option = "--extra-index-url https://download.pytorch.org/whl/cu128"
+    assert edited("Dockerfile", bare, CUDA) == f"FROM x\nRUN pip install torch==2.6.0+cu128 {option} -q\n"
+    backend = "FROM x\nRUN uv pip install torch==2.5.1 --torch-backend=cu121\n"
+    assert edited("Dockerfile", backend, CUDA) == backend.replace("2.5.1", "2.6.0+cu128").replace("cu121", "cu128")
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new"),
+    [
+        ("ARG V=2.5.1\nFROM x\nARG V\nRUN pip install torch==${V}\n", "V=2.5.1", "V=2.6.0"),
+        ('FROM x\nENV A=1 V="2.5.1"\nRUN pip install "torch==$V"\n', 'V="2.5.1"', 'V="2.6.0"'),
+        ("FROM x\nENV V 2.5.1\nRUN pip install torch==$V\n", "V 2.5.1", "V 2.6.0"),
+        ("FROM x\nRUN pip install torch==${V:-2.5.1}\n", ":-2.5.1", ":-2.6.0"),
+        ("FROM x\nRUN V=2.5.1 && pip install torch==$V\n", "V=2.5.1", "V=2.6.0"),
+        ("FROM x\nARG V=2.5\nRUN pip install torch==$V.1\n", "$V.1", "2.6.0"),
+        ("FROM x\nARG V=2.5.1\nRUN pip install torch==$V torchaudio==$V\n", "torch==$V ", "torch==2.6.0 "),
+        ('FROM x\nRUN ["pip", "install", "torch==2.5.1", "b"]\n', "torch==2.5.1", "torch==2.6.0"),
+        ("FROM x\nRUN <<EOF\nset -e\npip install torch==2.5.1\nEOF\n", "2.5.1", "2.6.0"),
+        ("FROM x\nRUN <<-EOF bash\n\tpip install torch==2.5.1\n\tEOF\n", "2.5.1", "2.6.0"),
+        ("FROM x\nRUN bash -lc 'pip install torch==2.5.1 && true'\n", "2.5.1", "2.6.0"),
+        ("FROM x\nRUN bash -c \"pip install \\\n  torch==2.5.1\"\n", "2.5.1", "2.6.0"),
+        ("FROM x\nRUN pip install torch==2.5.1 && python - <<'PY'\nimport torch\nPY\n", "2.5.1", "2.6.0"),
+        ("FROM x\nRUN sh -c \"pip install torch[a]==2.5.1 b\"\n", "torch[a]==2.5.1", "'torch[a]==2.6.0'"),
+        ("FROM a AS b\nRUN pip install torch==2.4\nFROM c\nRUN pip install torch==2.5.1\n", "2.5.1", "2.6.0"),
+        ("# escape=`\nFROM x\nRUN pip install `\n  torch==2.5.1\n", "2.5.1", "2.6.0"),
+        ("FROM x\nRUN pip install git+https://github.com/pytorch/torch@v2.5.1\n", "git+https://github.com/pytorch/torch@v2.5.1", "torch==2.6.0"),
+        ("FROM x\nRUN pip install -e git+https://github.com/pytorch/torch@v2#egg=torch b\n", "-e git+https://github.com/pytorch/torch@v2#egg=torch", "torch==2.6.0"),
+        ("FROM x\nRUN conda install -y pytorch=2.5.1 -c pytorch\n", "pytorch=2.5.1", "pytorch=2.6.0"),
+        ("FROM x\nRUN poetry add torch@2.5.1\n", "2.5.1", "2.6.0"),
+        ("FROM x\nRUN uv run --with torch==2.5.1 x.py\n", "2.5.1", "2.6.0"),
+        ("FROM x\nRUN pip install --no-binary torch torch==2.5.1\n", "2.5.1", "2.6.0"),
+    ],
+)  # fmt: skip
+def test_each_form(edited: Edited, text: str, old: str, new: str) -> None:
+    assert text.count(old) == 1
+    assert edited("Dockerfile", text, TORCH) == text.replace(old, new)
+
+
+def test_a_variable_for_all_that_move_together(edited: Edited) -> None:
+    text = "FROM x\nARG V=2.5.1\nRUN pip install torch==$V torchaudio==$V\n"
+    assert edited("Dockerfile", text, TORCH, Change("torchaudio", "2.5.1", "2.6.0")) == text.replace("2.5.1", "2.6.0")
+
+
+def test_what_a_base_image_brings(edited: Edited) -> None:
+    text = "FROM pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime\nRUN pip install vllm==0.7.1\n"
+    assert edited("Dockerfile", text, TORCH) == text.replace("vllm==0.7.1", 'vllm==0.7.1 "torch==2.6.0"')
+
+
+def test_a_file_that_is_written_within_is_not_guessed_at(edited: Edited) -> None:
+    text = "FROM x\nCOPY <<EOF /r.txt\ntorch==2.5.1\nEOF\nRUN pip install -r /r.txt && pip install b\n"
+    with pytest.raises(InputError, match=r"Dockerfile:3: torch is installed here in a way"):
+        edited("Dockerfile", text, TORCH)
+
+
+def test_files_of_the_build_context(edited: Edited) -> None:
+    text = "FROM x\nCOPY requirements.txt .\nRUN pip install -r requirements.txt && pip install vllm==0.7.1\n"
+    files = {"requirements.txt": "torch==2.5.1\n"}
+    assert edited("Dockerfile", text, TORCH, VLLM, **files) == text.replace("0.7.1", "0.8.0")
+    assert edited("Dockerfile", text, TORCH, VLLM, of="requirements.txt", **files) == "torch==2.6.0\n"
+    only = "FROM x\nCOPY requirements.txt .\nRUN pip install -r requirements.txt\n"
+    new = edited("Dockerfile", only, Change("b", None, "1"), of="requirements.txt", **files)
+    assert new == "torch==2.5.1\nb==1\n"
+
+
+def test_what_is_not_named_and_what_goes(edited: Edited) -> None:
+    text = 'FROM x\nRUN pip install \\\n    torch==2.5.1 \\\n    "vllm==0.7.1" \\\n    -q\n'
+    assert (
+        edited("Dockerfile", text, TORCH, Change("vllm", "0.7.1", None))
+        == "FROM x\nRUN pip install \\\n    torch==2.6.0 \\\n    -q\n"
+    )
+    new = edited("Dockerfile", text, Change("trl", None, "0.13", COMMIT))
+    assert f'"vllm==0.7.1" "trl @ git+https://github.com/huggingface/trl@{"c" * 40}" \\\n' in new
+    assert edited("Dockerfile", text, Change("trl", "1", "2", implied=True)) == text
+
+
+SCRIPT = """\
+#!/bin/bash
+export TORCH="2.5.1"  # pinned
+if [ -n "$CUDA" ]; then
+  uv pip install "torch==${TORCH}+cu121" trl==0.12
+else
+  pip install torch==2.4.0 && echo 'pip install torch==2.5.1+cu121'
+fi
+cat <<EOF
+pip install torch==2.5.1+cu121
+EOF
+"""
+
+
+def test_a_script(edited: Edited) -> None:
+    new = edited("setup.sh", SCRIPT, Change("torch", "2.5.1+cu121", "2.6.0+cu121"), Change("trl", "0.12", "0.13"))
+    assert new == SCRIPT.replace('TORCH="2.5.1"', 'TORCH="2.6.0"').replace("trl==0.12", "trl==0.13")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("V=$(cat version)\npip install torch==$V\n", "setup.sh:2: the version of torch is put together"),
+        ("pip install torch==`cat v`\n", "setup.sh:1: the version of torch is put together"),
+        ('P="torch==2.5.1 b"\npip install $P\n', "setup.sh:2: torch is installed here in a way"),
+        ("echo hello\n", "setup.sh: torch is not named here"),
+        ("conda install pytorch=2.5.1\n", ""),
+    ],
+)
+def test_what_cannot_be_written_safely(edited: Edited, text: str, message: str) -> None:
+    change = TORCH if message else Change("torch", "2.5.1", "2.6.0", Source("vcs", {"url": "https://x.org/y", "commit": "a"}))
+    with pytest.raises(InputError) as caught:
+        edited("setup.sh", text, change)
+    assert str(caught.value).startswith(message or "setup.sh:1: torch comes from conda here")
+
+
+def test_all_that_a_command_installs_is_not_taken_away(edited: Edited) -> None:
+    with pytest.raises(InputError, match=r"Dockerfile:2: torch is all that this command installs"):
+        edited("Dockerfile", "FROM x\nRUN pip install torch==2.5.1\n", Change("torch", "2.5.1", None))
+
+
+@pytest.mark.parametrize("name", ["compose.yml", "a.ipynb"])
+def test_kinds_that_are_not_edited(edited: Edited, name: str) -> None:
+    with pytest.raises(InputError, match="cannot be edited: change"):
+        edited(name, "services: {}\n" if name.endswith("yml") else '{"cells": [], "nbformat": 4}', TORCH)

@@ -1,0 +1,65 @@
+"""Version clauses are changed as little as it takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.formats.specifiers import ADMIT, EXACT, RANGE, admits, changed, changed_poetry
+
+
+@pytest.mark.parametrize(
+    ("clauses", "after", "expected"),
+    [
+        ("==2.5.1", "2.6.0", "==2.6.0"), (" == 2.5.1", "2.6.0", " == 2.6.0"), ("===2.5.1", "2.6.0", "===2.6.0"),
+        (">=2.4,<2.6", "2.6.0", "==2.6.0"), ("", "2.6.0", "==2.6.0"), ("(>=1.0)", "2.0", "(==2.0)"), ("==2.5.*", "2.6", "==2.6"),
+        ("==2.5.1+cu121", "2.6.0+cu128", "==2.6.0+cu128"), (">=2.4 ", "3", "==3 "),
+    ],
+)  # fmt: skip
+def test_a_pin(clauses: str, after: str, expected: str) -> None:
+    assert changed(clauses, "2.5.1", after, EXACT) == expected
+
+
+@pytest.mark.parametrize(
+    ("clauses", "before", "after", "expected"),
+    [
+        (">=4.40", "4.51.3", "4.57.6", ">=4.57.6"), (">=4.40,!=4.52", "4.51.3", "4.57.6", ">=4.57.6,!=4.52"),
+        (">=4.40, <5", "4.51.3", "4.57.6", ">=4.57.6, <5"), ("", "1", "2", ">=2"), ("", "2", "1", "<=1"),
+        (">=4.40,<4.50", "4.45", "4.57.6", "==4.57.6"), ("<4.50", "4.45", "4.57.6", "==4.57.6"), (">=4.55", "4.56", "4.50", "==4.50"),
+        (">=4.40", "4.56", "4.50", ">=4.40,<=4.50"), ("~=4.40", "4.45", "4.57.6", ">=4.57.6,~=4.40"),
+        ("!=2.0", "1", "2.0", ">=2.0"), (">=2.5", "2.5.1+cu121", "2.5.1+cu128", "==2.5.1+cu128"), (">=1", None, "3", ">=1"),
+        ("==2.5.1", "2.5.1", "2.6.0+cu128", "==2.6.0+cu128"), (">=2.0", "2.5.1", "2.6.0+cu128", ">=2.6.0"),
+    ],
+)  # fmt: skip
+def test_a_range_holds_the_new_release_and_not_the_old_one(clauses: str, before: str | None, after: str, expected: str) -> None:
+    new = changed(clauses, before, after, RANGE)
+    assert new == expected
+    assert admits(new, after)
+    assert before is None or not admits(new, before) or before.partition("+")[0] == after.partition("+")[0]
+
+
+@pytest.mark.parametrize(
+    ("clauses", "after", "expected"),
+    [
+        (">=1", "3", ">=1"),
+        ("<2", "3", "<=3"),
+        ("<2,!=3", "3", "<=3"),
+        ("~=1.2", "3.4", "~=3.4"),
+        ("~=1.2", "3", "==3"),
+        (">4", "3", ">=3"),
+    ],
+)
+def test_a_range_beside_a_pin_only_lets_the_release_in(clauses: str, after: str, expected: str) -> None:
+    assert changed(clauses, "1.5", after, ADMIT) == expected
+
+
+@pytest.mark.parametrize(
+    ("constraint", "before", "after", "how", "expected"),
+    [
+        ("^2.4", "2.5.1", "2.6.0", EXACT, "2.6.0"), ("2.5.1", "2.5.1", "2.6.0", EXACT, "2.6.0"), ("==2.5.1", "2.5.1", "2.6.0", EXACT, "==2.6.0"),
+        ("*", "2.5.1", "2.6.0", EXACT, "2.6.0"), ("^2.4 || ^3", "2.5.1", "2.6.0", EXACT, "2.6.0"), ("^2.4", "2.5.1", "2.6.0", RANGE, "^2.6.0"),
+        ("~2.5", "2.5.1", "2.6.0", RANGE, "~2.6.0"), (">=2,<3", "2.5", "3.1", RANGE, "==3.1"), ("^2.6", "2.5", "2.6.1", RANGE, "^2.6"),
+        ("^2.4", "2.6", "2.5", RANGE, "2.5"), ("^2.4", "2.6", "2.5", ADMIT, "^2.4"),
+    ],
+)  # fmt: skip
+def test_poetry_constraints(constraint: str, before: str, after: str, how: str, expected: str) -> None:
+    assert changed_poetry(constraint, before, after, how) == expected

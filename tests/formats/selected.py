@@ -1,0 +1,25 @@
+"""What a listing installs, as the judge sees it."""
+
+from __future__ import annotations
+
+from compat.checks.choices import Asked
+from compat.checks.worlds import Worlds
+from compat.formats.listing import Listing
+from compat.model import Environment
+
+
+def selected(
+    listing: Listing,
+    extras: tuple[str, ...] = (),
+    groups: tuple[str, ...] | None = None,
+    python: str = "3.11.9",
+    os: str = "linux",
+    machine: str = "x86_64",
+) -> set[str]:
+    """``{"torch 2.6.0", …}`` for one target; ``groups`` ``None``: the default ones."""
+    worlds = Worlds(listing, Environment(python=python, os=os, machine=machine), Asked(extras, groups))
+    return {
+        f"{entry.distribution.name} {entry.distribution.version}"
+        for entry, mask in zip(listing.entries, worlds.installed())
+        if mask
+    }

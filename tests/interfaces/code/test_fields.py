@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from compat.interfaces.code.fields import fields_of
+from compat.interfaces.source.module import module_of
+
+_PARSED = "from trl import TrlParser, ModelConfig, SFTConfig\np = TrlParser((SFTConfig, ModelConfig))\n"
+
+
+def _fields(text: str) -> list[tuple[str, str]]:
+    tree = ast.parse(text)
+    return [(each.of, each.attribute) for each in fields_of(tree, module_of(tree, text.encode(), "__main__"))]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a, m = p.parse_args_and_config()\nm.dtype", [("trl.ModelConfig", "dtype")]),
+        ("a, m, rest = p.parse_args_and_config()\nm.dtype\nrest.x", [("trl.ModelConfig", "dtype")]),
+        ("a = SFTConfig()\na.packing", [("trl.SFTConfig", "packing")]),
+        ("a, m = p.parse_args_and_config()\nm.dtype = 1\nm.dtype", []),
+        ("a, m = p.parse_args_and_config()\nif hasattr(m, 'dtype'):\n    m.dtype", []),
+        ("a, m = p.parse_args_and_config()\nm = other()\nm.dtype", []),
+        ("a, m = p.parse_args_and_config()\nfor m in range(3):\n    m.dtype", []),
+        ("a, m = p.parse_args_and_config()\ndef f(m):\n    m.dtype", []),
+        ("def f(a, m):\n    m.dtype\na, m = p.parse_args_and_config()\nf(a, m)", [("trl.ModelConfig", "dtype")]),
+        ("from trl import SFTConfig as C\ndef f(m: C):\n    m.dtype", []),
+        ("a, m = other.parse_args_and_config()\nm.dtype", []),
+    ],
+)
+def test_attributes_of_objects_whose_class_is_certain(text: str, expected: list[tuple[str, str]]) -> None:
+    assert _fields(_PARSED + text) == expected
+
+
+def test_configurations_that_take_any_attribute_are_left_alone() -> None:
+    assert _fields("from transformers import LlamaConfig\nc = LlamaConfig(x=1)\nc.x") == []

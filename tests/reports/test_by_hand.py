@@ -1,0 +1,142 @@
+"""What people write themselves, several places that disagree, and the dress a pasted text wears."""
+
+from __future__ import annotations
+
+from compat.model import Environment
+from compat.reports import read_pasted
+
+
+def read(text: str) -> Environment:
+    return read_pasted(text, "x")[0]
+
+
+def versions(text: str) -> dict[str, str | None]:
+    return {each.name: each.version or each.specifier for each in read(text).distributions or ()}
+
+
+class TestByHand:
+    def test_one_line(self):
+        found = read("torch 2.6.0, transformers 4.51.3 and vllm 0.8.4 on 2x A100 80GB\n")
+        assert {each.name: each.version for each in found.distributions or ()} == {
+            "torch": "2.6.0", "transformers": "4.51.3", "vllm": "0.8.4",
+        }  # fmt: skip
+        assert len(found.accelerators or ()) == 2
+
+    def test_forms(self):
+        text = "- transformers: 4.51.3\n* torch = 2.6\n**PEFT**: `0.15.2`\n - deepspeed 0.16.2\n3. accelerate version 1.6.0\ntrl (version 0.17.0)\n"
+        assert versions(text) == {
+            "transformers": "4.51.3", "torch": "2.6", "peft": "0.15.2", "deepspeed": "0.16.2", "accelerate": "1.6.0",
+            "trl": "0.17.0",
+        }  # fmt: skip
+
+    def test_a_name_and_its_version_below(self):
+        assert versions("torch\n2.1.1\naccelerate\n0.24.1\n") == {"torch": "2.1.1", "accelerate": "0.24.1"}
+
+    def test_ranges(self):
+        assert versions("transformers: 4.51.x\ntrl: >=0.17, <0.18\n") == {"transformers": "==4.51.*", "trl": ">=0.17,<0.18"}
+
+    def test_tables(self):
+        text = "| Package | Version |\n|---|---|\n| torch | 2.6.0+cu124 |\n| vllm | 0.8.4 |\n| trl | 0.15.0 | 0.16.0 |\n| GPU | 2 x L40S |\n"
+        assert versions(text) == {"torch": "2.6.0+cu124", "vllm": "0.8.4"}
+        assert len(read(text).accelerators or ()) == 2
+
+    def test_cuda_and_driver(self):
+        found = read("CUDA 12.4\nnvidia driver 550.54.15\nPython 3.10\n")
+        assert (found.cuda_toolkit, found.driver, found.python) == ("12.4", "550.54.15", "3.10")
+        assert read("CUDA 12.4\n\nCuda compilation tools, release 12.1, V12.1.66\n").cuda_toolkit == "12.1"
+        assert read("torch 2.6.0\nCUDA: 12\n").cuda_toolkit is None
+
+    def test_sentences_and_settings_are_no_facts(self):
+        text = "torch 2.6.0\n\nIt worked with transformers 4.40.0 before I changed the seed to 3.5 again.\nray: 2\nkernels: 3\n"
+        assert versions(text) == {"torch": "2.6.0"}
+        assert versions("torch 2.6.0\ntransformers: 4.49 -> 4.51\nvllm: 0.7 or 0.8\n") == {"torch": "2.6.0"}
+
+    def test_a_form(self):
+        text = "### Python Version\n\n3.11\n\n### GPU\n\n2x RTX 4090\n\n**GPU count and types** [e.g. two machines]\n"
+        assert read(text).python == "3.11"
+        assert len(read(text).accelerators or ()) == 2
+
+    def test_logs_name_versions(self):
+        assert versions("Successfully installed torch-2.1.0 trl-0.8.1\n>>> vllm.__version__\n'0.8.4'\n") == {
+            "torch": "2.1.0", "trl": "0.8.1", "vllm": "0.8.4",
+        }  # fmt: skip
+
+
+class TestDisagreement:
+    def test_the_local_label_belongs_to_the_same_release(self):
+        assert [each.version for each in read("[pip3] torch==2.6.0\nPyTorch version: 2.6.0+cu124\n").distributions or ()] == [
+            "2.6.0+cu124"
+        ]
+
+    def test_two_releases_are_alternatives(self):
+        found, notes = read_pasted("PyTorch version: 2.6.0+cu124\n[pip3] torch==2.5.1\n", "x")
+        assert [each.version for each in found.distributions or ()] == ["2.6.0+cu124", "2.5.1"]
+        assert any("torch is given as 2.6.0+cu124 and 2.5.1" in note for note in notes)
+
+    def test_two_builds_of_one_release_are_alternatives(self):
+        found = read("PyTorch version: 2.6.0+cu124\n[pip3] torch==2.6.0+cpu\n")
+        assert [each.version for each in found.distributions or ()] == ["2.6.0+cu124", "2.6.0+cpu"]
+
+    def test_a_history_is_no_choice(self):
+        text = "".join(f"[pip3] torch==2.{minor}.0\n" for minor in range(9))
+        found, notes = read_pasted(text, "x")
+        assert [each.version for each in found.distributions or ()] == [None]
+        assert any("9 versions" in note for note in notes)
+
+    def test_what_a_person_wrote_gives_way(self):
+        found, notes = read_pasted(
+            "- `trl` version: 0.17.0\n\ntrl: 0.16.0\ntransformers 4.5\n- `transformers` version: 4.5.1\n", "x"
+        )
+        assert [(each.name, each.version) for each in found.distributions or ()] == [
+            ("trl", "0.17.0"),
+            ("transformers", "4.5.1"),
+        ]
+        assert len(notes) == 1
+
+    def test_other_facts_stay_unknown(self):
+        found, notes = read_pasted("- Python version: 3.10.12\n- Python version: 3.11.4\ntorch 2.6.0\n", "x")
+        assert found.python is None
+        assert notes == ("two answers for the Python, neither is used: 3.10.12 and 3.11.4",)
+        assert read("- Python version: 3.10\n- Python version: 3.10.12\n").python == "3.10.12"
+        assert read("- Python version: 3.1\n- Python version: 3.10\ntorch 2.6.0\n").python is None
+
+
+class TestDress:
+    TEXT = "- `trl` version: 0.17.0\n- Python version: 3.11.9\n- GPU type: NVIDIA L4\n"
+
+    def expect(self, text: str) -> None:
+        found = read(text)
+        assert [(each.name, each.version) for each in found.distributions or ()] == [("trl", "0.17.0")]
+        assert found.python == "3.11.9"
+        assert [each.name for each in found.accelerators or ()] == ["NVIDIA L4"]
+
+    def test_line_ends(self):
+        self.expect(self.TEXT.replace("\n", "\r\n"))
+        self.expect(self.TEXT.replace("\n", "\r"))
+
+    def test_quotes_fences_details(self):
+        self.expect("> " + self.TEXT.replace("\n", "\n> "))
+        self.expect("> > " + self.TEXT.replace("\n", "\n> > "))
+        self.expect(f"<details>\n<summary>env</summary>\n\n```text\n{self.TEXT}```\n</details>\n")
+        self.expect("```" + self.TEXT[2:] + "```")
+
+    def test_colours_blanks_entities(self):
+        self.expect("".join(f"\x1b[32m{line}\x1b[0m\n" for line in self.TEXT.splitlines()))
+        self.expect(self.TEXT.replace(" ", "\u00a0"))
+        self.expect(self.TEXT.replace("`", "&#96;").replace(" version", "&nbsp;version"))
+        self.expect("<pre>" + self.TEXT.replace("\n", "<br>") + "</pre>")
+        self.expect(self.TEXT.replace(":", "：").replace("- ", "\ufeff- "))
+
+    def test_tracebacks_and_logs_around(self):
+        self.expect(
+            'INFO 02-18 21:25:53 [__init__.py:190] Automatically detected platform cuda.\nTraceback (most recent call last):\n  File "x.py", line 14, in <module>\n'
+            f"ValueError: 3.5\n\n{self.TEXT}\n100%|####| 3/3 [00:01<00:00, 1.2it/s]\n"
+        )
+
+    def test_a_prompt_is_no_quote(self):
+        assert versions(">>> import torch\n>>> torch.__version__\n'2.6.0+cpu'\n") == {"torch": "2.6.0+cpu"}
+
+    def test_only_the_beginning_of_a_huge_text(self):
+        found, notes = read_pasted("torch 2.6.0\n" + "x\n" * 60_000 + "vllm 0.8.4\n", "x")
+        assert [each.name for each in found.distributions or ()] == ["torch"]
+        assert any(note.startswith("only the first") for note in notes)

@@ -1,0 +1,83 @@
+"""What messages of packages, installers and resolvers say in their own words."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compat.model import Accelerator
+from compat.reports.stated import told_in, wanted_in
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "specifier", "found", "by"),
+    [
+        ("vllm 0.5.1 requires torch==2.3.0, but you have torch 2.4.0 which is incompatible.", "torch", "==2.3.0", "2.4.0", "vllm 0.5.1"),
+        ("vllm 0.5.1 requires lm-format-enforcer==0.10.1, which is not installed.", "lm-format-enforcer", "==0.10.1", None, "vllm 0.5.1"),
+        ("Because vllm==0.5.1 depends on torch==2.3.0 and you require torch==2.4.0, we can conclude", "torch", "==2.3.0", None, "vllm 0.5.1"),
+        ("Because xformers (0.0.27) depends on torch (2.3.1)", "torch", "==2.3.1", None, "xformers 0.0.27"),
+        ("Because xformers (0.0.27) depends on torch (>=2.3,<2.4)", "torch", ">=2.3,<2.4", None, "xformers 0.0.27"),
+        ("    torchvision 0.18.1 depends on torch==2.3.1", "torch", "==2.3.1", None, "torchvision 0.18.1"),
+        ("ERROR: Package 'vllm' requires a different Python: 3.8.10 not in '>=3.9'", "python", ">=3.9", "3.8.10", "vllm"),
+        ("Because the current Python version (3.8.10) does not satisfy Python>=3.9 and", "python", ">=3.9", "3.8.10", None),
+        ("tokenizers>=0.21,<0.22 is required for a normal functioning of this module, but found tokenizers==0.15.2.", "tokenizers", ">=0.21,<0.22", "0.15.2", None),
+        ("pyarrow requires NumPy 2.0 or newer, found 1.26.4", "numpy", ">=2.0", "1.26.4", "pyarrow"),
+        ("apply_chat_template requires jinja2>=3.1.0 to be installed. Your version is 3.0.3.", "jinja2", ">=3.1.0", "3.0.3", None),
+        ("Pandas requires version '2.8.7' or newer of 'numexpr' (version '2.8.4' currently installed).", "numexpr", ">=2.8.7", "2.8.4", "pandas"),
+        ("Numba needs NumPy 2.2 or less. Got NumPy 2.3.", "numpy", "<2.3", "2.3", "numba"),
+        ("Found an incompatible version of torchao. Found version 0.10.0, but only versions above 0.16.0 are supported", "torchao", ">=0.16.0", "0.10.0", None),
+        ("Please upgrade to torch >= 2.4 (found 2.1.0)", "torch", ">=2.4", "2.1.0", None),
+        ("Please upgrade PyTorch to version 2.1.", "torch", ">=2.1", None, None),
+        ("FlexAttention: torch>=2.6.0 is required, but found 2.4.0", "torch", ">=2.6.0", "2.4.0", None),
+        ("Unsloth needs at least transformers 4.43", "transformers", ">=4.43", None, None),
+        ("A module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.0.0 as it may crash.", "numpy", "<2", "2.0.0", None),
+    ],
+)  # fmt: skip
+def test_each_wording(text: str, name: str, specifier: str, found: str | None, by: str | None) -> None:
+    (wanted,) = wanted_in(f"first line\n{text}\n")
+    said_by = " ".join(filter(None, (wanted.by, wanted.by_version))) or None
+    assert (wanted.name, wanted.specifier, wanted.found, said_by, wanted.line) == (name, specifier, found, by, 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Please update your driver to 550.54",
+        "torch>=2.4 is required, but found 2.5.1",  # it meets what is asked for
+        "this works with torch 2.4.0 and I depend on it",
+        "requires a lot of memory, at least 24 GB",
+    ],
+)
+def test_what_says_nothing_of_a_release(text: str) -> None:
+    assert wanted_in(text) == ()
+
+
+def test_facts_on_the_way() -> None:
+    told = told_in(
+        "ERROR: Package 'x' requires a different Python: 3.8.10 not in '>=3.9'\n"
+        "vllm 0.5.1 requires torch==2.3.0, but you have torch 2.4.0 which is incompatible.\n"
+        "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0. "
+        "Your Tesla V100-SXM2-32GB GPU has compute capability 7.0.\n"
+        "The detected CUDA version (12.1) mismatches the version that was used to compile\nPyTorch (11.8)"
+    )
+    assert (told.python, told.cuda_toolkit) == ("3.8.10", "12.1")
+    assert {copy.name: copy.version for copy in told.distributions or ()} == {"torch": "2.4.0", "vllm": "0.5.1"}
+    assert told.accelerators == (Accelerator("nvidia", "Tesla V100-SXM2-32GB", "7.0", extra={"more": True}),)
+
+
+@given(st.text(st.sampled_from("torch>=2.4 requires, but you have is required (found)\n'`"), max_size=300))
+def test_any_text_is_read(text: str) -> None:
+    assert all(wanted.name and wanted.line >= 1 for wanted in wanted_in(text))
+
+
+def test_a_long_text_is_read_in_linear_time() -> None:
+    line = "vllm 0.5.1 requires torch==2.3.0, but you have torch 2.4.0 which is incompatible.\n"
+    durations = []
+    for times in (2_000, 20_000):
+        begin = time.process_time()
+        wanted_in(line * times)
+        durations.append(time.process_time() - begin)
+    assert durations[1] < 40 * max(durations[0], 0.005)

@@ -1,0 +1,112 @@
+"""Facts that follow from others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compat.formats.described import parse_described
+from compat.model import Environment
+from compat.rules.facts import ABSENT, Facts, family_of, has_more, visible
+
+
+def environment(**document: Any) -> Environment:
+    return parse_described(document, "x")[0]
+
+
+def test_the_task_follows_from_the_trainer() -> None:
+    assert Facts(environment(workload={"trainer": "SFTTrainer"})).value("workload.task") == "sft"
+    assert Facts(environment(workload={"trainer": "GRPOTrainer", "task": "Other"})).value("workload.task") == "other"
+    assert Facts(environment(workload={"trainer": "MyTrainer"})).value("workload.task") is None
+
+
+def test_plain_python_is_one_process() -> None:
+    assert Facts(environment(workload={"launcher": "python"})).value("workload.processes") == 1
+    assert Facts(environment(workload={"launcher": "torchrun"})).value("workload.processes") is None
+
+
+def test_sharding_is_of_one_kind_and_implies_its_engine() -> None:
+    facts = Facts(environment(workload={"features": ["zero-2"]}))
+    assert [facts.feature(name) for name in ("zero-2", "deepspeed", "zero-3", "fsdp", "vllm")] == [
+        True,
+        True,
+        False,
+        False,
+        None,
+    ]
+    facts = Facts(environment(workload={"features": ["fsdp2"]}))
+    assert [facts.feature(name) for name in ("fsdp2", "fsdp", "zero-3")] == [True, True, False]
+    facts = Facts(environment(workload={"features": [], "features_complete": True}))
+    assert facts.feature("vllm") is False
+
+
+def test_distributions_are_there_absent_or_unknown() -> None:
+    some = Facts(environment(distributions=[{"name": "trl", "version": "0.15.2"}]))
+    assert isinstance(some.package("trl"), list)
+    assert some.package("vllm") is None
+    assert Facts(environment(distributions=[], distributions_complete=True)).package("vllm") == ABSENT
+
+
+def test_defaults_fill_only_what_is_unknown() -> None:
+    presume = (("task", "sft"), ("batch_size", 8), ("absent", ("trl",)), ("features_absent", ("liger",)))
+    facts = Facts(environment(workload={"batch_size": 1}, distributions=[])).presuming(presume)
+    assert (facts.value("workload.task"), facts.value("workload.batch_size")) == ("sft", 1)
+    assert facts.package("trl") == ABSENT
+    assert facts.feature("liger") is False
+    assert (facts.is_presumed("workload.task"), facts.is_presumed("workload.batch_size")) == (True, False)
+
+
+DEVICES = [{"name": "A", "uuid": "GPU-1a"}, {"name": "B", "uuid": "GPU-2b"}, {"name": "C", "uuid": "GPU-2c"}]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "seen"),
+    [
+        ("0", "A"), ("2,0", "CA"), ("", ""), ("-1", ""), ("1,-1,2", "B"), ("7", ""), (" 0 , 1 ", "AB"),
+        ("GPU-1a", "A"), ("GPU-2b,GPU-1", "BA"), ("GPU-2", ""), (None, "ABC"),
+    ],
+)  # fmt: skip
+def test_cuda_visible_devices_is_read_as_cuda_reads_it(chosen: str | None, seen: str) -> None:
+    found = visible(environment(accelerators=DEVICES, variables={"CUDA_VISIBLE_DEVICES": chosen})).accelerators
+    assert found is not None
+    assert "".join(device.name or "" for device in found) == seen
+
+
+def test_a_device_named_by_an_id_we_were_not_told_still_counts() -> None:
+    two = [{"name": "A100"}, {"name": "A100"}]
+    found = visible(environment(accelerators=two, variables={"CUDA_VISIBLE_DEVICES": "GPU-8a,GPU-9b"})).accelerators
+    assert found is not None
+    assert len(found) == 2
+
+
+OPEN = {"name": "A", "more": True}
+
+
+@pytest.mark.parametrize(
+    ("devices", "chosen", "seen"),
+    [
+        ([OPEN], "0", ["A"]), ([OPEN], "0,1", ["A+"]), ([OPEN], "0,1,-1,2", ["A+"]), ([OPEN], "1", None), ([OPEN], "", []),
+        ([OPEN], None, ["A+"]), ([{"name": "B"}, OPEN], "0,1", ["B", "A"]), ([{"name": "B"}, OPEN], "0,2", ["B+"]),
+        ([OPEN, {"name": "B"}], "0", ["A"]), ([OPEN, {"name": "B"}], "1", None),
+    ],
+)  # fmt: skip
+def test_which_devices_of_a_kind_without_a_number_are_seen(
+    devices: list[dict[str, Any]], chosen: str | None, seen: list[str] | None
+) -> None:
+    found = visible(environment(accelerators=devices, variables={"CUDA_VISIBLE_DEVICES": chosen})).accelerators
+    told = None if found is None else [f"{each.name}{'+' if has_more(each) else ''}" for each in found]
+    assert told == seen
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("mistral", "mistral"), ("mistralai/Mistral-7B-v0.3", "mistral"), ("unsloth/mistral-7b-bnb-4bit", "mistral"),
+        ("mistralai/Mixtral-8x7B-v0.1", "mixtral"), ("mistralai/Ministral-8B-Instruct", "ministral"),
+        ("Qwen/Qwen2.5-7B", "qwen2"), ("meta-llama/Llama-3.1-8B", "llama"), ("HuggingFaceH4/zephyr-7b-beta", None),
+        ("google/gemma-2-9b-it", "gemma-2"), ("google/gemma-7b", "gemma"), ("Qwen/Qwen2.5-VL-7B-Instruct", "qwen2.5-vl"),
+    ],
+)  # fmt: skip
+def test_families_of_models(model: str, family: str | None) -> None:
+    assert family_of(model) == family

@@ -1,0 +1,53 @@
+"""Rules ask for no feature that nothing reads: each is named in the code of the readers or follows from another one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from compat.rules.compiled import Matrix
+from compat.rules.facts import IMPLIED
+from tests.conftest import ROOT
+
+_EMITTING = ("on", "off", "feature", "_on", "say", "_switch", "append")
+
+
+def emitted() -> set[str]:
+    """Constants that the readers hand to what records a feature."""
+    found = {name for implied in IMPLIED.values() for name in implied}
+    for path in (path for room in ("workload", "machine", "reports") for path in (ROOT / "compat" / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and _name(node.func) in _EMITTING:
+                found |= {text for each in node.args for text in _texts(each)}
+    return found | {f"zero-{stage}" for stage in (1, 2, 3)}  # put together from the stage
+
+
+def _name(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _texts(node: ast.AST) -> Iterator[str]:
+    for each in ast.walk(node):
+        if isinstance(each, ast.Constant) and isinstance(each.value, str):
+            yield each.value
+
+
+def asked(atom: tuple[Any, ...]) -> Iterator[str]:
+    if atom[0] == "feature":
+        yield atom[1]
+    for each in atom[1] if atom[0] == "any" else ():
+        yield from asked(each)
+
+
+def test_every_feature_of_a_rule_is_read_somewhere(matrix: Matrix) -> None:
+    known = emitted()
+    for rule in matrix.rules():
+        for atom in (*rule.when, *(atom for atoms in rule.unless for atom in atoms)):
+            for feature in asked(atom):
+                assert feature in known, f"{rule.id}: no reader says {feature!r}"
+
+
+def test_a_feature_that_nothing_reads_is_found() -> None:
+    assert "made-up" not in emitted()
+    assert {"vllm", "fsdp2", "ram-efficient-loading", "tokenizer-json-0.20"} <= emitted()

@@ -1,0 +1,156 @@
+"""The audit of bounds: which releases stand on both sides, and what their source shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compat.model import Distribution, Environment
+from compat.records import replace
+from compat.rules.compiled import in_memory
+from compat.rules.evidence import evidence_of, packed
+from compat.rules.loader import load_file
+from compat.rules.rule import FixTemplate, Rule
+from compat.versions import ranges_of
+from scripts.audit import evidence, fixes
+from scripts.audit.bounds import Bound, bounds_of
+from scripts.audit.evidence import FOLDER, Evidence
+from scripts.audit.reading import Reader
+from scripts.audit.sources import Sources
+from scripts.surface.store import Fetched, Store
+
+RULE = """
+[[rule]]
+id = "b-needs-a-name"
+title = "b cannot be imported"
+severity = "error"
+effect = "crash"
+confidence = "confirmed"
+why = "It asks a for what is gone."
+packages = {{ {packages} }}
+evidence = ["https://example.org"]
+[[rule.errors]]
+message = {message}
+[[rule.fix]]
+upgrade = {{ b = ">=9" }}
+[[rule.example]]
+hit = {{ packages = {{ a = "2.0", b = "1.0" }} }}
+[[rule.example]]
+clear = {{ packages = {{ a = "1.0", b = "1.0" }} }}
+"""
+GONE = "\"cannot import name 'thing' from 'a.parts'\""
+
+
+@pytest.fixture
+def rule(tmp_path: Path) -> Rule:
+    return rule_of(tmp_path, 'a = ">=2.0", b = "<1.2"')
+
+
+def rule_of(folder: Path, packages: str, message: str = GONE) -> Rule:
+    path = folder / "rules.toml"
+    path.write_text(RULE.format(packages=packages, message=message), encoding="utf-8")
+    return load_file(str(path))[0]
+
+
+def reader(folder: Path, releases: dict[tuple[str, str], dict[str, str]]) -> Reader:
+    store = Store(folder)
+    for (package, version), files in releases.items():
+        members = {path: text.encode() for path, text in files.items()}
+        store.keep(Fetched(package, version, "f", None, None, True, 0, 0.0, (), members))
+    return Reader(Sources(store, offline=True))
+
+
+@pytest.mark.parametrize(
+    ("packages", "versions", "found"),
+    [
+        ('a = ">=2.0,<3"', ["1.9", "2.0", "2.5", "3.0"], [(">=2", "2.0", "1.9"), ("<3.dev0", "2.5", "3.0")]),
+        ('a = ">=2.0"', ["2.0", "1.10", "1.9"], [(">=2", "2.0", "1.10")]),
+        ('a = ">=2.0"', ["2.0"], [(">=2", "2.0", "")]),
+        ('a = "==2.0"', ["1.9", "2.0", "2.1"], [("==2", "2.0", "1.9"), ("==2", "2.0", "2.1")]),
+        ('a = ">=2.0"', ["1.9", "2.0rc1", "2.0"], [(">=2", "2.0", "1.9")]),
+        ('a = ">=2.0rc1"', ["1.9", "2.0rc0", "2.0rc1", "2.0"], [(">=2rc1", "2.0rc1", "2.0rc0")]),
+        ('a = "<2"', ["2.0", "3.0"], []),
+        ('a = "*"', ["2.0", "3.0"], []),
+    ],
+)
+def test_a_bound_has_a_release_on_either_side(
+    packages: str, versions: list[str], found: list[tuple[str, str, str]], tmp_path: Path
+) -> None:
+    bounds = bounds_of(rule_of(tmp_path, packages), lambda package: versions)
+    assert [(bound.bound, bound.inside, bound.outside) for bound in bounds] == found
+
+
+def test_a_name_that_one_side_lacks_or_asks_for_is_evidence(rule: Rule, tmp_path: Path) -> None:
+    here = reader(tmp_path, {
+        ("a", "1.0"): {"a/parts.py": "def thing(): ..."}, ("a", "2.0"): {"a/parts.py": "def other(): ..."},
+        ("b", "1.1"): {"b/__init__.py": "from a.parts import (\n    thing,\n)"}, ("b", "1.2"): {"b/__init__.py": "import a"},
+    })  # fmt: skip
+    assert here.seen(rule, Bound(rule.id, "a", ">=2", "2.0", "1.0")) == "a.parts:thing is not in 2.0 and is in 1.0"
+    assert here.seen(rule, Bound(rule.id, "b", "<1.2", "1.1", "1.2")) == "a.parts:thing is imported by 1.1 and not by 1.2"
+
+
+def test_where_both_sides_are_alike_nothing_is_seen(rule: Rule, tmp_path: Path) -> None:
+    here = reader(tmp_path, {
+        ("a", "1.0"): {"a/parts.py": "def other(): ..."}, ("a", "2.0"): {"a/parts.py": "def other(): ..."},
+        ("a", "3.0"): {"a/parts.py": "from a.more import *"},
+    })  # fmt: skip
+    assert here.seen(rule, Bound(rule.id, "a", ">=2", "2.0", "1.0")) == ""
+    assert here.seen(rule, Bound(rule.id, "a", ">=2", "2.0", "3.0")) == "", "what a star brings is not known"
+    assert here.seen(rule, Bound(rule.id, "a", ">=2", "2.0", "0.5")) == "", "a release that cannot be had shows nothing"
+
+
+def test_a_message_that_only_one_side_can_raise_is_evidence(tmp_path: Path) -> None:
+    rule = rule_of(tmp_path, 'a = ">=2.0", b = "<1.2"', message="'^Either a part or a whole must be given: \\d+'")
+    here = reader(tmp_path, {
+        ("a", "1.0"): {"a/x.py": "pass"}, ("a", "2.0"): {"a/x.py": "raise ValueError(f'Either a part or a whole must be given: {n}')"},
+    })  # fmt: skip
+    seen = here.seen(rule, Bound(rule.id, "a", ">=2", "2.0", "1.0"))
+    assert seen == "'Either a part or a whole must be given' is in 2.0 and not in 1.0"
+
+
+def test_a_program_shows_the_bound_whose_two_sides_it_ran_with(rule: Rule) -> None:
+    program = {"rule": rule.id, "bad": {"a": "2.0", "b": "1.1"}, "good": [{"a": "2.0", "b": "1.2"}, {"a": "1.0", "b": "1.2"}]}
+    assert "fails with 1.1" in evidence.reproduced(rule, Bound(rule.id, "b", "<1.2", "1.1", "1.2"), [program])
+    assert not evidence.reproduced(rule, Bound(rule.id, "b", "<1.2", "1.1", "1.3"), [program]), "not the neighbour"
+    assert not evidence.reproduced(rule, Bound(rule.id, "a", ">=2", "2.0", "1.0"), [program]), "b was changed as well"
+
+
+def test_rows_outlive_a_round_trip_and_only_those_that_still_hold_are_compiled(rule: Rule, tmp_path: Path) -> None:
+    rows = [
+        Evidence(rule.id, "a", ">=2", "2.0", "1.0", "read", 'a, "quoted"', "2026-01-01"),
+        Evidence(rule.id, "b", "<1.3", "1.2", "1.3", "static", "of an older range", "2026-01-01"),
+    ]
+    evidence.write(tmp_path / "x.csv", rows)
+    assert evidence.read(tmp_path / "x.csv") == rows
+    compiled = packed([rule], [vars(row) for row in rows])
+    assert b"quoted" in compiled
+    assert b"older range" not in compiled
+
+
+def test_rules_show_prints_what_the_audit_kept() -> None:
+    kept = [row for path in FOLDER.glob("*.csv") for row in evidence.read(path)]
+    found = evidence_of("peft-hybrid-cache-transformers-5")
+    assert {each.package for each in found} == {"peft", "transformers"}
+    assert {row.how for row in kept} <= {"static", "mined", "metadata", "ran", "read", "open", "unchecked"}
+    assert all(row.seen for row in kept if row.how != "unchecked")
+    assert evidence_of("no-such-rule") == ()
+
+
+def test_a_fix_is_followed_to_the_packages_that_it_brings_along(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = replace(rule, id="c-is-broken", packages=(("package", "c", "in", ranges_of(">=3")), *rule.packages[1:]), unless=())
+    matrix = in_memory([rule, replace(other, packages=(other.packages[0], ("package", "b", "in", ranges_of(">=9"))))])
+    environment = Environment(distributions=(Distribution(name="a", version="2.0"), Distribution(name="b", version="1.0")))
+    fix = FixTemplate("upgrade", packages=(("b", ">=9"),))
+    asked: list[list[str]] = []
+
+    def resolved(wanted: list[str], python: str, along: tuple[str, ...] = ()) -> tuple[dict[str, str] | None, str]:
+        asked.append(wanted)
+        return ({"a": "2.0", "b": "9.1", "c": "3.0"}, "") if "b>=9" in wanted else ({"a": "2.0", "b": "1.0", "c": "3.0"}, "")
+
+    monkeypatch.setattr(fixes, "_resolved", resolved)
+    found = fixes.followed(rule, fix, environment, matrix)
+    assert (found.result, found.seen, found.python) == (fixes.LEADS, "c-is-broken", "3.11")
+    assert asked[0] == ["b>=9", "a==2.0"]
+    monkeypatch.setattr(fixes, "_resolved", lambda *_: (None, "no solution"))
+    assert (fixes.followed(rule, fix, environment, matrix).result) == fixes.IMPOSSIBLE

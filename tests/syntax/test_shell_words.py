@@ -1,0 +1,92 @@
+"""Words of shell text with their places: the answers of shlex, without its quadratic time."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compat.syntax.shell import OPERATORS, shell_words, simple_commands, written_words
+
+
+def answer(line: str, operators: str) -> list[str] | None:
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=operators or False)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    try:
+        return list(lexer)
+    except ValueError:
+        return None
+
+
+@given(st.text(alphabet="ab$'\"\\;&|<> \t\r\n#é=\x0b", max_size=20), st.sampled_from(("", OPERATORS)))
+def test_the_same_words_as_shlex(line: str, operators: str) -> None:
+    try:
+        found: list[str] | None = shell_words(line, operators)
+    except ValueError:
+        found = None
+    assert found == answer(line, operators)
+
+
+@pytest.mark.parametrize(("line", "expected"), [
+    ("a 'b c'\"d\\\"e\\f\" ''", ["a", "b cd\"e\\f", ""]), ("a;b>&1", ["a", ";", "b", ">&", "1"]), ("a\\ b", ["a b"]), ("", []),
+])  # fmt: skip
+def test_words(line: str, expected: list[str]) -> None:
+    assert shell_words(line, OPERATORS) == expected
+
+
+@pytest.mark.parametrize("line", ["'a", '"a', '"a\\"', "a\\"])
+def test_what_is_not_closed(line: str) -> None:
+    with pytest.raises(ValueError, match="no "):
+        shell_words(line)
+
+
+@pytest.mark.parametrize("piece", ["a", "$A", "a ", '"\\a"', "'a' ", ";", '"" ', '\\"', "'"])
+def test_a_long_line_takes_no_long_time(piece: str) -> None:
+    line = piece * (2_000_000 // len(piece) // 2 * 2)
+    began = time.process_time()
+    shell_words(line, OPERATORS)
+    assert time.process_time() - began < 2
+
+
+TEXT = st.text(alphabet="ab$(){}`'\"\\;&|<> \t\r\n#é=", max_size=30)
+
+
+@given(TEXT)
+def test_spans_lead_back_to_the_text(text: str) -> None:
+    words = [word for command in simple_commands(text) for word in command]
+    for word in words:
+        assert word.value == "".join(text[start:end] for start, end in word.spans)
+        assert word.value == "".join(text[at] for at in word.places)
+        assert all(word.start <= start <= end <= word.end <= len(text) for start, end in word.spans)
+    assert all(before.end <= after.start for before, after in pairwise(words))
+
+
+@given(TEXT)
+def test_written_words_and_the_blanks_between_them_are_the_whole_text(text: str) -> None:
+    words = list(written_words(text))
+    assert all(word.value == text[word.start : word.end] for word in words)
+    ends = [0, *(word.end for word in words)]
+    starts = [*(word.start for word in words), len(text)]
+    assert not "".join(text[end:start] for end, start in zip(ends, starts)).strip()
+
+
+@given(st.lists(st.text(alphabet="abc=/.-'\" é", max_size=6), min_size=1, max_size=4))
+def test_quoted_words_of_a_script_are_those_of_shlex(words: list[str]) -> None:
+    text = shlex.join(["run", *words])
+    assert [[word.value for word in command] for command in simple_commands(text)] == [shlex.split(text)]
+
+
+@pytest.mark.parametrize("piece", ["a", "$A", "a ", '"a', "$(", "${a}", "`a", '"$(a)" ', "\\\n", "'", "<<E\n", "# ", "a;"])
+@pytest.mark.parametrize("read", [simple_commands, written_words])
+def test_long_text_takes_no_long_time(read: Callable[[str], object], piece: str) -> None:
+    text = piece * (300_000 // len(piece))
+    began = time.process_time()
+    for _ in read(text):  # type: ignore[attr-defined]
+        pass
+    assert time.process_time() - began < 2

@@ -1,0 +1,155 @@
+"""Tools that bring their own script: trl, vLLM, SGLang, LLaMA-Factory, axolotl, ms-swift."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compat.errors import InputError
+from compat.workload.command import from_command
+from compat.workload.launch import Launch
+from compat.workload.wrappers import split_words
+
+RECIPE = """\
+# a comment
+model_name_or_path: mistralai/Mistral-7B-v0.1
+per_device_train_batch_size: 2
+gradient_accumulation_steps: 8
+bf16: true
+"""
+
+
+def read(line: str, folder: Path, **variables: str) -> Launch:
+    return from_command(split_words(line), str(folder), {"HOME": str(folder / "home"), **variables})
+
+
+def known(found: Launch, *names: str) -> tuple[Any, ...]:
+    return tuple(getattr(found.workload, name) for name in names)
+
+
+@pytest.mark.parametrize(("task", "trainer"), [
+    ("sft", "SFTTrainer"), ("grpo", "GRPOTrainer"), ("dpo", "DPOTrainer"), ("kto", "KTOTrainer"), ("reward", "RewardTrainer"), ("rloo", "RLOOTrainer"),
+])  # fmt: skip
+def test_trl_trains_through_accelerate(task: str, trainer: str, tmp_path: Path) -> None:
+    found = read(f"trl {task} --model_name_or_path Qwen/Qwen3-4B --use_peft --num_processes 2", tmp_path)
+    assert known(found, "task", "trainer", "launcher", "processes", "model", "features") == (
+        task, trainer, "accelerate", 2, "Qwen/Qwen3-4B", ("peft",),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "on", "processes"), [
+    ("zero1", {"deepspeed", "zero-1"}, 8), ("zero2", {"deepspeed", "zero-2"}, 8), ("zero3", {"deepspeed", "zero-3"}, 8), ("fsdp1", {"fsdp", "ram-efficient-loading"}, 8),
+    ("fsdp2", {"fsdp", "fsdp2", "ram-efficient-loading"}, 8), ("multi_gpu", set(), 8), ("single_gpu", set(), 1),
+])  # fmt: skip
+def test_trl_ships_configurations(name: str, on: set[str], processes: int, tmp_path: Path) -> None:
+    found = read(f"trl grpo --accelerate_config {name} --config {_recipe(tmp_path, 'use_vllm: false')}", tmp_path)
+    assert set(found.workload.features or ()) == on
+    assert known(found, "processes", "precision") == (processes, "bf16")
+    assert "vllm" in (found.workload.features_absent or ())
+
+
+def _recipe(folder: Path, text: str, name: str = "recipe.yaml") -> str:
+    (folder / name).write_text(text)
+    return str(folder / name)
+
+
+def test_trl_recipe_may_name_the_launch_and_the_environment(tmp_path: Path) -> None:
+    _recipe(tmp_path, f"{RECIPE}num_processes: 4\nmixed_precision: bf16\nenv:\n  NCCL_DEBUG: INFO\n")
+    found = read("trl sft --config recipe.yaml --per_device_train_batch_size 1", tmp_path)
+    assert known(found, "processes", "batch_size", "precision", "features") == (4, 1, "bf16", ("gradient-accumulation",))
+    assert found.workload.origins["features.gradient-accumulation"].endswith("recipe.yaml:4")
+    assert found.variables == {"NCCL_DEBUG": "INFO"}
+
+
+def test_trl_scripts_as_modules(tmp_path: Path) -> None:
+    found = read("torchrun --nproc_per_node 2 -m trl.scripts.dpo --packing", tmp_path)
+    assert known(found, "task", "launcher", "processes", "features") == ("dpo", "torchrun", 2, ("packing",))
+
+
+@pytest.mark.parametrize(("line", "expected"), [
+    ("vllm serve mistralai/Mistral-7B --tensor-parallel-size 4 --dtype half", ("mistralai/Mistral-7B", "python", 4, "fp16", None)),
+    ("vllm serve Qwen/Q -tp 2 -pp=2 --dtype auto --quantization awq", ("Qwen/Q", "python", 4, None, "awq")),
+    ("vllm serve Qwen/Q --tensor-parallel-size '$TP'", ("Qwen/Q", "python", None, None, None)),
+    ("python -m vllm.entrypoints.openai.api_server --model Qwen/Q", ("Qwen/Q", "python", 1, None, None)),
+    ("vllm serve --model Qwen/Q --distributed-executor-backend ray -tp 8", ("Qwen/Q", "ray", 8, None, None)),
+    ("trl vllm-serve --model Qwen/Q --tensor_parallel_size 2 --data_parallel_size 2", ("Qwen/Q", "python", 4, None, None)),
+])  # fmt: skip
+def test_vllm_servers(line: str, expected: tuple[Any, ...], tmp_path: Path) -> None:
+    found = read(line, tmp_path)
+    assert known(found, "model", "launcher", "processes", "precision", "quantization") == expected
+    assert known(found, "task", "features") == ("serve", ("vllm",))
+
+
+def test_vllm_argument_file(tmp_path: Path) -> None:
+    _recipe(tmp_path, "tensor-parallel-size: 2\ndtype: bfloat16\n")
+    assert known(read("vllm serve Qwen/Q --config recipe.yaml", tmp_path), "processes", "precision") == (2, "bf16")
+
+
+def test_sglang(tmp_path: Path) -> None:
+    found = read("python -m sglang.launch_server --model-path Qwen/Q --tp 2", tmp_path)
+    assert known(found, "task", "model", "processes", "features") == ("serve", "Qwen/Q", 2, None)
+
+
+def test_llamafactory(tmp_path: Path) -> None:
+    _recipe(tmp_path, f"{RECIPE}stage: dpo\nfinetuning_type: lora\nenable_liger_kernel: true\ndeepspeed: ds.json\n")
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 3}}')
+    found = read("FORCE_TORCHRUN=1 NPROC_PER_NODE=2 NNODES=2 llamafactory-cli train recipe.yaml bf16=false fp16=true", tmp_path)
+    assert known(found, "task", "launcher", "processes", "batch_size", "precision") == ("dpo", "torchrun", 4, 2, "fp16")
+    assert {"peft", "liger", "zero-3", "gradient-accumulation"} <= set(found.workload.features or ())
+    assert found.notes == ()
+
+
+def test_llamafactory_decides_by_the_devices_it_sees(tmp_path: Path) -> None:
+    _recipe(tmp_path, RECIPE)
+    found = read("llamafactory-cli train recipe.yaml", tmp_path)
+    assert known(found, "launcher", "processes") == ("torchrun", None)
+    assert any("several devices" in note for note in found.notes)
+    assert known(read("USE_RAY=1 llamafactory-cli train recipe.yaml", tmp_path), "launcher") == ("ray",)
+    assert known(read("llamafactory-cli api recipe.yaml", tmp_path), "task", "launcher") == ("serve", "python")
+
+
+def test_axolotl(tmp_path: Path) -> None:
+    _recipe(
+        tmp_path,
+        "base_model: NousResearch/Meta-Llama-3-8B\nadapter: qlora\nload_in_4bit: true\nmicro_batch_size: 1\nsample_packing: true\n"
+        "gradient_checkpointing: true\nbf16: auto\nplugins:\n  - axolotl.integrations.liger.LigerPlugin\nfsdp_version: 2\n",
+    )
+    found = read("axolotl train recipe.yaml --num-processes 4", tmp_path)
+    assert known(found, "task", "launcher", "processes", "batch_size", "quantization", "precision", "model") == (
+        "sft", "accelerate", 4, 1, "4bit", None, "NousResearch/Meta-Llama-3-8B",
+    )  # fmt: skip
+    assert set(found.workload.features or ()) == {"peft", "packing", "gradient-checkpointing", "liger", "fsdp", "fsdp2"}
+
+
+@pytest.mark.parametrize(("line", "launcher", "processes"), [
+    ("axolotl train recipe.yaml --launcher torchrun -- --nproc_per_node=2", "torchrun", 2), ("axolotl train recipe.yaml --launcher python", "python", 1),
+    ("axolotl train recipe.yaml --no-accelerate", "python", 1), ("accelerate launch --num_processes 2 -m axolotl.cli.train recipe.yaml", "accelerate", 2),
+    ("python -m axolotl.cli.train recipe.yaml", "python", 1),
+])  # fmt: skip
+def test_axolotl_launchers(line: str, launcher: str, processes: int, tmp_path: Path) -> None:
+    _recipe(tmp_path, "rl: grpo\ntrl:\n  use_vllm: true\n")
+    assert known(read(line, tmp_path), "task", "launcher", "processes", "features") == ("grpo", launcher, processes, ("vllm",))
+
+
+@pytest.mark.parametrize(("line", "expected"), [
+    ("swift sft --model Qwen/Q --train_type lora --deepspeed zero2", ("sft", "python", 1, "Qwen/Q")),
+    ("NPROC_PER_NODE=4 swift rlhf --rlhf_type grpo --model Qwen/Q --use_vllm true", ("grpo", "torchrun", 4, "Qwen/Q")),
+    ("swift deploy --model Qwen/Q", ("serve", "python", 1, "Qwen/Q")), ("swift pt --model Qwen/Q", ("pretrain", "python", 1, "Qwen/Q")),
+])  # fmt: skip
+def test_swift(line: str, expected: tuple[Any, ...], tmp_path: Path) -> None:
+    assert known(read(line, tmp_path), "task", "launcher", "processes", "model") == expected
+
+
+@pytest.mark.parametrize(("line", "text", "message"), [
+    ("trl sft --config recipe.yaml", "a: [1\nb: 2", "recipe.yaml:2: is not YAML: did not find expected ',' or ']'"),
+    ("axolotl train recipe.yaml", "- a\n- b\n", "recipe.yaml:1: expected a table of arguments with lines such as 'model_name_or_path: NAME'"),
+    ("llamafactory-cli train none.yaml", "", "none.yaml: cannot be read: No such file or directory"),
+])  # fmt: skip
+def test_bad_recipes(line: str, text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _recipe(tmp_path, text)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as problem:
+        read(line, tmp_path)
+    assert str(problem.value) == message
