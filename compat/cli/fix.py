@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from compat.api.words import Words
     from compat.formats.edit.changes import Change
     from compat.formats.edit.files import Edit
-    from compat.formats.format import Commands
+    from compat.formats.registry import Commands
     from compat.repair.plan import Plan
 
 
@@ -100,8 +100,7 @@ class _Steps:
 
 
 def _steps(case: Case, plan: Plan) -> _Steps:
-    from compat.formats.edit.commands import commands_for
-    from compat.formats.edit.dispatch import edits_for
+    from compat.formats.edit.dispatch import commands_for, edits_for
 
     if not plan.stands:
         return _Steps()

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from compat.errors import InputError
-from compat.formats.format import Format
 from compat.formats.listing import Listing
+from compat.formats.registry import Format
 from compat.model import (
     DRIVER_STATES,
     LAUNCHERS,

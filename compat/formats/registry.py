@@ -1,15 +1,103 @@
-"""The formats that are known, and which of them a file has: by its name, and where that says too little by its content."""
+"""A file format is one class; this is what a class may say, which classes there are, and which of them a file has."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING, ClassVar
 
 from compat.errors import InputError
-from compat.formats.format import Format
-from compat.formats.listing import Listing
+from compat.files import decoded
+from compat.formats.listing import Listing, within_limits
 from compat.records import record
+
+if TYPE_CHECKING:
+    from compat.formats.edit.changes import Change
+    from compat.formats.edit.dispatch import Installer
+    from compat.formats.edit.files import Edit
+
+
+@record(frozen=True)
+class Commands:
+    """Lines for a shell, in order. ``lock`` brings the lock file up to the edited file and moves nothing else, ``install``
+    changes the environment, ``rollback`` brings back the releases that were there before."""
+
+    lock: tuple[str, ...] = ()
+    install: tuple[str, ...] = ()
+    rollback: tuple[str, ...] = ()
+
+
+class Format:
+    """One kind of file. The subclass says what differs; an instance has no state."""
+
+    kind: ClassVar[str] = ""
+    """As in :attr:`Listing.kind`; for a file that always has the same name, that name."""
+    sources: ClassVar[tuple[str, ...]] = ()
+    """For a lock file: what it is made from, one of these beside it. Such a file is edited in the place of the lock."""
+    add: ClassVar[str | None] = None
+    """The command that changes one requirement of the project and locks it; ``None``: findings name pip."""
+    lists_packages: ClassVar[bool] = True
+    """Whether it is a lock or requirements, and not a program or a set of stages that install some."""
+    says_build: ClassVar[bool] = False
+    """Whether it can say that a release is built from source although it has wheels."""
+    by_hand: ClassVar[str | None] = None
+    """What to do instead, where the file is not edited."""
+
+    def decode(self, path: str, content: bytes) -> str:
+        """The text of a file; :class:`InputError` where it is in another encoding."""
+        return decoded(path, content)
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        """What the file lists: one listing, or one for each stage or service of it.
+
+        :class:`InputError` names file, line and what was expected. Nothing is executed, and no file is opened but those that
+        this one includes from its own project.
+        """
+        raise NotImplementedError
+
+    def listings(self, path: str, content: bytes) -> tuple[Listing, ...]:
+        """What the bytes of a file list; :class:`InputError` also where that is too much."""
+        return tuple(map(within_limits, self.read(path, self.decode(path, content))))
+
+    def source_of(self, path: str) -> str:
+        """The file that a lock file is made from; :class:`InputError` where none lies beside it."""
+        for name in self.sources:
+            found = os.path.join(os.path.dirname(path), name)
+            if os.path.isfile(found):
+                return found
+        raise InputError(f"is a lock file, which is never edited: expected {' or '.join(self.sources)} next to it", path)
+
+    def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
+        """The edits that write ``changes`` into the file and those it includes (``depth`` counts them).
+
+        :class:`InputError` for what cannot be written safely. The caller has made sure that there is a change.
+        """
+        raise InputError(f"cannot be edited{f': {self.by_hand}' if self.by_hand else ''}", path)
+
+    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
+        """What to run when the file is edited; ``install`` is empty where ``pip`` has to do it package by package."""
+        return Commands()
+
+
+class ProjectLock(Format):
+    """The lock file of a project, written by one tool."""
+
+    sync: ClassVar[str] = ""
+    """The command that installs what is locked."""
+
+    def lock(self, changes: Sequence[Change], pip: Installer) -> str:
+        """The command that locks the edited project, in its folder; only what changes moves."""
+        raise NotImplementedError
+
+    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
+        folder = os.path.dirname(path)
+        here = f"cd {pip.quoted(folder)} && " if folder else ""
+        return Commands((here + self.lock(changes, pip),), (here + self.sync,))
+
+
+# --- The formats that are known, and which of them a file has: by its name, and where that says too little by its content.
+
 
 LIMIT = 64 * 1024 * 1024
 """Bytes; the largest file that is read (the largest real lock is 3 MB)."""
@@ -46,18 +134,18 @@ FORMATS = (
     Registered("pdm.lock", "locks.pdm:PdmLock", ("*pdm.lock",), (b"\n[[package]]", b"content_hash"), program="pdm"),
     Registered("Pipfile.lock", "locks.pipfile:PipfileLock", ("*pipfile.lock",),
                (b'"_meta"', b'"pipfile-spec"'), program="pipenv"),
-    Registered("pixi.lock", "conda.pixi:PixiLock", ("*pixi.lock",), (b"\nenvironments:", b"\npackages:"),
+    Registered("pixi.lock", "conda_lock:PixiLock", ("*pixi.lock",), (b"\nenvironments:", b"\npackages:"),
                (b"environments", b"packages"), program="pixi"),
     Registered("pylock.toml", "locks.pylock:Pylock", ("*pylock.toml", "*pylock.*.toml")),
-    Registered("conda-lock.yml", "conda.lock:CondaLock", ("*conda-lock.yml", "*conda-lock.yaml"),
+    Registered("conda-lock.yml", "conda_lock:CondaLock", ("*conda-lock.yml", "*conda-lock.yaml"),
                keys=(b"package", b"metadata")),
     Registered("compose", "docker.compose:Compose", ("*compose*.yml", "*compose*.yaml"), keys=(b"services",)),
-    Registered("environment.yml", "conda.environment:CondaEnvironment", (), keys=(b"dependencies",)),
+    Registered("environment.yml", "conda_environment:CondaEnvironment", (), keys=(b"dependencies",)),
     Registered("pyproject", "project.pyproject:Pyproject", ("*pyproject.toml",)),
     Registered("Pipfile", "project.pipfile:Pipfile", ("pipfile",)),
     Registered("requirements", "requirements.file:Requirements", ("*.txt", "*.in", "*.pip")),
-    Registered("notebook", "notebook.reader:Notebook", ("*.ipynb",), (b'"cells"', b'"nbformat"')),
-    Registered("shell", "shell.script:ShellScript", ("*.sh", "*.bash", "*.slurm", "*.sbatch"), shebang=b"sh"),
+    Registered("notebook", "notebook:Notebook", ("*.ipynb",), (b'"cells"', b'"nbformat"')),
+    Registered("shell", "shell:ShellScript", ("*.sh", "*.bash", "*.slurm", "*.sbatch"), shebang=b"sh"),
     Registered("script", "project.inline:PythonScript", ("*.py",), shebang=b"python"),
     Registered("dockerfile", "docker.dockerfile:DockerfileFormat",
                ("*dockerfile", "*containerfile", "dockerfile*", "containerfile*")),

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 
 from compat.errors import InputError
-from compat.formats.metadata import INDEX, installer_of, read_distribution
+from compat.machine.metadata import INDEX, installer_of, read_distribution
 from compat.model import Distribution, Source
 from compat.records import record, replace
 

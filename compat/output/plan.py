@@ -10,7 +10,7 @@ from compat.model import Finding
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
-    from compat.formats.format import Commands
+    from compat.formats.registry import Commands
     from compat.repair.plan import Plan
 
 

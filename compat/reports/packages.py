@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from compat.formats.conda.spec import distribution_name
+from compat.formats.conda_spec import distribution_name
 from compat.formats.requirements.requirement import Unnamed, editable, parse_requirement
 from compat.model import EMPTY, Distribution, Source, normalized
 from compat.records import replace

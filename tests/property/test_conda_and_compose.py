@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from packaging.markers import Marker
 
 from compat.errors import InputError
-from compat.formats.conda.environment import CondaEnvironment
-from compat.formats.conda.lock import CondaLock
-from compat.formats.conda.pixi import PixiLock
+from compat.formats.conda_environment import CondaEnvironment
+from compat.formats.conda_lock import CondaLock, PixiLock
 from compat.formats.docker.compose import read_compose
 from compat.formats.listing import Listing
 from tests.formats.conda import test_conda_environment, test_conda_lock, test_pixi_lock

@@ -9,8 +9,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from compat.formats.requirements.direct_url import is_archive
-from compat.formats.requirements.requirement import parse_requirement
+from compat.formats.requirements.requirement import is_archive, parse_requirement
 from compat.model import Distribution
 
 _BLANKS = st.sampled_from(["", "", " ", "  ", "\t"])

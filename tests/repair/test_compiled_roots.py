@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.formats.conda.environment import CondaEnvironment
+from compat.formats.conda_environment import CondaEnvironment
 from compat.model import Environment
 from compat.repair.inputs import asked_for
 from compat.repair.subject import installed_by

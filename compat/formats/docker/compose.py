@@ -9,8 +9,8 @@ from compat.errors import InputError
 from compat.formats.docker.base_images import known_stack
 from compat.formats.docker.dockerfile import started
 from compat.formats.docker.stage import MACHINES, closing_brace
-from compat.formats.format import Format
 from compat.formats.listing import Entry, Listing
+from compat.formats.registry import Format
 from compat.model import Accelerator, Environment, Workload
 from compat.records import record, replace
 from compat.redact import without_secrets

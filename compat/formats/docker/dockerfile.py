@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
-from compat.formats.docker.context import BuildContext, Copied
-from compat.formats.docker.run import Run
-from compat.formats.docker.stage import Stage, declared, pairs, substituted, unresolved
-from compat.formats.docker.text import Dockerfile, Instruction, json_words, parse_dockerfile, without_documents
-from compat.formats.format import Commands, Format
+from compat.formats.docker.stage import Run, Stage, declared, pairs, substituted, unresolved
+from compat.formats.docker.text import Dockerfile, Instruction, json_words, parse_dockerfile, read_commands, without_documents
+from compat.formats.include import BuildContext, Copied
 from compat.formats.installs.files import combined
 from compat.formats.listing import Listing
+from compat.formats.registry import Commands, Format
 from compat.model import EMPTY, Environment, Workload
 from compat.records import replace
 from compat.redact import is_secret
@@ -24,7 +23,7 @@ from compat.workload.wrappers import program_name
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
-    from compat.formats.edit.commands import Installer
+    from compat.formats.edit.dispatch import Installer
     from compat.formats.edit.files import Edit
     from compat.workload.launch import Launch
 
@@ -340,9 +339,9 @@ class DockerfileFormat(Format):
         return read_dockerfile(path, text)
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
-        from compat.formats.installs.edit import edit_dockerfile
+        from compat.formats.installs.edit import edit_installs
 
-        return edit_dockerfile(path, content, changes).with_others(path, depth)
+        return edit_installs(self, path, content, changes, depth, read_commands)
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
         folder = os.path.dirname(path) or "."

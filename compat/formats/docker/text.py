@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from compat.errors import InputError
+from compat.formats.edit.files import Mapped, joined
 from compat.records import record
-from compat.syntax.shell import written_words
+from compat.syntax.json import parse_json
+from compat.syntax.shell import Word, written_words
+from compat.workload.wrappers import SHELLS
+
+if TYPE_CHECKING:
+    from compat.formats.installs.edit import InstallScript
+
 
 _DIRECTIVES = ("escape", "syntax", "check")
 _WITH_DOCUMENTS = ("RUN", "COPY", "ADD")
@@ -171,8 +182,6 @@ def _flags(text: str) -> tuple[tuple[str, ...], str]:
 
 def json_words(text: str) -> tuple[str, ...] | None:
     """The words of the JSON form; ``None`` for everything else, which is the shell form."""
-    from compat.syntax.json import parse_json
-
     try:
         found = parse_json(text, "")
     except (InputError, ValueError):
@@ -200,3 +209,78 @@ def _document_marks(text: str) -> list[tuple[str, bool, bool]]:
 def without_documents(text: str) -> str:
     """A line without its ``<<EOF`` words."""
     return " ".join(word.value for word in written_words(text) if not _document_marks(word.value))
+
+
+# --- The same instructions for an editor: where in the file each letter of them stands.
+
+
+def read_commands(script: InstallScript, text: str) -> None:
+    """Hand the words of ``RUN``, the defaults of ``ARG`` and the values of ``ENV`` to the editor of install commands."""
+    starts = [0]
+    for line in text.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    dockerfile = parse_dockerfile(script.path, text)
+    for instruction in dockerfile.instructions:
+        mapped = _mapped(instruction, text, starts)
+        if instruction.name in ("ARG", "ENV"):
+            _define(script, mapped, instruction.name)
+        elif instruction.name == "RUN":
+            if instruction.words is not None:
+                _json_words(script, mapped)
+            elif instruction.documents:
+                _documents(script, instruction, text, starts)
+            else:
+                script.read(mapped)
+
+
+def _mapped(instruction: Instruction, text: str, starts: Sequence[int]) -> Mapped:
+    """The text behind name and flags of an instruction, each letter with its place."""
+    pieces = []
+    for number, piece in instruction.lines:
+        start = starts[number - 1]
+        at = text.find(piece, start)
+        pieces.append((piece, at if at >= 0 else start))
+    whole = joined(pieces)
+    end = len(whole.text.rstrip())
+    start = end - len(instruction.text.rstrip())
+    return whole.part(start, end)
+
+
+def _define(script: InstallScript, mapped: Mapped, name: str) -> None:
+    words = [(word.value, word.start) for word in written_words(mapped.text)]
+    if name == "ENV" and words and "=" not in words[0][0]:  # ENV NAME value, the old form
+        key = words[0][0]
+        value = mapped.text[len(key) :].strip()
+        at = mapped.text.rfind(value)
+        script.variables.define(key, value, mapped.span(at, at + len(value)) if value else None)
+        return
+    for word, start in words:
+        key, equals, written = word.partition("=")
+        value = written[1:-1] if len(written) > 1 and written[0] == written[-1] and written[0] in "\"'" else written
+        if equals:
+            at = start + len(key) + 1 + written.find(value)
+            script.variables.define(key, value, mapped.span(at, at + len(value)) if value else None)
+
+
+def _json_words(script: InstallScript, mapped: Mapped) -> None:
+    quoted = re.finditer(r'"(?:[^"\\]|\\.)*"', mapped.text)
+    words = [Word(str(parse_json(found[0], script.path)), *found.span()) for found in quoted]
+    if words:
+        script.read_words(mapped, words)
+
+
+def _documents(script: InstallScript, instruction: Instruction, text: str, starts: Sequence[int]) -> None:
+    """A here-document is the script where nothing but a shell reads it; else the line in front of it is."""
+    head = re.sub(r"<<-?\S+", "", instruction.text).split()
+    document = instruction.documents[0]
+    if head and head[0].rpartition("/")[2] not in SHELLS:
+        script.read(_mapped(instruction, text, starts))
+        return
+    shebang = document.text.partition("\n")[0]
+    if shebang.startswith("#!") and not shebang.rstrip().endswith(SHELLS):
+        return
+    pieces = []
+    for number, line in enumerate(document.text.split("\n"), document.line):
+        start = starts[number - 1]
+        pieces += [(line, text.find(line, start) if line else start), ("\n", starts[number] - 1)]
+    script.read(joined(pieces))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -116,6 +114,8 @@ def joined(pieces: Iterable[tuple[str, int]]) -> Mapped:
 
 def difference(before: str, after: str, path: str) -> str:
     """The change as a unified diff, without a line end behind the last line; "" where nothing changes."""
+    import difflib
+
     return "\n".join(difflib.unified_diff(before.splitlines(), after.splitlines(), path, path, lineterm=""))
 
 
@@ -243,7 +243,7 @@ class _File:
         self._edit = edit
         self._status = status
         folder, name = os.path.split(path)
-        mark = f".{name[:100]}.{os.getpid()}-{secrets.token_hex(4)}"
+        mark = f".{name[:100]}.{os.getpid()}-{os.urandom(4).hex()}"
         self._new = os.path.join(folder, f"{mark}.new")
         self._old = os.path.join(folder, f"{mark}.old")
 

@@ -1,61 +1,400 @@
-"""Changes to shell scripts and Dockerfiles: the words of their install commands, and the variables those are made of."""
+"""Changes to install commands in shell text and Dockerfiles, and to the variables their versions are taken from."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from compat.errors import InputError
 from compat.files import decoded
-from compat.formats.docker.text import Instruction, parse_dockerfile
-from compat.formats.edit.changes import Change, decided
+from compat.formats.conda_environment import rewritten_spec
+from compat.formats.conda_spec import conda_distribution, parse_match_spec
+from compat.formats.edit.changes import (
+    REMOVE,
+    Change,
+    Statement,
+    decided,
+    flavour,
+    index_replacement,
+    moved_editable,
+    requirement_for,
+    rewritten,
+)
 from compat.formats.edit.dispatch import edits_for, problem_of
-from compat.formats.edit.files import Edit, Mapped, encoding_of, joined, replaced
-from compat.formats.format import Format
-from compat.formats.installs.edit_commands import InstallScript
+from compat.formats.edit.files import Edit, Mapped, Replacement, encoding_of, line_at, replaced
+from compat.formats.installs.command import install_of
+from compat.formats.installs.words import Install
 from compat.formats.listing import Listing
-from compat.formats.registry import format_named
+from compat.formats.registry import Format
+from compat.formats.requirements.requirement import editable, parse_requirement
+from compat.model import Distribution, normalized
 from compat.records import record
-from compat.syntax.shell import Word, written_words
-from compat.workload.wrappers import SHELLS
+from compat.syntax.shell import Word, quoted, simple_commands
+
+_REFERENCE = re.compile(r"\$(?:\{(?P<braced>[A-Za-z_]\w*)(?P<default>:?-[^{}$]*)?\}|(?P<bare>[A-Za-z_]\w*))")
+_WIDEST = 1 << 14
+
+
+@record(frozen=True)
+class _Definition:
+    value: str
+    span: tuple[int, int] | None
+
+
+class Variables:
+    """The definitions that were read so far; the last one of a name counts."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[_Definition]] = {}
+
+    def define(self, name: str, value: str, span: tuple[int, int] | None) -> None:
+        """``span`` is where the value stands, ``None`` where that cannot be told."""
+        value = self.filled(value)
+        self._known.setdefault(name, []).append(_Definition(value, span))
+
+    def filled(self, text: str) -> str:
+        """The text with every variable filled in whose value is known and was not computed."""
+        filled = _REFERENCE.sub(lambda found: self._value(found) or found[0], text)
+        return filled if len(filled) < _WIDEST else text
+
+    def _value(self, found: re.Match[str]) -> str | None:
+        name = found["braced"] or found["bare"]
+        known = self._known.get(name)
+        if known:
+            value = known[-1].value
+            return None if "$" in value or "`" in value else value
+        return found["default"].lstrip(":").removeprefix("-") if found["default"] else None
+
+    def moved(self, text: str, change: Change) -> list[Replacement] | None:
+        """What changes the variable that holds the version of a requirement (``torch==${TORCH}``).
+
+        ``None`` where the version is not one variable (with fixed text around it), or the variable is set in several ways.
+        """
+        found = re.search(r"==\s*([^\s;,]+)", text)
+        if found is None or change.is_direct_url or change.after is None:
+            return None
+        parts = list(_REFERENCE.finditer(found[1]))
+        if len(parts) != 1:
+            return None
+        before, behind = found[1][: parts[0].start()], found[1][parts[0].end() :]
+        after = change.after
+        if "$" in before + behind or not after.startswith(before) or not after.endswith(behind):
+            return None
+        value = after[len(before) : len(after) - len(behind)]
+        known = self._known.get(parts[0]["braced"] or parts[0]["bare"], [])
+        computed = any(references(each.value) or each.span is None for each in known)
+        if not value or not known or computed or len({each.value for each in known}) > 1:
+            return None
+        return [(*each.span, value) for each in known if each.span is not None]
+
+    def with_default(self, text: str, after: str) -> str | None:
+        """``torch==${TORCH:-2.5.1}`` with another default; ``None`` where the version is not that, or the variable is set."""
+        found = re.fullmatch(r"(.*==\s*)(\$\{[^}]*\})(.*)", text, re.DOTALL)
+        part = None if found is None else _REFERENCE.fullmatch(found[2])
+        if found is None or part is None or not part["default"] or part["braced"] in self._known or found[3][:1] in ("+", "."):
+            return None
+        sign = part["default"][: part["default"].index("-") + 1]
+        return f"{found[1]}${{{part['braced']}{sign}{after}}}{found[3]}"
+
+
+def references(text: str) -> bool:
+    """Whether a variable or a substitution is in a text."""
+    return "$" in text or "`" in text
+
+
+# --- Install commands in shell text and Dockerfiles: where each requirement stands, and what it becomes.
+
+
+_OTHER = "compat-placeholder"
+_SHELLS = re.compile(r"(?:.*/)?(?:ba|da|z|k|a)?sh")
+_OPTION = re.compile(r"(--with=)(.*)", re.DOTALL)
+
+
+@record(frozen=True)
+class Command:
+    """One install command: its words, the text they stand in, and what it installs."""
+
+    words: tuple[Word, ...]
+    mapped: Mapped
+    install: Install
+    json: bool = False
+    outer: str = ""
+    """The quotes around the whole text, which a shell is handed."""
+
+    def raw(self, word: Word) -> str:
+        return self.mapped.text[word.start : word.end]
+
+
+@record(frozen=True)
+class _Place:
+    """A requirement in a command: the number of its word."""
+
+    command: Command
+    number: int
+    value: str
+    """The requirement as it is written, variables left in it."""
+
+    @property
+    def word(self) -> Word:
+        return self.command.words[self.number]
+
+
+class InstallScript:
+    """Every install command of a file, and the changes that are gathered for it.
+
+    ``literal``: versions are written into the commands also where they come from a variable.
+    """
+
+    def __init__(self, path: str, text: str, *, literal: bool) -> None:
+        self.path = path
+        self.text = text
+        self.variables = Variables()
+        self.commands: list[Command] = []
+        self.statements: list[Statement] = []
+        self.replacements: list[Replacement] = []
+        self._literal = literal
+
+    def read(self, mapped: Mapped, outer: str = "") -> None:
+        """The commands of a piece of shell text; ``outer`` are the quotes it stands in."""
+        for words in simple_commands(mapped.text):
+            while words and (found := re.fullmatch(r"([A-Za-z_]\w*)=(.*)", words[0].value, re.DOTALL)):
+                self._define(mapped, words.pop(0), found[1], found[2])
+            if words and words[0].value in ("export", "declare", "local", "readonly"):
+                for word in words[1:]:
+                    name, equals, value = word.value.partition("=")
+                    if equals:
+                        self._define(mapped, word, name, value)
+            elif words:
+                self._command(mapped, words, outer=outer)
+
+    def _define(self, mapped: Mapped, word: Word, name: str, value: str) -> None:
+        raw = mapped.text[word.start : word.end]
+        at = raw.find(value, len(name) + 1) if value else -1
+        span = mapped.span(word.start + at, word.start + at + len(value)) if at >= 0 else None
+        self.variables.define(name, value, span)
+
+    def read_words(self, mapped: Mapped, words: Sequence[Word]) -> None:
+        """A command whose words are given (the JSON form of a Dockerfile)."""
+        self._command(mapped, words, json=True)
+
+    def _command(self, mapped: Mapped, words: Sequence[Word], *, json: bool = False, outer: str = "") -> None:
+        inner = None if json or outer else _handed_to_shell(words)
+        if inner is not None:
+            quotes = mapped.text[inner.start] if mapped.text[inner.start] in "'\"" else ""
+            self.read(Mapped(inner.value, [mapped.offsets[at] for at in inner.places]), quotes or " ")
+            return
+        words = self._with_program(words)
+        values = [self.variables.filled(word.value) for word in words]
+        install = install_of(values)
+        if install is None:
+            return
+        command = Command(tuple(words), mapped, install, json, outer)
+        self.commands.append(command)
+        for number, found, value in self._requirements(command, values):
+            line = line_at(self.text, mapped.span(words[number].start, words[number].end)[0])
+            self.statements.append(Statement(found, self.path, line, place=_Place(command, number, value)))
+
+    def _with_program(self, words: Sequence[Word]) -> list[Word]:
+        """``$PIP install``: the program's name may be a variable of several words."""
+        value = self.variables.filled(words[0].value)
+        if value == words[0].value or not value.strip():
+            return list(words)
+        return [*(Word(part, words[0].start, words[0].end) for part in value.split()), *words[1:]]
+
+    def _requirements(self, command: Command, values: Sequence[str]) -> Iterator[tuple[int, Distribution, str]]:
+        """(number of the word, what it asks for, the requirement as written) of each operand."""
+        names = [each.name for each in command.install.requirements]
+        for number, value in enumerate(values):
+            if value.startswith("-") and not _OPTION.fullmatch(value):
+                continue
+            found = self._asked(command, number, value)
+            if found is None or found.name not in names:
+                continue
+            without = install_of([*values[:number], _OTHER, *values[number + 1 :]])
+            if without is not None and [each.name for each in without.requirements].count(found.name) < names.count(found.name):
+                option = _OPTION.fullmatch(command.words[number].value)
+                yield number, found, option[2] if option else command.words[number].value
+
+    def _asked(self, command: Command, number: int, value: str) -> Distribution | None:
+        option = _OPTION.fullmatch(value)
+        value = option[2] if option else value
+        try:
+            if command.install.manager in ("conda", "pixi") and not _is_pypi(command):
+                spec = parse_match_spec(value)
+                return conda_distribution(spec.name, spec.version, spec.build, {}, spec.specifier)
+            if number and command.words[number - 1].value in ("-e", "--editable"):
+                return editable(value)
+            return parse_requirement(value.replace("@", "==", 1) if _is_poetry_pin(value) else value)
+        except ValueError:
+            name = re.match(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", value)
+            return None if name is None or not references(value) else Distribution(normalized(name[0]))
+
+    def change(self, statement: Statement, change: Change, how: str) -> None:
+        """Note down what a requirement becomes; :class:`InputError` for a version that is computed."""
+        place: _Place = statement.place
+        command, word = place.command, place.word
+        if how == REMOVE:
+            self._remove(statement, change)
+            return
+        value = place.value
+        if references(value):
+            if not self._literal and self._by_variable(place, change):
+                return
+            value = self.variables.filled(value)
+            if references(value):
+                message = f"the version of {change.name} is put together when the script is run: {place.value[:60]}"
+                raise InputError(message, self.path, statement.line)
+        try:
+            new = self._rewritten(place, value, change, how)
+        except InputError as problem:
+            raise InputError(problem.message, self.path, statement.line) from None
+        if new == value:
+            return
+        start = word.start
+        if self._is_editable(place) and not change.is_direct_url:
+            start = command.words[place.number - 1].start  # a release is no editable
+        self._put(place, start, new)
+
+    def _by_variable(self, place: _Place, change: Change) -> bool:
+        """Change the variable that the version is, or its default; whether that could be done."""
+        if change.after is None or change.is_direct_url:
+            return False
+        text = self.variables.with_default(place.value, change.after)
+        found = self.variables.moved(place.value, change)
+        if text is not None:
+            self._put(place, place.word.start, text)
+        self.replacements += found or []
+        return text is not None or found is not None
+
+    def _put(self, place: _Place, start: int, requirement: str) -> None:
+        option = _OPTION.fullmatch(place.word.value)
+        new = f"{option[1] if option else ''}{requirement}"
+        self._write(place.command, start, place.word, new)
+
+    def _write(self, command: Command, start: int, word: Word, new: str) -> None:
+        text = json.dumps(new) if command.json else quoted(new, command.raw(word), command.outer)
+        self.replacements.append((*command.mapped.span(start, word.end), text))
+
+    def _is_editable(self, place: _Place) -> bool:
+        return place.number > 0 and place.command.words[place.number - 1].value in ("-e", "--editable")
+
+    def _rewritten(self, place: _Place, value: str, change: Change, how: str) -> str:
+        command = place.command
+        if command.install.manager in ("conda", "pixi") and not _is_pypi(command):
+            return rewritten_spec(value, change, how)
+        if _is_poetry_pin(value):
+            return f"{value.partition('@')[0]}@{change.after}"
+        if self._is_editable(place) and change.is_direct_url:
+            return moved_editable(value, change)
+        return rewritten(value, change, how)
+
+    def _remove(self, statement: Statement, change: Change) -> None:
+        place: _Place = statement.place
+        command = place.command
+        install = command.install
+        if len(install.requirements) < 2 and not install.files and not install.directories:
+            message = f"{change.name} is all that this command installs: take the command away by hand"
+            raise InputError(message, self.path, statement.line)
+        first = place.number - 1 if self._is_editable(place) else place.number
+        if command.json:
+            raise InputError(f"take {change.name} out of the list of words by hand", self.path, statement.line)
+        before = command.words[first - 1]
+        start = command.mapped.span(before.start, before.end)[1]
+        self.replacements.append((start, command.mapped.span(place.word.start, place.word.end)[1], ""))
+
+    @property
+    def adds_to(self) -> Command | None:
+        """The last command of pip or uv that installs something by name."""
+        fitting = [each for each in self.commands if each.install.manager in ("pip", "uv") and self._last(each) is not None]
+        return fitting[-1] if fitting else None
+
+    def add(self, change: Change, near: Sequence[Command]) -> None:
+        """A requirement that is not named, in a command that installs others of the plan, or in the last one."""
+        pip = [each for each in near if each.install.manager in ("pip", "uv")]
+        chosen = pip[0] if pip else self.adds_to
+        if chosen is None:
+            message = f"{change.name} is not named here, and there is no pip install that it could be added to"
+            raise InputError(f'{message}: add pip install "{requirement_for(change)}"', self.path)
+        self._behind(chosen, quoted(requirement_for(change), '"', chosen.outer))
+
+    def _last(self, command: Command) -> int | None:
+        numbers = [s.place.number for s in self.statements if s.place.command is command]
+        return max(numbers, default=None)
+
+    def _behind(self, command: Command, text: str) -> None:
+        """Put a word behind the last requirement of a command."""
+        number = self._last(command)
+        assert number is not None
+        at = command.mapped.span(command.words[number].start, command.words[number].end)[1]
+        self.replacements.append((at, at, f', "{text.strip(chr(34))}"' if command.json else f" {text}"))
+
+    def use_index(self, command: Command, change: Change, labels: Sequence[str]) -> None:
+        """Have the command look at the index that a release comes from."""
+        url = change.index_url
+        if url is None:
+            return
+        named: list[tuple[str, tuple[int, int]]] = []
+        for word in command.words:
+            option, equals, value = word.value.partition("=")
+            if option == "--torch-backend" and equals:
+                if flavour(url) and value != "auto":
+                    self._write(command, word.start, word, f"--torch-backend={flavour(url)}")
+                return
+            address = value if equals and option.startswith("--") else word.value
+            if "://" in address and "git+" not in address:
+                at = command.raw(word).rfind(address)
+                if at >= 0:
+                    named.append((self.variables.filled(address), (word.start + at, word.start + at + len(address))))
+        found = index_replacement(url, named, labels)
+        if found is None:
+            return
+        if found[0] is not None:
+            self.replacements.append((*command.mapped.span(*found[0]), url))
+        else:
+            self._index_behind(command, url)
+
+    def _index_behind(self, command: Command, url: str) -> None:
+        if command.json:
+            raise InputError(f"add --extra-index-url {url} to the list of words by hand", self.path)
+        word = command.words[self._last(command) or len(command.words) - 1]
+        at = command.mapped.span(word.start, word.end)[1]
+        new = (at, at, f" --extra-index-url {url}")
+        if new not in self.replacements:
+            self.replacements.append(new)
+
+
+def _handed_to_shell(words: Sequence[Word]) -> Word | None:
+    """The text of ``bash -c "…"``."""
+    for at, word in enumerate(words[:-2]):
+        if _SHELLS.fullmatch(word.value) and re.fullmatch(r"-\w*c", words[at + 1].value):
+            return words[at + 2] if words[at + 2].places else None
+    return None
+
+
+def _is_pypi(command: Command) -> bool:
+    return any(word.value == "--pypi" for word in command.words)
+
+
+def _is_poetry_pin(value: str) -> bool:
+    """``torch@2.6.0``, as ``poetry add`` takes it."""
+    return re.fullmatch(r"[A-Za-z0-9][\w.-]*@\d[\w.+]*", value) is not None
+
+
+# --- The edit of a file.
+
 
 _DEEPEST = 4
 
 
-@record(frozen=True)
-class Installs:
-    """What becomes of a file: its own edit, and the changes that belong into files it installs from."""
+def edit_installs(
+    form: Format, path: str, content: bytes, changes: Sequence[Change], depth: int, read: Callable[[InstallScript, str], None]
+) -> tuple[Edit, ...]:
+    """The edit of a file with install commands, and those of the files it installs from; ``read`` hands its text to a script.
 
-    edit: Edit
-    elsewhere: dict[str, tuple[Change, ...]]
-
-    def with_others(self, path: str, depth: int) -> tuple[Edit, ...]:
-        """The edit, and those of the files it installs from."""
-        if depth > _DEEPEST:
-            raise InputError(f"is installed from more than {_DEEPEST} files deep", path)
-        return (self.edit, *(edit for file, named in self.elsewhere.items() for edit in edits_for(file, named, depth + 1)))
-
-
-def edit_shell(path: str, content: bytes, changes: Sequence[Change]) -> Installs:
-    """The edit of a shell script; :class:`InputError` for a version that is computed, and for what is not named."""
-
-    def read(script: InstallScript, text: str) -> None:
-        lead = 1 if text.startswith("\ufeff") else 0
-        script.read(Mapped(text[lead:], range(lead, len(text))))
-
-    return _edited(path, content, format_named("shell"), changes, read)
-
-
-def edit_dockerfile(path: str, content: bytes, changes: Sequence[Change]) -> Installs:
-    """The edit of a Dockerfile: words of ``RUN``, defaults of ``ARG``, values of ``ENV``; errors as for a script."""
-    return _edited(path, content, format_named("dockerfile"), changes, _read_dockerfile)
-
-
-def _edited(
-    path: str, content: bytes, form: Format, changes: Sequence[Change], read: Callable[[InstallScript, str], None]
-) -> Installs:
-    """Variables are changed where the version is one; where others hang on the variable, the command is."""
+    Variables are changed where the version is one; where others hang on the variable, the command is.
+    :class:`InputError` for a version that is computed, and for what is not named.
+    """
     text = decoded(path, content)
     encoded = encoding_of(path, content, text)
     listings = form.listings(path, content)
@@ -74,7 +413,9 @@ def _edited(
         edit = Edit(path, content, encoded.encode(after))
         wrong = problem_of(edit, form, here)
         if wrong is None:
-            return Installs(edit, {file: tuple(found) for file, found in elsewhere.items() if found})
+            if depth > _DEEPEST:
+                raise InputError(f"is installed from more than {_DEEPEST} files deep", path)
+            return (edit, *(each for file, named in elsewhere.items() if named for each in edits_for(file, named, depth + 1)))
     raise InputError(f"cannot be changed safely: {wrong}", path)
 
 
@@ -130,73 +471,3 @@ def _elsewhere(listings: Sequence[Listing], changes: Sequence[Change]) -> dict[s
                 named = found.setdefault(file, [])
                 named += [c for c in changes if c.name == entry.distribution.name and c not in named]
     return found
-
-
-def _read_dockerfile(script: InstallScript, text: str) -> None:
-    starts = [0]
-    for line in text.split("\n"):
-        starts.append(starts[-1] + len(line) + 1)
-    dockerfile = parse_dockerfile(script.path, text)
-    for instruction in dockerfile.instructions:
-        mapped = _mapped(instruction, text, starts)
-        if instruction.name in ("ARG", "ENV"):
-            _define(script, mapped, instruction.name)
-        elif instruction.name == "RUN":
-            if instruction.words is not None:
-                _json_words(script, mapped)
-            elif instruction.documents:
-                _documents(script, instruction, text, starts)
-            else:
-                script.read(mapped)
-
-
-def _mapped(instruction: Instruction, text: str, starts: Sequence[int]) -> Mapped:
-    """The text behind name and flags of an instruction, each letter with its place."""
-    pieces = []
-    for number, piece in instruction.lines:
-        start = starts[number - 1]
-        at = text.find(piece, start)
-        pieces.append((piece, at if at >= 0 else start))
-    whole = joined(pieces)
-    end = len(whole.text.rstrip())
-    start = end - len(instruction.text.rstrip())
-    return whole.part(start, end)
-
-
-def _define(script: InstallScript, mapped: Mapped, name: str) -> None:
-    words = [(word.value, word.start) for word in written_words(mapped.text)]
-    if name == "ENV" and words and "=" not in words[0][0]:  # ENV NAME value, the old form
-        key = words[0][0]
-        value = mapped.text[len(key) :].strip()
-        at = mapped.text.rfind(value)
-        script.variables.define(key, value, mapped.span(at, at + len(value)) if value else None)
-        return
-    for word, start in words:
-        key, equals, written = word.partition("=")
-        value = written[1:-1] if len(written) > 1 and written[0] == written[-1] and written[0] in "\"'" else written
-        if equals:
-            at = start + len(key) + 1 + written.find(value)
-            script.variables.define(key, value, mapped.span(at, at + len(value)) if value else None)
-
-
-def _json_words(script: InstallScript, mapped: Mapped) -> None:
-    words = [Word(json.loads(found[0]), *found.span()) for found in re.finditer(r'"(?:[^"\\]|\\.)*"', mapped.text)]
-    if words:
-        script.read_words(mapped, words)
-
-
-def _documents(script: InstallScript, instruction: Instruction, text: str, starts: Sequence[int]) -> None:
-    """A here-document is the script where nothing but a shell reads it; else the line in front of it is."""
-    head = re.sub(r"<<-?\S+", "", instruction.text).split()
-    document = instruction.documents[0]
-    if head and head[0].rpartition("/")[2] not in SHELLS:
-        script.read(_mapped(instruction, text, starts))
-        return
-    shebang = document.text.partition("\n")[0]
-    if shebang.startswith("#!") and not shebang.rstrip().endswith(SHELLS):
-        return
-    pieces = []
-    for number, line in enumerate(document.text.split("\n"), document.line):
-        start = starts[number - 1]
-        pieces += [(line, text.find(line, start) if line else start), ("\n", starts[number] - 1)]
-    script.read(joined(pieces))

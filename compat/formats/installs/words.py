@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from compat.formats.requirements.direct_url import INDEX, Unnamed, is_archive, is_path, is_url
-from compat.formats.requirements.requirement import parse_requirement
+from compat.formats.requirements.requirement import INDEX, Unnamed, is_archive, is_path, is_url, parse_requirement
 from compat.model import Distribution, Source, normalized
 from compat.records import record, replace
 from compat.redact import without_credentials

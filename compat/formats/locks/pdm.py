@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from compat.formats.format import ProjectLock
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.locks.tables import (
     Table,
@@ -22,12 +21,13 @@ from compat.formats.locks.tables import (
     vcs_source,
     version_of,
 )
+from compat.formats.registry import ProjectLock
 from compat.model import Distribution, Source, normalized
 from compat.syntax.toml import parse_text
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
-    from compat.formats.edit.commands import Installer
+    from compat.formats.edit.dispatch import Installer
 
 
 _VCS = ("git", "hg", "svn", "bzr")
@@ -116,8 +116,8 @@ def _edges_by_group(packages: list[Table], groups: list[str], choices: list[Choi
 
 
 def _edges_by_dependency(packages: list[Table], entries: tuple[Entry, ...]) -> list[Edge]:
-    from compat.formats.locks.constraints import matcher, python_marker
-    from compat.formats.locks.graph import LockedGraph
+    from compat.formats.locks.tables import LockedGraph
+    from compat.formats.specifiers import matcher, python_marker
 
     names = [_identity(entry.distribution.name, package.texts("extras")) for package, entry in zip(packages, entries)]
     pythons = [python_marker(package.text("requires_python") or "") for package in packages]
@@ -172,7 +172,7 @@ def _targets(metadata: Table) -> tuple[str | None, tuple[str, ...]]:
 
 
 def _target_marker(target: Table) -> str | None:
-    from compat.formats.locks.constraints import python_marker
+    from compat.formats.specifiers import python_marker
 
     marker = python_marker(target.text("requires_python") or "")
     implementation = target.text("implementation")

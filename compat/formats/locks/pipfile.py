@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
-from compat.formats.format import ProjectLock
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
-from compat.formats.locks.constraints import alternatives
 from compat.formats.locks.tables import Table, both, index_source, name_of, path_source, url_source, vcs_source, version_of
+from compat.formats.registry import ProjectLock
+from compat.formats.specifiers import alternatives
 from compat.model import Distribution, Source
 from compat.syntax.json import parse_json
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
-    from compat.formats.edit.commands import Installer
+    from compat.formats.edit.dispatch import Installer
 
 
 _SPECIFICATION = 6

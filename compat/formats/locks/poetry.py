@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from compat.formats.format import ProjectLock
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
-from compat.formats.locks.constraints import alternatives, matcher, python_marker
 from compat.formats.locks.tables import (
     Table,
     either,
@@ -23,13 +21,15 @@ from compat.formats.locks.tables import (
     vcs_source,
     version_of,
 )
+from compat.formats.registry import ProjectLock
+from compat.formats.specifiers import alternatives, matcher, python_marker
 from compat.model import Distribution, Source, normalized
 from compat.syntax.toml import parse_text
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
-    from compat.formats.edit.commands import Installer
-    from compat.formats.locks.graph import LockedGraph
+    from compat.formats.edit.dispatch import Installer
+    from compat.formats.locks.tables import LockedGraph
 
 
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
@@ -164,7 +164,7 @@ class _Graph:
     """The edges of a lock before 2.1: what depends on what."""
 
     def __init__(self, packages: list[Table], entries: tuple[Entry, ...]) -> None:
-        from compat.formats.locks.graph import LockedGraph
+        from compat.formats.locks.tables import LockedGraph
 
         self._packages = packages
         self._versions = [entry.distribution.version or "" for entry in entries]

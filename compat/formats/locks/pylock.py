@@ -10,7 +10,6 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from compat.formats.format import Commands, ProjectLock
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.locks.tables import (
     Table,
@@ -22,12 +21,13 @@ from compat.formats.locks.tables import (
     vcs_source,
     version_of,
 )
+from compat.formats.registry import Commands, ProjectLock
 from compat.model import Distribution, Source, normalized
 from compat.syntax.toml import parse_text
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
-    from compat.formats.edit.commands import Installer
+    from compat.formats.edit.dispatch import Installer
 
 
 _LONGEST = 1000

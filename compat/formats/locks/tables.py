@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from compat import markers
 from compat.errors import InputError
-from compat.formats.locks.constraints import is_version
+from compat.formats.listing import ROOT, Edge
+from compat.formats.specifiers import is_version
 from compat.model import Source, normalized
 from compat.redact import without_credentials
+
+if TYPE_CHECKING:
+    from compat.markers import Marker
 
 if TYPE_CHECKING:
     Content = dict[str, Any]
@@ -174,3 +180,203 @@ def _called(key: str, number: int, content: Content) -> str:
 
 def _described(value: Any) -> str:
     return f"the string {value[:40]!r}" if isinstance(value, str) else _KINDS.get(type(value), "a date or a time")
+
+
+# --- Who is installed with whom, in a lock file that says of each release what it depends on, and not whether it is installed.
+
+
+if TYPE_CHECKING:
+    Children = Mapping[int, Sequence[int]]
+
+
+_MANY = 16
+"""Real locks hold five releases of one distribution, and a marker names two extras; beyond this they are not distinguished."""
+_MOST_NODES = 5000
+"""Behind the releases; a lock of 250 releases has 600. Beyond this a dependency may mean any release of its name."""
+
+
+class LockedGraph:
+    """The releases are the nodes 0 … n-1, and what stands between them gets the numbers behind.
+
+    ``conditions`` are markers outside of which a release cannot be installed; they are used where there are several
+    releases of one name. ``admits`` makes of a constraint the test that a release (by its number) has to pass.
+    """
+
+    def __init__(
+        self, names: Sequence[str], conditions: Sequence[str | None], admits: Callable[[str], Callable[[int], bool]]
+    ) -> None:
+        self.edges: list[Edge] = []
+        self._size = len(names)
+        self._admits = admits
+        self._nodes: dict[tuple[str | int, ...], int] = {}
+        self._extras: list[tuple[int, int]] = []
+        self._by_name: dict[str, list[int]] = {}
+        for number, name in enumerate(names):
+            self._by_name.setdefault(name, []).append(number)
+        self._conditions = [condition if len(self._by_name[name]) > 1 else None for name, condition in zip(names, conditions)]
+
+    def add(self, parent: int, child: int, marker: str | None = None, choice: int | None = None) -> None:
+        """An edge, as in :class:`Listing`."""
+        self.edges.append(Edge(parent, child, marker, choice))
+
+    def depend(self, parent: int, child: int, marker: str | None) -> None:
+        """An edge from a release to what it needs; where the marker asks for an extra of it, from that extra.
+
+        Raises ``ValueError`` if such a marker is invalid.
+        """
+        if marker is None or "extra" not in marker:
+            self.add(parent, child, marker)
+            return
+        tree = markers.parse(marker)
+        for extra in ("", *_extras_in(tree)):
+            settled = _settled(tree, extra)
+            if settled is not False:
+                source = self.extra(parent, extra) if extra else parent
+                self.add(source, child, None if isinstance(settled, bool) else markers.written(settled))
+
+    def meant(self, name: str, constraint: str, extra: str | None = None) -> int | None:
+        """The node for the releases a dependency may mean, or for an extra of them; ``None`` where there are none."""
+        found = self._by_name.get(name)
+        if found is None:
+            return None
+        if len(found) == 1:
+            return found[0] if extra is None else self.extra(found[0], extra)
+        if len(found) > _MANY or len(self._nodes) > _MOST_NODES:
+            constraint = ""
+        key = (name, constraint, extra or "")
+        node = self._nodes.get(key)
+        if node is None:
+            node = self._new(key)
+            for number in self._admitted(found, constraint):
+                self.add(node, number if extra is None else self.extra(number, extra), self._conditions[number])
+        return node
+
+    def extra(self, number: int, extra: str) -> int:
+        """The node that stands for an extra of a release."""
+        node = self._nodes.get((number, extra))
+        if node is None:
+            node = self._new((number, extra))
+            self._extras.append((number, node))
+        return node
+
+    def add_extras_of_roots(self) -> None:
+        """An extra that no release asks for is in the file because the project does: it comes with its release."""
+        asked = {child for _, child, _, _ in self.edges}
+        for number, node in self._extras:
+            if node not in asked:
+                self.add(number, node)
+
+    def add_roots(self, wanted: Sequence[int], within: Collection[int], reached: set[int], choice: int | None = None) -> None:
+        """Installs what nothing in ``within`` leads to, and one release of every circle that nothing leads to.
+
+        Afterwards all of ``wanted`` are in ``reached``.
+        """
+        children: dict[int, list[int]] = {}
+        for parent, child, _, _ in self.edges:
+            if parent != ROOT and (child >= self._size or child in within):
+                children.setdefault(parent, []).append(child)
+        for node in _parents_first(wanted, children):
+            if node < self._size and node not in reached:
+                self.add(ROOT, node, self._conditions[node], choice)
+                _reach(node, children, reached)
+
+    def add_chosen(self, chosen: Iterable[tuple[int, int]]) -> None:
+        """Installs nodes, each with a choice, and with them every extra of whatever they lead to.
+
+        Poetry follows an extra of the project that way (measured with 1.8 and 2.5): whether something else was to ask for
+        ``fsspec[http]`` does not count. What is installed so needs nodes of its own.
+        """
+        children: dict[int, list[tuple[int, str | None]]] = {}
+        for parent, child, marker, _ in self.edges:
+            children.setdefault(parent, []).append((child, marker))
+        for number, node in self._extras:
+            children.setdefault(number, []).append((node, None))
+        todo: list[int] = []
+        for node, choice in chosen:
+            self.add(ROOT, self._twin(node, todo), None, choice)
+        while todo:
+            node = todo.pop()
+            twin = self._twin(node, todo)
+            if node < self._size:
+                self.add(twin, node)
+            for child, marker in children.get(node, ()):
+                self.add(twin, self._twin(child, todo), marker)
+
+    def _twin(self, node: int, todo: list[int]) -> int:
+        twin = self._nodes.get((node,))
+        if twin is None:
+            twin = self._new((node,))
+            todo.append(node)
+        return twin
+
+    def _new(self, key: tuple[str | int, ...]) -> int:
+        self._nodes[key] = self._size + len(self._nodes)
+        return self._nodes[key]
+
+    def _admitted(self, found: list[int], constraint: str) -> list[int]:
+        if not constraint:
+            return found
+        admits = self._admits(constraint)
+        return [number for number in found if admits(number)] or found
+
+
+def _parents_first(start: Iterable[int], children: Children) -> Iterator[int]:
+    """Every node that can be reached, before its children; in a circle, the one first met."""
+    seen: set[int] = set()
+    order: list[int] = []
+    for first in start:
+        if first in seen:
+            continue
+        seen.add(first)
+        path = [(first, iter(children.get(first, ())))]
+        while path:
+            node, rest = path[-1]
+            child = next((each for each in rest if each not in seen), None)
+            if child is None:
+                order.append(node)
+                path.pop()
+            else:
+                seen.add(child)
+                path.append((child, iter(children.get(child, ()))))
+    return reversed(order)
+
+
+def _reach(node: int, children: Children, reached: set[int]) -> None:
+    todo = [node]
+    while todo:
+        node = todo.pop()
+        if node not in reached:
+            reached.add(node)
+            todo.extend(children.get(node, ()))
+
+
+def _extras_in(tree: Marker) -> list[str]:
+    found = set()
+    for left, _, right in markers.comparisons(tree):
+        if (True, "extra") in (left, right):
+            found.add(normalized((left if right[0] else right)[1]))
+    if len(found) > _MANY:
+        raise ValueError("names too many extras")
+    return sorted(found - {""})
+
+
+def _settled(tree: Marker, extra: str) -> Marker | bool:
+    """What is left of a marker where ``extra`` and no other one is asked for (``""``: none)."""
+    form = tree[0]
+    if form == "is":
+        left, operator, right = tree[1]
+        if (True, "extra") not in (left, right):
+            return tree
+        asked = normalized((left if right[0] else right)[1]) == extra
+        return asked if operator == "==" else not asked
+    parts = []
+    decisive: bool = form == "or"
+    for each in tree[1:]:
+        settled = _settled(each, extra)
+        if settled is decisive:
+            return decisive
+        if not isinstance(settled, bool):
+            parts.append(settled)
+    if not parts:
+        return not decisive
+    return parts[0] if len(parts) == 1 else (form, *parts)

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from compat.errors import InputError
-from compat.formats.format import Commands, ProjectLock
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.locks.uv_text import tables_of
+from compat.formats.registry import Commands, ProjectLock
 from compat.model import EMPTY, Distribution, Source, normalized
 from compat.records import quick
 from compat.versions import key_of
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
-    from compat.formats.edit.commands import Installer
+    from compat.formats.edit.dispatch import Installer
 
     Table = dict[str, Any]
 

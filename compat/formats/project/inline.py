@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
-from compat.formats.format import Commands, Format
 from compat.formats.listing import Listing
 from compat.formats.locks.tables import Table
 from compat.formats.project.pyproject import Draft, listing_of, python_range
-from compat.formats.project.uv import UvSettings
+from compat.formats.project.tools import UvSettings
+from compat.formats.registry import Commands, Format
 from compat.records import replace
 from compat.syntax.toml import parse_text
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
-    from compat.formats.edit.commands import Installer
+    from compat.formats.edit.dispatch import Installer
     from compat.formats.edit.files import Edit
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from compat.errors import InputError
 from compat.formats.edit.changes import REMOVE, Change, Statement, decided
-from compat.formats.edit.commands import Installer
+from compat.formats.edit.dispatch import Installer
 from compat.formats.edit.files import Edit
-from compat.formats.format import Commands, Format
 from compat.formats.listing import Listing
 from compat.formats.locks.pipfile import PipfileLock
-from compat.formats.project.poetry_edit import PoetryItem
+from compat.formats.project.edit import PoetryItem
 from compat.formats.project.toml_edit import TomlFile, as_written
+from compat.formats.registry import Commands, Format
 from compat.formats.specifiers import changed
 from compat.model import normalized
 

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compat.errors import InputError, printable
-from compat.formats.format import Commands, Format
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing, check_entries
 from compat.formats.locks.tables import Table
-from compat.formats.project.poetry import PoetryProject
-from compat.formats.project.uv import UvSettings
+from compat.formats.project.tools import PoetryProject, UvSettings
+from compat.formats.registry import Commands, Format
 from compat.formats.requirements.requirement import Unnamed, editable, parse_requirement
 from compat.model import Distribution, Environment, Source, normalized
 from compat.records import replace
@@ -18,7 +17,7 @@ from compat.syntax.toml import Places, parse_text
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
-    from compat.formats.edit.commands import Installer
+    from compat.formats.edit.dispatch import Installer
     from compat.formats.edit.files import Edit
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compat.formats.edit.changes import Change
-from compat.formats.edit.commands import commands_for
+from compat.formats.edit.dispatch import commands_for
 from compat.model import Source
 from tests.formats.edit.conftest import COMMIT, VENDOR
 

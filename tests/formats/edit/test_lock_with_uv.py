@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from compat.formats.edit.changes import Change
-from compat.formats.edit.commands import commands_for
-from compat.formats.edit.dispatch import edits_for
+from compat.formats.edit.dispatch import commands_for, edits_for
 from compat.formats.edit.files import apply
 from compat.syntax.toml import parse_toml
 

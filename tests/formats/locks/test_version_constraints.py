@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.formats.locks.constraints import alternatives, matcher, python_marker
+from compat.formats.specifiers import alternatives, matcher, python_marker
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compat.errors import InputError
-from compat.formats.conda.environment import CondaEnvironment
+from compat.formats.conda_environment import CondaEnvironment
 from compat.formats.listing import ROOT, Listing
 from compat.model import Environment
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.formats.conda.spec import MatchSpec, parse_match_spec
+from compat.formats.conda_spec import MatchSpec, parse_match_spec
 from compat.versions import ranges_of
 
 

@@ -1,4 +1,4 @@
-"""What ``{name}`` in a shell line of a notebook stands for, as far as the code in front of it tells."""
+"""The texts that a Python expression may have, as far as the code in front of it tells."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from packaging.markers import Marker
 
-from compat.formats.conda.lock import platform_marker, selector_marker
-from compat.formats.conda.spec import cuda_of, distribution_name, pip_source, split_artefact
+from compat.formats.conda_lock import platform_marker, selector_marker
+from compat.formats.conda_spec import cuda_of, distribution_name, pip_source, split_artefact
 
 
 @pytest.mark.parametrize(

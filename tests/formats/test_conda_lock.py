@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat.errors import InputError
-from compat.formats.conda.lock import CondaLock
+from compat.formats.conda_lock import CondaLock
 from compat.formats.listing import ROOT, Choice, Listing
 
 TEXT = """\

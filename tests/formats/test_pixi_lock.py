@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat.errors import InputError
-from compat.formats.conda.pixi import PixiLock
+from compat.formats.conda_lock import PixiLock
 from compat.formats.listing import ROOT, Choice, Listing
 
 SIX = """\

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from compat.errors import InputError
+from compat.formats import notebook_cells
 from compat.formats.listing import Listing
-from compat.formats.notebook import reader as notebook_cells
-from compat.formats.notebook.reader import read_notebook
-from compat.formats.notebook.steps import LONGEST
+from compat.formats.notebook import LONGEST, read_notebook
 
 
 def text_of(*cells: str, **metadata: Any) -> str:

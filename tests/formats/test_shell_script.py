@@ -9,7 +9,7 @@ import pytest
 
 from compat.errors import InputError
 from compat.formats.listing import Listing
-from compat.formats.shell.script import read_shell_script
+from compat.formats.shell import read_shell_script
 from compat.model import Workload
 
 

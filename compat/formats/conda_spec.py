@@ -1,11 +1,11 @@
-"""conda's names of Python distributions that are called otherwise by pip."""
+"""conda's packages: their names, files and match specifications."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from compat.formats.requirements.direct_url import is_archive, is_url, source_of_url
+from compat.formats.requirements.requirement import is_archive, is_url, source_of_url
 from compat.model import EMPTY, Distribution, Source, normalized
 from compat.records import record
 from compat.redact import without_credentials

@@ -1,157 +1,34 @@
-"""A notebook's cell → plain Python, as IPython itself would make it: shell lines and magics become calls."""
+"""A Jupyter notebook: what its cells install, in order and with their branches, and the training its code does.
+
+Nothing is run.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from compat.errors import InputError
+from compat.errors import InputError, printable
+from compat.formats.include import WorkingFolders
 from compat.formats.installs.command import install_of
-from compat.formats.installs.steps import Command, Line, Step, alternatives
-from compat.formats.notebook.values import Values
-from compat.formats.shell.steps import ShellSteps
-from compat.records import record
+from compat.formats.installs.files import InstallFiles
+from compat.formats.installs.shell import ShellSteps
+from compat.formats.installs.steps import Command, Installs, Line, Step, alternatives
+from compat.formats.installs.values import Values
+from compat.formats.listing import Listing
+from compat.formats.notebook_cells import Cell, Code, code_cells, translated
+from compat.formats.registry import Format
+from compat.model import Accelerator, Environment, Workload
+from compat.records import replace
+from compat.redact import without_secrets
 from compat.syntax.shell_commands import ShellCommand
+from compat.workload.command import starts_a_job
 from compat.workload.notebook import parsed
+from compat.workload.script import ScriptFacts, read_script
 from compat.workload.script_names import literal_test
 from compat.workload.wrappers import handed_to_shell
-
-if TYPE_CHECKING:
-    from compat.formats.notebook.reader import Cell
-
-
-_PYTHON_CELLS = ("capture", "time", "timeit", "prun", "memit", "mprun", "lprun", "python", "python3")
-_SHELL_CELLS = ("bash", "sh", "shell", "zsh", "system", "sx", "!")
-_STATEMENTS = ("time", "timeit", "prun", "memit")
-_INSTALLERS = ("pip", "pip3", "conda", "mamba", "micromamba", "uv")
-"""Magics that are the program of that name; IPython takes their names without a sign as well."""
-
-
-@record(frozen=True)
-class Code:
-    """What a cell holds: Python ``source`` line by line, or a ``shell`` script from that line on (from 0).
-
-    ``commands`` are its shell lines: (first line from 1, last line, text). Both are ``None`` for other languages.
-    """
-
-    source: str | None = None
-    shell: int | None = None
-    commands: tuple[tuple[int, int, str], ...] = ()
-
-
-def translated(lines: Sequence[str]) -> Code:
-    """The code of one cell."""
-    start = 0
-    while start < len(lines):
-        text = lines[start].strip()
-        if text.startswith("%%"):
-            name, _, options = text[2:].strip().partition(" ")
-            if name == "script":
-                name = next((word for word in options.split() if not word.startswith("-")), "")
-            if name in _SHELL_CELLS:
-                return Code(shell=start + 1)
-            if name not in _PYTHON_CELLS:
-                return Code()
-        elif text and not text.startswith("#"):
-            break
-        start += 1
-    return _python(["" if at < start else line for at, line in enumerate(lines)])
-
-
-def _python(lines: Sequence[str]) -> Code:
-    result: list[str] = []
-    commands: list[tuple[int, int, str]] = []
-    state = _State()
-    at = 0
-    while at < len(lines):
-        line = lines[at]
-        found = None if state.inside else _call(line.strip())
-        if found is None:
-            state.feed(line)
-            result.append(line)
-            at += 1
-            continue
-        function, text = found
-        first = at
-        parts = [text]
-        at += 1
-        while parts[-1].endswith("\\") and at < len(lines):
-            parts[-1] = parts[-1][:-1]
-            parts.append(lines[at].strip())
-            at += 1
-        text = " ".join(parts).rstrip("\\")
-        if function == "system":
-            commands.append((first + 1, at, text))
-        call = text if function == "" else f"get_ipython().{function}({text!r})"
-        result += [line[: len(line) - len(line.lstrip())] + call, *[""] * (at - first - 1)]
-    return Code("\n".join(result), None, tuple(commands))
-
-
-def _call(text: str) -> tuple[str, str] | None:
-    """(method of the shell, its operand) for a line that is no Python; no method: the operand is Python instead."""
-    if text.startswith("!"):
-        return "system", text.lstrip("!").strip()
-    if text.startswith("%"):
-        name, _, rest = text.lstrip("%").partition(" ")
-        if name in _INSTALLERS:
-            return "system", text.lstrip("%")
-        if name in ("sx", "system"):
-            return "system", rest.strip()
-        if name in ("env", "set_env"):
-            return "set_env", rest.strip()
-        return "", rest.strip() if name in _STATEMENTS and not rest.startswith("-") and rest.strip() else "pass"
-    if text.startswith("?") or (text.endswith("?") and "#" not in text):
-        return "", "pass"
-    first, _, rest = text.partition(" ")
-    if first in _INSTALLERS and rest.lstrip().startswith(("install ", "uninstall ", "pip install ", "pip uninstall ")):
-        return "system", text
-    target, equals, value = text.partition("=")
-    value = value.lstrip()
-    if equals and value.startswith(("!", "%")) and target.strip().replace("_", "a").isalnum():
-        return _call(value)
-    return None
-
-
-class _State:
-    """Whether the next line of Python goes on with a text, a bracket or a statement that was begun."""
-
-    def __init__(self) -> None:
-        self._quote = ""
-        self._depth = 0
-        self._continued = False
-
-    @property
-    def inside(self) -> bool:
-        return bool(self._quote) or self._depth > 0 or self._continued
-
-    def feed(self, line: str) -> None:
-        at = 0
-        while at < len(line):
-            letter = line[at]
-            if letter == "\\":
-                at += 1
-            elif self._quote:
-                if line.startswith(self._quote, at):
-                    at += len(self._quote) - 1
-                    self._quote = ""
-            elif letter in "'\"":
-                self._quote = letter * 3 if line.startswith(letter * 3, at) else letter
-                at += len(self._quote) - 1
-            elif letter == "#":
-                break
-            elif letter in "([{":
-                self._depth += 1
-            elif letter in ")]}":
-                self._depth = max(0, self._depth - 1)
-            at += 1
-        self._continued = line.endswith("\\") and not self._quote
-        if len(self._quote) == 1:
-            self._quote = ""  # such a text ends with its line
-
-
-# --- The code cells of a notebook → the install commands in them, in order and with their branches. Nothing is run.
-
 
 LONGEST = 1 << 18
 """Characters of code; no notebook that anybody wrote has more."""
@@ -343,3 +220,112 @@ class NotebookSteps:
         elif name in ("system", "getoutput", "system_raw", "system_piped") and self._left >= 0:
             number = lines[0][0]
             self._shell([(number, each) for each in self._values.filled(text).split("\n")], lines, into)
+
+
+# --- The listing.
+
+
+_PYTHON = ("python", "python3", "ipython", "xpython", "")
+_DEVICES = {"T4": "Tesla T4", "P100": "Tesla P100", "V100": "Tesla V100", "G4": "RTX PRO 6000 Blackwell Server Edition"}
+"""What Colab's words for its machines stand for, where they are not the name itself."""
+
+
+def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
+    """The listing of a notebook; it is never complete, for its image brings more.
+
+    ``context`` has the workload of its code, the Python it was saved with, and the GPU it asks Colab for. Raises
+    :class:`InputError` where the text is no notebook.
+    """
+    cells, metadata = code_cells(path, text.removeprefix("\ufeff"))
+    language = _language(metadata)
+    if language not in _PYTHON:
+        return (Listing(path, "notebook", unread=(printable(f"{path}: its cells are no Python but {language[:40]}"),)),)
+    steps = NotebookSteps(path)
+    for cell in cells:
+        steps.read(cell)
+    files = InstallFiles(path, WorkingFolders(path))
+    installs = Installs(files)
+    installs.run(steps.steps)
+    for number, problem in list(steps.unread.items())[:20]:
+        files.not_read(f"{path} cell {number}", problem)
+    facts = _facts(path, files) if steps.size <= LONGEST else None
+    started = [(command, number) for command, number in steps.others if starts_a_job(command.words)]
+    for command, number in started[:20]:
+        files.note(f"{path} cell {number}", f"{' '.join(command.words)[:80]} is not judged, only the code of the cells is")
+    workload = None if facts is None else _launched(facts.workload, alone=not started)
+    entries, edges = installs.listed()
+    variables: dict[str, str | None] = {**without_secrets({**(facts.variables if facts else {}), **steps.variables})}
+    return (
+        Listing(
+            path, "notebook", entries, edges,
+            context=Environment(
+                python=_python(metadata), accelerators=_accelerators(metadata), variables=variables or None, workload=workload
+            ),
+            notes=tuple(dict.fromkeys((*map(printable, files.notes), *(facts.notes if facts else ())))),
+            unread=tuple(map(printable, files.unread)),
+        ),
+    )  # fmt: skip
+
+
+def _facts(path: str, files: InstallFiles) -> ScriptFacts | None:
+    """What the code of the cells says, by the reader of scripts."""
+    if not path.lower().endswith(".ipynb") or not os.path.isfile(path):
+        files.note(path, "its code was not read for what it trains: it is no file whose name ends in .ipynb")
+        return None
+    try:
+        return read_script(path)
+    except InputError as problem:
+        if problem.message != "has no code":
+            files.not_read("", str(problem))
+        return None
+
+
+def _launched(workload: Workload, *, alone: bool) -> Workload:
+    """A notebook's kernel is one plain process, where nothing else starts what is trained."""
+    if workload.launcher is not None or workload.processes is not None or not (alone or workload.trainer):
+        return workload
+    origins = {**workload.origins, "launcher": "the notebook", "processes": "the notebook"}
+    return replace(workload, launcher="python", processes=1, origins=origins)
+
+
+def _table(metadata: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = metadata.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _word(table: Mapping[str, Any], name: str) -> str:
+    found = table.get(name)
+    return found.strip() if isinstance(found, str) else ""
+
+
+def _language(metadata: Mapping[str, Any]) -> str:
+    spec = _table(metadata, "kernelspec")
+    return (_word(_table(metadata, "language_info"), "name") or _word(spec, "language")).lower()
+
+
+def _python(metadata: Mapping[str, Any]) -> str | None:
+    """The version of the kernel's Python, where it is given in full."""
+    version = _word(_table(metadata, "language_info"), "version")
+    parts = version.split(".")
+    return version if len(parts) == 3 and all(part.isascii() and part.isdigit() for part in parts) else None
+
+
+def _accelerators(metadata: Mapping[str, Any]) -> tuple[Accelerator, ...] | None:
+    """The one GPU that Colab is asked for."""
+    kind = _word(_table(metadata, "colab"), "gpuType").upper()
+    if _word(metadata, "accelerator").upper() != "GPU":
+        return None
+    if not kind or kind == "NONE" or not kind.isalnum() or len(kind) > 20:
+        return (Accelerator(vendor="nvidia"),)
+    return (Accelerator(vendor="nvidia", name=_DEVICES.get(kind, kind)),)
+
+
+class Notebook(Format):
+    """A Jupyter notebook."""
+
+    kind = "notebook"
+    lists_packages = False
+    by_hand = "change its cells by hand"
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        return read_notebook(path, text)

@@ -1,4 +1,4 @@
-"""The job that a shell script starts → workload. The files it names are opened only inside of the script's project."""
+"""A shell script or a batch script of Slurm: what it installs, and the job it starts. Nothing is run."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
-from compat.formats.format import Commands, Format
-from compat.formats.installs.files import InstallFiles, WorkingFolders
+from compat.formats.include import WorkingFolders
+from compat.formats.installs.files import InstallFiles
+from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs
 from compat.formats.listing import Listing
-from compat.formats.shell.steps import ShellSteps
+from compat.formats.registry import Commands, Format
 from compat.model import Accelerator, Environment, Workload
 from compat.records import record, replace
 from compat.redact import without_secrets
@@ -23,9 +24,8 @@ from compat.workload.wrappers import program_name, take_options
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
-    from compat.formats.edit.commands import Installer
+    from compat.formats.edit.dispatch import Installer
     from compat.formats.edit.files import Edit
-
 
 _NOWHERE = os.path.join(os.devnull, "")
 """In front of the names of files that are not opened: nothing can be there."""
@@ -246,9 +246,14 @@ class ShellScript(Format):
         return read_shell_script(path, text)
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
-        from compat.formats.installs.edit import edit_shell
+        from compat.formats.edit.files import Mapped
+        from compat.formats.installs.edit import InstallScript, edit_installs
 
-        return edit_shell(path, content, changes).with_others(path, depth)
+        def read(script: InstallScript, text: str) -> None:
+            lead = 1 if text.startswith("\ufeff") else 0
+            script.read(Mapped(text[lead:], range(lead, len(text))))
+
+        return edit_installs(self, path, content, changes, depth, read)
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
         return Commands((), (f"bash {pip.quoted(path)}",))

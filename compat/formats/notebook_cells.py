@@ -1,0 +1,275 @@
+"""A notebook's JSON → its code cells, each line with the line of the file that it stands on, and the Python they are.
+
+Shell lines and magics become calls, as IPython itself would make them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from compat.errors import InputError
+from compat.records import record
+from compat.syntax.json import parse_json, scanner
+
+if TYPE_CHECKING:
+    Decode: TypeAlias = Callable[[str, int], tuple[Any, int]]
+    Place: TypeAlias = tuple[Any, int, int]
+    """(key or position, where the value begins, behind it)."""
+
+
+CELLS = 5000
+"""Code cells; no notebook that anybody ran has more."""
+_SPACE = " \t\n\r"
+
+
+@record(frozen=True)
+class Cell:
+    """A code cell: its number among the code cells (from 1), its source lines, and their lines in the file."""
+
+    number: int
+    lines: tuple[str, ...]
+    places: tuple[int, ...]
+
+
+def code_cells(path: str, text: str) -> tuple[list[Cell], Mapping[str, Any]]:
+    """The code cells and the metadata; :class:`InputError` where the text is no notebook."""
+    document = parse_json(text, path)
+    if not isinstance(document, dict):
+        raise InputError("is no Jupyter notebook: expected a JSON object", path, 1)
+    cells = document.get("cells")
+    where: tuple[Any, ...] = ("cells",)
+    if cells is None:  # the third version of the format
+        sheets = document.get("worksheets")
+        cells = sheets[0].get("cells") if isinstance(sheets, list) and sheets and isinstance(sheets[0], dict) else None
+        where = ("worksheets", 0, "cells")
+    if not isinstance(cells, list):
+        raise InputError("is no Jupyter notebook: expected a list of cells", path, 1)
+    places = _Places(text, where)
+    found: list[Cell] = []
+    for index, cell in enumerate(cells):
+        if isinstance(cell, dict) and cell.get("cell_type") == "code":
+            if len(found) == CELLS:
+                raise InputError(f"has more than {CELLS} code cells", path)
+            key = "source" if "source" in cell else "input"
+            found.append(_cell(len(found) + 1, cell.get(key, ""), places.of(index, key), path))
+    metadata = document.get("metadata")
+    return found, metadata if isinstance(metadata, dict) else {}
+
+
+def _cell(number: int, source: Any, places: list[int], path: str) -> Cell:
+    """A cell; ``places`` are the lines its pieces of source begin on, the whole cell's line first."""
+    pieces = [source] if isinstance(source, str) else source
+    if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
+        line = places[0] if places else None
+        raise InputError("is no Jupyter notebook: expected text in every code cell", path, line)
+    lines: list[str] = [""]
+    at: list[int] = [places[0] if places else 1]
+    own = places[1:] if len(places) == len(pieces) + 1 else [at[0]] * len(pieces)
+    for piece, line in zip(pieces, own):
+        first, *others = piece.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        if not lines[-1]:
+            at[-1] = line
+        lines[-1] += first
+        lines += others
+        at += [line] * len(others)
+    return Cell(number, tuple(lines), tuple(at))
+
+
+class _Places:
+    """Where the pieces of source of each cell stand in the text; goes through it once."""
+
+    def __init__(self, text: str, path: tuple[Any, ...]) -> None:
+        self._text = text
+        self._line, self._counted = 1, 0
+        self._cells: list[Place] = []
+        self._decode = _decoder()
+        try:
+            at = self._skip(0)
+            for step in path:
+                at = next(start for key, start, _ in self._children(at) if key == step)
+            self._cells = self._children(at)
+        except (IndexError, RecursionError, StopIteration, ValueError):
+            pass
+
+    def of(self, index: int, key: str) -> list[int]:
+        """The line of the cell's source, and of every piece where it is a list; empty where they cannot be told."""
+        try:
+            start = next(start for name, start, _ in reversed(self._children(self._cells[index][1])) if name == key)
+            pieces = self._children(start) if self._text[start] == "[" else [(0, start, start)]
+        except (IndexError, RecursionError, StopIteration, ValueError):
+            return []
+        return [self._line_of(start), *(self._line_of(at) for _, at, _ in pieces)]
+
+    def _line_of(self, at: int) -> int:
+        if at < self._counted:
+            return self._line
+        self._line += self._text.count("\n", self._counted, at)
+        self._counted = at
+        return self._line
+
+    def _skip(self, at: int) -> int:
+        while self._text[at] in _SPACE:
+            at += 1
+        return at
+
+    def _children(self, at: int) -> list[Place]:
+        """The values in an object or an array that begins at ``at``."""
+        opened = self._text[at]
+        if opened not in "{[":
+            raise ValueError("no container")
+        found: list[Place] = []
+        at = self._skip(at + 1)
+        while self._text[at] not in "}]":
+            key: Any = len(found)
+            if opened == "{":
+                key, at = self._decode(self._text, at)
+                at = self._skip(self._skip(at) + 1)
+            start = at
+            _, at = self._decode(self._text, at)
+            found.append((key, start, at))
+            at = self._skip(at)
+            if self._text[at] == ",":
+                at = self._skip(at + 1)
+        return found
+
+
+def _decoder() -> Decode:
+    try:
+        return scanner()
+    except ImportError:
+        import json
+
+        return json.JSONDecoder().raw_decode
+
+
+# --- A cell → plain Python.
+
+
+_PYTHON_CELLS = ("capture", "time", "timeit", "prun", "memit", "mprun", "lprun", "python", "python3")
+_SHELL_CELLS = ("bash", "sh", "shell", "zsh", "system", "sx", "!")
+_STATEMENTS = ("time", "timeit", "prun", "memit")
+_INSTALLERS = ("pip", "pip3", "conda", "mamba", "micromamba", "uv")
+"""Magics that are the program of that name; IPython takes their names without a sign as well."""
+
+
+@record(frozen=True)
+class Code:
+    """What a cell holds: Python ``source`` line by line, or a ``shell`` script from that line on (from 0).
+
+    ``commands`` are its shell lines: (first line from 1, last line, text). Both are ``None`` for other languages.
+    """
+
+    source: str | None = None
+    shell: int | None = None
+    commands: tuple[tuple[int, int, str], ...] = ()
+
+
+def translated(lines: Sequence[str]) -> Code:
+    """The code of one cell."""
+    start = 0
+    while start < len(lines):
+        text = lines[start].strip()
+        if text.startswith("%%"):
+            name, _, options = text[2:].strip().partition(" ")
+            if name == "script":
+                name = next((word for word in options.split() if not word.startswith("-")), "")
+            if name in _SHELL_CELLS:
+                return Code(shell=start + 1)
+            if name not in _PYTHON_CELLS:
+                return Code()
+        elif text and not text.startswith("#"):
+            break
+        start += 1
+    return _python(["" if at < start else line for at, line in enumerate(lines)])
+
+
+def _python(lines: Sequence[str]) -> Code:
+    result: list[str] = []
+    commands: list[tuple[int, int, str]] = []
+    state = _State()
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        found = None if state.inside else _call(line.strip())
+        if found is None:
+            state.feed(line)
+            result.append(line)
+            at += 1
+            continue
+        function, text = found
+        first = at
+        parts = [text]
+        at += 1
+        while parts[-1].endswith("\\") and at < len(lines):
+            parts[-1] = parts[-1][:-1]
+            parts.append(lines[at].strip())
+            at += 1
+        text = " ".join(parts).rstrip("\\")
+        if function == "system":
+            commands.append((first + 1, at, text))
+        call = text if function == "" else f"get_ipython().{function}({text!r})"
+        result += [line[: len(line) - len(line.lstrip())] + call, *[""] * (at - first - 1)]
+    return Code("\n".join(result), None, tuple(commands))
+
+
+def _call(text: str) -> tuple[str, str] | None:
+    """(method of the shell, its operand) for a line that is no Python; no method: the operand is Python instead."""
+    if text.startswith("!"):
+        return "system", text.lstrip("!").strip()
+    if text.startswith("%"):
+        name, _, rest = text.lstrip("%").partition(" ")
+        if name in _INSTALLERS:
+            return "system", text.lstrip("%")
+        if name in ("sx", "system"):
+            return "system", rest.strip()
+        if name in ("env", "set_env"):
+            return "set_env", rest.strip()
+        return "", rest.strip() if name in _STATEMENTS and not rest.startswith("-") and rest.strip() else "pass"
+    if text.startswith("?") or (text.endswith("?") and "#" not in text):
+        return "", "pass"
+    first, _, rest = text.partition(" ")
+    if first in _INSTALLERS and rest.lstrip().startswith(("install ", "uninstall ", "pip install ", "pip uninstall ")):
+        return "system", text
+    target, equals, value = text.partition("=")
+    value = value.lstrip()
+    if equals and value.startswith(("!", "%")) and target.strip().replace("_", "a").isalnum():
+        return _call(value)
+    return None
+
+
+class _State:
+    """Whether the next line of Python goes on with a text, a bracket or a statement that was begun."""
+
+    def __init__(self) -> None:
+        self._quote = ""
+        self._depth = 0
+        self._continued = False
+
+    @property
+    def inside(self) -> bool:
+        return bool(self._quote) or self._depth > 0 or self._continued
+
+    def feed(self, line: str) -> None:
+        at = 0
+        while at < len(line):
+            letter = line[at]
+            if letter == "\\":
+                at += 1
+            elif self._quote:
+                if line.startswith(self._quote, at):
+                    at += len(self._quote) - 1
+                    self._quote = ""
+            elif letter in "'\"":
+                self._quote = letter * 3 if line.startswith(letter * 3, at) else letter
+                at += len(self._quote) - 1
+            elif letter == "#":
+                break
+            elif letter in "([{":
+                self._depth += 1
+            elif letter in ")]}":
+                self._depth = max(0, self._depth - 1)
+            at += 1
+        self._continued = line.endswith("\\") and not self._quote
+        if len(self._quote) == 1:
+            self._quote = ""  # such a text ends with its line
