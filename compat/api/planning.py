@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from compat.repair.target import Need
 
 
+INDEX = Source("index")
 _TIME_LIMIT = 90
 """Seconds for the search for a plan where no limit is stated; what was found by then is checked and printed."""
 
@@ -64,8 +66,6 @@ def case_of(words: Words, matrix: Matrix, index: Callable[[], Index]) -> Case:
         return Case(environment, notes=(*notes, *more), told=told, ignored=_ignored(config, target))
     if words.flag("target"):
         raise InputError("--target goes with a file or --environment: what is installed is fixed for this machine")
-    import os
-
     from compat.api.machine import read_machine
     from compat.machine.interpreter import default_target, target_at
     from compat.repair.subject import placed
@@ -129,7 +129,7 @@ def _of_file(words: Words, config: ProjectConfig, matrix: Matrix, index: Callabl
 
 def resolved(case: Case, means: Means) -> Case:
     """The case with all that uv installs today for a file that lists but a part of it; as it is where uv finds nothing."""
-    from compat.repair.inputs import is_given
+    from compat.repair.inputs import UNBUILT, is_given
     from compat.repair.target import Target
     from compat.repair.uv import Question
     from compat.repair.verify import resolved_by_uv
@@ -139,16 +139,19 @@ def resolved(case: Case, means: Means) -> Case:
     given = frozenset(copy.name for copy in copies if is_given(copy) or of_no_index(copy))
     pins = {copy.name: copy.version for copy in copies if copy.version is not None and copy.name not in given}
     question = Question(pins, without=given, requires=tuple(need.text for need in case.asked))
-    offline = means.index.offline
-    found, why = resolved_by_uv(question, Target(environment), means.settings, offline=offline)
-    if found is None:
-        note = f"uv resolves no environment from this file, so that only what it lists is judged: {why[:200]}"
+    found = resolved_by_uv(question, Target(environment), means.index.reached(), offline=means.index.offline)
+    if found.releases is None:
+        note = f"uv resolves no environment from this file, so that only what it lists is judged: {found.why[:200]}"
         return replace(case, notes=(*case.notes, note))
     listed = {copy.name for copy in copies}
-    copies += [Distribution(name, version, source=Source("index")) for name, version in found.items() if name not in listed]
+    copies += [Distribution(name, version, source=INDEX) for name, version in found.releases.items() if name not in listed]
+    unbuilt = [name for name in sorted(found.unbuilt) if name not in listed]
+    copies += [Distribution(name, source=UNBUILT) for name in unbuilt]
+    notes = (f"{', '.join(unbuilt)}: no wheel; nothing is built here, so what they require is unknown",) if unbuilt else ()
     environment = replace(environment, distributions=tuple(copies), distributions_complete=True)
-    told = (*case.told, f"the {len(found)} packages that uv resolves today")
-    return replace(case, environment=environment, told=told)
+    told = (*case.told, f"the {len(found.releases)} packages that uv resolves today")
+    asked = tuple(need for need in case.asked if need.name not in found.unbuilt)
+    return replace(case, environment=environment, asked=asked, told=told, notes=(*case.notes, *notes))
 
 
 def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = ()) -> Planner:
@@ -176,6 +179,7 @@ def means_of(words: Words, matrix: Matrix, progress: Callable[[str], None] | Non
     from compat.repair.plan import Means
 
     settings = gather(
+        os.path.dirname(words.operands[0]) or "." if words.operands else ".",
         index_url=words.one("index-url"), extra_index_urls=tuple(words.all("extra-index-url")),
         find_links=tuple(words.all("find-links")),
     )  # fmt: skip

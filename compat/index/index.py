@@ -154,6 +154,16 @@ class Index:
         root = self._root or self
         return Index(settings, self.store, offline=self.offline, before=self._before, max_age=self._max_age, root=root)
 
+    def reached(self) -> Settings:
+        """The settings for another client, without the indexes of single packages that cannot be read."""
+        lost = {name for name, files in self.files_many(self.settings.pinned).items() if files is None}
+        if not lost:
+            return self.settings
+        kept = {name: own for name, own in self.settings.pinned.items() if name not in lost}
+        wanted = {index for own in kept.values() for index in own}
+        sources = tuple(each for each in self.settings.sources if not each.explicit or each.name in wanted)
+        return replace(self.settings, sources=sources or (Source(None),), pinned=kept)
+
     def close(self) -> None:
         """Ends the threads and closes connections and the store."""
         if self._pool is not None:

@@ -95,7 +95,7 @@ def gather(
     for table in tables:
         found.add_uv(table)
     # uv takes the first index that has a package. Further indexes that only pip is configured with are asked as pip asks
-    # them, all: the first alone would hide releases that pip installs.
+    # them, all: the first alone would hide releases that pip installs. An explicit index hides none, and does not count.
     merged = pip.get("extra-index-url") and before == found.count()
     found.add("default", [pip.get("index-url") or pip.get("pypi-url")], "pip's index-url")
     found.add("extra", pip.get("extra-index-url", "").split(), "pip's extra-index-url")
@@ -153,8 +153,8 @@ class _Indexes:
         self.add("links", table.many("find-links", str), f"{table.file}: find-links", table.folder)
 
     def count(self) -> int:
-        """How many indexes there are besides links."""
-        return len(self._found["extra"]) + len(self._found["default"])
+        """How many indexes any package may come from, besides links."""
+        return sum(not source.explicit for kind in ("extra", "default") for source in self._found[kind])
 
     def sources(self, *, no_index: bool) -> tuple[Source, ...]:
         """Each index once, links first and the default one last."""

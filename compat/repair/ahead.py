@@ -25,7 +25,7 @@ def follow(
         if name not in opened:
             unopened.append(name)
             continue
-        plain = [each for each in opened[name] if each.source is None]  # other builds are asked for by models alone
+        plain = [each for each in opened[name] if each.plain]  # other builds are asked for by models alone
         fitting = [each for each in plain if all(satisfies(each.version, text) for text in specifiers)]
         if fitting:  # else something that wants it has to move: the next model tells what
             chosen[name] = fitting[-1] if name not in problem.current else _nearest(fitting, problem.current[name])

@@ -51,10 +51,13 @@ class Flavours:
         """The builds of a package's releases besides those of the ordinary index."""
         if not self._wanted or name not in ("torch", *BESIDE):
             return
-        for release in releases:
-            for label in self._labels(name, release.version):
-                version = f"{release.version}+{label}"
-                if version != self._now(name):
+        releases = tuple(releases)
+        there = {release.version for release in releases}
+        known = [each for each in releases if "+" not in each.version or each.source is not None]  # of an index of its own
+        for plain, release in {public(each.version): each for each in known}.items():
+            for label in self._labels(name, plain):
+                version = f"{plain}+{label}"
+                if version != self._now(name) and version not in there:
                     yield Release(name, version, release.day, self._source(label), release.yanked)
 
     def needs(self, release: Release) -> Needs | None:

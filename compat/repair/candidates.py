@@ -44,6 +44,11 @@ class Release:
         return self.version.partition("+compat.")[0]
 
     @property
+    def plain(self) -> bool:
+        """Whether it is what installers take by themselves, from the indexes that the package may come from."""
+        return self.source is None or bool(self.source.details.get("pinned"))
+
+    @property
     def built(self) -> bool:
         """Whether it is built on the machine: a commit, an archive, or the source distribution of a release."""
         return self.source is not None and (self.source.kind in ("vcs", "url") or bool(self.source.details.get("build")))
@@ -83,7 +88,7 @@ class IndexUniverse:
         self._files: dict[tuple[str, str], tuple[File, ...]] = {}
         self._read: set[str] = set()
         self.narrowed: dict[str, str] = {}
-        """The indexes that a package is pinned to and that cannot be reached, by package, and why."""
+        """Packages that are pinned to an index that cannot be reached, and why: they come from the ordinary ones."""
 
     @property
     def unknown(self) -> Mapping[str, str]:
@@ -115,7 +120,12 @@ class IndexUniverse:
             found = sorted(by_version[version], key=lambda file: (file.kind != "wheel", file.filename))
             self._files[name, version] = tuple(found)
             day = min((file.uploaded[:10] for file in found if file.uploaded), default="")
-            yield Release(name, version, day, None, all(file.yanked is not None for file in found))
+            yield Release(name, version, day, self._source(name, found[0]), all(file.yanked is not None for file in found))
+
+    def _source(self, name: str, file: File) -> Source | None:
+        """The index that a package is pinned to; ``None`` for an ordinary one."""
+        pinned = name in self.index.settings.pinned and name not in self.narrowed
+        return Source("index", {"url": file.index, "pinned": True}) if pinned and file.index else None
 
     def _usable(self, file: File) -> bool:
         return self.target.accepts_python(file.requires_python) and (file.kind != "wheel" or self.target.takes(file.tags))

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from email.parser import HeaderParser
 
 from compat.errors import InputError
-from compat.model import Distribution, Environment, normalized, of_no_index
+from compat.model import Distribution, Environment, Source, normalized, of_no_index
 from compat.records import replace
 from compat.repair.candidates import Release, parsed
 from compat.repair.problem import Policy, Problem
@@ -97,10 +97,14 @@ def problem_of(
     return Problem(environment, target, current, tuple(asked), pins, frozenset(direct), policy, ignored, given)
 
 
+UNBUILT = Source("index", {"build": True})
+"""Where a package comes from that has no wheel: it is installed, in an unknown version, with unknown requirements."""
+
+
 def is_given(copy: Distribution) -> bool:
-    """Whether no package index moves it: it is conda's, or it comes from a repository or a folder in a version nobody knows."""
+    """Whether no package index moves it: it is conda's, or its version is unknown (a repository, a folder, a build)."""
     kind = None if copy.source is None else copy.source.kind
-    return kind == "conda" or (copy.version is None and kind in ("vcs", "url", "directory"))
+    return kind == "conda" or (copy.version is None and (kind in ("vcs", "url", "directory") or copy.source == UNBUILT))
 
 
 def kept(text: str, target: Target, current: dict[str, Release]) -> Need:

@@ -20,7 +20,7 @@ from compat.repair.rules import Known
 
 def forbidden(environment: Environment, known: Known) -> Iterator[Forbidden]:
     """Everything that source says about the releases that are known, as errors. Of other builds nothing is said."""
-    plain = {name: tuple(each for each in found if each.source is None) for name, found in known.items()}
+    plain = {name: tuple(each for each in found if each.plain) for name, found in known.items()}
     rows = open_rows_once()
     if rows is not None:
         for consumer in sorted(rows.consumers & plain.keys()):

@@ -9,7 +9,7 @@ from typing import Any
 from compat.checks.builds.stack import INDEX
 from compat.formats.edit.changes import Change
 from compat.index import Index, Settings
-from compat.model import EMPTY, Finding, Fix
+from compat.model import EMPTY, Finding, Fix, Source
 from compat.records import record, replace
 from compat.repair import interfaces as surface
 from compat.repair.builds import Flavours
@@ -96,6 +96,11 @@ class Plan:
 def actions(finding: Finding) -> tuple[Fix, ...]:
     """The fixes of a finding that change no package."""
     return tuple(fix for fix in finding.fixes if fix.kind in _ACTIONS)
+
+
+def _has_index(source: Source | None) -> bool:
+    """Whether an index is named that is not the ordinary one."""
+    return source is not None and source.kind == "index" and bool(source.details.get("url"))
 
 
 def _source(change: Change) -> dict[str, Any]:
@@ -256,11 +261,14 @@ class Planner:
 
     def _change(self, name: str, release: Release | None, why: str, *, implied: bool) -> Change:
         before = self.problem.current.get(name)
+        copies = [copy.source for copy in self.problem.environment.distributions or () if copy.name == name]
+        own_index = next((each for each in copies if _has_index(each)), None)
         return Change(
             name, None if before is None else before.version, None if release is None else release.installed,
             source=None if release is None else release.source,
             hashes=() if release is None else self._universe.hashes(release), why=why,
-            direct=name in self.problem.direct, implied=implied, before_source=None if before is None else before.source,
+            direct=name in self.problem.direct, implied=implied,
+            before_source=None if before is None else before.source or own_index,
         )  # fmt: skip
 
     def _assumed(self, chosen: Mapping[str, Release]) -> dict[str, str]:
@@ -269,21 +277,21 @@ class Planner:
         return {f"{each.name} {each.told}": assumed[each] for each in chosen.values() if each in assumed}
 
     def _verified(self, chosen: Mapping[str, Release], solver: Solver, checks: Checks, *, rules: bool) -> Verified:
-        target, offline = self.problem.target, self.means.index.offline
         if not checks.uv:
             return Verified(rules, None)
+        target, offline, settings = self.problem.target, self.means.index.offline, self.means.index.reached()
         asked = question(self.problem, chosen, solver.needs, self._universe)
-        accepted, why = accepted_by_uv(asked, target, self.means.settings, offline=offline)
+        accepted, why = accepted_by_uv(asked, target, settings, offline=offline)
         if accepted is False:  # perhaps because no index has what is installed: that is told by the pages that were not needed
             self._universe.releases([name for name, release in chosen.items() if self._universe.serves(release) is None])
             again = question(self.problem, chosen, solver.needs, self._universe)
             if again != asked:
                 asked = again
-                accepted, why = accepted_by_uv(asked, target, self.means.settings, offline=offline)
+                accepted, why = accepted_by_uv(asked, target, settings, offline=offline)
         unasked = tuple(sorted(name for name in asked.without if self._moved(chosen, name)))
         if not (accepted and checks.install):
             return Verified(rules, accepted, why, unasked)
-        installs, why = installable_by_uv(asked, target, self.means.settings, python=checks.python, offline=offline)
+        installs, why = installable_by_uv(asked, target, settings, python=checks.python, offline=offline)
         return Verified(rules, accepted, why, unasked, installs)
 
     def _moved(self, chosen: Mapping[str, Release], name: str) -> bool:

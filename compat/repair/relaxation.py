@@ -166,7 +166,7 @@ class Relaxation:
                 cost("changes", atom, MAJOR)
             if self._release[name][what].built:
                 cost("source installs", atom)
-            elif self._release[name][what].source is not None:
+            elif not self._release[name][what].plain:
                 cost("other builds", atom)
 
     def price_changes(self) -> None:

@@ -167,7 +167,7 @@ class Solver:
             return [release]
         width = _NEAR * 4 ** self._asked.get(release.name, 0)
         self._asked[release.name] = self._asked.get(release.name, 0) + 1
-        plain = [each for each in releases if each.source is None or each == release]  # another build is asked for by itself
+        plain = [each for each in releases if each.plain or each == release]  # another build is asked for by itself
         place = plain.index(release)
         return [release, *plain[max(0, place - width) : place + width + 1]]
 

@@ -79,7 +79,7 @@ def brought_along(
                 wanted[need.name].append(need.specifier)
     found = set()
     for name, specifiers in wanted.items():
-        plain = [each for each in opened.get(name, ()) if each.source is None]
+        plain = [each for each in opened.get(name, ()) if each.plain]
         fitting = [each.version for each in plain if all(satisfies(each.version, text) for text in specifiers)]
         if specifiers and name not in asked and fitting and fitting[-1] == chosen[name].version:
             found.add(name)

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from compat.index.address import host_of
 from compat.index.configuration import uv_binary
 from compat.index.settings import Source as IndexSource
 from compat.model import normalized
-from compat.records import record
+from compat.records import record, replace
 from compat.repair.target import Target
 from compat.repair.uv import Question
 
@@ -77,22 +76,27 @@ def accepted_by_uv(question: Question, target: Target, settings: Settings, *, of
     return (True, "") if not other else (False, f"uv wants {', '.join(other)} as well")
 
 
-def resolved_by_uv(
-    question: Question, target: Target, settings: Settings, *, offline: bool = False
-) -> tuple[Mapping[str, str] | None, str]:
-    """The releases that ``uv pip compile`` takes for some requirements; ``None`` where it finds none, with what it says.
+@record(frozen=True)
+class Resolved:
+    """The releases that uv takes by name (``None`` where it finds none, and ``why``), without what it would have to build."""
 
-    What has no wheel and no static metadata is left out, as nothing is built here.
-    """
+    releases: Mapping[str, str] | None
+    unbuilt: frozenset[str] = frozenset()
+    why: str = ""
+
+
+def resolved_by_uv(question: Question, target: Target, settings: Settings, *, offline: bool = False) -> Resolved:
+    """The releases that ``uv pip compile`` takes for some requirements; nothing is built for it."""
+    given = question.without
     for _ in range(_UNBUILT):
         code, found, why = _compiled(question, target, settings, offline=offline)
         if code == 0:
-            return found, ""
+            return Resolved(found, question.without - given)
         unbuilt = frozenset(map(normalized, _NO_WHEEL.findall(why))) - question.without
         if not unbuilt:
             break
-        question = Question(question.pins, question.loose, question.without | unbuilt, question.requires, question.indexes)
-    return None, why
+        question = replace(question, without=question.without | unbuilt)
+    return Resolved(None, why=why)
 
 
 def _compiled(

@@ -530,3 +530,47 @@ def test_what_uv_installs_for_a_list_is_what_is_judged(fix: Run, index: IndexSer
     assert lines[0] == "trl"
     assert [line.partition(" ")[0] for line in lines[1:]] == ["accelerate==1.6.0"]
     assert "Nothing to fix" in fix(*own(tmp_path, bad), url=index.url, job=CLEAN).stdout
+
+
+# Indexes that only some packages come from, and packages that only a build could tell about
+
+OWN_INDEX = """\
+[project]
+name = "job"
+version = "1"
+requires-python = "==3.11.*"
+dependencies = ["torch==2.6.0", "transformers==4.51.3", "trl==0.17.0", "accelerate==1.6.0", "old>=1"]
+
+[tool.uv.sources]
+torch = { index = "vendor" }
+
+[[tool.uv.index]]
+name = "vendor"
+url = "http://127.0.0.1:9/simple"
+explicit = true
+"""
+
+
+def test_an_index_of_the_project_that_is_down_is_no_contradiction(fix: Run, tmp_path: Path) -> None:
+    """Started from another folder: the project's own configuration counts, and the ordinary index has the release."""
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "pyproject.toml").write_text(OWN_INDEX)
+    built = {"old": {"1.0": release("2020-01-01", wheel=False, dynamic=True)}}
+    with IndexServer({**PACKAGES, **built}) as server:
+        done = fix("--format", "json", url=server.url, subject=("job/pyproject.toml",))
+    plan = json.loads(done.stdout)["plan"]
+    assert done.returncode == 0, done.stderr
+    assert planned(done)["transformers"] == PLAN["transformers"]
+    assert plan["core"] is None
+    assert plan["verified"]["uv"] is True
+    assert any("old: no wheel" in note for note in json.loads(done.stdout)["notes"])
+
+
+def test_what_moves_to_the_ordinary_index_leaves_the_one_that_is_down(fix: Run, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(OWN_INDEX.replace(', "old>=1"', ""))
+    with IndexServer(PACKAGES) as server:
+        done = fix("--write", "--keep", "torch==2.7.0", url=server.url, subject=("pyproject.toml",))
+    assert done.returncode == 0, done.stderr
+    written = (tmp_path / "pyproject.toml").read_text()
+    assert '"torch==2.7.0"' in written
+    assert 'torch = { index = "vendor" }' not in written

@@ -232,7 +232,7 @@ _LOCAL = ("path", "workspace")
 
 
 def set_source(file: TomlFile, change: Change) -> None:
-    """Make the sources say what a change says; an index that the user chose stays where the change names none.
+    """Make the sources say what a change says; an index that the user chose goes where the release is the ordinary one's.
 
     :class:`InputError` where the source is a folder, or several of which any may be meant.
     """
@@ -254,7 +254,7 @@ def set_source(file: TomlFile, change: Change) -> None:
                 current["index"] = as_written(name, current["index"])
         else:
             _set(file, sources, key, change, {"index": name})
-    elif direct:
+    elif direct or (current is not None and "index" in current and change.before_source is not None):
         del sources[key]
 
 
