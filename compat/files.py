@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import zlib
-from functools import cache
 
 from compat import __version__
 from compat.errors import InputError
@@ -37,13 +35,16 @@ def decoded(path: str, content: bytes) -> str:
 # --- The tables that this package ships. What is damaged must not look like knowledge, nor its absence like "no findings".
 
 
-_SEAL = b"compat-table-1\n"
-_DIGEST = 16
+_SEAL = b"compat-table-2\n"
+_SEALED = len(_SEAL) + 8 + 4
 
 
 def sealed(content: bytes) -> bytes:
-    """The content of a table as it is shipped: behind what identifies the form, its length and its digest."""
-    return b"".join((_SEAL, len(content).to_bytes(8, "big"), _digest_of(content), content))
+    """The content of a table as it is shipped: behind what identifies the form, its length and its checksum.
+
+    Against damage, not against whoever can write the file; a checksum, as a digest takes five times as long.
+    """
+    return _seal_of(content) + content
 
 
 def read_table(path: str) -> bytes:
@@ -53,20 +54,14 @@ def read_table(path: str) -> bytes:
             whole = file.read()
     except OSError:
         raise InputError("is missing: reinstall compat-doctor", path) from None
-    start = len(_SEAL) + 8 + _DIGEST
-    content = whole[start:]
-    expected = b"".join((_SEAL, len(content).to_bytes(8, "big"), _digest_of(content)))
-    if whole[:start] != expected:
+    content = whole[_SEALED:]
+    if whole[:_SEALED] != _seal_of(content):
         raise InputError("is damaged: reinstall compat-doctor", path)
     return content
 
 
-def _digest_of(content: bytes, key: bytes = b"") -> bytes:
-    try:
-        from _blake2 import blake2b  # what hashlib gives, without loading OpenSSL (2 ms)
-    except ImportError:
-        from hashlib import blake2b
-    return blake2b(content, digest_size=_DIGEST, key=key).digest()
+def _seal_of(content: bytes) -> bytes:
+    return b"".join((_SEAL, len(content).to_bytes(8, "big"), zlib.crc32(content).to_bytes(4, "big")))
 
 
 # --- Files in the user's cache: kept whole or not at all, and a cache that cannot be used is none.
@@ -75,6 +70,7 @@ def _digest_of(content: bytes, key: bytes = b"") -> bytes:
 # So nothing of a file is interpreted unless this user wrote it: each carries a digest with a key that is not in the cache.
 
 
+_DIGEST = 16
 _LARGEST = 64 * 1024 * 1024
 
 
@@ -111,13 +107,21 @@ def keep(place: str | None, content: bytes) -> None:
     beside = f"{place}.{os.getpid()}"
     try:
         _private_folder(os.path.dirname(place))
-        with contextlib.suppress(FileNotFoundError):
+        if os.path.lexists(beside):
             os.unlink(beside)  # left by a process of this number that was killed
         with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(_digest_of(_name_of(place) + content, key) + content)
         os.replace(beside, place)
     except OSError:
         return
+
+
+def _digest_of(content: bytes, key: bytes) -> bytes:
+    try:
+        from _blake2 import blake2b  # what hashlib gives, without loading OpenSSL (2 ms)
+    except ImportError:
+        from hashlib import blake2b
+    return blake2b(content, digest_size=_DIGEST, key=key).digest()
 
 
 _NOT_WAITING, _NO_LINK = getattr(os, "O_NONBLOCK", 0), getattr(os, "O_NOFOLLOW", 0)
@@ -142,9 +146,17 @@ def _private_folder(folder: str) -> None:
         raise PermissionError(f"others may write into {folder}")
 
 
-@cache
+_keys: list[bytes | None] = []
+
+
 def _key() -> bytes | None:
     """This user's key, made the first time; ``None`` where it can be neither read nor made: then nothing is kept."""
+    if not _keys:
+        _keys.append(_read_key())
+    return _keys[0]
+
+
+def _read_key() -> bytes | None:
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     folder = os.path.join(base, "compat")
     place = os.path.join(folder, "cache-key")

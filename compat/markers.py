@@ -7,8 +7,10 @@ written as the bits of a number.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeAlias
 
 VARIABLES = frozenset((
     "os_name", "sys_platform", "platform_machine", "platform_python_implementation", "platform_release", "platform_system",
@@ -214,5 +216,5 @@ def _held_by_packaging(release: tuple[int, ...], operator: str, text: str) -> bo
 Operand: TypeAlias = tuple[bool, str]
 """(whether it is a variable, its name or the text)"""
 Comparison: TypeAlias = tuple[Operand, str, Operand]
-Marker: TypeAlias = tuple[Any, ...]
+Marker: TypeAlias = "tuple[Any, ...]"
 """``("and", marker, …)``, ``("or", marker, …)`` or ``("is", comparison)``"""

@@ -7,13 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
 from compat.records import record
 from compat.redact import redacted, without_secrets
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from compat.errors import InputError
 
 
@@ -51,7 +52,7 @@ class Distribution:
 
     ``marker`` is set where a file holds several releases of one distribution and says which one applies where.
     ``specifier`` is set instead of ``version`` where only a range is asked for (``">=4.51,<4.57"``, PEP 440).
-    ``requires`` are the Requires-Dist lines of an installed one, no part of the JSON.
+    ``requires`` are the Requires-Dist lines of an installed one but those of extras, no part of the JSON.
     """
 
     name: str

@@ -6,11 +6,10 @@ of ``uv pip check``; ``compat check`` has to be no slower than that (``make benc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 __all__ = ["quick", "record", "replace", "values_of"]
 
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dataclasses import dataclass as record
     from dataclasses import replace

@@ -7,14 +7,17 @@ and the tokens of well-known services. Time is linear in the text; without any s
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, TypeVar
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Mapping
+    from typing import TypeAlias, TypeVar
 
-_Value = TypeVar("_Value", str, "str | None")
+    _Value = TypeVar("_Value", str, "str | None")
+    _Pattern: TypeAlias = tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]]
+    """(a sign without which the pattern cannot match, in lower case; the pattern; what stands for it)"""
+
+
 HIDDEN = "****"
 _SIGNS = (
     "@", "/t/", "bearer ", "authorization: ", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-",
@@ -56,9 +59,16 @@ def _split_user(rest: str) -> tuple[str, bool, str]:
     return "", False, rest
 
 
-@cache
-def _patterns() -> tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]:
-    """(a sign without which the pattern cannot match, in lower case; the pattern; what stands for it)"""
+_compiled: list[_Pattern] = []
+
+
+def _patterns() -> list[_Pattern]:
+    if not _compiled:
+        _compiled.extend(_compile())
+    return _compiled
+
+
+def _compile() -> tuple[_Pattern, ...]:
     import re
 
     secret = r"(?:token|sig|signature|secret|passw(?:or)?d|pwd|credentials?|auth|key)"

@@ -9,21 +9,23 @@ container builds count as the release they were cut for (``2.4.0a0+f70bd71a48.nv
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from packaging.specifiers import Specifier
+    from collections.abc import Iterable
+    from typing import Any, TypeAlias
+
     from packaging.version import Version
 
-Key: TypeAlias = tuple[Any, ...]
+Key: TypeAlias = "tuple[Any, ...]"
 """(epoch, release without trailing zeros, phase, phase number, post, dev); see :func:`_key`."""
-Interval: TypeAlias = tuple[Key | None, bool, Key | None, bool]
+Interval: TypeAlias = "tuple[Key | None, bool, Key | None, bool]"
 """(lower, lower included, upper, upper included); ``None`` is unbounded."""
-Ranges: TypeAlias = tuple[Interval, ...]
+Ranges: TypeAlias = "tuple[Interval, ...]"
 
 _LONGEST = 1000
 """Characters; reading a longer one would take more than linear time."""
+_LONGEST_NUMBER = 19
+"""Digits; longer ones are no number of a release."""
 _DEV_ONLY, _FINAL = -1, 3
 _PHASES = {"a": 0, "b": 1, "rc": 2}
 _NO_POST, _NO_DEV = -1, 1 << 62
@@ -43,12 +45,9 @@ def key_of(text: str) -> Key:
 
 
 def _read(text: str) -> Key:
-    parts = text.split(".")
-    if len(parts) < 9 and all(map(_plain_number, parts)):
-        return _key(0, tuple(map(int, parts)))
     if len(text) > _LONGEST:
         raise ValueError(f"{text[:40]!r}… is too long for a version")
-    return _full_key(text)
+    return _usual_key(text) or _packaging_key(text)
 
 
 def is_version(text: str) -> bool:
@@ -60,15 +59,29 @@ def is_version(text: str) -> bool:
     return True
 
 
+def _numbers(text: str) -> tuple[int, ...] | None:
+    """The release of a version that has nothing else; ``None`` for any other text."""
+    parts = text.split(".")
+    if len(text) < _LONGEST_NUMBER:  # hundreds are read in a run, nearly all in this way
+        if not text.isascii() or not text.replace(".", "").isdigit() or "" in parts:
+            return None
+    elif not all(map(_plain_number, parts)):
+        return None
+    return tuple(map(int, parts))
+
+
 def _plain_number(part: str) -> bool:
-    return part.isascii() and part.isdigit() and len(part) < 19
+    return part.isascii() and part.isdigit() and len(part) < _LONGEST_NUMBER
 
 
-def _full_key(text: str) -> Key:
-    """The key of anything that is not just numbers; the usual forms by hand, the rest by ``packaging``."""
+def _usual_key(text: str) -> Key | None:
+    """The key of a version in a form that nearly all have; ``None`` for any other, which ``packaging`` has to read."""
+    numbers = _numbers(text)
+    if numbers is not None:
+        return _key(0, numbers)
     public, plus, local = text.partition("+")
     if plus and not all(part.isascii() and part.isalnum() for part in local.split(".")):
-        return _packaging_key(text)
+        return None
     release: list[int] = []
     rest = public.split(".")
     while rest and _plain_number(rest[0]):
@@ -79,14 +92,14 @@ def _full_key(text: str) -> Key:
         release.append(last)
         rest.pop(0)
     if not release:
-        return _packaging_key(text)
+        return None
     for part in rest:
         if part.startswith("post") and _plain_number(part[4:]) and post == _NO_POST and dev == _NO_DEV:
             post = int(part[4:])
         elif part.startswith("dev") and _plain_number(part[3:]) and dev == _NO_DEV:
             dev = int(part[3:])
         else:
-            return _packaging_key(text)
+            return None
     return _key(0, tuple(release), phase, number, post, dev, local)
 
 
@@ -156,29 +169,56 @@ def ranges_of(specifier: str) -> Ranges:
     Pre-releases are admitted wherever their order puts them, with PEP 440's exceptions (``<1.0`` leaves out ``1.0.dev0``).
     Raises ``ValueError`` for what is no specifier set, and for ``===`` and local labels, which no range can hold.
     """
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
-    try:
-        parsed = SpecifierSet(specifier)
-    except InvalidSpecifier as problem:
-        raise ValueError(f"{specifier!r} is not a set of version specifiers (PEP 440)") from problem
     ranges = EVERY
-    for single in parsed:
-        ranges = intersect(ranges, _ranges_of_one(single))
+    for operator, text in _clauses(specifier):
+        found = _ranges_of_clause(operator, text)
+        ranges = found if ranges is EVERY else intersect(ranges, found)
     return ranges
 
 
-def _ranges_of_one(specifier: Specifier) -> Ranges:
-    from packaging.version import Version
+def _clauses(specifier: str) -> list[tuple[str, str]]:
+    """(operator, version) of each clause; ``packaging`` is asked where one of them has an unusual form."""
+    found = []
+    for clause in specifier.split(","):
+        clause = clause.strip()
+        text = clause.lstrip("=!<>~")
+        operator, text = clause[: len(clause) - len(text)], text.lstrip()
+        if _usual_clause(operator, text):
+            found.append((operator, text))
+        elif clause:
+            break
+    else:
+        return found
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-    operator, text = specifier.operator, specifier.version
+    try:
+        return [(each.operator, each.version) for each in SpecifierSet(specifier)]
+    except InvalidSpecifier as problem:
+        raise ValueError(f"{specifier!r} is not a set of version specifiers (PEP 440)") from problem
+
+
+def _usual_clause(operator: str, text: str) -> bool:
+    if operator in ("==", "!=") and text.endswith(".*"):
+        return _numbers(text[:-2]) is not None
+    if operator == "~=":
+        return "." in text and _numbers(text) is not None
+    if operator not in ("==", "!=", ">=", "<=", "<", ">") or "+" in text:
+        return False
+    if text not in _known:
+        key = _usual_key(text)
+        if key is None:
+            return False
+        _known[text] = key
+    return True
+
+
+def _ranges_of_clause(operator: str, text: str) -> Ranges:
     if operator == "===" or "+" in text:
-        raise ValueError(f"{str(specifier)!r}: '===' and local version labels cannot be part of a range")
+        raise ValueError(f"{operator + text!r}: '===' and local version labels cannot be part of a range")
     if text.endswith(".*"):
-        family = _family(text[:-2])
+        family = _family(*_release(text[:-2]))
         return family if operator == "==" else complement(family)
-    version = Version(text)
-    key = _key_of_version(version)
+    key = key_of(text)
     if operator == "==":
         return ((key, True, key, True),)
     if operator == "!=":
@@ -188,33 +228,33 @@ def _ranges_of_one(specifier: Specifier) -> Ranges:
     if operator == "<=":
         return ((None, False, key, True),)
     if operator == "~=":
-        prefix = ".".join(str(n) for n in version.release[:-1])
-        return intersect(((key, True, None, False),), _family(f"{version.epoch}!{prefix}"))
+        epoch, release = _release(text)
+        return intersect(((key, True, None, False),), _family(epoch, release[:-1]))
+    epoch, trimmed, phase, number, post, dev = key
     if operator == "<":
-        return ((None, False, key if version.is_prerelease else _before_its_own_dev(version), False),)
-    return _above(version, key)
+        # <1.0 leaves out 1.0's own pre-releases
+        final = phase == _FINAL and dev == _NO_DEV
+        return ((None, False, _key(epoch, trimmed, post=post, dev=0) if final else key, False),)
+    if post == _NO_POST and dev == _NO_DEV:  # >1.0 leaves out 1.0's own post-releases
+        return (((epoch, trimmed, phase, number, _NO_DEV, _NO_DEV), False, None, False),)
+    return ((key, False, None, False),)
 
 
-def _family(prefix: str) -> Ranges:
-    """Everything that starts with ``prefix``: ``4.51`` holds 4.51.dev0 up to, not including, 4.52.dev0."""
+def _release(text: str) -> tuple[int, tuple[int, ...]]:
+    """Epoch and release of a version, with its trailing zeros."""
+    numbers = _numbers(text)
+    if numbers is not None:
+        return 0, numbers
     from packaging.version import Version
 
-    version = Version(prefix)
-    following = (*version.release[:-1], version.release[-1] + 1)
-    return ((_key(version.epoch, version.release, dev=0), True, _key(version.epoch, following, dev=0), False),)
+    version = Version(text)
+    return version.epoch, version.release
 
 
-def _before_its_own_dev(version: Version) -> Key:
-    """``<1.0`` leaves out 1.0's own pre-releases."""
-    return _key(version.epoch, version.release, post=_NO_POST if version.post is None else version.post, dev=0)
-
-
-def _above(version: Version, key: Key) -> Ranges:
-    """``>1.0`` leaves out 1.0's own post-releases."""
-    if version.post is None and version.dev is None:
-        epoch, release, phase, number, _, _ = key
-        return (((epoch, release, phase, number, _NO_DEV, _NO_DEV), False, None, False),)
-    return ((key, False, None, False),)
+def _family(epoch: int, release: tuple[int, ...]) -> Ranges:
+    """Everything that starts with a release: ``4.51`` holds 4.51.dev0 up to, not including, 4.52.dev0."""
+    following = (*release[:-1], release[-1] + 1)
+    return ((_key(epoch, release, dev=0), True, _key(epoch, following, dev=0), False),)
 
 
 def intersect(left: Ranges, right: Ranges) -> Ranges:

@@ -23,7 +23,7 @@ CONTENT = marshal.dumps(("stamp", {("a", 1): True}), 4)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("COMPAT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    files._key.cache_clear()
+    files._keys.clear()
     found = place_in_cache("answers", "a-1.0")
     assert found is not None
     keep(found, CONTENT)
@@ -64,7 +64,7 @@ def test_what_others_wrote_is_none(place: str, monkeypatch: pytest.MonkeyPatch, 
     Path(place).write_bytes(CONTENT)
     assert kept(place) is None
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "stranger"))
-    files._key.cache_clear()
+    files._keys.clear()
     Path(place).write_bytes(whole)
     assert kept(place) is None
     keep(place, CONTENT)
@@ -93,7 +93,7 @@ def test_nothing_is_kept_where_others_may_write(place: str, tmp_path: Path) -> N
     assert kept(place) is None
     os.chmod(os.path.dirname(place), 0o700)
     os.chmod(tmp_path / "state" / "compat" / "cache-key", 0o644)
-    files._key.cache_clear()
+    files._keys.clear()
     keep(place, CONTENT)
     assert not os.path.exists(place)
 
@@ -101,10 +101,10 @@ def test_nothing_is_kept_where_others_may_write(place: str, tmp_path: Path) -> N
 def test_without_a_home_nothing_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    files._key.cache_clear()
+    files._keys.clear()
     keep(str(tmp_path / "cache" / "a"), CONTENT)
     assert kept(str(tmp_path / "cache" / "a")) is None
-    files._key.cache_clear()
+    files._keys.clear()
 
 
 def test_two_processes_make_one_key(tmp_path: Path) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from compat.model import Environment
 from compat.records import record
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compat.formats.listing import Listing
     from compat.rules.compiled import Matrix

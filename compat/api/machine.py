@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from compat.machine.detectors import OF_SOURCE, detected, located
 from compat.machine.hardware import read_hardware
@@ -13,7 +11,10 @@ from compat.machine.system import read_system, relevant
 from compat.model import Distribution, Environment, Workload
 from compat.records import record
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from compat.rules.compiled import Matrix
 
 

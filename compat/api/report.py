@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
-
 from compat.api.targets import command_of, stated, threshold_code
 from compat.checks import judged, named_devices, not_assessed
 from compat.checks.choices import Asked
@@ -13,7 +10,10 @@ from compat.errors import InputError
 from compat.model import SEVERITIES, Environment, Finding, Location, Report
 from compat.records import record, replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from compat.api.inputs import Subject
     from compat.api.words import Words
     from compat.formats.listing import Listing

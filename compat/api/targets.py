@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
 from compat.errors import InputError
 from compat.model import Accelerator, Environment, Finding, Workload, exit_code
 from compat.records import replace
 from compat.versions import key_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from compat.api.words import Words
 
 

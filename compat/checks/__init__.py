@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from compat.model import Environment, Finding
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compat.rules.compiled import Matrix
 

@@ -6,14 +6,14 @@ and each of those selections is one that somebody installs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
-
 from compat.errors import InputError
 from compat.model import normalized
 from compat.records import record
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from compat.formats.listing import Choice, Listing
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-
-from compat.formats.registry import format_named
 from compat.model import Finding, Fix
 from compat.records import replace
 from compat.versions import is_version, key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
 
 
 def upgrade_to(name: str, version: str, text: str) -> Fix:
@@ -22,6 +23,8 @@ def downgrade_to(name: str, version: str, text: str, *, kind: str = "downgrade")
 
 def in_project(finding: Finding, kind: str) -> Finding:
     """The finding with commands for the project whose file of this kind it was found in."""
+    from compat.formats.registry import format_named  # what is installed is in no file
+
     tool = format_named(kind).add
     return finding if tool is None else replace(finding, fixes=tuple(_by(tool, fix) for fix in finding.fixes))
 

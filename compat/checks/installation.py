@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from compat.model import Distribution, Environment, Finding, Fix
 from compat.versions import is_version, key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _DUPLICATES = "https://peps.python.org/pep-0376/"
 _DRIVER = "https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceEnumvs.html"

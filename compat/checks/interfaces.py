@@ -6,16 +6,16 @@ told where the code, trainer or model that is given reaches it; :func:`unreached
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
-
 from compat.checks.fix_commands import nearest_fixes
 from compat.interfaces.imports import FRAMEWORKS, TIERS, AtOnce, open_at_once
 from compat.interfaces.reach import Reach
 from compat.model import Environment, Finding, Fix, Workload, of_no_index
 from compat.versions import key_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
     from compat.interfaces.rows import Evidence, Row, Rows
     from compat.rules.facts import Facts
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from compat.model import Finding
 from compat.rules.likelihood import of_paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MOST = 3
 """Open questions that are asked at a time."""

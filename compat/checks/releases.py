@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.model import Distribution, Environment, Finding, Fix
 from compat.versions import contains, is_version, key_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from compat.rules.facts import Facts
     from compat.tables.declared import Declared, Package, Published
 

@@ -6,15 +6,15 @@ where the package refuses to be imported then, or is compiled for the exact rele
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 from compat.model import Distribution, Environment, Finding, Fix, normalized, of_no_index
 from compat.records import replace
 from compat.rules.facts import ABSENT, Facts
 from compat.versions import Ranges, contains, is_version, key_of, ranges_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from compat.markers import Comparison, Marker
     from compat.tables.declared import Declared, Package, Requirement
 
@@ -94,11 +94,9 @@ def _violated(
 
 
 def _of_metadata(copy: Distribution, lines: tuple[str, ...], facts: Facts, declared: Declared) -> Iterator[Finding]:
-    """Requirements that are missing or violated; those of extras are nobody's, as nothing records who asked for one."""
+    """Requirements that are missing or violated."""
     for line in lines:
         written, _, marker = line.partition(";")
-        if "extra" in marker:
-            continue
         name, specifier = _taken_apart(written)
         found = facts.package(name)
         other = found[0] if isinstance(found, list) and len(found) == 1 else None
@@ -119,11 +117,15 @@ def _of_metadata(copy: Distribution, lines: tuple[str, ...], facts: Facts, decla
 def _taken_apart(written: str) -> tuple[str, str]:
     """Name and specifier set of ``torch[opt] (>=2.0)``; of an address the name alone."""
     written = written.partition("@")[0].strip()
-    end = next((at for at, letter in enumerate(written) if not (letter.isalnum() or letter in "._-")), len(written))
-    rest = written[end:].strip()
+    rest = written.lstrip(_LETTERS)
+    name = written[: len(written) - len(rest)]
+    rest = rest.lstrip()
     if rest.startswith("["):
         rest = rest.partition("]")[2].strip()
-    return normalized(written[:end]), rest.strip("()").replace(" ", "")
+    return normalized(name), rest.strip("()").replace(" ", "")
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 
 _known_ranges: dict[str, Ranges | None] = {}

@@ -5,12 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
 
 from compat.api.words import Words
 from compat.cli.options import COMMANDS, command_named, parse
 from compat.errors import InputError, Undecided, printable, unexpected
 from compat.output.stream import emit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def entry() -> None:

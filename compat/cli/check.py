@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from compat.api.inputs import read_subject
 from compat.api.report import config_of, report_of
@@ -13,7 +11,10 @@ from compat.model import Outcome
 from compat.output.stream import emit
 from compat.rules.compiled import open_matrix
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from compat.api.words import Words
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from compat.api.report import choose, unreached
 from compat.api.targets import command_of, stated
 from compat.checks import judged
@@ -13,6 +11,7 @@ from compat.model import Environment, Finding, Fix, Report
 from compat.output.stream import emit
 from compat.rules.compiled import Matrix, open_matrix
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compat.api.machine import Machine
     from compat.api.words import Words

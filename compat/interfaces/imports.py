@@ -9,14 +9,16 @@ from __future__ import annotations
 import marshal
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
 
 from compat.files import read_table
 from compat.interfaces.source.records import AVAILABLE, Import, Module
 from compat.versions import key_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
     from compat.interfaces.release import Surface
     from compat.interfaces.rows import Rows
 

@@ -6,10 +6,12 @@ decides whether ``import unsloth`` works.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
 from compat.interfaces.imports import FRAMEWORKS, importable
 from compat.interfaces.rows import E1, E2, Row, Rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 
 class Reach:

@@ -7,12 +7,14 @@ row. ``scripts/surface/rows.py`` writes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
 from compat.files import read_table
 from compat.interfaces.imports import importable, place_of
 from compat.records import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
 MAGIC = b"surfrow3"
 E1, E2, R1 = "E1", "E2", "R1"

@@ -6,12 +6,14 @@ Files are read; neither nvcc nor the driver is asked.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
 
 from compat.machine.system import first_text, on_path, under
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeAlias
+
     Numbers: TypeAlias = tuple[int, ...]
     DriverTable: TypeAlias = tuple[tuple[Numbers, Numbers | None, Numbers | None], ...]
 

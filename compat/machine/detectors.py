@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
 from compat.model import Distribution, Source
 from compat.records import replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     Detectors = Mapping[str, Sequence[tuple[str, str, str]]]
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from compat.machine.cuda import read_toolkit
 from compat.machine.reading import MISMATCHED, Hardware, filled
@@ -17,7 +15,10 @@ from compat.machine.system import first_text, in_container, system_program, unde
 from compat.model import Accelerator
 from compat.records import replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from compat.machine.nvml import Nvml
 
 

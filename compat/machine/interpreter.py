@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
 
 from compat.errors import InputError
 from compat.machine.metadata import INDEX, installer_of, read_distribution
 from compat.model import Distribution, Source
 from compat.records import record, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 _WINDOWS = os.name == "nt"
 

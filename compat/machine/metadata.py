@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any
 
 from compat.model import Distribution, Source, normalized
 from compat.redact import without_credentials
 from compat.versions import key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 """A pipe in the place of a file is not waited for; it is read as empty."""
@@ -52,10 +55,18 @@ def read_distribution(folder: str, name: str, notes: list[str]) -> Distribution 
 
 
 def _requires(header: bytes | None, name: str) -> tuple[str, ...] | None:
-    """The Requires-Dist lines of a METADATA header; ``None`` where they stand elsewhere, as those of an egg do."""
+    """The Requires-Dist lines of a METADATA header but those of extras: nothing records which extras were asked for.
+
+    ``None`` where they stand elsewhere, as those of an egg do.
+    """
     if header is None or not name.endswith(".dist-info"):
         return None
-    return tuple(part.partition(b"\n")[0].decode("utf-8", "replace").strip() for part in header.split(b"\nRequires-Dist:")[1:])
+    found = []
+    for part in header.split(b"\nRequires-Dist:")[1:]:
+        line = part.partition(b"\n")[0]
+        if b"extra" not in line or b"extra" not in line.partition(b";")[2]:
+            found.append(line.decode("utf-8", "replace").strip())
+    return tuple(found)
 
 
 def _completed(name: str, project: str | None, version: str | None) -> tuple[str, str | None]:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import marshal
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 from compat.files import read_table
 from compat.model import EMPTY
 from compat.records import quick, replace, values_of
 from compat.rules.rule import Example, FixTemplate, Rule, Signature
 from compat.versions import Key, contains
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 _VERSION = 4
 """Of the marshal format: the oldest that every supported Python writes and reads alike."""

@@ -8,15 +8,17 @@ words the rule mentions. The rule holds exactly if it holds for all of them, and
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
 
 from compat.model import Accelerator, Distribution, Source
 from compat.rules.facts import ABSENT, SHARDING, Facts, family_of, has_more
 from compat.rules.logic import by_root
 from compat.versions import Ranges
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
     from compat.rules.conditions import Atom
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from compat.model import Environment, Finding
 from compat.records import record
 from compat.rules.compiled import named_distributions
@@ -12,6 +10,7 @@ from compat.rules.likelihood import of_atoms
 from compat.rules.logic import asked_twice, conjunction, disjunction, holds, paths
 from compat.rules.wording import fixes_for, here, packages_of, rests_on
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compat.rules.compiled import Matrix
     from compat.rules.conditions import Atom

@@ -6,12 +6,14 @@ from the trainer, features that imply or exclude each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from compat.model import EMPTY, Accelerator, Distribution, Environment, Workload, normalized
 from compat.records import replace
 from compat.versions import Key, is_version, key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 TRAINER_TASKS = {
     "sfttrainer": "sft", "grpotrainer": "grpo", "dpotrainer": "dpo", "ppotrainer": "ppo", "orpotrainer": "orpo",

@@ -6,14 +6,14 @@ it is as rules want it; where a file leaves a release open, by how many of the a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
 from compat.rules.facts import Facts, number_key
 from compat.rules.logic import holds
 from compat.versions import Ranges, contains, key_of, ranges_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from compat.model import Distribution
     from compat.rules.conditions import Atom
 

@@ -6,15 +6,15 @@ one rule; where one is, the answers it could give are tried out (``compat.rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import cache
-from typing import TYPE_CHECKING, Any
-
 from compat.model import Accelerator, Distribution
 from compat.rules.facts import ABSENT, IMPLIED, SHARDING, Facts, family_of, has_more, number_key
 from compat.versions import EVERY, Ranges, contains, intersect, key_of, ranges_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
     from compat.rules.conditions import Atom
 
 
@@ -173,15 +173,19 @@ def _in_range(copy: Any, ranges: Ranges) -> bool | None:
     return None if copy.specifier is None else _within(copy.specifier, ranges)
 
 
-@cache
 def _within(specifier: str, ranges: Ranges) -> bool | None:
     """Whether every release that a range admits lies in ``ranges``, or none does."""
-    try:
-        asked = ranges_of(specifier)
-    except ValueError:
-        return None  # a local version, or text that is no specifier set
-    both = intersect(asked, ranges)
-    return False if not both else (True if both == asked else None)
+    if (specifier, ranges) not in _compared:
+        try:
+            asked = ranges_of(specifier)
+        except ValueError:
+            return None  # a local version, or text that is no specifier set
+        both = intersect(asked, ranges)
+        _compared[specifier, ranges] = False if not both else True if both == asked else None
+    return _compared[specifier, ranges]
+
+
+_compared: dict[tuple[str, Ranges], bool | None] = {}
 
 
 def _agreed(values: Iterable[bool | None]) -> bool | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from compat.model import Fix
 from compat.records import replace
 from compat.rules.facts import ABSENT, Facts, has_more
 from compat.rules.logic import conjunction, holds
 from compat.versions import contains, key_of, ranges_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compat.rules.conditions import Atom
     from compat.rules.rule import FixTemplate, Rule

@@ -6,12 +6,14 @@ Codes are written as in the wheels without their prefix: ``"90"`` is sm_90, ``"9
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
 
 from compat.files import read_table
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any, TypeAlias
+
     Codes: TypeAlias = tuple[str, ...]
     TorchBuild: TypeAlias = tuple[str, str, bool, Codes, Codes, str]
     """(machine, CUDA or "", whether it is the default index's, code, PTX, how it is known)"""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import marshal
 import os
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
 
 from compat.files import read_table
 from compat.model import Distribution
 from compat.records import record
 from compat.versions import Ranges
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from typing import Any, TypeAlias
+
     from compat.markers import Marker
 
 
@@ -135,7 +137,7 @@ class Declared:
         return () if package is None or place is None else package.extra(place, "")
 
 
-Block: TypeAlias = tuple[str, dict[int, str], tuple[Any, ...], tuple[Any, ...], dict[str, bytes], dict[str, bytes]]
+Block: TypeAlias = "tuple[str, dict[int, str], tuple[Any, ...], tuple[Any, ...], dict[str, bytes], dict[str, bytes]]"
 """(versions with a space between, reasons of the yanked, Requires-Python by runs, glibc by runs, what is asked of
 each distribution, names that each extra and "" ask for); the last two are opened when they are looked at."""
 Requirement: TypeAlias = "tuple[str, Ranges, Marker | None, str | None]"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, TypeAlias
 
 from compat.files import read_table
 from compat.model import Accelerator, Environment
 from compat.records import replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from compat.machine.cuda import DriverTable
     from compat.machine.gpu_names import GpuTable
 

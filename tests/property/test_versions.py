@@ -55,6 +55,19 @@ def test_ranges_hold_what_packaging_admits(specifier: str, version: str) -> None
     assert contains(ranges_of(specifier), key_of(version)) == SpecifierSet(specifier).contains(public, prereleases=True)
 
 
+@given(st.text("=!<>~ 01.,*a+v", max_size=12))
+def test_what_is_no_specifier_set_is_refused(text: str) -> None:
+    try:
+        unfit = any(each.operator == "===" or "+" in each.version for each in SpecifierSet(text))
+    except InvalidSpecifier:
+        unfit = True
+    if unfit:
+        with pytest.raises(ValueError, match=r"specifier|range|version"):
+            ranges_of(text)
+    else:
+        ranges_of(text)
+
+
 @given(specifier_sets(), specifier_sets(), versions())
 def test_set_algebra(left: str, right: str, version: str) -> None:
     a, b, key = ranges_of(left), ranges_of(right), key_of(version)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 from compat.checks.builds.stack import Stack, own_build, public, torch_for
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.records import replace
 from compat.versions import key_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from compat.tables.builds import TorchBuild
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from compat.checks.builds.stack import INDEX, Stack, cuda_of, label_of, major, numbers, own_build, public, torch_for
 from compat.checks.fix_commands import downgrade_to
 from compat.model import Distribution, Finding, Fix
 from compat.records import replace
 from compat.versions import key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _FAMILY = ("torchvision", "torchaudio")
 

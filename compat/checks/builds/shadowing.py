@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from compat.checks.builds.stack import Stack, major, numbers
 from compat.model import Finding, Fix
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def judge(stack: Stack) -> Iterator[Finding]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from compat.model import Accelerator, Distribution, Fix
 from compat.records import record
 from compat.rules.facts import ABSENT, Facts
 from compat.versions import Key, is_version, key_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compat.tables.builds import CodeTables, Extension, TorchBuild
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
 
 from compat.errors import InputError
 from compat.files import decoded, regular
 from compat.records import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 FILE = "pyproject.toml"
 _LIMIT = 8 * 1024 * 1024

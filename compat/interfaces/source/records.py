@@ -6,10 +6,12 @@ Names are absolute and dotted: relative imports are resolved, and a name of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeAlias
-
 from compat.records import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeAlias
 
 TRY = 1
 """In a ``try`` whose handlers catch the failure and go on, or under ``contextlib.suppress``."""
@@ -201,4 +203,4 @@ class Module:
         return self.name.replace(".", "/") + ("/__init__.py" if self.is_package else ".py")
 
 
-Definition: TypeAlias = Function | Class | Imported | Value
+Definition: TypeAlias = "Function | Class | Imported | Value"
