@@ -52,7 +52,7 @@ def read_described(path: str) -> tuple[Environment, tuple[str, ...]]:
         raise InputError(f"{_written(problem.path)}: {problem}", path, line_of(text, problem.path)) from None
 
 
-def parse_described(document: Any, file: str) -> tuple[Environment, tuple[str, ...]]:
+def parse_described(document: object, file: str) -> tuple[Environment, tuple[str, ...]]:
     """As :func:`read_described`, for a document that is parsed already."""
     try:
         return environment_of(document)
@@ -60,7 +60,7 @@ def parse_described(document: Any, file: str) -> tuple[Environment, tuple[str, .
         raise InputError(f"{_written(problem.path)}: {problem}", file) from None
 
 
-def environment_of(document: Any) -> tuple[Environment, tuple[str, ...]]:
+def environment_of(document: object) -> tuple[Environment, tuple[str, ...]]:
     """The environment of a parsed document; ``_Wrong`` (with the path of the value) for what the contract forbids."""
     notes: list[str] = []
     table = _table(document, ())
@@ -72,7 +72,9 @@ def environment_of(document: Any) -> tuple[Environment, tuple[str, ...]]:
     return Environment(**values, extra=extra), tuple(notes)
 
 
-def _fields(table: Mapping[str, Any], known: Mapping[str, _Reader], path: Path, notes: list[str]) -> Any:
+def _fields(
+    table: Mapping[str, object], known: Mapping[str, _Reader], path: Path, notes: list[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     values: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     for key, value in table.items():
@@ -86,37 +88,37 @@ def _fields(table: Mapping[str, Any], known: Mapping[str, _Reader], path: Path, 
     return values, extra
 
 
-def _table(value: Any, path: Path) -> dict[str, Any]:
+def _table(value: object, path: Path) -> dict[str, object]:
     if not isinstance(value, dict):
         raise _Wrong(path, f"expected an object, not {_kind(value)}")
     return value
 
 
-def _list(value: Any, path: Path) -> list[Any]:
+def _list(value: object, path: Path) -> list[object]:
     if not isinstance(value, list):
         raise _Wrong(path, f"expected a list, not {_kind(value)}")
     return value
 
 
-def _string(value: Any, path: Path, notes: list[str]) -> str:
+def _string(value: object, path: Path, notes: list[str]) -> str:
     if not isinstance(value, str):
         raise _Wrong(path, f"expected a string, not {_kind(value)}")
     return value
 
 
-def _flag(value: Any, path: Path, notes: list[str]) -> bool:
+def _flag(value: object, path: Path, notes: list[str]) -> bool:
     if not isinstance(value, bool):
         raise _Wrong(path, f"expected true or false, not {_kind(value)}")
     return value
 
 
-def _number(value: Any, path: Path, notes: list[str]) -> int:
+def _number(value: object, path: Path, notes: list[str]) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise _Wrong(path, f"expected a whole number, not {value if isinstance(value, (int, float)) else _kind(value)}")
     return value
 
 
-def _version(value: Any, path: Path, notes: list[str]) -> str:
+def _version(value: object, path: Path, notes: list[str]) -> str:
     text = _string(value, path, notes)
     try:
         key_of(text)
@@ -125,7 +127,7 @@ def _version(value: Any, path: Path, notes: list[str]) -> str:
     return text
 
 
-def _capability(value: Any, path: Path, notes: list[str]) -> str:
+def _capability(value: object, path: Path, notes: list[str]) -> str:
     text = _string(value, path, notes)
     major, dot, minor = text.partition(".")
     if not (dot and major.isdecimal() and minor.isdecimal()):
@@ -134,7 +136,7 @@ def _capability(value: Any, path: Path, notes: list[str]) -> str:
 
 
 def _word(*known: str) -> _Reader:
-    def read(value: Any, path: Path, notes: list[str]) -> str:
+    def read(value: object, path: Path, notes: list[str]) -> str:
         text = _string(value, path, notes)
         text = _ALIASES.get(text, text)
         if text not in known:
@@ -147,27 +149,28 @@ def _word(*known: str) -> _Reader:
 _ALIASES = {"macos": "darwin", "macOS": "darwin"}
 
 
-def _strings(value: Any, path: Path, notes: list[str]) -> tuple[str, ...]:
+def _strings(value: object, path: Path, notes: list[str]) -> tuple[str, ...]:
     return tuple(_string(each, (*path, position), notes) for position, each in enumerate(_list(value, path)))
 
 
-def _variables(value: Any, path: Path, notes: list[str]) -> dict[str, str | None]:
+def _variables(value: object, path: Path, notes: list[str]) -> dict[str, str | None]:
     table = _table(value, path)
     return {key: None if each is None else _string(each, (*path, key), notes) for key, each in table.items()}
 
 
-def _source(value: Any, path: Path, notes: list[str]) -> Source:
+def _source(value: object, path: Path, notes: list[str]) -> Source:
     if isinstance(value, str):
         if value not in SOURCE_KINDS:
             notes.append(f"{_written(path)}: {value!r} is kept as it is (known: {', '.join(SOURCE_KINDS)})")
         return Source(value)
     table = dict(_table(value, path))
-    if not isinstance(table.get("kind"), str):
+    kind = table.pop("kind", None)
+    if not isinstance(kind, str):
         raise _Wrong((*path, "kind"), "expected a string such as 'index' or 'vcs'")
-    return Source(table.pop("kind"), table)
+    return Source(kind, table)
 
 
-def _distributions(value: Any, path: Path, notes: list[str]) -> tuple[Distribution, ...]:
+def _distributions(value: object, path: Path, notes: list[str]) -> tuple[Distribution, ...]:
     found = []
     for position, each in enumerate(_list(value, path)):
         at = (*path, position)
@@ -183,7 +186,7 @@ def _distributions(value: Any, path: Path, notes: list[str]) -> tuple[Distributi
     return tuple(found)
 
 
-def _accelerators(value: Any, path: Path, notes: list[str]) -> tuple[Accelerator, ...]:
+def _accelerators(value: object, path: Path, notes: list[str]) -> tuple[Accelerator, ...]:
     found = []
     for position, each in enumerate(_list(value, path)):
         at = (*path, position)
@@ -194,12 +197,12 @@ def _accelerators(value: Any, path: Path, notes: list[str]) -> tuple[Accelerator
     return tuple(found)
 
 
-def _workload(value: Any, path: Path, notes: list[str]) -> Workload:
+def _workload(value: object, path: Path, notes: list[str]) -> Workload:
     values, extra = _fields(_table(value, path), _WORKLOAD, path, notes)
     return Workload(**values, extra=extra)
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     names = {dict: "an object", list: "a list", str: f"the string {value!r}"[:60], bool: "true or false", type(None): "null"}
     return names.get(type(value), f"the number {value!r}")
 
@@ -211,7 +214,7 @@ def _written(path: Path) -> str:
 
 
 if TYPE_CHECKING:
-    _Reader = Callable[[Any, Path, list[str]], Any]
+    _Reader = Callable[[object, Path, list[str]], object]
 
 
 _PRINTED = ("extras", "cuda", "rocm")

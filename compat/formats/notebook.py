@@ -288,29 +288,29 @@ def _launched(workload: Workload, *, alone: bool) -> Workload:
     return replace(workload, launcher="python", processes=1, origins=origins)
 
 
-def _table(metadata: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _table(metadata: Mapping[str, object], name: str) -> Mapping[str, object]:
     found = metadata.get(name)
     return found if isinstance(found, dict) else {}
 
 
-def _word(table: Mapping[str, Any], name: str) -> str:
+def _word(table: Mapping[str, object], name: str) -> str:
     found = table.get(name)
     return found.strip() if isinstance(found, str) else ""
 
 
-def _language(metadata: Mapping[str, Any]) -> str:
+def _language(metadata: Mapping[str, object]) -> str:
     spec = _table(metadata, "kernelspec")
     return (_word(_table(metadata, "language_info"), "name") or _word(spec, "language")).lower()
 
 
-def _python(metadata: Mapping[str, Any]) -> str | None:
+def _python(metadata: Mapping[str, object]) -> str | None:
     """The version of the kernel's Python, where it is given in full."""
     version = _word(_table(metadata, "language_info"), "version")
     parts = version.split(".")
     return version if len(parts) == 3 and all(part.isascii() and part.isdigit() for part in parts) else None
 
 
-def _accelerators(metadata: Mapping[str, Any]) -> tuple[Accelerator, ...] | None:
+def _accelerators(metadata: Mapping[str, object]) -> tuple[Accelerator, ...] | None:
     """The one GPU that Colab is asked for."""
     kind = _word(_table(metadata, "colab"), "gpuType").upper()
     if _word(metadata, "accelerator").upper() != "GPU":

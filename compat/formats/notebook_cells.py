@@ -6,15 +6,15 @@ Shell lines and magics become calls, as IPython itself would make them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from compat.errors import InputError
 from compat.records import record
 from compat.syntax.json import parse_json, scanner
 
 if TYPE_CHECKING:
-    Decode: TypeAlias = Callable[[str, int], tuple[Any, int]]
-    Place: TypeAlias = tuple[Any, int, int]
+    Decode: TypeAlias = Callable[[str, int], tuple[object, int]]
+    Place: TypeAlias = tuple[object, int, int]
     """(key or position, where the value begins, behind it)."""
 
 
@@ -32,13 +32,13 @@ class Cell:
     places: tuple[int, ...]
 
 
-def code_cells(path: str, text: str) -> tuple[list[Cell], Mapping[str, Any]]:
+def code_cells(path: str, text: str) -> tuple[list[Cell], Mapping[str, object]]:
     """The code cells and the metadata; :class:`InputError` where the text is no notebook."""
     document = parse_json(text, path)
     if not isinstance(document, dict):
         raise InputError("is no Jupyter notebook: expected a JSON object", path, 1)
     cells = document.get("cells")
-    where: tuple[Any, ...] = ("cells",)
+    where: tuple[object, ...] = ("cells",)
     if cells is None:  # the third version of the format
         sheets = document.get("worksheets")
         cells = sheets[0].get("cells") if isinstance(sheets, list) and sheets and isinstance(sheets[0], dict) else None
@@ -57,7 +57,7 @@ def code_cells(path: str, text: str) -> tuple[list[Cell], Mapping[str, Any]]:
     return found, metadata if isinstance(metadata, dict) else {}
 
 
-def _cell(number: int, source: Any, places: list[int], path: str) -> Cell:
+def _cell(number: int, source: object, places: list[int], path: str) -> Cell:
     """A cell; ``places`` are the lines its pieces of source begin on, the whole cell's line first."""
     pieces = [source] if isinstance(source, str) else source
     if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
@@ -79,7 +79,7 @@ def _cell(number: int, source: Any, places: list[int], path: str) -> Cell:
 class _Places:
     """Where the pieces of source of each cell stand in the text; goes through it once."""
 
-    def __init__(self, text: str, path: tuple[Any, ...]) -> None:
+    def __init__(self, text: str, path: tuple[object, ...]) -> None:
         self._text = text
         self._line, self._counted = 1, 0
         self._cells: list[Place] = []
@@ -121,7 +121,7 @@ class _Places:
         found: list[Place] = []
         at = self._skip(at + 1)
         while self._text[at] not in "}]":
-            key: Any = len(found)
+            key: object = len(found)
             if opened == "{":
                 key, at = self._decode(self._text, at)
                 at = self._skip(self._skip(at) + 1)

@@ -40,15 +40,15 @@ class Draft:
 
     def __init__(self, *, last_wins: bool = False) -> None:
         self._last_wins = last_wins
-        self._said: dict[str, list[tuple[Any, str, bool]]] = {}
+        self._said: dict[str, list[tuple[object, str, bool]]] = {}
         self.configs: list[str] = []
         self.notes: list[str] = []
 
-    def say(self, key: str, value: Any, origin: str, *, tentative: bool = False) -> None:
+    def say(self, key: str, value: object, origin: str, *, tentative: bool = False) -> None:
         """A fact by its key in the workload ("batch_size"); ``tentative`` where a condition decides whether it holds."""
         self._said.setdefault(key, []).append((value, origin, tentative))
 
-    def feature(self, name: str, on: Any, origin: str, *, tentative: bool = False) -> None:
+    def feature(self, name: str, on: object, origin: str, *, tentative: bool = False) -> None:
         """That a feature is on, off, or :data:`UNKNOWN`."""
         self.say(f"features.{name}", on, origin, tentative=tentative)
 
@@ -115,7 +115,7 @@ class Draft:
         return Workload(**known, features=on or None, features_absent=off or None, origins=origins)
 
 
-def truth(value: Any) -> Any:
+def truth(value: object) -> object:
     """A switch as transformers' argument parser reads it: ``True``, ``False`` or :data:`UNKNOWN`."""
     if isinstance(value, bool):
         return value
@@ -123,7 +123,7 @@ def truth(value: Any) -> Any:
     return True if word in _TRUE else False if word in _FALSE else UNKNOWN
 
 
-def whole(value: Any) -> Any:
+def whole(value: object) -> Any:
     """A whole number from 0 on, or :data:`UNKNOWN`."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value if value >= 0 else UNKNOWN
@@ -132,12 +132,12 @@ def whole(value: Any) -> Any:
     return UNKNOWN
 
 
-def precision_word(value: Any) -> str | None:
+def precision_word(value: object) -> str | None:
     """``torch.bfloat16``, ``"half"`` and the like as one of bf16, fp16, fp32, fp8; ``None`` for the rest."""
     return _PRECISIONS.get(value.lower().removeprefix("torch.")) if isinstance(value, str) else None
 
 
-def zero_stage(draft: Draft, value: Any, origin: str, *, tentative: bool = False) -> None:
+def zero_stage(draft: Draft, value: object, origin: str, *, tentative: bool = False) -> None:
     """A ZeRO stage, 0 to 3."""
     stage = whole(value)
     draft.on("deepspeed", origin, tentative=tentative)
@@ -146,7 +146,7 @@ def zero_stage(draft: Draft, value: Any, origin: str, *, tentative: bool = False
             draft.feature(f"zero-{each}", stage == each, origin, tentative=tentative)
 
 
-def apply(draft: Draft, name: str, value: Any, origin: str, *, tentative: bool = False) -> bool:
+def apply(draft: Draft, name: str, value: object, origin: str, *, tentative: bool = False) -> bool:
     """Record what one option says; ``False`` where its name says nothing about the workload.
 
     ``value`` is a word of a command line, a constant, a mapping or a sequence of them, or :data:`UNKNOWN`.
@@ -159,7 +159,7 @@ def apply(draft: Draft, name: str, value: Any, origin: str, *, tentative: bool =
     return True
 
 
-def apply_all(draft: Draft, values: Mapping[str, Any], origin: str, *, tentative: bool = False) -> None:
+def apply_all(draft: Draft, values: Mapping[str, object], origin: str, *, tentative: bool = False) -> None:
     """Record what several options say."""
     for name, value in values.items():
         apply(draft, name, value, origin, tentative=tentative)
@@ -170,12 +170,12 @@ def is_switch(name: str) -> bool:
     return name in _SWITCHES
 
 
-def parse_words(words: Iterable[str]) -> tuple[list[tuple[str, Any]], list[str]]:
+def parse_words(words: Iterable[str]) -> tuple[list[tuple[str, object]], list[str]]:
     """A script's arguments → (option name with ``_`` for ``-``, value) pairs in order, and the other words.
 
     A switch without a value is ``True``, ``--no_SWITCH`` is ``False``; a word with a shell variable is :data:`UNKNOWN`.
     """
-    options: list[tuple[str, Any]] = []
+    options: list[tuple[str, object]] = []
     others: list[str] = []
     waiting: str | None = None
     for word in words:
@@ -202,28 +202,28 @@ def parse_words(words: Iterable[str]) -> tuple[list[tuple[str, Any]], list[str]]
     return options, others
 
 
-def _value(word: str) -> Any:
+def _value(word: str) -> object:
     return UNKNOWN if "$" in word else word
 
 
-def _switch(feature: str, *, inverse: bool = False) -> Callable[[Draft, Any, str, bool], None]:
-    def read(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _switch(feature: str, *, inverse: bool = False) -> Callable[[Draft, object, str, bool], None]:
+    def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
         on = truth(value)
         draft.feature(feature, on if on is UNKNOWN or not inverse else not on, origin, tentative=tentative)
 
     return read
 
 
-def _number(key: str) -> Callable[[Draft, Any, str, bool], None]:
-    def read(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _number(key: str) -> Callable[[Draft, object, str, bool], None]:
+    def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
         number = whole(value)
         draft.say(key, UNKNOWN if number == 0 else number, origin, tentative=tentative)
 
     return read
 
 
-def _precision(word: str) -> Callable[[Draft, Any, str, bool], None]:
-    def read(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _precision(word: str) -> Callable[[Draft, object, str, bool], None]:
+    def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
         on = truth(value)
         if on is not False:
             draft.say("precision", word if on is True else UNKNOWN, origin, tentative=tentative)
@@ -231,8 +231,8 @@ def _precision(word: str) -> Callable[[Draft, Any, str, bool], None]:
     return read
 
 
-def _quantization(word: str) -> Callable[[Draft, Any, str, bool], None]:
-    def read(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _quantization(word: str) -> Callable[[Draft, object, str, bool], None]:
+    def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
         on = truth(value)
         if on is not False:
             draft.say("quantization", word if on is True else UNKNOWN, origin, tentative=tentative)
@@ -240,19 +240,19 @@ def _quantization(word: str) -> Callable[[Draft, Any, str, bool], None]:
     return read
 
 
-def _device_map(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _device_map(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     """A model that accelerate spreads over the devices; a name such as "cuda:0" puts it on one."""
     if isinstance(value, str):
         spread = value in ("auto", "balanced", "balanced_low_0", "sequential")
         draft.feature("device-map", spread, origin, tentative=tentative)
 
 
-def _bits(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _bits(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     bits = whole(value)
     draft.say("quantization", f"{bits}bit" if bits in (4, 8) else UNKNOWN, origin, tentative=tentative)
 
 
-def _mixed_precision(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _mixed_precision(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     if value not in ("no", False):
         draft.say("precision", precision_word(value) or UNKNOWN, origin, tentative=tentative)
 
@@ -262,33 +262,33 @@ def _accumulation(draft: Draft, value: Any, origin: str, tentative: bool) -> Non
     draft.feature("gradient-accumulation", steps if steps is UNKNOWN else steps > 1, origin, tentative=tentative)
 
 
-def _checkpointing(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _checkpointing(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     # unsloth's own variant is asked for by its name
     on = True if value == "unsloth" else truth(value)
     draft.feature("gradient-checkpointing", on, origin, tentative=tentative)
 
 
-def _resume(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _resume(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     on = truth(value)
     if on is UNKNOWN and isinstance(value, str) and value:
         on = value.lower() != "none" or UNKNOWN
     draft.feature("resume", on, origin, tentative=tentative)
 
 
-def _model(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _model(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     # an object handed over under this name was loaded elsewhere, under a name that is read there
     if isinstance(value, str) and value.strip() and value != "auto":
         draft.say("model", value.strip(), origin, tentative=tentative)
 
 
-def _named_model(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _named_model(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     if isinstance(value, str) and value.strip():
         draft.say("model", value.strip(), origin, tentative=tentative)
     else:
         draft.say("model", UNKNOWN, origin, tentative=tentative)
 
 
-def _deepspeed(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _deepspeed(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     if value is UNKNOWN or isinstance(value, bool):
         if value is not False:
             draft.feature("deepspeed", value, origin, tentative=tentative)
@@ -308,20 +308,20 @@ def _deepspeed(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
         draft.configs.append(value.strip())
 
 
-def _fsdp(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _fsdp(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     if value is UNKNOWN:
         draft.feature("fsdp", UNKNOWN, origin, tentative=tentative)
     elif value and truth(value) is not False:
         draft.on("fsdp", origin, tentative=tentative)
 
 
-def _fsdp_version(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _fsdp_version(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     version = whole(value)
     draft.on("fsdp", origin, tentative=tentative)
     draft.feature("fsdp2", version == 2 if version in (1, 2) else UNKNOWN, origin, tentative=tentative)
 
 
-def _fsdp_config(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _fsdp_config(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     if isinstance(value, dict):
         version = value.get("fsdp_version", value.get("version"))
         if version is not None:
@@ -336,19 +336,19 @@ def _context_parallel(draft: Draft, value: Any, origin: str, tentative: bool) ->
     draft.feature("context-parallel", size if size is UNKNOWN else size > 1, origin, tentative=tentative)
 
 
-def _peft_type(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _peft_type(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     if isinstance(value, str):
         draft.feature("peft", value.lower() not in ("full", "freeze", "none", ""), origin, tentative=tentative)
     elif value is UNKNOWN:
         draft.feature("peft", UNKNOWN, origin, tentative=tentative)
 
 
-def _mapping(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _mapping(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     if isinstance(value, dict):
         apply_all(draft, value, origin, tentative=tentative)
 
 
-_SWITCHES: dict[str, Callable[[Draft, Any, str, bool], None]] = {
+_SWITCHES: dict[str, Callable[[Draft, object, str, bool], None]] = {
     "use_vllm": _switch("vllm"), "fast_inference": _switch("vllm"),
     "use_liger_kernel": _switch("liger"), "use_liger": _switch("liger"), "enable_liger_kernel": _switch("liger"),
     "packing": _switch("packing"), "sample_packing": _switch("packing"),
@@ -366,7 +366,7 @@ _SWITCHES: dict[str, Callable[[Draft, Any, str, bool], None]] = {
 _OPEN = ("resume_from_checkpoint", "deepspeed", "fsdp", "gradient_checkpointing", "use_gradient_checkpointing")
 """Switches whose value may also be a name or a path."""
 
-_OPTIONS: dict[str, Callable[[Draft, Any, str, bool], None]] = {
+_OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
     **_SWITCHES,
     "per_device_train_batch_size": _number("batch_size"), "per_gpu_train_batch_size": _number("batch_size"),
     "micro_batch_size": _number("batch_size"),
@@ -384,7 +384,7 @@ _OPTIONS: dict[str, Callable[[Draft, Any, str, bool], None]] = {
 
 
 def deepspeed_facts(
-    draft: Draft, settings: Mapping[str, Any], origin: Callable[[str], str], *, tentative: bool = False
+    draft: Draft, settings: Mapping[str, object], origin: Callable[[str], str], *, tentative: bool = False
 ) -> None:
     """Record what a DeepSpeed configuration says; what it leaves to transformers (``"auto"``) stays unknown."""
     draft.on("deepspeed", origin("zero_optimization"), tentative=tentative)

@@ -19,7 +19,7 @@ LIMIT = 1024 * 1024
 """Bytes of a DeepSpeed configuration."""
 _SEVERAL = ("MULTI_GPU", "MULTI_CPU", "MULTI_NPU", "MULTI_MLU", "MULTI_SDAA", "MULTI_MUSA", "MULTI_XPU", "MULTI_HPU",
             "MULTI_NEURON", "DEEPSPEED", "FSDP", "MEGATRON_LM", "TP", "XLA", "TPU")  # fmt: skip
-BUILT_IN: dict[str, dict[str, Any]] = {
+BUILT_IN: dict[str, dict[str, object]] = {
     "single_gpu": {"distributed_type": "NO"}, "multi_gpu": {"distributed_type": "MULTI_GPU"},
     "fsdp1": {"distributed_type": "FSDP", "fsdp_config": {"fsdp_version": 1}},
     "fsdp2": {"distributed_type": "FSDP", "fsdp_config": {"fsdp_version": 2}},
@@ -38,14 +38,15 @@ class LaunchConfig:
     """
 
     def __init__(
-        self, file: str, settings: Mapping[str, Any], origin: Callable[[tuple[str, ...]], str], kind: str | None = None
+        self, file: str, settings: Mapping[str, object], origin: Callable[[tuple[str, ...]], str], kind: str | None = None
     ) -> None:
         self.file = file
         self.draft = Draft()
         stated = settings.get("distributed_type")
         self.distributed = kind or (stated.upper() if isinstance(stated, str) else "NO" if stated is False else None)
         self.processes = whole(settings["num_processes"]) if "num_processes" in settings else None
-        self.gpu_ids = settings["gpu_ids"] if isinstance(settings.get("gpu_ids"), str) else None
+        devices = settings.get("gpu_ids")
+        self.gpu_ids = devices if isinstance(devices, str) else None
         _accelerate_facts(self, settings, origin)
 
     @property
@@ -157,7 +158,7 @@ def read_deepspeed(path: str) -> Workload:
         (("zero_optimization",), dict), (("zero_optimization", "stage"), int), (("bf16",), dict), (("fp16",), dict),
         (("zero_optimization", "offload_optimizer"), dict),
     ):  # fmt: skip
-        value: Any = settings
+        value: object = settings
         for key in keys:
             value = value.get(key) if isinstance(value, dict) else None
         if value is not None and value != "auto" and not isinstance(value, expected):
@@ -173,6 +174,6 @@ def read_deepspeed(path: str) -> Workload:
     return draft.workload()
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) < 40 else f"{text[:36]} ..."

@@ -6,7 +6,6 @@ import ast
 import bisect
 import itertools
 import warnings
-from typing import Any
 
 from compat.errors import InputError
 from compat.files import regular
@@ -101,7 +100,7 @@ def _code_cells(path: str) -> list[str]:
     return [_text(cell.get("source", cell.get("input", "")), path) for cell in code]
 
 
-def _text(source: Any, path: str) -> str:
+def _text(source: object, path: str) -> str:
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     if not isinstance(source, str):

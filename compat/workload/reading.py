@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from compat.errors import InputError
 from compat.workload.arguments import Draft, apply, parse_words
@@ -59,7 +59,7 @@ class Reading:
         joined = os.path.join(self.directory, name)
         return name if os.path.abspath(name) == os.path.abspath(joined) else joined
 
-    def say(self, key: str, value: Any) -> None:
+    def say(self, key: str, value: object) -> None:
         self.draft.say(key, value, COMMAND)
 
     def launched(self, launcher: str | None, processes: int | None) -> None:

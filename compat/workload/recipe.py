@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from compat.syntax.yaml import read_table
 from compat.workload.arguments import Draft, apply
@@ -15,7 +14,7 @@ _RL = ("dpo", "grpo", "kto", "orpo", "simpo", "ipo", "ppo", "cpo", "rm", "gkd")
 class Recipe:
     """What a recipe says: ``draft`` holds the facts, ``settings`` everything that stands at its top level."""
 
-    def __init__(self, file: str, settings: Mapping[str, Any], lines: Mapping[tuple[str, ...], int]) -> None:
+    def __init__(self, file: str, settings: Mapping[str, object], lines: Mapping[tuple[str, ...], int]) -> None:
         self.file = file
         self.settings = settings
         self._lines = lines

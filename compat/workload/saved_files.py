@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from compat.errors import InputError
 from compat.files import regular
@@ -33,14 +32,14 @@ def has_list_features(folder: str) -> bool | None:
     return None
 
 
-def _types(value: Any) -> Iterator[Any]:
+def _types(value: object) -> Iterator[object]:
     for each in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
         yield from _types(each)
     if isinstance(value, dict):
         yield value.get("_type")
 
 
-def _table(path: str) -> dict[str, Any] | None:
+def _table(path: str) -> dict[str, object] | None:
     try:
         with open(regular(path), "rb") as file:
             content = file.read(LIMIT + 1)

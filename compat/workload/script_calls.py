@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compat.workload.arguments import UNKNOWN, Draft, apply, precision_word, whole, zero_stage
 from compat.workload.trainers import is_config, trainer_of
@@ -36,8 +36,8 @@ class Calls:
         self._origin = origin
         self._subclassed: list[tuple[tuple[str, str], str, bool]] = []
         self._trains = False
-        self._data_types: list[tuple[Any, str, bool]] = []
-        self._classifiers: list[tuple[Any, str, bool]] = []
+        self._data_types: list[tuple[object, str, bool]] = []
+        self._classifiers: list[tuple[object, str, bool]] = []
         self._inference: list[Callable[[], None]] = []
         self._generates = False
         self._padded: list[_Call] = []
@@ -87,7 +87,7 @@ class Calls:
                 value = self._default(line.value, visit)
                 apply(self._draft, line.target.id, value, self._origin(line.lineno), tentative=visit.conditional)
 
-    def _default(self, value: ast.expr, visit: Visit) -> Any:
+    def _default(self, value: ast.expr, visit: Visit) -> object:
         """A field's default, also where it is written ``field(default=…)``."""
         if isinstance(value, ast.Call):
             given = self._names.keywords(value, visit.scope)
@@ -135,7 +135,7 @@ class Calls:
     def _on(self, name: str, call: _Call) -> None:
         self._draft.on(name, call.origin, tentative=call.conditional)
 
-    def _string_model(self, call: _Call, value: Any) -> None:
+    def _string_model(self, call: _Call, value: object) -> None:
         if isinstance(value, str) and value:
             self._draft.say("model", value, call.origin, tentative=call.conditional)
 
@@ -238,7 +238,7 @@ class Calls:
         if newer is not None:
             self._draft.feature("data-from-datasets-4", newer, call.origin, tentative=call.conditional)
 
-    def _first(self, call: _Call, name: str) -> Any:
+    def _first(self, call: _Call, name: str) -> object:
         """The first argument, which may be given by its name."""
         return self._names.value(call.node.args[0], call.scope) if call.node.args else call.keywords.get(name)
 
@@ -248,7 +248,7 @@ class Calls:
         if isinstance(value, (dict, str)):
             apply(self._draft, "deepspeed", value, call.origin, tentative=call.conditional)
 
-    def _launcher(self, word: str, count: Any, call: _Call) -> None:
+    def _launcher(self, word: str, count: object, call: _Call) -> None:
         self._draft.say("launcher", word, call.origin, tentative=call.conditional)
         if count is not None:
             self._draft.say("processes", whole(count), call.origin, tentative=call.conditional)
@@ -292,10 +292,10 @@ class _Call:
         self.name = node.func.attr if isinstance(node.func, ast.Attribute) else (self.dotted or "").rpartition(".")[2]
         self.root = (self.dotted or "").partition(".")[0]
         self._names = names
-        self._keywords: dict[str, Any] | None = None
+        self._keywords: dict[str, object] | None = None
 
     @property
-    def keywords(self) -> Mapping[str, Any]:
+    def keywords(self) -> Mapping[str, object]:
         if self._keywords is None:
             self._keywords = self._names.keywords(self.node, self.scope)
         return self._keywords

@@ -226,7 +226,7 @@ class Names:
             dotted = next(iter(telling or found), None)
         return None
 
-    def value(self, node: ast.expr | None, scope: Scope, depth: int = 0) -> Any:
+    def value(self, node: ast.expr | None, scope: Scope, depth: int = 0) -> object:
         """A constant, or :data:`UNKNOWN`; mappings may hold unknown values. A torch data type is its name."""
         self._left -= 1
         if node is None or depth > _DEPTH or self._left < 0:
@@ -236,10 +236,10 @@ class Names:
         reader = _VALUES.get(type(node))
         return UNKNOWN if reader is None else reader(self, node, scope, depth + 1)
 
-    def _name(self, node: ast.Name, scope: Scope, depth: int) -> Any:
+    def _name(self, node: ast.Name, scope: Scope, depth: int) -> object:
         return self._agreed((self._home(node.id, scope), node.id), depth)
 
-    def _agreed(self, key: tuple[Scope, str], depth: int) -> Any:
+    def _agreed(self, key: tuple[Scope, str], depth: int) -> object:
         bound = self._bound.get(key, [])
         values = [self.value(each, place, depth) for each, place in bound[:_BINDINGS]]
         if not values or len(bound) > _BINDINGS or any(value is UNKNOWN for value in values):
@@ -247,13 +247,13 @@ class Names:
         first = values[0]
         return first if all(type(value) is type(first) and value == first for value in values[1:]) else UNKNOWN
 
-    def _attribute(self, node: ast.Attribute, scope: Scope, depth: int) -> Any:
+    def _attribute(self, node: ast.Attribute, scope: Scope, depth: int) -> object:
         dotted = self.dotted(node)
         if dotted is not None and ((), dotted) in self._bound:
             return self._agreed(((), dotted), depth)
         return dotted if dotted is not None and dotted.startswith("torch.") and precision_word(dotted) else UNKNOWN
 
-    def _text(self, node: ast.JoinedStr, scope: Scope, depth: int) -> Any:
+    def _text(self, node: ast.JoinedStr, scope: Scope, depth: int) -> object:
         text = ""
         for part in node.values:
             formatted = isinstance(part, ast.FormattedValue)
@@ -264,7 +264,7 @@ class Names:
             text += str(value)
         return text
 
-    def _operation(self, node: ast.BinOp, scope: Scope, depth: int) -> Any:
+    def _operation(self, node: ast.BinOp, scope: Scope, depth: int) -> object:
         left, right = self.value(node.left, scope, depth), self.value(node.right, scope, depth)
         if isinstance(left, str) and isinstance(right, str) and isinstance(node.op, ast.Add):
             return left + right if len(left) + len(right) < _LONGEST else UNKNOWN
@@ -278,7 +278,7 @@ class Names:
             return left * right
         return left // right if isinstance(node.op, ast.FloorDiv) and right else UNKNOWN
 
-    def _sign(self, node: ast.UnaryOp, scope: Scope, depth: int) -> Any:
+    def _sign(self, node: ast.UnaryOp, scope: Scope, depth: int) -> object:
         value = self.value(node.operand, scope, depth)
         if value is UNKNOWN or isinstance(value, (dict, list)):
             return UNKNOWN
@@ -286,8 +286,8 @@ class Names:
             return not value
         return -value if isinstance(node.op, ast.USub) and isinstance(value, (int, float)) else UNKNOWN
 
-    def _table(self, node: ast.Dict, scope: Scope, depth: int) -> Any:
-        table: dict[str, Any] = {}
+    def _table(self, node: ast.Dict, scope: Scope, depth: int) -> object:
+        table: dict[str, object] = {}
         for key, each in zip(node.keys, node.values, strict=True):
             value = self.value(each, scope, depth)
             if key is None:
@@ -296,28 +296,28 @@ class Names:
                 table[name] = value
         return table
 
-    def _sequence(self, node: ast.List | ast.Tuple, scope: Scope, depth: int) -> Any:
+    def _sequence(self, node: ast.List | ast.Tuple, scope: Scope, depth: int) -> object:
         return [self.value(each, scope, depth) for each in node.elts]
 
-    def _choice(self, node: ast.IfExp, scope: Scope, depth: int) -> Any:
+    def _choice(self, node: ast.IfExp, scope: Scope, depth: int) -> object:
         answer = self.test(node.test, scope, depth)
         if answer is not None:
             return self.value(node.body if answer else node.orelse, scope, depth)
         first, second = self.value(node.body, scope, depth), self.value(node.orelse, scope, depth)
         return first if type(first) is type(second) and first == second else UNKNOWN
 
-    def _call(self, node: ast.Call, scope: Scope, depth: int) -> Any:
+    def _call(self, node: ast.Call, scope: Scope, depth: int) -> object:
         if isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args:
             return self.keywords(node, scope, depth)
         return UNKNOWN
 
-    def _item(self, node: ast.Subscript, scope: Scope, depth: int) -> Any:
+    def _item(self, node: ast.Subscript, scope: Scope, depth: int) -> object:
         table, key = self.value(node.value, scope, depth), self.value(node.slice, scope, depth)
         return table.get(key, UNKNOWN) if isinstance(table, dict) and isinstance(key, str) else UNKNOWN
 
-    def keywords(self, call: ast.Call, scope: Scope, depth: int = 0) -> dict[str, Any]:
+    def keywords(self, call: ast.Call, scope: Scope, depth: int = 0) -> dict[str, object]:
         """The keyword arguments of a call, ``**table`` unfolded where the table is a constant."""
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         for keyword in call.keywords:
             value = self.value(keyword.value, scope, depth)
             if keyword.arg is not None:
@@ -339,7 +339,7 @@ def _unsettled(node: ast.AST, scope: Scope) -> list[tuple[str, Scope]]:
     return [(owner.id, scope[:at]) for at in range(len(scope) + 1)] if isinstance(owner, ast.Name) else []
 
 
-_VALUES: dict[type, Callable[[Names, Any, Scope, int], Any]] = {
+_VALUES: dict[type, Callable[[Names, Any, Scope, int], object]] = {
     ast.Name: Names._name, ast.Attribute: Names._attribute, ast.JoinedStr: Names._text, ast.BinOp: Names._operation,
     ast.UnaryOp: Names._sign, ast.Dict: Names._table, ast.List: Names._sequence, ast.Tuple: Names._sequence,
     ast.IfExp: Names._choice, ast.Call: Names._call, ast.Subscript: Names._item,

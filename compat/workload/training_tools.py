@@ -8,7 +8,6 @@ How each starts its processes is taken from its source: trl 0.15 and 1.16 (throu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from compat.workload.arguments import UNKNOWN, apply, parse_words, precision_word, whole
 from compat.workload.launch import COMMAND
@@ -77,7 +76,7 @@ def vllm(reading: Reading, words: Sequence[str]) -> None:
 def vllm_server(reading: Reading, words: Sequence[str]) -> None:
     """vLLM's server: its model, parallel sizes and data type; also the arguments of ``trl vllm-serve``."""
     options, others = parse_words(words)
-    known: dict[str, Any] = {}
+    known: dict[str, object] = {}
     for name, value in options:
         if name == "config" and isinstance(value, str):
             recipe = reading.recipe(value)
@@ -105,7 +104,7 @@ def sglang_server(reading: Reading, words: Sequence[str]) -> None:
     _serves(reading, known, known.get("model_path", known.get("model")))
 
 
-def _serves(reading: Reading, known: Mapping[str, Any], model: Any) -> None:
+def _serves(reading: Reading, known: Mapping[str, object], model: object) -> None:
     reading.say("task", "serve")
     if isinstance(model, str) and "$" not in model:
         reading.say("model", model)

@@ -6,7 +6,6 @@ A digest, ``latest`` and other tags that say no version tell nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from compat.formats.installs.words import backend_of
 from compat.model import Distribution, Environment, Source
@@ -210,13 +209,13 @@ def _named(tokens: list[str]) -> list[Distribution]:
     return found
 
 
-def _from(distribution: Distribution, source: Source, build: Mapping[str, Any]) -> Distribution:
+def _from(distribution: Distribution, source: Source, build: Mapping[str, str]) -> Distribution:
     from compat.records import replace
 
     return replace(distribution, source=source, extra=build if distribution.name in ("torch", "torchvision") else {})
 
 
-def _build(token: str) -> dict[str, Any]:
+def _build(token: str) -> dict[str, str]:
     """``cu124``, ``cuda12.4`` or ``cuda12.4.1`` as in :func:`backend_of`."""
     if token.startswith("cuda") and "." in token:
         parts = token[4:].split(".")

@@ -7,7 +7,6 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from compat.errors import InputError
 from compat.formats.edit.changes import Change, checked, inverse, requirement_for
@@ -54,7 +53,7 @@ def problem_of_statements(old: Sequence[Distribution], new: Sequence[Distributio
     return None
 
 
-def _others(listing: Listing, named: Collection[str]) -> set[tuple[Any, ...]]:
+def _others(listing: Listing, named: Collection[str]) -> set[tuple[tuple[str, ...], int]]:
     found = Counter(
         _stated(entry.distribution) for entry in listing.entries if entry.file is None and entry.distribution.name not in named
     )

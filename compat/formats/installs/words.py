@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from compat.formats.requirements.requirement import INDEX, Unnamed, is_archive, is_path, is_url, parse_requirement
 from compat.model import Distribution, Source, normalized
@@ -234,13 +233,13 @@ def from_index(distribution: Distribution, url: str) -> Distribution:
     )
 
 
-def build_of(url: str) -> dict[str, Any]:
+def build_of(url: str) -> dict[str, str]:
     """What an address on PyTorch's index says about the builds there: ``…/whl/cu124`` → ``{"cuda": "12.4"}``."""
     _, found, behind = url.partition(_PYTORCH_INDEX + "/")
     return backend_of(behind.removeprefix("nightly/").removeprefix("test/").partition("/")[0]) if found else {}
 
 
-def backend_of(word: str) -> dict[str, Any]:
+def backend_of(word: str) -> dict[str, str]:
     """``cu124`` → ``{"cuda": "12.4"}``, ``rocm6.2`` → ``{"rocm": "6.2"}``, ``cpu`` → ``{"cuda": "cpu"}``."""
     digits = word[2:] if word.startswith("cu") else ""
     if digits.isascii() and digits.isdigit() and len(digits) in (2, 3):

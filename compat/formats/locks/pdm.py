@@ -7,7 +7,7 @@ the file is a graph without its beginning, as an old poetry.lock. ``name[extra]`
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.locks.tables import (
@@ -77,7 +77,7 @@ def _check_version(metadata: Table) -> None:
 
 
 def _distribution(package: Table) -> Distribution:
-    extra: dict[str, Any] = {key: value for key in ("extras", "groups") if (value := package.texts(key))}
+    extra: dict[str, object] = {key: value for key in ("extras", "groups") if (value := package.texts(key))}
     return Distribution(
         name_of(package, package.needed_text("name")), version_of(package, package.text("version")), _source(package),
         package.text("marker"), extra=extra,

@@ -7,7 +7,7 @@ project's own dependencies are in pyproject.toml, so what nothing leads to is ta
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.locks.tables import (
@@ -100,7 +100,7 @@ def _pythons(metadata: Table) -> tuple[str | None, tuple[str, ...]]:
 
 
 def _distribution(package: Table) -> Distribution:
-    extra: dict[str, Any] = {"optional": True} if package.flag("optional") else {}
+    extra: dict[str, object] = {"optional": True} if package.flag("optional") else {}
     groups = package.texts("groups")
     if groups:
         extra["groups"] = groups

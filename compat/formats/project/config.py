@@ -11,7 +11,6 @@ from compat.records import record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
 FILE = "pyproject.toml"
 _LIMIT = 8 * 1024 * 1024
@@ -127,7 +126,7 @@ class _Tables:
         self.path = path
         self._lines = text.split("\n")
 
-    def config(self, table: Any) -> ProjectConfig:
+    def config(self, table: object) -> ProjectConfig:
         if not isinstance(table, dict):
             raise InputError("expected [tool.compat] to be a table", self.path)
         self._known(table, ("target", "ignore"), "[tool.compat]", self._line("[tool.compat", 0))
@@ -139,7 +138,7 @@ class _Tables:
         ignores = tuple(self._ignore(each, line, names) for each, line in self._each(table, "ignore"))
         return ProjectConfig(targets, ignores, self.path)
 
-    def _each(self, table: dict[str, Any], key: str) -> list[tuple[dict[str, Any], int | None]]:
+    def _each(self, table: dict[str, object], key: str) -> list[tuple[dict[str, object], int | None]]:
         value = table.get(key, [])
         if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
             raise InputError(f"expected [[tool.compat.{key}]] tables", self.path, self._line(f"tool.compat.{key}", 0))
@@ -149,7 +148,7 @@ class _Tables:
         found = [number for number, line in enumerate(self._lines, 1) if header in line.replace(" ", "")]
         return found[which] if which < len(found) else None
 
-    def _known(self, table: dict[str, Any], known: tuple[str, ...], what: str, line: int | None) -> None:
+    def _known(self, table: dict[str, object], known: tuple[str, ...], what: str, line: int | None) -> None:
         for key in table:
             if key not in known:
                 import difflib
@@ -165,13 +164,13 @@ class _Tables:
                 return number
         return start
 
-    def _text(self, table: dict[str, Any], key: str, line: int | None) -> str | None:
+    def _text(self, table: dict[str, object], key: str, line: int | None) -> str | None:
         value = table.get(key)
         if value is not None and (not isinstance(value, str) or not value):
             raise InputError(f"{key}: expected a string, not {value!r}", self.path, self._at(key, line))
         return value
 
-    def _target(self, table: dict[str, Any], line: int | None) -> Target:
+    def _target(self, table: dict[str, object], line: int | None) -> Target:
         self._known(table, ("name", "variables", "command", *_OPTIONS), "a target", line)
         name = self._text(table, "name", line)
         if name is None:
@@ -182,7 +181,7 @@ class _Tables:
             raise InputError("variables: expected a table of strings", self.path, self._at("variables", line))
         return Target(name, values, variables, self._text(table, "command", line), self.path, line)
 
-    def _values(self, key: str, value: Any, line: int | None) -> list[str]:
+    def _values(self, key: str, value: object, line: int | None) -> list[str]:
         if key in _LISTS and isinstance(value, list) and all(isinstance(each, str) and each for each in value):
             return list(value) or ["none"]
         if key in _NUMBERS and isinstance(value, int) and not isinstance(value, bool):
@@ -192,7 +191,7 @@ class _Tables:
         wanted = "a string or a list of strings" if key in _LISTS else "a number" if key in _NUMBERS else "a string"
         raise InputError(f"{key}: expected {wanted}, not {value!r}", self.path, self._at(key, line))
 
-    def _ignore(self, table: dict[str, Any], line: int | None, targets: list[str]) -> Ignore:
+    def _ignore(self, table: dict[str, object], line: int | None, targets: list[str]) -> Ignore:
         self._known(table, ("rule", "reason", "until", "target"), "an ignore", line)
         rule, reason = self._text(table, "rule", line), self._text(table, "reason", line)
         if rule is None or reason is None:
@@ -202,7 +201,7 @@ class _Tables:
             raise InputError(f"there is no target {target!r}", self.path, self._at("target", line))
         return Ignore(rule, reason, self._date(table.get("until"), line), target, self.path, line)
 
-    def _date(self, value: Any, line: int | None) -> str | None:
+    def _date(self, value: object, line: int | None) -> str | None:
         """A TOML date, or a text that is one."""
         if value is None:
             return None

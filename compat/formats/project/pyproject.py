@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing, check_entries
@@ -76,7 +76,7 @@ class Draft:
     def wrong(self, place: str, problem: str, line: int | None) -> InputError:
         return InputError(f"{place}: {problem}", self.path, line)
 
-    def requirement(self, text: Any, place: str, line: int | None) -> Distribution:
+    def requirement(self, text: object, place: str, line: int | None) -> Distribution:
         """One requirement; :class:`InputError` if it is invalid."""
         if not isinstance(text, str):
             raise self.wrong(place, "expected a requirement (PEP 508) in quotes", line)
@@ -87,7 +87,7 @@ class Draft:
         except ValueError as problem:
             raise self.wrong(place, str(problem), line) from None
 
-    def requirements(self, value: Any, place: str, line: int | None) -> Iterable[tuple[Distribution, int | None]]:
+    def requirements(self, value: object, place: str, line: int | None) -> Iterable[tuple[Distribution, int | None]]:
         """The requirements of an array, each with its line."""
         if not isinstance(value, list):
             raise self.wrong(place, "expected a list of requirements", line)
@@ -184,7 +184,7 @@ def _environments(uv: Table | None) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(uv.texts("environments"))
 
 
-def python_range(draft: Draft, value: Any, place: str, line: int | None) -> str | None:
+def python_range(draft: Draft, value: object, place: str, line: int | None) -> str | None:
     """The specifier set of a ``requires-python``; :class:`InputError` if it is invalid."""
     if value is None:
         return None

@@ -8,7 +8,7 @@ comes from ``#egg=``, from the name of a wheel (PEP 427) or of a source archive,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compat.model import EMPTY, Distribution, Source, normalized
 from compat.records import replace
@@ -62,14 +62,14 @@ def is_path(text: str) -> bool:
     return " " not in path and ("/" in path or is_archive(path))
 
 
-def direct_url(url: str, name: str, marker: str | None, extra: Mapping[str, Any] = EMPTY) -> Distribution:
+def direct_url(url: str, name: str, marker: str | None, extra: Mapping[str, object] = EMPTY) -> Distribution:
     """``name @ url``: the version comes from the file name of a wheel."""
     wheel = _named(url)
     version = wheel[1] if wheel is not None and wheel[0] == name else None
     return Distribution(name, version, source_of_url(url), marker, None, extra)
 
 
-def read_url(url: str, marker: str | None = None, extra: Mapping[str, Any] = EMPTY) -> Distribution:
+def read_url(url: str, marker: str | None = None, extra: Mapping[str, object] = EMPTY) -> Distribution:
     """An address or a path that stands alone; :class:`Unnamed` if the distribution is unknown."""
     source = source_of_url(url)
     address, _, fragment = url.partition("#")
@@ -89,7 +89,7 @@ def read_url(url: str, marker: str | None = None, extra: Mapping[str, Any] = EMP
     return Distribution(repository, None, source, marker, None, extra)
 
 
-def _from_egg(egg: str, url: str, source: Source, marker: str | None, extra: Mapping[str, Any]) -> Distribution:
+def _from_egg(egg: str, url: str, source: Source, marker: str | None, extra: Mapping[str, object]) -> Distribution:
     name = egg[: len(egg) - len(egg.lstrip(_NAME))].strip("._-")
     if not name:
         raise ValueError(f"'#egg={egg[:60]}' names no distribution")
@@ -102,7 +102,7 @@ def source_of_url(url: str) -> Source:
     """The source behind an address or a path: ``vcs``, ``url`` (an archive) or ``directory``."""
     address, _, fragment = url.partition("#")
     subdirectory = _fragment(fragment, "subdirectory")
-    details: dict[str, Any] = {}
+    details: dict[str, object] = {}
     if address.lower().startswith(_VCS):
         details["url"], revision = _repository_and_revision(address.partition("+")[2])
         if revision:
@@ -267,7 +267,7 @@ def _by_hand(text: str) -> Distribution | None:
     if not name or not name[0].isalnum() or not name[-1].isalnum() or is_archive(name):
         return None
     rest = rest.lstrip(_BLANK)
-    extra: Mapping[str, Any] = EMPTY
+    extra: Mapping[str, object] = EMPTY
     if rest[:1] == "[":
         inside, closed, rest = rest[1:].partition("]")
         extras = _extras(inside)
@@ -287,7 +287,7 @@ def _by_hand(text: str) -> Distribution | None:
 
 
 def _distribution(
-    name: str, version: str | None, specifier: str | None, marker: str | None, extra: Mapping[str, Any]
+    name: str, version: str | None, specifier: str | None, marker: str | None, extra: Mapping[str, object]
 ) -> Distribution:
     # an index would have said where a development version comes from
     source = _NIGHTLY if version is not None and ".dev" in version else INDEX
@@ -364,7 +364,7 @@ def _bare(text: str) -> Distribution:
         return read_url(url, marker)
     path, given, condition = text.partition(";")
     path, marker = path.strip(_BLANK), canonical_marker(condition) if given else None
-    extra: Mapping[str, Any] = EMPTY
+    extra: Mapping[str, object] = EMPTY
     if path.endswith("]") and "[" in path:
         path, _, inside = path[:-1].rpartition("[")
         extras = _extras(inside)
