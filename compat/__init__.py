@@ -1,6 +1,7 @@
 """Known-bad combinations of packages, GPUs, drivers and launchers, for people who train or serve language models.
 
 ``compat.check`` is what ``compat check`` does, as a function that returns a typed report; see :mod:`compat.api.public`.
+``compat.guard()`` as the first line of a script checks the job that is starting; see :mod:`compat.integrations.guard`.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ if TYPE_CHECKING:
     from typing import Any
 
     from compat.api.public import check as check
+    from compat.integrations.guard import KnownBad as KnownBad
+    from compat.integrations.guard import guard as guard
 
-__all__ = ["__version__", "check"]
+__all__ = ["KnownBad", "__version__", "check", "guard"]
 __version__ = "0.1.0"
+_PLACES = {"check": "api.public", "guard": "integrations.guard", "KnownBad": "integrations.guard"}
 
 
 def __getattr__(name: str) -> Any:
-    """The functions of :mod:`compat.api.public`, imported when they are used."""
-    if name in __all__:
-        from compat.api import public
+    """What is public, imported when it is used."""
+    if name in _PLACES:
+        from importlib import import_module
 
-        return getattr(public, name)
+        return getattr(import_module(f"compat.{_PLACES[name]}"), name)
     raise AttributeError(f"module 'compat' has no attribute {name!r}")

@@ -6,7 +6,7 @@ import os
 
 from compat.machine.detectors import OF_SOURCE, detected, located
 from compat.machine.hardware import read_hardware
-from compat.machine.interpreter import default_target, read_installed, target_at
+from compat.machine.interpreter import Target, default_target, read_installed, target_at
 from compat.machine.system import read_system, relevant
 from compat.model import Distribution, Environment, Workload
 from compat.records import record
@@ -30,10 +30,10 @@ class Machine:
     notes: tuple[str, ...]
 
 
-def read_machine(python: str | None, matrix: Matrix) -> Machine:
+def read_machine(python: str | Target | None, matrix: Matrix) -> Machine:
     """Reads the machine and the packages of ``python`` (default: the active environment); starts nothing of it."""
     variables = os.environ
-    target = target_at(python) if python else default_target(variables)
+    target = python if isinstance(python, Target) else target_at(python) if python else default_target(variables)
     installed = read_installed(target)
     hardware = read_hardware(variables)
     system = read_system()

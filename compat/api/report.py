@@ -39,6 +39,22 @@ def report_of(subject: Subject, words: Words, config: ProjectConfig, matrix: Mat
     )  # fmt: skip
 
 
+def machine_report(environment: Environment, words: Words, matrix: Matrix, notes: tuple[str, ...] = ()) -> Report:
+    """What is known to be bad on one machine, for the command and the workload that ``words`` state.
+
+    What the project in the current directory ignores is left out and counted in a note. ``notes`` come first in the report.
+    """
+    from compat.formats.project.config import find_config
+
+    environment, more = command_of(environment, words)
+    environment, findings, remarks = judged(stated(environment, words), matrix)
+    chosen = choose((*findings, *unreached(environment, words)), find_config(".").ignores, words)
+    return Report(
+        environment=environment, findings=chosen.findings, notes=(*notes, *more, *remarks, *chosen.notes),
+        exit=chosen.exit, ignored=chosen.ignored,
+    )  # fmt: skip
+
+
 @record(frozen=True)
 class Choice:
     """What is reported of some findings: those shown, worst first, notes about the others, the exit code."""

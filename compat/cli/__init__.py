@@ -7,7 +7,7 @@ import os
 import sys
 
 from compat.api.words import Words
-from compat.cli.options import COMMANDS, command_named, parse
+from compat.cli.options import COMMANDS, asks_for_help, command_named, parse
 from compat.errors import InputError, Undecided, printable, unexpected
 from compat.output.stream import emit
 
@@ -72,8 +72,7 @@ def _run(words: list[str]) -> int:
         emit(f"compat {__version__}")
         return 0
     command = command_named(words[0])
-    before = words[1 : words.index("--")] if "--" in words else words[1:]
-    if "-h" in before or "--help" in before:
+    if asks_for_help(command, words[1:]):
         from compat.cli.help import help_for
 
         emit(help_for(command))

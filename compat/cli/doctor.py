@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from compat.api.report import choose, unreached
-from compat.api.targets import command_of, stated
-from compat.checks import judged
+from compat.api.report import machine_report
 from compat.errors import InputError
-from compat.formats.project.config import find_config
-from compat.model import Environment, Finding, Fix, Report
+from compat.model import Environment, Finding, Fix
 from compat.output.stream import emit
+from compat.records import replace
 from compat.rules.compiled import Matrix, open_matrix
 
 TYPE_CHECKING = False
@@ -25,17 +23,10 @@ def run(words: Words) -> int:
     """
     matrix = open_matrix(words.values.get("rules", ()))
     environment, machine, notes = _read(words, matrix)
-    environment, more = command_of(environment, words)
-    environment, findings, judged_notes = judged(stated(environment, words), matrix)
-    findings = (*findings, *unreached(environment, words))
+    report = machine_report(environment, words, matrix, notes)
     if words.flag("python") and machine and machine.interpreter:
-        findings = with_pip_of(machine.interpreter, findings)
-    chosen = choose(findings, find_config(".").ignores, words)
-    report = Report(
-        environment=environment, findings=chosen.findings, notes=(*notes, *more, *judged_notes, *chosen.notes),
-        exit=chosen.exit, ignored=chosen.ignored,
-    )  # fmt: skip
-    probes = _probed(words, environment) if words.flag("probe") else None
+        report = replace(report, findings=with_pip_of(machine.interpreter, report.findings))
+    probes = _probed(words, report.environment) if words.flag("probe") else None
     code = report.exit if probes is None else report.exit or probes.exit
     if words.one("format") == "json":
         from compat.output.json import dumped
@@ -111,7 +102,6 @@ def _read(words: Words, matrix: Matrix) -> tuple[Environment, Machine | None, tu
 
 def with_pip_of(interpreter: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """The findings with pip commands that act on the environment that was read, not on the active one."""
-    from compat.records import replace
     from compat.rules.wording import quoted
 
     pip = f"{quoted(interpreter)} -m pip "

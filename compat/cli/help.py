@@ -16,7 +16,7 @@ def overview() -> str:
         "usage: compat COMMAND [OPTIONS]",
         "",
         "Finds known-bad combinations of packages, GPUs, drivers and launchers, and fixes them.",
-        "Reads files only; 'probe' alone runs what it inspects.",
+        "Reads files only; only 'probe' and 'run' run what they inspect.",
         "",
         "commands:",
         *lines[:_MAIN],

@@ -27,7 +27,10 @@ class Option:
 
 @record(frozen=True)
 class Command:
-    """One command: its operands as the usage line shows them, how many it takes at most, and its options."""
+    """One command: its operands as the usage line shows them, how many it takes at most, and its options.
+
+    ``program``: the first operand starts a program's own command line, in which nothing is an option of compat.
+    """
 
     name: str
     summary: str
@@ -36,6 +39,7 @@ class Command:
     most: int = 0
     words: tuple[str, ...] = ()
     command_after_dashes: bool = False
+    program: bool = False
 
 
 _FORMATS = ("text", "json")
@@ -176,6 +180,10 @@ COMMANDS = (
     Command("init", "declare a target in pyproject.toml",
             (Option("target", "NAME", "the name of the target (default: this-machine)"), *PLACE, *WORKLOAD,
              Option("print", None, "print the table instead of writing it")), operands="[pyproject.toml]", most=1),
+    Command("run", "check a Python program and this machine, then run the program",
+            (Option("fail-on", "LEVEL", "do not start it for findings from this level on: error\nor warning (default: print "
+                    "and start)", choices=("error", "warning")),
+             *WORKLOAD, RULES), operands="SCRIPT|-m MODULE [ARGUMENTS…]", program=True),
     Command("completions", "print shell completions", (),
             operands="bash|zsh|fish", most=1, words=("bash", "zsh", "fish")),
 )  # fmt: skip
@@ -201,6 +209,9 @@ def parse(command: Command, words: Sequence[str]) -> Words:
         if word == "--":
             rest = tuple(words[position:])
             break
+        if command.program and _starts_program(word):
+            rest = tuple(words[position - 1 :])
+            break
         if not word.startswith("--"):
             if word.startswith("-") and word != "-":
                 raise InputError(f"unknown option {word!r} for 'compat {command.name}'")
@@ -225,11 +236,31 @@ def parse(command: Command, words: Sequence[str]) -> Words:
     return Words(command=command.name, values=values, operands=tuple(operands), rest=rest)
 
 
+def _starts_program(word: str) -> bool:
+    return word == "-m" or not word.startswith("-")
+
+
+def asks_for_help(command: Command, words: Sequence[str]) -> bool:
+    """Whether ``--help`` stands among the words behind a command's name that are meant for compat."""
+    for number, word in enumerate(words):
+        if word == "--" or (command.program and _starts_program(word) and not _is_value(command, words[:number])):
+            return False
+        if word in ("-h", "--help"):
+            return True
+    return False
+
+
+def _is_value(command: Command, before: Sequence[str]) -> bool:
+    """Whether the word behind ``before`` is the value of an option."""
+    last = before[-1] if before else ""
+    return any(last == f"--{option.name}" and option.metavar is not None for option in command.options)
+
+
 def _check_operands(command: Command, operands: list[str], rest: tuple[str, ...] | None) -> None:
     if len(operands) > command.most:
         hint = "; the command to read goes after '--'" if command.command_after_dashes else ""
         raise InputError(f"'compat {command.name}' does not take {operands[command.most]!r}{hint}")
-    if rest is not None and not command.command_after_dashes:
+    if rest is not None and not command.command_after_dashes and not command.program:
         raise InputError(f"'compat {command.name}' takes no command after '--'")
     if rest is not None and not rest:
         raise InputError("expected a command after '--'")

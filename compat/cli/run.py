@@ -1,0 +1,59 @@
+"""``compat run``: check a Python program and this machine, then become that program.
+
+``torchrun --nproc-per-node 8 -m compat run train.py`` checks once, on rank 0, without a change to ``train.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+from compat.errors import InputError
+from compat.integrations.guard import GUARDED, KnownBad, check_command
+
+if TYPE_CHECKING:
+    from compat.api.words import Words
+
+
+def run(words: Words) -> int:
+    """Prints what is known to be bad and starts the program; 1 without starting it where ``--fail-on`` is reached."""
+    program = words.rest or ()
+    if not program:
+        raise InputError("expected a script or -m MODULE: compat run train.py")
+    if program[0] == "-m" and len(program) < 2:
+        raise InputError("-m needs the name of a module")
+    if program[0] != "-m" and not os.path.exists(program[0]):
+        raise InputError("no such file", program[0])
+    options = {name: values for name, values in words.values.items() if name != "fail-on"}
+    try:
+        check_command((os.path.basename(sys.executable) or "python", *program), options, words.one("fail-on"))
+    except KnownBad as problem:
+        print(f"compat: not started: {problem}", file=sys.stderr)
+        return 1
+    return become([sys.executable, *_interpreter_options(sys.orig_argv), *program])
+
+
+def become(command: list[str]) -> NoReturn:
+    """Replaces this process by a command, whose own ``compat.guard()`` then has nothing to do."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    variables = {**os.environ, GUARDED: str(os.getpid())}
+    if os.name == "nt":  # exec there starts a second process and returns to the shell at once
+        import subprocess
+
+        os._exit(subprocess.call(command, env=variables))
+    os.execve(command[0], command, variables)
+
+
+def _interpreter_options(started: list[str]) -> list[str]:
+    """What Python itself was started with, such as ``-u`` or ``-X dev``, up to the program."""
+    options: list[str] = []
+    words = iter(started[1:])
+    for word in words:
+        if not word.startswith("-") or word == "-" or word.startswith("-m"):
+            break
+        options.append(word)
+        if word in ("-X", "-W"):
+            options.append(next(words, ""))
+    return options

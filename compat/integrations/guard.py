@@ -1,0 +1,153 @@
+"""``compat.guard()``: check the running interpreter and its script before anything expensive starts.
+
+>>> import compat
+>>> report = compat.guard()  # doctest: +SKIP
+
+Put it on the first line of a training script. Rank 0 checks and prints what it finds on standard error; the other ranks and
+the worker processes of ``multiprocessing`` return at once, so a job is checked once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from compat.errors import InputError, printable
+from compat.model import SEVERITIES, Finding, Report, Workload, exit_code
+from compat.records import replace
+
+if TYPE_CHECKING:
+    from compat.api.public import Option
+
+SWITCH = "COMPAT_GUARD"
+"""Environment variable: ``off``, ``warn`` (print only), or the level from which the guard raises: ``error`` or ``warning``."""
+GUARDED = "COMPAT_GUARDED_PID"
+"""Set by ``compat run`` for the process it turns into, whose own ``guard()`` has nothing left to do."""
+
+
+class KnownBad(RuntimeError):
+    """Raised by :func:`guard` for findings at or above ``fail_on``; ``report`` has them all."""
+
+    def __init__(self, report: Report, worst: Finding) -> None:
+        more = len(hits(report)) - 1
+        also = f" (and {more} more finding{'s' if more > 1 else ''})" if more else ""
+        super().__init__(f"{worst.title} [{worst.rule}]{also}")
+        self.report = report
+
+
+def guard(*, fail_on: str | None = None, **options: Option) -> Report | None:
+    """Checks what is installed for this interpreter, this machine, and the script and arguments it was started with.
+
+    Findings that are certain are printed on standard error. ``fail_on`` ("error" or "warning") raises :class:`KnownBad` where
+    one reaches that level. The other keywords are options of ``compat doctor`` with underscores: ``task="grpo"``,
+    ``features=["vllm"]`` … What the launcher left in the environment is read without being told.
+
+    Returns the report, or ``None`` where nothing was checked: on another rank than 0, in a worker of ``multiprocessing``, or
+    with ``COMPAT_GUARD=off``. Raises :class:`compat.errors.InputError` for a value that no option takes. Where the check
+    itself cannot be made, that is printed, and raised if ``fail_on`` is set.
+    """
+    if not is_first():
+        return None
+    level = _level(fail_on)
+    if level == "off":
+        return None
+    return enforce(_report(started_command(), Workload(), options, level), level)
+
+
+def check_command(command: tuple[str, ...], options: Mapping[str, Option], fail_on: str | None = None) -> Report | None:
+    """What :func:`guard` does, for a command that is about to replace this process."""
+    level = _level(fail_on)
+    return enforce(_report(command, Workload(), options, level), level) if is_first() and level != "off" else None
+
+
+def check_workload(workload: Workload, fail_on: str | None = None, task: str | None = None) -> Report | None:
+    """What :func:`guard` does, for a workload that a program knows exactly, such as a trainer with its arguments.
+
+    ``task`` stands in where the workload has none.
+    """
+    if not is_first():
+        return None
+    level = _level(fail_on)
+    if level == "off":
+        return None
+    if workload.task is None and task is not None:
+        workload = replace(workload, task=task)
+    return enforce(_report(None, workload, {}, level), level)
+
+
+def is_first(variables: Mapping[str, str] | None = None) -> bool:
+    """Whether this process is the one that checks for its job: rank 0, and no worker of ``multiprocessing``."""
+    import multiprocessing
+
+    from compat.workload.launch import from_variables
+
+    variables = os.environ if variables is None else variables
+    if variables.get(GUARDED) == str(os.getpid()):
+        return False
+    # while a spawned worker imports the script again, it does not know its parent yet
+    if multiprocessing.parent_process() is not None or getattr(multiprocessing.current_process(), "_inheriting", False):
+        return False
+    return not from_variables(variables).rank
+
+
+def enforce(report: Report | None, level: str) -> Report | None:
+    """Prints what is certain in a report and raises :class:`KnownBad` where that reaches ``level``."""
+    if report is None:
+        return None
+    found = hits(report)
+    if found:
+        from compat.output.terminal import rendered
+
+        print(rendered(replace(report, findings=found, notes=()), title="compat"), file=sys.stderr, flush=True)
+    if level != "warn" and exit_code(found, level):
+        raise KnownBad(report, found[0])
+    return report
+
+
+def hits(report: Report) -> tuple[Finding, ...]:
+    """The certain findings that are at least warnings, worst first."""
+    least = SEVERITIES.index("warning")
+    return tuple(each for each in report.findings if each.verdict == "hit" and SEVERITIES.index(each.severity) <= least)
+
+
+def started_command() -> tuple[str, ...] | None:
+    """The command that started this program, as a launcher sees it; ``None`` in a notebook or an interactive session."""
+    main = sys.modules.get("__main__")
+    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    python = os.path.basename(sys.executable) or "python"
+    if spec is not None and spec.name:
+        return (python, "-m", spec.name.removesuffix(".__main__"), *sys.argv[1:])
+    return None if file is None else (python, file, *sys.argv[1:])
+
+
+def _level(fail_on: str | None) -> str:
+    """``off``, ``warn``, ``error`` or ``warning``: the switch in the environment wins over the argument."""
+    switch = os.environ.get(SWITCH, "").strip().lower()
+    for where, value in ((f"${SWITCH}", switch), ("fail_on", fail_on or "")):
+        if value and value not in ("off", "warn", "error", "warning"):
+            raise InputError(f"{where}: {value!r} is not one of off, warn, error, warning")
+    return switch or fail_on or "warn"
+
+
+def _report(command: tuple[str, ...] | None, workload: Workload, options: Mapping[str, Option], level: str) -> Report | None:
+    from compat.api.machine import read_machine
+    from compat.api.public import words_of
+    from compat.api.report import machine_report
+    from compat.machine.interpreter import running_target
+    from compat.rules.compiled import open_matrix
+    from compat.workload.launch import merge
+
+    words = words_of("doctor", command, options)
+    try:
+        matrix = open_matrix(words.values.get("rules", ()))
+        machine = read_machine(running_target(), matrix)
+        known = machine.environment.workload or Workload()
+        environment = replace(machine.environment, workload=merge(workload, known))
+        return machine_report(environment, words, matrix, machine.notes)
+    except Exception as problem:  # a guard that cannot check says so and never passes for one that has checked
+        if level != "warn":
+            raise
+        print(f"compat: could not check this job: {printable(str(problem))}", file=sys.stderr, flush=True)
+        return None

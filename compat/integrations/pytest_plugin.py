@@ -1,0 +1,42 @@
+"""A plugin of pytest: ``pytest --compat`` fails a session at its start where a known-bad combination is installed.
+
+``compat = error`` (or ``warning``) in pytest's configuration does the same for every run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+_LEVELS = ("error", "warning")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option and its counterpart in the configuration file."""
+    group = parser.getgroup("compat")
+    group.addoption(
+        "--compat", nargs="?", const="error", choices=_LEVELS, default=None, metavar="LEVEL",
+        help="fail at once where what is installed is known to be bad, from LEVEL on: error (default) or warning",
+    )  # fmt: skip
+    parser.addini("compat", "as --compat: error or warning", default="")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Checks once, in the process that started the session; the workers of pytest-xdist do nothing."""
+    config = session.config
+    level = config.getoption("--compat") or config.getini("compat")
+    if not level or hasattr(config, "workerinput"):
+        return
+    import pytest
+
+    if level not in _LEVELS:
+        raise pytest.UsageError(f"compat: {level!r} is not one of {', '.join(_LEVELS)}")
+    from compat.integrations.guard import KnownBad, check_workload
+    from compat.model import Workload
+
+    try:
+        check_workload(Workload(), level)
+    except KnownBad as problem:
+        pytest.exit(f"compat: {problem}", returncode=1)

@@ -1,0 +1,75 @@
+"""A callback for transformers' and trl's trainers, which know every argument of the job.
+
+>>> from compat.integrations.trainer import CompatCallback  # doctest: +SKIP
+>>> trainer = SFTTrainer(..., callbacks=[CompatCallback(fail_on="error")])  # doctest: +SKIP
+
+It checks once, on rank 0, when the trainer has been built: before the first step, after the model was loaded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import TYPE_CHECKING, Any
+
+from transformers import TrainerCallback
+
+from compat.integrations.guard import check_workload
+from compat.model import Workload
+from compat.records import replace
+from compat.workload.arguments import Draft, apply_all
+from compat.workload.launch import from_variables, merge
+from compat.workload.trainers import trainer_of
+
+if TYPE_CHECKING:
+    from compat.model import Report
+
+_ARGUMENTS = "the trainer's arguments"
+_MODEL = "the trainer's model"
+
+
+class CompatCallback(TrainerCallback):  # type: ignore[misc]
+    """Prints what is known to be bad about this training; ``fail_on`` raises :class:`compat.KnownBad` from that level on.
+
+    ``report`` is the :class:`compat.model.Report`, ``None`` until the trainer is built and on other ranks than 0.
+    """
+
+    def __init__(self, fail_on: str | None = None) -> None:
+        self.fail_on = fail_on
+        self.report: Report | None = None
+
+    def on_init_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.report = check_workload(workload_of(args, kwargs.get("model")), self.fail_on)
+
+
+def workload_of(args: Any, model: Any = None) -> Workload:
+    """What a ``TrainingArguments``, or a config of trl, and the model say about the job."""
+    draft = Draft()
+    values = {field.name: getattr(args, field.name) for field in dataclasses.fields(args) if hasattr(args, field.name)}
+    # what stands in a file was read by transformers; it replaces the values that say "auto"
+    settings = getattr(getattr(args, "hf_deepspeed_config", None), "config", None)
+    apply_all(draft, {**values, "deepspeed": settings or values.get("deepspeed")}, _ARGUMENTS)
+    kind = type(args)
+    trainer = trainer_of(f"{kind.__module__}.{kind.__name__.removesuffix('Config')}Trainer")
+    if trainer is not None:
+        draft.say("trainer", trainer[0], _ARGUMENTS)
+        draft.say("task", trainer[1], _ARGUMENTS)
+    draft.say("processes", int(getattr(args, "world_size", 1)), _ARGUMENTS)
+    if model is not None:
+        _model_facts(draft, model)
+    said = draft.workload()
+    launched = from_variables(os.environ)
+    if launched.launcher is None and said.processes == 1:
+        said = replace(said, launcher="python")
+    return merge(said, launched)
+
+
+def _model_facts(draft: Draft, model: Any) -> None:
+    config = getattr(model, "config", None)
+    kind = getattr(config, "model_type", None)
+    if isinstance(kind, str) and kind:
+        draft.say("model", kind, _MODEL)
+    draft.feature("peft", hasattr(model, "peft_config"), _MODEL)
+    for bits in (4, 8):
+        if getattr(model, f"is_loaded_in_{bits}bit", False):
+            draft.say("quantization", f"{bits}bit", _MODEL)
