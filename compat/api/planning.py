@@ -137,6 +137,9 @@ def resolved(case: Case, means: Means) -> Case:
     environment = case.environment
     copies = [copy for copy in environment.distributions or () if is_given(copy) or copy.version is not None]
     given = frozenset(copy.name for copy in copies if is_given(copy) or of_no_index(copy))
+    elsewhere = means.index.unpinned().files_many(means.index.lost()) if means.index.settings.pinned else {}
+    nowhere = frozenset(name for name, files in elsewhere.items() if files == ())
+    given |= nowhere
     pins = {copy.name: copy.version for copy in copies if copy.version is not None and copy.name not in given}
     question = Question(pins, without=given, requires=tuple(need.text for need in case.asked))
     found = resolved_by_uv(question, Target(environment), means.index.reached(), offline=means.index.offline)

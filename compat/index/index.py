@@ -154,9 +154,13 @@ class Index:
         root = self._root or self
         return Index(settings, self.store, offline=self.offline, before=self._before, max_age=self._max_age, root=root)
 
+    def lost(self) -> frozenset[str]:
+        """The packages whose own indexes cannot be read."""
+        return frozenset(name for name, files in self.files_many(self.settings.pinned).items() if files is None)
+
     def reached(self) -> Settings:
         """The settings for another client, without the indexes of single packages that cannot be read."""
-        lost = {name for name, files in self.files_many(self.settings.pinned).items() if files is None}
+        lost = self.lost()
         if not lost:
             return self.settings
         kept = {name: own for name, own in self.settings.pinned.items() if name not in lost}

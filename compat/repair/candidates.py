@@ -87,6 +87,9 @@ class IndexUniverse:
         self.target = target
         self._files: dict[tuple[str, str], tuple[File, ...]] = {}
         self._read: set[str] = set()
+        self._without_wheels: set[str] = set()
+        self.assumed: dict[Release, str] = {}
+        """Releases of packages that never had a wheel and do not say what they require, and what was taken instead."""
         self.narrowed: dict[str, str] = {}
         """Packages that are pinned to an index that cannot be reached, and why: they come from the ordinary ones."""
 
@@ -105,6 +108,9 @@ class IndexUniverse:
 
     def _releases(self, name: str, files: Iterable[File]) -> Iterable[Release]:
         """Those with a wheel, and after the last of them those that everybody with this system builds from source."""
+        files = tuple(files)
+        if not any(file.kind == "wheel" for file in files):
+            self._without_wheels.add(name)
         by_version: dict[str, list[File]] = {}
         elsewhere = set()
         for file in files:
@@ -141,15 +147,24 @@ class IndexUniverse:
             if metadata is not None:
                 fits = self.target.accepts_python(metadata.requires_python)
                 found[release] = self.target.needs_by_extra(metadata.requires) if fits else None
-            else:
-                unbuilt = release not in files or files[release].kind != "wheel"
-                found[release] = declared_needs(self._declared, release.name, release.version, self.target) if unbuilt else None
+                continue
+            unbuilt = release not in files or files[release].kind != "wheel"
+            needs = declared_needs(self._declared, release.name, release.version, self.target) if unbuilt else None
+            unusable = release in files and files[release].filename in self.index.unusable
+            if needs is None and unusable and release.name in self._without_wheels:
+                needs = {}
+                self.assumed[release] = "taken to require nothing: it has no wheel, and nothing is built"
+            found[release] = needs
         return found
 
     def _read_pins(self, releases: list[Release]) -> None:
         """The usable files of single releases, whose packages' pages need not be read for it."""
         wanted = {(each.name, each.version) for each in releases} - self._files.keys()
-        for pin, files in self.index.files_of_pins(wanted).items():
+        found = self.index.files_of_pins(wanted)
+        lost = {name for (name, _), files in found.items() if files is None and name in self.index.settings.pinned}
+        if lost:
+            self.releases(lost)
+        for pin, files in found.items():
             if files is not None:
                 usable = [file for file in files if self._usable(file)]
                 self._files[pin] = tuple(sorted(usable, key=lambda file: (file.kind != "wheel", file.filename)))

@@ -230,7 +230,7 @@ class Planner:
         current = self.problem.current
         wished = any(
             need.name not in self.problem.given and (need.name not in current or not current[need.name].meets(need.specifier))
-            for need in (*self.problem.asked, *self.problem.keep)
+            for need in (*self.problem.keep, *(() if current else self.problem.asked))
         )
         if len(left) < len(self.errors) or (wished and (len(left) == len(self.errors) or not current)):
             return ""

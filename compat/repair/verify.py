@@ -86,16 +86,22 @@ class Resolved:
 
 
 def resolved_by_uv(question: Question, target: Target, settings: Settings, *, offline: bool = False) -> Resolved:
-    """The releases that ``uv pip compile`` takes for some requirements; nothing is built for it."""
+    """The releases that ``uv pip compile`` takes for some requirements; nothing is built for it.
+
+    Where the pins contradict what others require, they hold: projects override requirements on purpose.
+    """
     given = question.without
     for _ in range(_UNBUILT):
         code, found, why = _compiled(question, target, settings, offline=offline)
         if code == 0:
             return Resolved(found, question.without - given)
         unbuilt = frozenset(map(normalized, _NO_WHEEL.findall(why))) - question.without
-        if not unbuilt:
+        if unbuilt:
+            question = replace(question, without=question.without | unbuilt)
+        elif _REFUSED in why and not question.loose:  # a project's overrides are among its pins
+            question = replace(question, loose=frozenset(question.pins))
+        else:
             break
-        question = replace(question, without=question.without | unbuilt)
     return Resolved(None, why=why)
 
 
