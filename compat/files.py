@@ -10,6 +10,10 @@ from compat import __version__
 from compat.errors import InputError
 
 
+pending: dict[str, bytes] = {}
+"""What is about to be written, by path: it is read in place of what is there, so that it can be judged before."""
+
+
 def regular(path: str) -> str:
     """The path itself; :class:`InputError` where it is a folder, a pipe or a device, or nothing."""
     if "\0" in path:

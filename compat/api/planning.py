@@ -18,6 +18,8 @@ from compat.rules.compiled import Matrix
 if TYPE_CHECKING:
     from compat.api.words import Words
     from compat.formats.project.config import ProjectConfig, Target
+    from compat.checks.choices import Asked
+    from compat.formats.listing import Listing
     from compat.index import Index
     from compat.repair.plan import Means, Planner
     from compat.repair.problem import Policy
@@ -33,7 +35,8 @@ _TIME_LIMIT = 90
 class Case:
     """What is to be fixed. ``file`` is what was read, ``None`` for an environment; ``folders`` hold installed metadata.
 
-    ``told`` says what the plan is made for; ``ignored`` are the rules that the project chooses to live with."""
+    ``told`` says what the plan is made for; ``ignored`` are the rules that the project chooses to live with. ``listing`` is what
+    the file was read as, ``asked_choices`` are the extras and groups that are stated."""
 
     environment: Environment
     file: str | None = None
@@ -45,6 +48,8 @@ class Case:
     told: tuple[str, ...] = ()
     whole: bool = True
     ignored: frozenset[str] = frozenset()
+    listing: Listing | None = None
+    asked_choices: Asked | None = None
 
 
 def case_of(words: Words, matrix: Matrix, index: Callable[[], Index]) -> Case:
@@ -120,11 +125,23 @@ def _of_file(words: Words, config: ProjectConfig, matrix: Matrix, index: Callabl
     (listing,) = listings
     target = _one_target(words, config)
     known, notes = _told_of(listing.context, target, words)
-    found = installed_by(listing, known, matrix, index, asked_of(target, words))
+    asked = asked_of(target, words)
+    found = installed_by(listing, known, matrix, index, asked)
     return Case(
-        found.environment, file=path, direct=found.direct, asked=found.asked,
-        notes=(*listing.notes, *notes, *found.notes), told=found.told, whole=found.whole, ignored=_ignored(config, target),
+        found.environment, file=path, direct=found.direct, asked=found.asked, notes=(*listing.notes, *notes), told=found.told,
+        whole=found.whole, ignored=_ignored(config, target), listing=listing, asked_choices=asked,
     )  # fmt: skip
+
+
+def read_again(case: Case, listing: Listing, matrix: Matrix, index: Index) -> Case:
+    """The case of a file that lists something else now, for the same target: the selection in which most errors hold then."""
+    from compat.repair.subject import installed_by
+
+    known = replace(case.environment, distributions=None, distributions_complete=False)
+    found = installed_by(listing, known, matrix, lambda: index, case.asked_choices)
+    return replace(
+        case, environment=found.environment, direct=found.direct, asked=found.asked, whole=found.whole, listing=listing
+    )
 
 
 def resolved(case: Case, means: Means) -> Case:

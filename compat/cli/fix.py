@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from typing import TYPE_CHECKING
 
 from compat.api.planning import Case, planning
 from compat.errors import InputError, Undecided, printable
 from compat.model import Finding
 from compat.output.stream import emit
-from compat.records import record, replace
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
     from compat.api.words import Words
-    from compat.formats.edit.changes import Change
     from compat.formats.edit.files import Edit
-    from compat.formats.registry import Commands
     from compat.repair.plan import Plan
 
 
@@ -30,12 +26,12 @@ def run(words: Words) -> int:
 
     0: nothing to fix, or a plan that fixes all; 1: an error is left, or no plan exists; 3: it could not be decided.
     """
-    from compat.repair.plan import Plan
+    from compat.api.fixing import lock_alone, repaired
     from compat.repair.problem import Policy
     from compat.repair.verify import Checks
 
     matrix = open_matrix(words.values.get("rules", ()))
-    locked = _lock_alone(words.operands[0]) if words.operands else ""
+    locked = lock_alone(words.operands[0]) if words.operands else ""
     if locked:
         print(f"compat: {locked}", file=sys.stderr)
     policy = Policy(
@@ -43,14 +39,12 @@ def run(words: Words) -> int:
         allow_source=words.flag("allow-source"), warnings=words.one("level") == "warning",
     )  # fmt: skip
     with planning(words, matrix, policy) as (case, planner):
-        errors = planner.errors
-        if not errors and not words.flag("keep"):
-            plan = Plan(proven=True)
-        else:
-            checks = Checks(install=words.one("verify") == "install", python=None if case.file else case.interpreter)
-            explained, contrasted = not words.flag("brief"), words.flag("explain")
-            plan = planner.plan(explained=explained, contrasted=contrasted, checks=checks)
-    steps = _steps(case, plan)
+        checks = Checks(install=words.one("verify") == "install", python=None if case.file else case.interpreter)
+        found = repaired(
+            case, planner, keep=words.values.get("keep", ()), explained=not words.flag("brief"),
+            contrasted=words.flag("explain"), checks=checks,
+        )  # fmt: skip
+    errors, plan, steps = found.errors, found.plan, found.written
     code = _code(errors, plan)
     if words.one("format") == "json":
         from compat.model import Report
@@ -75,60 +69,6 @@ def run(words: Words) -> int:
             raise steps.refused
         _write(case, steps.edits)
     return code
-
-
-def _lock_alone(path: str) -> str:
-    """What is to be said of a lock file without the file that it is made from; "" for every other file."""
-    from compat.formats.registry import format_of, read_content
-
-    form = format_of(path, read_content(path))
-    try:
-        if form.sources:
-            form.source_of(path)
-    except InputError:
-        return f"{path}: the file that this lock file is made from is not beside it: the plan is printed, nothing is written"
-    return ""
-
-
-@record(frozen=True)
-class _Steps:
-    """What would be written and run; ``refused`` says why the file cannot be edited: the commands are an installer's then."""
-
-    edits: tuple[Edit, ...] = ()
-    commands: Commands | None = None
-    refused: InputError | None = None
-
-
-def _steps(case: Case, plan: Plan) -> _Steps:
-    from compat.formats.edit.dispatch import commands_for, edits_for
-
-    if not plan.stands:
-        return _Steps()
-    changes = [each for each in plan.changes if each.name not in plan.along or not _by_itself(case, plan, each)]
-    edits: tuple[Edit, ...] = ()
-    file, refused = case.file, None
-    try:
-        edits = edits_for(file, changes) if file else ()
-    except InputError as problem:
-        refused = problem
-        file = file if file and _lock_alone(file) else None
-    capabilities = {each.compute_capability for each in case.environment.accelerators or () if each.compute_capability}
-    architectures = tuple(sorted(capabilities))
-    to_run = partial(commands_for, file, python=case.interpreter, architectures=architectures)
-    try:
-        commands = to_run(changes)
-    except InputError:  # a lock that only the missing file tells how to make
-        to_run = partial(commands_for, None, python=case.interpreter, architectures=architectures)
-        commands = to_run(changes)
-    if not case.environment.distributions_complete:  # what is not listed may have been there
-        moved = [each for each in changes if each.before is not None]
-        commands = replace(commands, rollback=to_run(moved).rollback)
-    return _Steps(edits, commands, refused)
-
-
-def _by_itself(case: Case, plan: Plan, change: Change) -> bool:
-    """Whether an installer makes a change that comes along, as a file or an environment is only listed in part."""
-    return not case.whole or (plan.partial and change.before is None)
 
 
 def _write(case: Case, edits: tuple[Edit, ...]) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 from compat.records import record
 
+from compat.files import pending
+
 DEPTH = 20
 COUNT = 200
 LIMIT = 2 * 1024 * 1024
@@ -55,7 +57,7 @@ class Includes:
         if (real, purpose) in self._seen:
             return None
         self._seen.add((real, purpose))
-        content = _content(real, min(LIMIT, self._left))
+        content = pending.get(path) or _content(real, min(LIMIT, self._left))
         self._left -= len(content)
         return path, content
 

@@ -223,8 +223,10 @@ def read_listings(path: str) -> tuple[Listing, ...]:
 
 def read_content(path: str) -> bytes:
     """The bytes of a regular file of at most :data:`LIMIT` bytes."""
-    from compat.files import regular
+    from compat.files import pending, regular
 
+    if path in pending:
+        return pending[path]
     try:
         with open(regular(path), "rb") as file:
             size = os.fstat(file.fileno()).st_size  # a buffer of the size that is needed, not of what is allowed

@@ -40,7 +40,6 @@ class Installed:
     direct: frozenset[str]
     asked: tuple[Need, ...]
     told: tuple[str, ...]
-    notes: tuple[str, ...] = ()
     whole: bool = True
 
 
@@ -49,7 +48,7 @@ def installed_by(
 ) -> Installed:
     """The environment that a file makes, what it asks for directly, and its requirements without a pin.
 
-    Of several selections of extras and groups it is one in which all errors hold that hold in any, the default one first.
+    Of several selections of extras and groups it is the one in which the most errors hold, the default one first.
     """
     asked = asked or Asked()
     known, told = placed(known)
@@ -59,7 +58,7 @@ def installed_by(
     python, origin = _python(listing, worlds, known, index)
     known = replace(known, python=python)
     worlds = Worlds(listing, known, asked)
-    number, notes = _selection(listing, known, matrix, asked, worlds)
+    number = _selection(listing, known, matrix, asked, worlds)
     place = next((at for at in range(len(worlds.places)) if worlds.of_place(at)), 0)
     chosen = worlds.of_place(place) & worlds.of_set(number)
     here = [at for at, mask in enumerate(worlds.installed()) if mask & chosen]
@@ -75,7 +74,7 @@ def installed_by(
     )  # fmt: skip
     whole = listing.complete or listing.kind not in ("requirements", "pyproject", "script")
     choices = (f"with {worlds.sets[number].label}",) if worlds.sets[number].label else ()
-    return Installed(environment, _direct(listing, here), wanted, (f"Python {python}{origin}", *told, *choices), notes, whole)
+    return Installed(environment, _direct(listing, here), wanted, (f"Python {python}{origin}", *told, *choices), whole)
 
 
 def placed(known: Environment) -> tuple[Environment, tuple[str, ...]]:
@@ -190,12 +189,10 @@ def _target(place: Place, worlds: Worlds) -> Target:
 # --- Which of the selections of a file is judged.
 
 
-def _selection(
-    listing: Listing, known: Environment, matrix: Matrix, asked: Asked, worlds: Worlds
-) -> tuple[int, tuple[str, ...]]:
-    """The number of the selection in which the most errors hold, the first one among equals; notes name what is left out."""
+def _selection(listing: Listing, known: Environment, matrix: Matrix, asked: Asked, worlds: Worlds) -> int:
+    """The number of the selection in which the most errors hold, the first one among equals."""
     if len(worlds.sets) < 2:
-        return 0, ()
+        return 0
     found, _ = judged_listing(listing, known, matrix, asked)
     errors = [each for each in found if each.severity == "error" and each.verdict == "hit" and each.selections]
 
@@ -203,12 +200,7 @@ def _selection(
         label = worlds.sets[at].label
         return label in error.selections or label.startswith("every extra")
 
-    number = max(range(len(worlds.sets)), key=lambda at: (sum(holds(each, at) for each in errors), -at))
-    missing = [each for each in errors if not holds(each, number)]
-    return number, tuple(
-        f"{each.title} ({each.rule}) holds with {', '.join(each.selections)} only: state that with --extras or --groups"
-        for each in missing
-    )
+    return max(range(len(worlds.sets)), key=lambda at: (sum(holds(each, at) for each in errors), -at))
 
 
 def _plain(copy: Distribution) -> Distribution:

@@ -40,7 +40,11 @@ class Variants:
     def assumed(self) -> Mapping[Release, str]:
         """What was taken for granted of releases whose own metadata could not be read."""
         commits = [each for each in self._sources if isinstance(each, Commits)]
-        return {**self.base.assumed, **self._flavours.assumed, **{release: text for each in commits for release, text in each.assumed.items()}}
+        return {
+            **self.base.assumed,
+            **self._flavours.assumed,
+            **{release: text for each in commits for release, text in each.assumed.items()},
+        }
 
     def releases(self, names: Iterable[str]) -> Mapping[str, tuple[Release, ...] | None]:
         found = self.base.releases(names)

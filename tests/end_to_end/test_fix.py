@@ -574,3 +574,50 @@ def test_what_moves_to_the_ordinary_index_leaves_the_one_that_is_down(fix: Run, 
     written = (tmp_path / "pyproject.toml").read_text()
     assert '"torch==2.7.0"' in written
     assert 'torch = { index = "vendor" }' not in written
+
+
+CONFLICTING = """\
+[project]
+name = "job"
+version = "1"
+requires-python = "==3.11.*"
+dependencies = ["torch==2.6.0"]
+
+[project.optional-dependencies]
+one = ["accelerate==1.6.0"]
+two = ["trl==0.17.0", "transformers==4.55.0"]
+
+[tool.uv]
+conflicts = [[{ extra = "one" }, { extra = "two" }]]
+"""
+
+
+def bad(name: str, version: str, good: str) -> str:
+    return RULE.format(
+        name=f"bad-{name}", severity="error", packages=f'{name} = "<{good}"', hit=f'{name} = "{version}"',
+        clear=f'{name} = "{good}"', fix=f'[[rule.fix]]\nupgrade = {{ {name} = ">={good}" }}',
+    )  # fmt: skip
+
+
+def test_one_plan_fixes_every_selection(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """Two extras that cannot be installed together, each with an error of its own."""
+    (tmp_path / "pyproject.toml").write_text(CONFLICTING)
+    rules = own(tmp_path, bad("accelerate", "1.6.0", "1.11.0"), bad("trl", "0.17.0", "0.18.0"))
+    options = {"url": index.url, "job": CLEAN, "subject": ("pyproject.toml",)}
+    done = fix("--write", "--format", "json", *rules, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert planned(done) == {"accelerate": ("1.6.0", "1.11.0"), "trl": ("0.17.0", "0.18.0")}
+    assert {each["rule"] for each in json.loads(done.stdout)["findings"]} == {"bad-accelerate", "bad-trl"}
+    expected = CONFLICTING.replace("accelerate==1.6.0", "accelerate==1.11.0").replace("trl==0.17.0", "trl==0.18.0")
+    assert (tmp_path / "pyproject.toml").read_text() == expected
+    assert "Nothing to fix" in fix(*rules, **options).stdout
+
+
+def test_what_one_selection_needs_and_cannot_have_is_left(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(CONFLICTING)
+    rules = own(tmp_path, bad("accelerate", "1.6.0", "1.11.0"), bad("trl", "0.17.0", "9"))
+    done = fix("--format", "json", *rules, url=index.url, job=CLEAN, subject=("pyproject.toml",))
+    plan = json.loads(done.stdout)["plan"]
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert planned(done) == {"accelerate": ("1.6.0", "1.11.0")}
+    assert plan["left"] == ["bad-trl"]

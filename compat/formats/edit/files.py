@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
 from compat.errors import InputError
+from compat.files import pending
 from compat.formats.requirements.lines import MARKS
 from compat.records import record
 
@@ -166,6 +167,16 @@ class Edit:
     def inverse(self) -> Edit:
         """The edit that takes this one back."""
         return Edit(self.path, self.after, self.before)
+
+
+@contextlib.contextmanager
+def as_if_written(edits: Iterable[Edit]) -> Iterator[None]:
+    """Readers find what the edits say, which nobody has written yet."""
+    pending.update({edit.path: edit.after for edit in edits})
+    try:
+        yield
+    finally:
+        pending.clear()
 
 
 def edits_difference(edit: Edit) -> str:

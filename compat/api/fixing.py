@@ -1,0 +1,224 @@
+"""A fix for everything that a check finds: a plan, what is written for it, and what the written file then installs.
+
+Every plan is edited into the file, and the file is read, resolved and judged again as it will stand there. What still holds
+then, in any selection of extras and groups, is planned for in the next round, with everything that was moved before kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from compat.api.planning import Case, planner_of, read_again, resolved
+from compat.errors import InputError
+from compat.formats.edit.changes import Change
+from compat.formats.edit.dispatch import commands_for, edits_for
+from compat.formats.edit.files import Edit, as_if_written
+from compat.formats.listing import ROOT, Edge, Entry, Listing
+from compat.formats.registry import Commands, format_of, read_content
+from compat.model import Distribution, Finding, Source
+from compat.records import record, replace
+from compat.repair.plan import Plan, Planner
+from compat.repair.verify import Checks, Verified
+
+if TYPE_CHECKING:
+    from compat.rules.compiled import Matrix
+
+_ROUNDS = 4
+"""Plans that are put together into one, each for what the one before leaves."""
+
+
+@record(frozen=True)
+class Written:
+    """What is written for a plan and run after it; ``refused`` says why the file cannot be edited: the commands install then."""
+
+    edits: tuple[Edit, ...] = ()
+    commands: Commands | None = None
+    refused: InputError | None = None
+
+
+@record(frozen=True)
+class Repair:
+    """``errors`` are those of all selections of a file before; ``plan`` is for all of them."""
+
+    errors: tuple[Finding, ...]
+    plan: Plan
+    written: Written
+
+
+def repaired(
+    case: Case, planner: Planner, *, keep: Sequence[str], explained: bool, contrasted: bool, checks: Checks
+) -> Repair:  # fmt: skip
+    """The plan for a case; ``TimeoutError`` where none was found in time."""
+    errors = planner.errors
+    wished = bool(keep)
+    if not errors and not wished:
+        return Repair((), Plan(proven=True), Written())
+    plan = planner.plan(explained=explained, contrasted=contrasted, checks=checks)
+    written = written_for(case, plan)
+    seen = {_key(each) for each in errors}
+    for _ in range(_ROUNDS):
+        if case.listing is None or not plan.stands:
+            break
+        after = _as_written(case, plan, written, planner)
+        again = planner_of(after, planner.problem.policy, planner.means, [*keep, *_moved(plan.changes)])
+        known = {_key(each) for each in plan.left}
+        new = tuple(each for each in again.errors if _key(each) not in known)
+        if not new:
+            break
+        errors += tuple(each for each in new if _key(each) not in seen and _held_before(each, case))
+        seen |= {_key(each) for each in new}
+        more = again.plan(explained=explained, checks=checks)
+        if not more.stands:
+            plan = _left(plan, new, planner)
+            break
+        plan = _joined(plan, more)
+        written = written_for(case, plan)
+    return Repair(errors, plan, written)
+
+
+def _key(finding: Finding) -> tuple[str, tuple[str, ...]]:
+    return finding.rule, tuple(sorted(finding.packages))
+
+
+def _held_before(finding: Finding, case: Case) -> bool:
+    """Whether a finding of a later round is about the file as it was, and not about what a plan made of it."""
+    there = {copy.name: copy.version for copy in case.environment.distributions or ()}
+    listed = {entry.distribution.name: entry.distribution.version for entry in (case.listing.entries if case.listing else ())}
+    return all(version in (there.get(name), listed.get(name)) for name, version in finding.packages.items())
+
+
+def _moved(changes: Iterable[Change]) -> list[str]:
+    """What was moved before, as pins that stay."""
+    ordinary = (each for each in changes if each.after is not None and not each.is_built and not each.is_direct_url)
+    return [f"{each.name}=={each.after}" for each in ordinary if each.before is not None or not each.implied]
+
+
+def _left(plan: Plan, new: tuple[Finding, ...], planner: Planner) -> Plan:
+    """The plan with errors that it leaves in other selections, or brings about: refused unless there are fewer than before."""
+    left = (*plan.left, *new)
+    titles = "; ".join(dict.fromkeys(f"{each.title} ({each.rule})" for each in new))
+    refused = "" if len(left) < len(planner.errors) + len(new) else "nothing gets better"
+    caused = [each for each in new if any(change.name in each.packages for change in plan.changes)]
+    if caused:
+        refused = f"the file as it would be written has an error: {titles}"
+    return replace(plan, left=left, refused=refused)
+
+
+def _joined(plan: Plan, more: Plan) -> Plan:
+    """Two plans as one, the second for what the first leaves."""
+    changes = {each.name: each for each in plan.changes}
+    for each in more.changes:
+        before = changes.get(each.name)
+        changes[each.name] = each if before is None else replace(each, before=before.before, before_source=before.before_source)
+    cost = {name: plan.cost.get(name, 0) + more.cost.get(name, 0) for name in dict.fromkeys((*plan.cost, *more.cost))}
+    return replace(
+        plan, changes=tuple(changes[name] for name in sorted(changes)), cost=cost, proven=plan.proven and more.proven,
+        verified=_both(plan.verified, more.verified), left=(*plan.left, *more.left), unread={**plan.unread, **more.unread},
+        narrowed={**plan.narrowed, **more.narrowed}, assumed={**plan.assumed, **more.assumed},
+        chosen={**plan.chosen, **more.chosen}, along=(plan.along | more.along) - _named(plan, more), next_best=None,
+    )  # fmt: skip
+
+
+def _named(plan: Plan, more: Plan) -> frozenset[str]:
+    """What one of two plans says and the other only brings along."""
+    return frozenset(each.name for each in plan.changes if each.name not in plan.along) | frozenset(
+        each.name for each in more.changes if each.name not in more.along
+    )
+
+
+def _both(one: Verified | None, two: Verified | None) -> Verified | None:
+    if one is None or two is None:
+        return one or two
+    uv = None if None in (one.uv, two.uv) else one.uv and two.uv
+    installs = None if None in (one.installs, two.installs) else one.installs and two.installs
+    return Verified(one.rules and two.rules, uv, one.why or two.why, tuple({*one.unasked, *two.unasked}), installs)
+
+
+# --- The file as it will be.
+
+
+def written_for(case: Case, plan: Plan) -> Written:
+    """The edits of a plan, and the commands that install what it changes and take it back."""
+    if not plan.stands:
+        return Written()
+    changes = [each for each in plan.changes if each.name not in plan.along or not _by_itself(case, plan, each)]
+    edits: tuple[Edit, ...] = ()
+    file, refused = case.file, None
+    try:
+        edits = edits_for(file, changes) if file else ()
+    except InputError as problem:
+        refused = problem
+        file = file if file and lock_alone(file) else None
+    capabilities = {each.compute_capability for each in case.environment.accelerators or () if each.compute_capability}
+    architectures = tuple(sorted(capabilities))
+    to_run = partial(commands_for, file, python=case.interpreter, architectures=architectures)
+    try:
+        commands = to_run(changes)
+    except InputError:  # a lock that only the missing file tells how to make
+        to_run = partial(commands_for, None, python=case.interpreter, architectures=architectures)
+        commands = to_run(changes)
+    if not case.environment.distributions_complete:  # what is not listed may have been there
+        moved = [each for each in changes if each.before is not None]
+        commands = replace(commands, rollback=to_run(moved).rollback)
+    return Written(edits, commands, refused)
+
+
+def _by_itself(case: Case, plan: Plan, change: Change) -> bool:
+    """Whether an installer makes a change that comes along, as a file or an environment is only listed in part."""
+    return not case.whole or (plan.partial and change.before is None)
+
+
+def lock_alone(path: str) -> str:
+    """What is to be said of a lock file without the file that it is made from; "" for every other file."""
+    form = format_of(path, read_content(path))
+    try:
+        if form.sources:
+            form.source_of(path)
+    except InputError:
+        return f"{path}: the file that this lock file is made from is not beside it: the plan is printed, nothing is written"
+    return ""
+
+
+def _as_written(case: Case, plan: Plan, written: Written, planner: Planner) -> Case:
+    """The case of the file as it will be: read again where it is edited itself, else with the releases of the plan."""
+    assert case.file is not None
+    assert case.listing is not None
+    listing = moved_listing(case.listing, plan.changes)
+    if any(edit.path == case.file for edit in written.edits):
+        with as_if_written(written.edits):
+            content = read_content(case.file)
+            read = [each for each in format_of(case.file, content).listings(case.file, content) if each.entries]
+            listing = read[0] if len(read) == 1 else listing
+    matrix: Matrix = planner.means.matrix
+    after = read_again(case, listing, matrix, planner.means.index)
+    return after if after.whole else resolved(after, planner.means)
+
+
+def moved_listing(listing: Listing, changes: Iterable[Change]) -> Listing:
+    """A listing with the releases of a plan; what is added is installed everywhere, what is removed stays listed."""
+    by_name = {each.name: each for each in changes}
+    entries = tuple(replace(each, distribution=_as_changed(each.distribution, by_name)) for each in listing.entries)
+    listed = {entry.distribution.name for entry in entries}
+    new = tuple(
+        Entry(Distribution(each.name, each.after, source=each.source or Source("index")))
+        for each in by_name.values() if each.before is None and each.after is not None and each.name not in listed
+    )  # fmt: skip
+    if listing.edges is None:
+        return replace(listing, entries=(*entries, *new))
+    last = len(entries)
+
+    def shifted(node: int) -> int:
+        return node + len(new) if node >= last else node
+
+    edges = [Edge(shifted(parent), shifted(child), marker, choice) for parent, child, marker, choice in listing.edges]
+    edges += [Edge(ROOT, last + at) for at in range(len(new))]
+    return replace(listing, entries=(*entries, *new), edges=tuple(edges))
+
+
+def _as_changed(copy: Distribution, changes: dict[str, Change]) -> Distribution:
+    change = changes.get(copy.name)
+    if change is None or change.after is None or copy.version is None or copy.version != change.before:
+        return copy
+    return replace(copy, version=change.after, source=change.source or Source("index"))
