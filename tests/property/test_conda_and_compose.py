@@ -15,7 +15,7 @@ from compat.formats.conda_environment import CondaEnvironment
 from compat.formats.conda_lock import CondaLock, PixiLock
 from compat.formats.docker.compose import read_compose
 from compat.formats.listing import Listing
-from tests.formats.conda import test_conda_environment, test_conda_lock, test_pixi_lock
+from tests.formats import test_conda_environment, test_conda_lock, test_pixi_lock
 from tests.formats.docker import test_compose
 
 Reader = Callable[[str, str], tuple[Listing, ...]]
