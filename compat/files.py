@@ -9,7 +9,6 @@ import zlib
 from compat import __version__
 from compat.errors import InputError
 
-
 pending: dict[str, bytes] = {}
 """What is about to be written, by path: it is read in place of what is there, so that it can be judged before."""
 

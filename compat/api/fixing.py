@@ -31,7 +31,7 @@ _ROUNDS = 4
 
 @record(frozen=True)
 class Written:
-    """What is written for a plan and run after it; ``refused`` says why the file cannot be edited: the commands install then."""
+    """What is written for a plan and run after it; ``refused`` says why the file cannot be edited."""
 
     edits: tuple[Edit, ...] = ()
     commands: Commands | None = None

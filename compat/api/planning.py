@@ -17,9 +17,9 @@ from compat.rules.compiled import Matrix
 
 if TYPE_CHECKING:
     from compat.api.words import Words
-    from compat.formats.project.config import ProjectConfig, Target
     from compat.checks.choices import Asked
     from compat.formats.listing import Listing
+    from compat.formats.project.config import ProjectConfig, Target
     from compat.index import Index
     from compat.repair.plan import Means, Planner
     from compat.repair.problem import Policy
@@ -35,7 +35,7 @@ _TIME_LIMIT = 90
 class Case:
     """What is to be fixed. ``file`` is what was read, ``None`` for an environment; ``folders`` hold installed metadata.
 
-    ``told`` says what the plan is made for; ``ignored`` are the rules that the project chooses to live with. ``listing`` is what
+    ``told`` says what the plan is made for; ``ignored`` are the rules that the project ignores. ``listing`` is what
     the file was read as, ``asked_choices`` are the extras and groups that are stated."""
 
     environment: Environment

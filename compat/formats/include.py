@@ -7,9 +7,8 @@ import posixpath
 import stat
 from collections.abc import Sequence
 
-from compat.records import record
-
 from compat.files import pending
+from compat.records import record
 
 DEPTH = 20
 COUNT = 200
