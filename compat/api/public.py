@@ -21,9 +21,19 @@ from compat.api.report import config_of, report_of
 from compat.api.words import Words
 from compat.formats.described import parse_described
 from compat.model import Environment, Report
+from compat.records import values_of
 from compat.rules.compiled import Matrix, open_matrix
 
 Option: TypeAlias = "str | int | bool | os.PathLike[str] | Sequence[str] | None"
+
+
+class DisplayedReport(Report):
+    """A report that a notebook shows as HTML."""
+
+    def _repr_html_(self) -> str:
+        from compat.output.html.report import fragment
+
+        return fragment(self)
 
 
 def check(
@@ -37,6 +47,7 @@ def check(
     ``subject`` is a path (whatever ``compat check FILE`` reads), an :class:`Environment` or a mapping of the contract
     ``compat/environment/1``. ``command`` is the command about to be started, such as ``["python", "train.py"]``; it is read,
     not run. ``report.exit`` is 0 for no finding at or above ``fail_on``, 1 for findings, 3 where it could not be decided.
+    A notebook displays the report as HTML.
 
     Raises :class:`compat.errors.InputError` for input that cannot be read and for an unknown value of an option, and
     :class:`TypeError` for an option of the wrong type.
@@ -44,7 +55,8 @@ def check(
     words = words_of("check", command, options)
     matrix = open_matrix(words.values.get("rules", ()))
     read = subject_of(subject, matrix)
-    return report_of(read, words, config_of(read.file or ".", words), matrix)
+    report = report_of(read, words, config_of(read.file or ".", words), matrix)
+    return DisplayedReport(*values_of(report))
 
 
 def subject_of(subject: str | os.PathLike[str] | Environment | Mapping[str, Any] | None, matrix: Matrix) -> Subject:

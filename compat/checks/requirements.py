@@ -7,13 +7,13 @@ where the package refuses to be imported then, or is compiled for the exact rele
 from __future__ import annotations
 
 from compat.model import Distribution, Environment, Finding, Fix, normalized, of_no_index
-from compat.records import replace
+from compat.records import record, replace
 from compat.rules.facts import ABSENT, Facts
 from compat.versions import Ranges, contains, is_version, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from compat.markers import Comparison, Marker
     from compat.tables.declared import Declared, Package, Requirement
@@ -244,3 +244,58 @@ def _fixes(copy: Distribution, other: Distribution, requirement: Requirement, pa
         spec = f">={accepting}" if newer else f"<={accepting}"
         text = f"the nearest release that takes {other.name} {other.version}"
         yield Fix("upgrade" if newer else "downgrade", copy.name, spec, text, f'pip install "{copy.name}=={accepting}"')
+
+
+# --- What distributions of an environment require of each other, met or not: for pictures and explanations.
+
+
+@record(frozen=True)
+class Requires:
+    """One distribution asks for another, in a version of ``specifier`` ("" for any).
+
+    ``met`` is ``None`` where there is no version to compare; ``extra`` is the one that asks.
+    """
+
+    asking: str
+    asked: str
+    specifier: str
+    met: bool | None
+    extra: str | None = None
+
+
+def requires_among(environment: Environment, names: Collection[str]) -> tuple[Requires, ...]:
+    """What those of the named distributions that are there require of one another, as far as it is known."""
+    from compat.tables.declared import open_declared
+
+    copies = {copy.name: copy for copy in environment.distributions or () if copy.name in names}
+    found = []
+    for copy in copies.values():
+        for name, specifier, ranges, extra in _asked_of(copy, copies.keys() - {copy.name}, environment, open_declared()):
+            version = copies[name].version
+            comparable = version is not None and is_version(version) and ranges is not None
+            met = contains(ranges or (), key_of(version or "")) if comparable else None
+            found.append(Requires(copy.name, name, specifier, True if not specifier else met, extra))
+    return tuple(dict.fromkeys(found))
+
+
+def _asked_of(
+    copy: Distribution, names: Collection[str], environment: Environment, declared: Declared
+) -> Iterator[tuple[str, str, Ranges | None, str | None]]:
+    """(name, specifier, its ranges, extra) of every requirement that applies: by its METADATA, else by the tables."""
+    if copy.requires is not None:
+        for line in copy.requires:
+            written, _, marker = line.partition(";")
+            name, specifier = _taken_apart(written)
+            if name in names and "extra" not in marker and (not marker.strip() or _marked(marker.strip(), environment)):
+                yield name, specifier, _ranges(specifier), None
+        return
+    package = declared.package(copy.name) if not of_no_index(copy) else None
+    place = None if package is None else package.place(copy.version or "")
+    if package is None or place is None:
+        return
+    extras = copy.extra.get("extras", ())
+    for name in sorted(names):
+        for requirement in package.requirements(place, name):
+            specifier, ranges, _, extra = requirement
+            if (extra is None or extra in extras) and _applies(requirement, environment):
+                yield name, specifier, ranges, extra

@@ -114,6 +114,10 @@ def _formatted(form: str, outcomes: list[Outcome], words: Words) -> str:
         from compat.output.junit import junit
 
         return junit(outcomes)
+    if form == "html":
+        from compat.output.html.report import outcomes_page
+
+        return outcomes_page(outcomes)
     from compat.output.json import dumped
 
     if form == "sarif":

@@ -45,6 +45,11 @@ def _print(report: Report, form: str | None) -> None:
         from compat.output.markdown import markdown
 
         emit(markdown(report, nothing=_NOTHING))
+    elif form == "html":
+        from compat.model import Outcome
+        from compat.output.html.report import outcomes_page
+
+        emit(outcomes_page([Outcome("", report)], _NOTHING))
     else:
         from compat.output.terminal import coloured, rendered
 

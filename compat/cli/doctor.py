@@ -26,6 +26,8 @@ def run(words: Words) -> int:
     report = machine_report(environment, words, matrix, notes)
     if words.flag("python") and machine and machine.interpreter:
         report = replace(report, findings=with_pip_of(machine.interpreter, report.findings))
+    if words.flag("probe") and words.one("format") == "html":
+        raise InputError("--format html shows findings; print what --probe measures as text or json")
     probes = _probed(words, report.environment) if words.flag("probe") else None
     code = report.exit if probes is None else report.exit or probes.exit
     if words.one("format") == "json":
@@ -35,6 +37,11 @@ def run(words: Words) -> int:
         if probes is not None:
             document.update(probes=probes.to_json()["probes"], exit=code)
         emit(dumped(document))
+    elif words.one("format") == "html":
+        from compat.model import Outcome
+        from compat.output.html.report import outcomes_page
+
+        emit(outcomes_page([Outcome(machine.label if machine else "", report)]))
     else:
         from compat.output.terminal import coloured, nothing_found, rendered
         from compat.tables.hardware import driver_cuda

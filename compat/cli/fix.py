@@ -12,6 +12,7 @@ from compat.output.stream import emit
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
+    from compat.api.fixing import Written
     from compat.api.words import Words
     from compat.formats.edit.files import Edit
     from compat.repair.plan import Plan
@@ -54,6 +55,8 @@ def run(words: Words) -> int:
         made = {**plan.to_json(), "target": list(case.told)}
         made["commands"] = [*steps.commands.install, *steps.commands.lock] if steps.commands else []
         emit(dumped({**Report(case.environment, errors, notes, code, case.file).to_json(), "plan": made}))
+    elif words.one("format") == "html":
+        emit(_page(case, plan, errors, steps))
     else:
         from compat.formats.edit.files import edits_difference
         from compat.output.plan import shown_plan
@@ -69,6 +72,19 @@ def run(words: Words) -> int:
             raise steps.refused
         _write(case, steps.edits)
     return code
+
+
+def _page(case: Case, plan: Plan, errors: tuple[Finding, ...], steps: Written) -> str:
+    from compat.formats.edit.files import edits_difference
+    from compat.output.html.plan import plan_page
+    from compat.repair.whole_plans import planned
+
+    notes = (*case.notes, *([f"not written: {steps.refused}"] if steps.refused else []))
+    return plan_page(
+        plan, errors, planned(case.environment, plan.chosen), before=case.environment, commands=steps.commands,
+        differences=[edits_difference(edit) for edit in steps.edits], told=case.told, notes=notes,
+        title=f"Repair plan: {case.file}" if case.file else "Repair plan",
+    )  # fmt: skip
 
 
 def _write(case: Case, edits: tuple[Edit, ...]) -> None:

@@ -43,13 +43,17 @@ class Command:
 
 
 _FORMATS = ("text", "json")
-_REPORTS = ("text", "json", "github", "sarif", "junit")
-REPORT = Option(
-    "format", "FORMAT", "how the result is printed: text (default), json,\ngithub (annotations), sarif, junit", choices=_REPORTS
-)
+_REPORTS = ("text", "json", "github", "sarif", "junit", "html")
+REPORT = Option("format", "FORMAT", "how the result is printed: text (default), json,\ngithub (annotations), sarif, junit, "
+                "html (a page)", choices=_REPORTS)  # fmt: skip
 SCRIPT = Option("script", "FILE", "your own code: a script, a notebook or a folder\n(may be repeated)")
-_REPLIES = Option("format", "FORMAT", "how the result is printed: text (default), json, or\nmarkdown (a reply in an issue)",
-                  choices=(*_FORMATS, "markdown"))  # fmt: skip
+_REPLIES = Option("format", "FORMAT", "how the result is printed: text (default), json,\nmarkdown (a reply in an "
+                  "issue), html (a page)", choices=(*_FORMATS, "markdown", "html"))  # fmt: skip
+PAGE = Option(
+    "format", "FORMAT", "how the result is printed: text (default), json,\nhtml (a page)", choices=(*_FORMATS, "html")
+)
+_GRAPH = Option("format", "FORMAT", "how the result is printed: text (default), html (a\npage with a picture), dot (for "
+                "Graphviz)", choices=("text", "html", "dot"))  # fmt: skip
 FORMAT = Option("format", "text|json", "how the result is printed (default: text)", choices=_FORMATS)
 FAIL_ON = Option("fail-on", "LEVEL", "exit 1 from this level on: error (default), warning,\ninfo; 'possible' also counts "
                  "undecided errors; 'never'", choices=("error", "warning", "info", "possible", "never"))  # fmt: skip
@@ -129,7 +133,7 @@ PROBING = (
 COMMANDS = (
     Command("doctor", "check this machine and say what to do",
             (PYTHON, ENVIRONMENT, *WORKLOAD, DEEP, ALL,
-             RULES, FORMAT, FAIL_ON,
+             RULES, PAGE, FAIL_ON,
              Option("probe", None, "also run the probes on the devices of this machine\n('compat probe': starts the "
                     "interpreter)")), operands="[-- COMMAND…]", command_after_dashes=True),
     Command("check", "check lock files, requirements, Dockerfiles and environment descriptions",
@@ -156,7 +160,7 @@ COMMANDS = (
                     "with uv pip install --dry-run", choices=("uv", "install")),
              Option("write", None, "write the changes into the file"),
              *INDEX,
-             *PLACE, *WORKLOAD, RULES, FORMAT), operands="[FILE] [-- COMMAND…]", most=1, command_after_dashes=True),
+             *PLACE, *WORKLOAD, RULES, PAGE), operands="[FILE] [-- COMMAND…]", most=1, command_after_dashes=True),
     Command("diagnose", "explain a traceback, a log or an issue",
             (PYTHON, ENVIRONMENT, *WORKLOAD, RULES, _REPLIES, FAIL_ON), operands="[FILE|-]", most=1),
     Command("probe", "check that each device computes correctly with the installed stack",
@@ -167,7 +171,7 @@ COMMANDS = (
     Command("why", "explain why a package is at its version, and what would move with it",
             (PYTHON, ENVIRONMENT, *ONE_TARGET, *SELECTION,
              Option("to", "VERSION", "the version to move to (default: the newest)"),
-             Option("any-age", None, "consider old releases, too"), *INDEX, *PLACE, *WORKLOAD, RULES),
+             Option("any-age", None, "consider old releases, too"), *INDEX, *PLACE, *WORKLOAD, RULES, _GRAPH),
             operands="NAME [FILE] [-- COMMAND…]", most=2, command_after_dashes=True),
     Command("facts", "print this machine or a file as an environment description (JSON)",
             (PYTHON, PASTED, *PLACE, *WORKLOAD), operands="[FILE…] [-- COMMAND…]", most=100_000, command_after_dashes=True),

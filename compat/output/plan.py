@@ -67,7 +67,7 @@ def shown_pins(plan: Plan, told: Sequence[str]) -> str:
         head += ["# no releases of what is asked for go together:", *(f"# - {text}" for text in plan.core)]
         return "\n".join([*head, *([f"# - {plan.why_not}"] if plan.why_not else []), *rest])
     proof = "nothing newer goes together" if plan.proven else "time was up: something newer may go together"
-    head += [f"# {proof}; checked {_checked(plan)}"]
+    head += [f"# {proof}; checked {checked_by(plan)}"]
     head += [f"# left: {finding.title} ({finding.rule})" for finding in plan.left]
     head += [f"# assumed: {name}: {text}" for name, text in plan.assumed.items()]
     if any(each.startswith("ROCm") for each in told):
@@ -80,28 +80,33 @@ def shown_pins(plan: Plan, told: Sequence[str]) -> str:
 
 
 def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
-    count, fixed = sum(each.name not in plan.along for each in plan.changes), errors - len(plan.left)
-    why = "Not all could be read" if plan.unread else "The time was up"
-    proof = "No smaller change fixes them." if plan.proven else f"{why}: a smaller one may exist."
     yield ""
-    yield f"{_count(count, 'change')} {'fixes' if count == 1 else 'fix'} {_count(fixed, 'error')}. {proof}"
+    yield proof_of(plan, errors)
     named = [each for each in plan.changes if each.name not in plan.along] or plan.changes
     width = max(len(each.name) for each in named)
-    versions = max(len(_move(each)) for each in named)
+    versions = max(len(move(each)) for each in named)
     for each in named:
-        moved = _move(each)
+        moved = move(each)
         yield f"  {each.name:{width}}  {moved:{versions}}".rstrip()
         if explained and each.why:
             yield from wrap(each.why, _WIDTH, initial_indent="      because ", subsequent_indent="              ")
     along = [f"{each.name} {each.after}" for each in plan.changes if each not in named]
     yield from wrap(", ".join(along), _WIDTH, initial_indent="  along     ", subsequent_indent="            ") if along else ()
     yield f"  cost      {said_cost(plan.cost)}"
-    yield f"  checked   {_checked(plan)}"
+    yield f"  checked   {checked_by(plan)}"
     yield from (f"  assumed   {name}: {text}" for name, text in plan.assumed.items())
     if plan.next_best is not None:
         yield from wrap(plan.next_best.text, _WIDTH, initial_indent="  next best ", subsequent_indent="            ")
     if explained:
         yield from (f"  policy    {text}" for text in plan.policies)
+
+
+def proof_of(plan: Plan, errors: int) -> str:
+    """``1 change fixes 2 errors. No smaller change fixes them.``, of a plan for so many errors."""
+    count, fixed = sum(each.name not in plan.along for each in plan.changes), errors - len(plan.left)
+    why = "Not all could be read" if plan.unread else "The time was up"
+    proof = "No smaller change fixes them." if plan.proven else f"{why}: a smaller one may exist."
+    return f"{_count(count, 'change')} {'fixes' if count == 1 else 'fix'} {_count(fixed, 'error')}. {proof}"
 
 
 _COST = {
@@ -117,7 +122,8 @@ def said_cost(cost: Mapping[str, int]) -> str:
     return ", ".join(told) or "nothing"
 
 
-def _checked(plan: Plan) -> str:
+def checked_by(plan: Plan) -> str:
+    """Who has checked the plan."""
     verified = plan.verified
     if verified is None or verified.uv is None:
         return f"against the rules; {verified.why if verified and verified.why else 'uv was not asked'}"
@@ -126,7 +132,7 @@ def _checked(plan: Plan) -> str:
     return f"{text} (all but {', '.join(verified.unasked)})" if verified.unasked else text
 
 
-def _move(change: Change) -> str:
+def move(change: Change) -> str:
     """``0.14.0 → 0.16.0``, and where the release comes from, where that is not the ordinary index."""
     text = f"{change.before or '—'} → {change.after or 'removed'}"
     if change.source is None:

@@ -37,7 +37,9 @@ def rendered(
     lines = [f"{title}:"] if title else []
     for number, (name, environment) in enumerate(report.parts or (("", report.environment),)):
         supported = driver_cuda if environment.driver == report.environment.driver else None
-        lines += [*([""] if number else []), *([f"  {name}"] if name else []), *_seen(environment, label, supported)]
+        lines += [*([""] if number else []), *([f"  {name}"] if name else [])]
+        for row, text in seen_rows(environment, label, supported):
+            lines += wrapped(text, f"  {row:<10}", " " * 12)
     certain = [finding for finding in report.findings if finding.verdict == "hit"]
     open_questions = [finding for finding in report.findings if finding.verdict != "hit"]
     for finding in certain:
@@ -48,11 +50,12 @@ def rendered(
         lines.append("")
         for note in report.notes:
             lines += wrapped(note, "  note      ", " " * 12)
-    lines += ["", "  " + (_summary(certain, open_questions) or nothing)]
+    lines += ["", "  " + (summary(certain, open_questions) or nothing)]
     return _encodable("\n".join(map(printable, lines)))
 
 
-def _seen(environment: Environment, label: str | None, driver_cuda: str | None) -> list[str]:
+def seen_rows(environment: Environment, label: str | None = None, driver_cuda: str | None = None) -> list[tuple[str, str]]:
+    """What is known of an environment as (name, text): machine, gpus, stack and workload, as far as there is anything."""
     system = {"linux": "Linux", "darwin": "macOS", "windows": "Windows"}.get(environment.os or "", environment.os or "")
     machine = " ".join(part for part in (system, environment.machine) if part)
     parts = [machine, environment.platform, environment.glibc and f"glibc {environment.glibc}"]
@@ -64,7 +67,7 @@ def _seen(environment: Environment, label: str | None, driver_cuda: str | None) 
         ("stack", _stack(environment)),
         ("workload", _workload(environment)),
     ]
-    return [line for name, text in rows if text for line in wrapped(text, f"  {name:<10}", " " * 12)]
+    return [(name, text) for name, text in rows if text]
 
 
 def _gpus(environment: Environment, driver_cuda: str | None) -> str:
@@ -149,20 +152,20 @@ def _finding(finding: Finding, read_from: str | None) -> list[str]:
 
 
 def _where(finding: Finding, read_from: str | None) -> list[str]:
-    """The line of the file, the declared target and the selections that a finding is about."""
-    lines = []
+    return [line for name, text in places_of(finding, read_from) for line in wrapped(text, f"    {name:<10}", " " * 14)]
+
+
+def places_of(finding: Finding, read_from: str | None) -> list[tuple[str, str]]:
+    """The line of the file, the declared target and the selections that a finding is about, as (name, text)."""
+    rows = []
     if finding.location and (finding.location.line or finding.location.file != read_from):
-        where = finding.location.file + (f":{finding.location.line}" if finding.location.line else "")
-        lines += wrapped(where, "    at        ", " " * 14)
+        rows.append(("at", finding.location.file + (f":{finding.location.line}" if finding.location.line else "")))
     if finding.target:
-        lines += wrapped(finding.target, "    target    ", " " * 14)
+        rows.append(("target", finding.target))
     parts = [name for name in finding.selections if name.startswith(_PARTS)]
-    if parts:
-        lines += wrapped(", ".join(parts), "    in        ", " " * 14)
     chosen = [name for name in finding.selections if name not in parts]
-    if chosen:
-        lines += wrapped(", ".join(chosen), "    with      ", " " * 14)
-    return lines
+    rows += [(name, ", ".join(found)) for name, found in (("in", parts), ("with", chosen)) if found]
+    return rows
 
 
 def _fix(fix: Fix, label: str) -> list[str]:
@@ -173,7 +176,8 @@ def _fix(fix: Fix, label: str) -> list[str]:
     return [f"{head}{fix.command}", *(wrapped(fix.text, indent + "# ", indent + "# ") if fix.text else [])]
 
 
-def _summary(certain: list[Finding], open_questions: list[Finding]) -> str:
+def summary(certain: list[Finding], open_questions: list[Finding]) -> str:
+    """``2 errors, 1 open question.``; "" where there is neither."""
     counts = [
         f"{number} {word}{'s' if number > 1 else ''}"
         for word in ("error", "warning", "info")

@@ -7,6 +7,7 @@ from time import monotonic
 from typing import Any
 
 from compat.checks.builds.stack import INDEX
+from compat.checks.requirements import Requires
 from compat.formats.edit.changes import Change
 from compat.index import Index, Settings
 from compat.model import EMPTY, Finding, Fix, Source
@@ -174,14 +175,15 @@ class Planner:
         """Why the releases of a package could not be read."""
         return self._universe.unknown.get(name, "there are none")
 
-    def asking(self, name: str) -> tuple[str, ...]:
-        """What is there and asks for a package, and for which versions."""
-        missing = [release for release in self.problem.current.values() if release not in self._needs]
+    def requirements(self) -> tuple[Requires, ...]:
+        """What the packages that are there require of each other; of extras only what names a version."""
+        current = self.problem.current
+        missing = [release for release in current.values() if release not in self._needs]
         self._needs.update({each: needs for each, needs in self._universe.needs(missing).items() if needs is not None})
         return tuple(
-            f"{release.name} {release.version}: {need.text}" + (f" (for its extra {extra})" if extra else "")
-            for release in self.problem.current.values() for extra, needs in self._needs.get(release, {}).items()
-            for need in needs if need.name == name and (need.specifier or not extra)
+            Requires(release.name, need.name, need.specifier, current[need.name].meets(need.specifier), extra or None)
+            for release in current.values() for extra, needs in self._needs.get(release, {}).items()
+            for need in needs if need.name in current and (need.specifier or not extra)
         )  # fmt: skip
 
     def _solver(self, problem: Problem, deadline: float | None) -> Solver:

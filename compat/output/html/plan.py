@@ -1,0 +1,127 @@
+"""A plan as HTML: what changes and why, what to run, the diff of the files, and what holds what afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from compat.checks.requirements import requires_among
+from compat.model import Environment, Finding
+from compat.output.graph import Graph, Node
+from compat.output.html.markup import Child, Html, element, joined, lines
+from compat.output.html.picture import picture
+from compat.output.html.report import described, finding_of, page
+from compat.output.plan import checked_by, move, proof_of, said_cost
+
+if TYPE_CHECKING:
+    from compat.formats.edit.changes import Change
+    from compat.formats.registry import Commands
+    from compat.repair.plan import Plan
+
+
+def plan_page(
+    plan: Plan,
+    errors: Sequence[Finding],
+    after: Environment,
+    *,
+    commands: Commands | None = None,
+    differences: Sequence[str] = (),
+    told: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    before: Environment,
+    title: str = "Repair plan",
+) -> str:
+    """One file: the plan for an environment with these errors, and as it leaves it (``after``).
+
+    ``differences`` are the changes of files as unified diffs, ``told`` is the target in words.
+    """
+    parts: list[Child] = [element("h1", title), element("p", _verdict(plan, len(errors)), class_="summary")]
+    parts.append(described([("for", "; ".join(told)), ("notes", _list(notes))]))
+    if plan.stands:
+        parts += _changes(plan, after)
+        parts += _to_run(commands)
+        parts += [element("pre", _coloured(each), class_="diff", tabindex="0") for each in differences if each]
+    if plan.core:
+        parts += [element("h2", "These cannot hold together"), _list(plan.core)]
+    if plan.relief:
+        parts.append(element("p", f"What would help most is to give up: {plan.relief}"))
+    unread = [f"{name}: {why}" for name, why in {**plan.unread, **plan.narrowed}.items()]
+    if unread:
+        parts += [element("h2", "Could not be read"), _list(unread)]
+    for heading, found, environment in (("What is fixed", errors, before), ("What is left", plan.left, after)):
+        shown = [each for each in found if found is plan.left or each not in plan.left]
+        if shown and (plan.stands or found is errors):
+            name = heading if plan.stands else "What is wrong"
+            parts += [element("h2", name), *(finding_of(each, environment) for each in shown)]
+    return page(title, joined(parts))
+
+
+def _verdict(plan: Plan, errors: int) -> str:
+    if plan.stands:
+        return proof_of(plan, errors)
+    if not errors and not plan.core and not plan.refused:
+        return "There is nothing to fix."
+    return f"There is no plan: {plan.why_not}" if plan.why_not else "No choice of releases fixes all of it."
+
+
+def _changes(plan: Plan, after: Environment) -> Iterator[Html]:
+    yield element("h2", "Changes")
+    named = [each for each in plan.changes if each.name not in plan.along] or list(plan.changes)
+    yield _table(named)
+    along = [each for each in plan.changes if each not in named]
+    if along:
+        count = f"{len(along)} more {'comes' if len(along) == 1 else 'come'} along with them"
+        yield element("details", element("summary", count), _table(along))
+    yield described(
+        [
+            ("cost", said_cost(plan.cost)),
+            ("checked", checked_by(plan)),
+            ("assumed", _list([f"{name}: {text}" for name, text in plan.assumed.items()])),
+            ("next best", None if plan.next_best is None else plan.next_best.text),
+            ("policy", _list(plan.policies)),
+        ]
+    )
+    versions = {copy.name: copy.version for copy in after.distributions or ()}
+    names = [each.name for each in named if each.after is not None]
+    nodes = tuple(Node(name, versions.get(name), concerned=True) for name in names)
+    graph = Graph(nodes, requires_among(after, frozenset(names)))
+    if graph.requirements:
+        yield picture(graph, "What holds what, as planned")
+
+
+def _table(changes: Sequence[Change]) -> Html:
+    head = element("tr", *(element("th", name, scope="col") for name in ("package", "change", "because")))
+    rows = [
+        element(
+            "tr",
+            element("th", element("code", each.name), scope="row"),
+            element("td", element("code", move(each))),
+            element("td", each.why),
+        )
+        for each in changes
+    ]
+    table = element("table", element("thead", head), element("tbody", *rows))
+    return element("div", table, class_="scroll", tabindex="0", role="region", aria_label="Changes")
+
+
+def _to_run(commands: Commands | None) -> Iterator[Html]:
+    if commands is None:
+        return
+    groups = (("Bring the lock file up to date", commands.lock), ("Apply", commands.install), ("Go back", commands.rollback))
+    for heading, found in groups:
+        if found:
+            yield element("h2", heading)
+            yield element("pre", element("code", lines("\n".join(found))))
+
+
+def _coloured(difference: str) -> Html:
+    """A unified diff with added and removed lines marked up as such, not by colour alone: their signs stay."""
+    shown = []
+    for line in difference.rstrip("\n").split("\n"):
+        kind = {"+": "ins", "-": "del"}.get(line[:1]) if not line.startswith(("+++", "---")) else None
+        shown.append(element(kind, line) if kind else lines(line))
+    return Html("\n".join(shown))
+
+
+def _list(texts: Sequence[str]) -> Html | None:
+    return element("ul", *(element("li", text) for text in texts)) if texts else None

@@ -1,0 +1,112 @@
+"""A report as HTML: the parts that notebooks and the site show, and a page of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from compat.model import Environment, Finding, Fix, Outcome, Report
+from compat.output.graph import graph_of
+from compat.output.html.markup import Child, Html, element, joined, link, raw
+from compat.output.html.picture import picture
+from compat.output.html.style import PAGE, REPORT
+from compat.output.terminal import flags_for, nothing_found, places_of, seen_rows, summary
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""Of a page that is one file: it loads nothing, runs nothing and sends nothing."""
+_PICTURES = 12
+"""Findings of one report that get a picture; those after them have the text."""
+
+
+def fragment(report: Report, nothing: str | None = None) -> Html:
+    """The report for a notebook: with its style, without a page around it."""
+    return element("div", element("style", raw(REPORT)), element("section", *_body(report, nothing)), class_="compat")
+
+
+def body(report: Report, nothing: str | None = None) -> Html:
+    """The report for a page that has the style already; ``nothing`` is said where there are no findings."""
+    return joined(_body(report, nothing))
+
+
+def outcomes_page(outcomes: Sequence[Outcome], nothing: str | None = None) -> str:
+    """One file about everything that was judged, in the order in which it was named."""
+    shown = [outcome for outcome in outcomes if outcome.report is not None or outcome.error is not None]
+    several = len(shown) > 1
+    parts: list[Child] = []
+    for outcome in shown:
+        if several or (outcome.report is not None and outcome.report.file):
+            parts.append(element("h2", outcome.name))
+        if outcome.report is None:
+            parts.append(element("p", element("span", "unreadable", class_="badge error"), str(outcome.error)))
+        else:
+            parts += _body(outcome.report, nothing)
+    names = ", ".join(outcome.name for outcome in shown)
+    return page(
+        "Compatibility report" + (f": {names}" if names else ""), joined((element("h1", "Compatibility report"), *parts))
+    )
+
+
+def page(title: str, content: Html) -> str:
+    """A whole file with this content, which loads nothing."""
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", title),
+        element("style", raw(REPORT + PAGE)),
+    )
+    from compat import __version__
+
+    skip = element("a", "Skip to the report", href="#report", class_="skip")
+    foot = element("footer", f"Made by compat {__version__}. This file loads nothing and sends nothing.")
+    inside = element("body", skip, element("main", content, id="report"), foot, class_="compat")
+    return f"<!doctype html>\n{element('html', head, inside, lang='en')}"
+
+
+def _body(report: Report, nothing: str | None) -> Iterator[Html]:
+    certain = [finding for finding in report.findings if finding.verdict == "hit"]
+    possible = [finding for finding in report.findings if finding.verdict != "hit"]
+    yield element("p", summary(certain, possible) or nothing or nothing_found(report), class_="summary")
+    for name, environment in report.parts or (("", report.environment),):
+        if name:
+            yield element("h3", name)
+        yield described(seen_rows(environment))
+    for number, finding in enumerate((*certain, *possible)):
+        yield finding_of(finding, report.environment, report.file, pictured=number < _PICTURES)
+    if report.notes:
+        yield element("h2", "Notes")
+        yield element("ul", *(element("li", note) for note in report.notes))
+
+
+def finding_of(finding: Finding, environment: Environment, read_from: str | None = None, *, pictured: bool = True) -> Html:
+    """One finding: what happens, why, why here, what fixes it, and what holds what."""
+    level = finding.severity if finding.verdict == "hit" else "possible"
+    heading = element("h3", element("span", level, class_="badge"), finding.title)
+    rows: list[tuple[str, Child]] = list(places_of(finding, read_from))
+    if finding.here:
+        rows.append(("applies because", finding.here))
+    if finding.verdict != "hit":
+        rows.append(("settle", flags_for(finding.unknown) or "cannot be settled"))
+    rows += [("or" if number else "fix", fix_of(fix)) for number, fix in enumerate(finding.fixes)]
+    if finding.evidence:
+        rows.append(("see", element("ul", *(element("li", link(each)) for each in finding.evidence), class_="see")))
+    rows.append(("rule", joined((element("code", finding.rule), f" ({finding.confidence}, {finding.effect})"))))
+    graph = graph_of(finding, environment) if pictured else None
+    drawn = picture(graph, "What holds what") if graph is not None and graph.requirements else None
+    return element("article", heading, element("p", finding.why), described(rows), drawn, class_=level)
+
+
+def fix_of(fix: Fix) -> Html:
+    """A fix: its command to paste, then what it is."""
+    if fix.command is None:
+        return element("span", fix.text)
+    return joined(
+        (element("pre", element("code", fix.command)), element("span", fix.text, class_="soft") if fix.text else None)
+    )
+
+
+def described(rows: Iterable[tuple[str, Child]]) -> Html:
+    """A list of names with what belongs to each; nothing where none has anything."""
+    told = [element("dt", name) + element("dd", value) for name, value in rows if value]
+    return element("dl", *map(Html, told)) if told else Html()
