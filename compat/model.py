@@ -86,12 +86,21 @@ class Accelerator:
 
 
 @record(frozen=True)
+class Option:
+    """What a program's ``parser`` is given: ``name`` as it is written, and the ``place`` ("the command", "sft.yaml:3")."""
+
+    parser: str
+    name: str
+    place: str
+
+
+@record(frozen=True)
 class Workload:
     """What is run, and how.
 
     ``features`` are known to be on and ``features_absent`` known to be off; every other one is unknown unless
     ``features_complete``. ``origins`` says where each value was read ("train.py:12") and ``script`` what is started; both are
-    shown, neither is part of the JSON.
+    shown, neither is part of the JSON, and nor are ``code`` (the files to judge) and ``options``.
     """
 
     task: str | None = None
@@ -110,6 +119,7 @@ class Workload:
     origins: Mapping[str, str] = EMPTY
     script: str | None = None
     code: tuple[str, ...] | None = None
+    options: tuple[Option, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {**_known(

@@ -16,6 +16,7 @@ from compat.versions import is_version
 
 if TYPE_CHECKING:
     from compat.interfaces.code.records import Code
+    from compat.interfaces.needs import Need
 
 
 INHERITED_FROM = frozenset(("transformers", "accelerate", "peft", "torch", "huggingface-hub", "datasets"))
@@ -75,7 +76,7 @@ def judge_code(paths: tuple[str, ...], installed: Mapping[str, str]) -> Iterator
         if follows(each.need, gone):
             continue  # what is not there is told once
         for package in wanted.packages_of(each):
-            found = None if package not in installed else _lacking(known, package, installed, each)
+            found = None if package not in installed else lacked_by(known, package, installed, each.need)
             if found is None:
                 continue
             gone.update(filter(None, (imported(each.need),)))
@@ -87,9 +88,9 @@ def judge_code(paths: tuple[str, ...], installed: Mapping[str, str]) -> Iterator
     known.save()
 
 
-def _lacking(known: Releases, package: str, installed: Mapping[str, str], each: Wanted) -> str | None:
+def lacked_by(known: Releases, package: str, installed: Mapping[str, str], need: Need) -> str | None:
     """The package whose installed release lacks a need: the one named, or the one it leaves the need to."""
-    need, depth = each.need, 0
+    depth = 0
     while package in installed and depth < 4:
         answer = known.answer(package, installed[package], need)
         if answer.met is False:
@@ -105,7 +106,7 @@ def _finding(
 ) -> Finding:
     about = {name: installed[name].partition(" ")[0] for name in (package, lacking)}
     nowhere = known.nowhere(package, each.need)
-    fixes = _fixes(each, package, lacking, wanted, installed, known, nowhere=nowhere)
+    fixes = fixes_of(each, package, lacking, wanted, installed, known, nowhere=nowhere)
     path = each.file.path
     return Finding(
         rule=f"surface-{package}-{_short(each)}",
@@ -160,9 +161,18 @@ def _short(each: Wanted) -> str:
     return "-".join((*parts, *keywords))
 
 
-def _fixes(
-    each: Wanted, package: str, lacking: str, wanted: WantedOf, installed: Mapping[str, str], known: Releases, *, nowhere: bool
+def fixes_of(
+    each: Wanted,
+    package: str,
+    lacking: str,
+    wanted: WantedOf,
+    installed: Mapping[str, str],
+    known: Releases,
+    *,
+    nowhere: bool,
+    what: str = "has all that the code uses of it",
 ) -> Iterator[Fix]:
+    """What makes a need that ``lacking`` does not meet be met; ``what`` a release that does all of it is said to do."""
     from compat.interfaces.code.renamed import nearest
 
     if nowhere:
@@ -171,14 +181,14 @@ def _fixes(
             yield Fix("config", None, None, f"did you mean {near}?")
         return
     for moved in dict.fromkeys((lacking, package)):  # what it leaves to another, it may have had itself
-        found = tuple(_by_moving(moved, each, package, wanted, installed, known))
+        found = tuple(_by_moving(moved, each, package, wanted, installed, known, what))
         if found:
             yield from found
             return
 
 
 def _by_moving(
-    moved: str, each: Wanted, package: str, wanted: WantedOf, installed: Mapping[str, str], known: Releases
+    moved: str, each: Wanted, package: str, wanted: WantedOf, installed: Mapping[str, str], known: Releases, what: str
 ) -> Iterator[Fix]:
     """What the nearest releases with it are, and what the installed one calls it."""
     from compat.interfaces.code.renamed import in_other_release
@@ -197,7 +207,7 @@ def _by_moving(
         return lambda version: all(_met(known, one, wanted, {**installed, moved: version}) for one in which)
 
     here = moved, installed[moved], versions, versions
-    fixes = tuple(nearest_fixes(*here, "has all that the code uses of it", check=has(about))) or tuple(
+    fixes = tuple(nearest_fixes(*here, what, check=has(about))) or tuple(
         nearest_fixes(*here, "has this too, and not all that the code uses: see compat script", check=has(now))
     )
     nearby = next((fix.spec.lstrip("=>") for fix in fixes if fix.spec), None)
@@ -210,13 +220,13 @@ def _by_moving(
 
 
 def _met(known: Releases, each: Wanted, wanted: WantedOf, installed: Mapping[str, str]) -> bool:
-    return all(_lacking(known, name, installed, each) is None for name in wanted.packages_of(each))
+    return all(lacked_by(known, name, installed, each.need) is None for name in wanted.packages_of(each))
 
 
 def _says(known: Releases, each: Wanted, wanted: WantedOf, installed: Mapping[str, str]) -> bool:
     """Whether a need says anything about releases: what none has does not."""
     return all(
-        name not in installed or _lacking(known, name, installed, each) is None or not known.nowhere(name, each.need)
+        name not in installed or lacked_by(known, name, installed, each.need) is None or not known.nowhere(name, each.need)
         for name in wanted.packages_of(each)
     )
 

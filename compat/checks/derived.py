@@ -26,12 +26,17 @@ def judge(environment: Environment, suspects: frozenset[str] | None = None) -> t
 
 
 def _of_code(environment: Environment) -> tuple[Finding, ...]:
-    """Findings about the user's code; its readers are imported only where there is code: they cost as much as a whole check."""
-    if environment.workload is None or not environment.workload.code:
-        return ()
-    from compat.checks import missing_modules
+    """Findings about the user's code and options; their readers are imported only where there are any: they are not free."""
+    found: list[Finding] = []
+    if environment.workload is not None and environment.workload.code:
+        from compat.checks import missing_modules
 
-    return tuple(missing_modules.judge(environment))
+        found += missing_modules.judge(environment)
+    if environment.workload is not None and environment.workload.options:
+        from compat.checks import options
+
+        found += options.judge(environment)
+    return tuple(found)
 
 
 def asked_about() -> frozenset[str]:

@@ -138,7 +138,15 @@ class Names:
             if module and self.surface.holds(module) == "source":
                 return self._known_or_value(self.get(module, last, depth), record.name, name), False
             return self._module(f"{record.name}.{name}") or Meaning(VALUE, self.surface, record.name, name), False
-        return None, unsure
+        return self._from_getter(record, name, unsure=unsure) if record.getter else (None, unsure)
+
+    def _from_getter(self, record: Module, name: str, *, unsure: bool) -> tuple[Meaning | None, bool]:
+        """What a ``__getattr__`` gives that a function of another module makes."""
+        made_by = self.surface.module(record.getter)
+        if made_by is None or made_by.problem is not None:
+            return None, True
+        given = f"{record.name}:{name}" in made_by.gives
+        return (Meaning(VALUE, self.surface, record.name, name), False) if given else (None, unsure)
 
     def _lists(self, module: str, name: str) -> bool:
         record = self.surface.module(module)

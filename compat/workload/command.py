@@ -146,7 +146,7 @@ def _finished(reading: Reading) -> Launch:
         accounts += [facts.workload, *_deepspeed_files(reading, there)]
     for draft in reading.defaults:
         accounts += [draft.workload(), *_deepspeed_files(reading, draft.configs)]
-    workload = Workload(script=reading.script)
+    workload = Workload(script=reading.script, options=tuple(reading.given) or None)
     for account in reversed(accounts):
         workload = merge(account, workload)
     variables = {name: value for name, value in reading.assigned.items() if not is_secret(name)}

@@ -21,7 +21,7 @@ _SIZES = (("WORLD_SIZE", "RANK"), ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK
 
 
 _SCALARS = ("task", "trainer", "model", "launcher", "processes", "rank", "batch_size", "precision", "quantization", "script",
-            "code")  # fmt: skip
+            "code", "options")  # fmt: skip
 
 
 @record(frozen=True)

@@ -34,7 +34,8 @@ class LaunchConfig:
     """What an accelerate configuration file says.
 
     ``distributed`` is its ``distributed_type`` in capitals (``None`` where it has none), ``processes`` its
-    ``num_processes`` over all machines; what it says about the workload itself goes to ``draft``.
+    ``num_processes`` over all machines; what it says about the workload itself goes to ``draft``. ``keys`` are those at its top
+    level, each with its place; none of a configuration that trl ships.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class LaunchConfig:
     ) -> None:
         self.file = file
         self.draft = Draft()
+        self.keys: tuple[tuple[str, str], ...] = ()
         stated = settings.get("distributed_type")
         self.distributed = kind or (stated.upper() if isinstance(stated, str) else "NO" if stated is False else None)
         self.processes = whole(settings["num_processes"]) if "num_processes" in settings else None
@@ -69,7 +71,9 @@ def read_accelerate(path: str, kind: str | None = None) -> LaunchConfig:
         return f"{path}:{line}" if line else path
 
     _check_types(path, settings, lines)
-    return LaunchConfig(path, settings, origin, kind)
+    config = LaunchConfig(path, settings, origin, kind)
+    config.keys = tuple((str(key), origin((key,))) for key in settings)
+    return config
 
 
 def built_in(name: str) -> LaunchConfig | None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
+from compat.model import Option
 from compat.workload.arguments import UNKNOWN, Draft, apply, whole
 from compat.workload.launch import COMMAND
 from compat.workload.reading import ProgramReader, Reading
@@ -152,6 +153,7 @@ def accelerate_launch(reading: Reading, words: Sequence[str]) -> None:
     """What stands behind ``accelerate launch``."""
     found, rest = take_options(words, flags=ACCELERATE_FLAGS)
     options = dict(found)
+    reading.give("accelerate launch", (f"--{name}" for name, _ in found if len(name) > 1))
     accelerate_options(reading, options)
     target(reading, rest, options, "accelerate launch")
 
@@ -176,6 +178,7 @@ def accelerate_options(reading: Reading, options: Mapping[str, str]) -> None:
     if devices and devices != "all" and "$" not in devices:
         reading.assigned["CUDA_VISIBLE_DEVICES"] = devices
     if config is not None:
+        reading.given += [Option("accelerate config", key, place) for key, place in config.keys]
         if "mixed_precision" in options:
             config.draft.forget("precision")
         reading.defaults.append(config.draft)

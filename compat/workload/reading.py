@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from compat.errors import InputError
+from compat.model import Option
 from compat.workload.arguments import Draft, apply, parse_words
 from compat.workload.launch import COMMAND
 from compat.workload.wrappers import DEPTH, is_python, program_name, unwrapped
@@ -14,17 +15,19 @@ from compat.workload.wrappers import DEPTH, is_python, program_name, unwrapped
 if TYPE_CHECKING:
     from compat.workload.recipe import Recipe
 
+SCRIPT = "the script"
+"""The parser of the script that the command starts."""
 _RECIPE_ENDINGS = (".yaml", ".yml", ".json")
 
 
 class Reading:
     """What was found out so far about one command.
 
-    ``draft`` is what the command line itself says, ``recipes`` the argument files it names, ``defaults`` what is weaker
-    than the script. ``around`` is a launcher that starts several of whatever stands behind it, with its number of
-    processes; ``plain`` is set where plain python starts the script, ``lenient`` for commands out of a shell script,
-    which may rest on things that are not read. ``programs`` and ``modules`` are the readers of what a program, or
-    ``python -m``, is given behind its name.
+    ``draft`` is what the command line itself says, ``recipes`` the argument files it names, ``given`` the options that
+    parsers get as they are written, ``defaults`` what is weaker than the script. ``around`` is a launcher that starts several
+    of whatever stands behind it, with its number of processes; ``plain`` is set where plain python starts the script,
+    ``lenient`` for commands out of a shell script, which may rest on things that are not read. ``programs`` and ``modules``
+    are the readers of what a program, or ``python -m``, is given behind its name.
     """
 
     programs: ClassVar[Mapping[str, ProgramReader]] = {}
@@ -36,6 +39,7 @@ class Reading:
         self.assigned: dict[str, str] = {}
         self.draft = Draft(last_wins=True)
         self.recipes: list[Draft] = []
+        self.given: list[Option] = []
         self.defaults: list[Draft] = []
         self.around: tuple[str | None, int | None] | None = None
         self.script: str | None = None
@@ -87,6 +91,17 @@ class Reading:
         for name, value in options:
             apply(self.draft, name, value, origin)
         return others
+
+    def give(self, parser: str, words: Iterable[str], recipe: Recipe | None = None) -> None:
+        """Notes the options that a program's parser is given, on the command line and in its argument file."""
+        for word in words:
+            if word == "--":
+                break
+            name = word.partition("=")[0]
+            if name.startswith("--") and name[2:3].isalpha() and "$" not in name:
+                self.given.append(Option(parser, name, COMMAND))
+        if recipe is not None:
+            self.given += [Option(parser, str(key), recipe.origin(key)) for key in recipe.settings]
 
     def recipe(self, name: str, dialect: Callable[[Recipe], None] | None = None, *, needed: bool = True) -> Recipe | None:
         """Read an argument file; where it is not ``needed``, a file that is none is no error."""
@@ -142,9 +157,11 @@ class Reading:
             self.script = self.path(name)
         # the argument file that the parsers of trl and transformers accept
         options, others = parse_words(arguments)
+        recipe = None
         for option, value in options:
             if option == "config" and isinstance(value, str) and value.endswith(_RECIPE_ENDINGS):
-                self.recipe(value, needed=False)
+                recipe = self.recipe(value, needed=False)
+        self.give(SCRIPT, arguments, recipe)
         if not options and len(others) == 1 and others[0].endswith(_RECIPE_ENDINGS):
             from compat.workload.recipe import llamafactory
 

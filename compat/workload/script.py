@@ -53,7 +53,12 @@ def read_script(path: str) -> ScriptFacts:
         notebook = Notebook(path)
         facts = _facts(notebook.tree, lambda line: f"{path} cell {notebook.cell(line)}", notebook.cell)
         return replace(facts, notes=(*notebook.notes, *facts.notes))
-    return _facts(parsed(_content(path), path), lambda line: f"{path}:{line}", lambda line: line)
+    return _facts(tree_of(path), lambda line: f"{path}:{line}", lambda line: line)
+
+
+def tree_of(path: str) -> ast.Module:
+    """The syntax tree of a script or a notebook; :class:`InputError` as of :func:`read_script`."""
+    return Notebook(path).tree if path.lower().endswith(".ipynb") else parsed(_content(path), path)
 
 
 def _content(path: str) -> bytes:

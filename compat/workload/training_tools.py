@@ -41,6 +41,7 @@ def trl(reading: Reading, words: Sequence[str]) -> None:
     pairs, _ = parse_words(words[1:])
     options = {name: value for name, value in pairs if isinstance(value, str) or name in ACCELERATE_FLAGS}
     recipe = reading.recipe(str(options["config"])) if "config" in options else None
+    reading.give(f"trl {task}", words[1:], recipe)
     settings = {} if recipe is None else recipe.settings
     launch = {name: str(settings[name]) for name in _ACCELERATE_VALUES if name in settings}
     launch.update(
@@ -57,9 +58,8 @@ def trl_script(task: str) -> ProgramReader:
         reading.plainly_unless_launched()
         reading.say("task", task)
         reading.say("trainer", TRAINERS[task])
-        for name, value in parse_words(words)[0]:
-            if name == "config" and isinstance(value, str):
-                reading.recipe(value)
+        named = [value for name, value in parse_words(words)[0] if name == "config" and isinstance(value, str)]
+        reading.give(f"trl {task}", words, reading.recipe(named[-1]) if named else None)
         reading.options(words)
 
     return read
@@ -68,19 +68,27 @@ def trl_script(task: str) -> ProgramReader:
 def vllm(reading: Reading, words: Sequence[str]) -> None:
     """``vllm serve MODEL OPTIONS``."""
     if words[:1] == ["serve"]:
-        vllm_server(reading, words[1:])
+        vllm_openai_server(reading, words[1:])
     else:
         reading.note(f"vllm {' '.join(words[:1])}".strip() + " starts no server")
 
 
-def vllm_server(reading: Reading, words: Sequence[str]) -> None:
+def vllm_openai_server(reading: Reading, words: Sequence[str]) -> None:
+    """The arguments of ``vllm serve`` and of the module that it starts."""
+    vllm_server(reading, words, "vllm serve")
+
+
+def vllm_server(reading: Reading, words: Sequence[str], parser: str | None = None) -> None:
     """vLLM's server: its model, parallel sizes and data type; also the arguments of ``trl vllm-serve``."""
     options, others = parse_words(words)
     known: dict[str, object] = {}
+    recipe = None
     for name, value in options:
         if name == "config" and isinstance(value, str):
             recipe = reading.recipe(value)
             known.update({key.replace("-", "_"): each for key, each in (recipe.settings if recipe else {}).items()})
+    if parser is not None:
+        reading.give(parser, words, recipe)
     known.update({_SHORT.get(name, name): value for name, value in options})
     model = known.get("model", others[0] if others and known.get("model") is None else None)
     _serves(reading, known, model)
@@ -99,7 +107,9 @@ _SHORT = {"tp": "tensor_parallel_size", "pp": "pipeline_parallel_size", "dp": "d
 
 def sglang_server(reading: Reading, words: Sequence[str]) -> None:
     """``python -m sglang.launch_server`` and ``sglang serve``."""
-    options, _ = parse_words(words[1:] if words[:1] == ["serve"] else words)
+    arguments = words[1:] if words[:1] == ["serve"] else words
+    reading.give("sglang serve", arguments)
+    options, _ = parse_words(arguments)
     known = {_SHORT.get(name, name): value for name, value in options}
     _serves(reading, known, known.get("model_path", known.get("model")))
 
@@ -136,7 +146,9 @@ def llamafactory(reading: Reading, words: Sequence[str]) -> None:
         reading.launched("torchrun", _torchrun_count(reading))
         if (reading.variable("FORCE_TORCHRUN") or "").lower() not in _ON:
             reading.note("llamafactory-cli starts torchrun where it sees several devices, one plain process where it sees one")
-    _recipe_and_overrides(reading, words[1:], llamafactory_words)
+    recipe = _recipe_and_overrides(reading, words[1:], llamafactory_words)
+    if job == "train":
+        reading.give("llamafactory train", words[1:], recipe)
 
 
 def _torchrun_count(reading: Reading) -> int | None:
@@ -198,15 +210,17 @@ def swift(reading: Reading, words: Sequence[str]) -> None:
     reading.options(words[1:])
 
 
-def _recipe_and_overrides(reading: Reading, words: Sequence[str], dialect: Callable[[Recipe], None]) -> None:
+def _recipe_and_overrides(reading: Reading, words: Sequence[str], dialect: Callable[[Recipe], None]) -> Recipe | None:
     """A recipe file first, then options or ``KEY=VALUE`` words that override it."""
+    recipe = None
     others = reading.options(words)
     for word in others:
         name, equals, value = word.partition("=")
         if equals and name.replace("_", "a").isalnum():
             apply(reading.draft, name, value, COMMAND)
         elif word.endswith((".yaml", ".yml", ".json")):
-            reading.recipe(word, dialect)
+            recipe = reading.recipe(word, dialect)
+    return recipe
 
 
 PROGRAMS: dict[str, ProgramReader] = {
@@ -214,7 +228,7 @@ PROGRAMS: dict[str, ProgramReader] = {
     "axolotl": axolotl, "swift": swift,
 }  # fmt: skip
 MODULES: dict[str, ProgramReader] = {
-    "trl": trl, "trl.cli": trl, "trl.cli.main": trl, "vllm.entrypoints.openai.api_server": vllm_server,
+    "trl": trl, "trl.cli": trl, "trl.cli.main": trl, "vllm.entrypoints.openai.api_server": vllm_openai_server,
     "vllm.entrypoints.api_server": vllm_server, "vllm.entrypoints.cli.main": vllm, "trl.scripts.vllm_serve": vllm_server,
     "sglang.launch_server": sglang_server, "llamafactory.cli": llamafactory, _INSIDE: axolotl_train,
     "swift.cli.main": swift, **{f"trl.scripts.{task}": trl_script(task) for task in _TRL_TASKS},

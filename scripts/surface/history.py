@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable
 
 from compat.interfaces.source.records import Class, Function, Imported, Module
 from compat.records import values_of
-from scripts.surface.mined import Mined, modules_of
+from scripts.surface.mined import Mined, given_by_stub, modules_of, stubs_of
 from scripts.surface.store import Release
 
 Statements = dict[str, dict[Hashable, dict[Hashable, int]]]
@@ -46,9 +46,12 @@ def history_of(mined: Mined, package: str) -> PackageHistory:
     releases = mined.releases(package)
     history = PackageHistory(package, releases)
     sources: dict[str, dict[tuple[int, str], int]] = defaultdict(lambda: defaultdict(int))
+    stubs: dict[str, dict[tuple[tuple[int, str], tuple[int, str]], int]] = defaultdict(lambda: defaultdict(int))
     for at, release in enumerate(releases):
         for name, source in modules_of(release).items():
             sources[name][source] |= 1 << at
+        for name, source in stubs_of(release).items():
+            stubs[name][modules_of(release)[name], source] |= 1 << at
         for name in (*release.opaque, *mined.surface(release).aliases):
             history.opaque[name] |= 1 << at
     for name, found in sources.items():
@@ -59,6 +62,10 @@ def history_of(mined: Mined, package: str) -> PackageHistory:
             if module is not None and module.problem is None:
                 kept.read |= mask
                 kept.add(module, mask)
+        for (source, stub), mask in stubs[name].items():
+            module, typed = mined.record(*source), mined.record(*stub)
+            for each in given_by_stub(module, typed) if module is not None and typed is not None else ():
+                kept.statements["define"][each]["v",] |= mask
     return history
 
 
@@ -80,6 +87,9 @@ def statements_of(module: Module) -> Iterable[tuple[str, Hashable, Hashable]]:
     if module.all is not None:
         yield "all", None, module.all
     yield from ((kind, None, None) for kind in ("listed", "open") if getattr(module, kind))
+    if module.getter:
+        yield "getter", module.getter, None
+    yield from (("gives", key, None) for key in module.gives)
     yield from (("wrapper", name, taken) for name, taken in module.wrappers.items())
     for rename in module.renames:
         yield "rename", (rename.owner, rename.old), (rename.new, rename.until)

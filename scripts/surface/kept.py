@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from scripts.surface.history import PackageHistory
+from scripts.surface.history import ModuleHistory, PackageHistory
 from scripts.surface.packages import BESIDE, TRACKED, tops_of
 
 _OF_WHOLE = ("field", "rename", "method", "attribute", "instance", "made", "call")
@@ -61,6 +61,17 @@ def _short(name: str, places: dict[Hashable, int]) -> dict[Hashable, int]:
     for place, mask in places.items():
         found[str(place).removesuffix(name) if str(place).endswith(f".{name}") else place] |= mask
     return found
+
+
+def _spell_out(name: str, module: ModuleHistory, when: int, made_by: ModuleHistory | None) -> None:
+    """Adds what the module of the getter's maker gives; where that was not read, anything may be there."""
+    read = when & (made_by.read if made_by is not None else 0)
+    if when & ~read:
+        module.statements["open"][None][None] |= when & ~read
+    for key, says in (made_by.statements.get("gives", {}) if made_by is not None else {}).items():
+        place, _, given = str(key).partition(":")
+        if place == name and says[None] & when:
+            module.statements["lazy"][given][""] |= says[None] & when
 
 
 WHOLE, SOME, NOTHING = Detail(any=True, whole=True), Detail(any=True, whole=False), Detail(any=False, whole=False)
@@ -137,7 +148,15 @@ def detail_of(package: str, module: str) -> Detail:
 
 
 def without_provided(history: PackageHistory) -> None:
-    """Spells out the names that a package gives because ``__all__`` of the modules below it lists them."""
+    """Spells out the names that a package gives because of what stands in its other modules.
+
+    ``__all__`` of the modules below it lists them, or a function of another module makes its ``__getattr__``.
+    """
+    for name, module in history.modules.items():
+        for made_by, says in module.statements.pop("getter", {}).items():
+            _spell_out(name, module, says[None], history.modules.get(str(made_by)))
+    for module in history.modules.values():
+        module.statements.pop("gives", None)
     for name, module in history.modules.items():
         listed = module.statements.pop("listed", None)
         if not listed:

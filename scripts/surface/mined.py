@@ -8,7 +8,7 @@ from collections.abc import Callable
 from compat.interfaces.release import SourceSurface
 from compat.interfaces.source.module import FORM
 from compat.interfaces.source.packed import unpack_module
-from compat.interfaces.source.records import Module
+from compat.interfaces.source.records import Imported, Module, Value
 from compat.records import replace
 from compat.versions import key_of
 from scripts.surface.extract import places_of
@@ -45,11 +45,46 @@ class Mined:
 
     def surface(self, release: Release) -> SourceSurface:
         places = modules_of(release)
-        read = self._reader(places)
+        read = self._reader(release, places)
         return SourceSurface(release.package, release.version, places, read, release.opaque)
 
-    def _reader(self, places: dict[str, tuple[int, str]]) -> Callable[[str], Module | None]:
-        return lambda name: self.record(*places[name])
+    def _reader(self, release: Release, places: dict[str, tuple[int, str]]) -> Callable[[str], Module | None]:
+        stubs = stubs_of(release)
+
+        def read(name: str) -> Module | None:
+            module = self.record(*places[name])
+            stub = self.record(*stubs[name]) if name in stubs else None
+            return module if module is None or stub is None else with_stub(module, stub)
+
+        return read
+
+
+def stubs_of(release: Release) -> dict[str, tuple[int, str]]:
+    """The source and the place of each stub of a module that is there itself too."""
+    places = {place: source for source, place in places_of(release)}
+    return {
+        place[:-1].rstrip("/"): (source, place)
+        for place, source in places.items()
+        if place.endswith("?") and place[:-1] in places
+    }
+
+
+def with_stub(module: Module, stub: Module) -> Module:
+    """A module with the names that its stub says it takes from compiled code, as far as its source leaves that open."""
+    named = given_by_stub(module, stub)
+    return replace(module, definitions={**dict.fromkeys(named, Value(0)), **module.definitions}) if named else module
+
+
+def given_by_stub(module: Module, stub: Module) -> list[str]:
+    """Public names of a stub that the module's own source does not show, where it takes names from what cannot be read."""
+    if not (module.open or module.stars) or stub.problem is not None:
+        return []
+    return [
+        name
+        for name, each in stub.definitions.items()
+        if not name.startswith("_") and name not in module.definitions and name not in module.lazy
+        and (not isinstance(each, Imported) or name in (stub.all or ()))
+    ]  # fmt: skip
 
 
 def modules_of(release: Release) -> dict[str, tuple[int, str]]:

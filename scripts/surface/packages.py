@@ -16,7 +16,21 @@ BESIDE = (
 )  # fmt: skip
 """Packages that the tracked ones use, or that use them: read once the others are there."""
 
-UNTABLED = frozenset(("numpy", "pyarrow", "pydantic", "fastapi", "starlette", "timm"))
+AROUND = (
+    "setuptools", "packaging", "typing-extensions", "importlib-metadata", "pandas", "scipy", "scikit-learn", "numba",
+    "tiktoken", "sentencepiece", "gguf", "mistral-common", "guidance", "llguidance", "outlines-core", "lm-format-enforcer",
+    "einops", "kernels", "torchaudio", "torchdata", "torchtune", "torchtitan", "torchmetrics", "lightning",
+    "pytorch-lightning", "tensordict", "gptqmodel", "hqq", "aqlm", "quanto", "auto-round", "nvidia-modelopt", "openrlhf",
+    "lmdeploy", "flash-attn", "mamba-ssm", "causal-conv1d", "flash-linear-attention", "flashinfer-python",
+    "transformer-engine", "megatron-core", "open-clip-torch", "cut-cross-entropy", "galore-torch", "qwen-vl-utils",
+    "flagembedding", "deepspeed-mii", "autotrain-advanced", "fschat", "langchain-core", "langchain", "langchain-openai",
+    "openai-harmony", "httpx", "requests", "urllib3", "anyio", "uvicorn", "typer", "click", "tyro", "omegaconf",
+    "hydra-core", "pydantic-settings", "fsspec", "gradio", "gradio-client", "wandb", "tensorboard", "tensorboardx",
+    "nvidia-ml-py", "ray", "setfit", "nltk",
+)  # fmt: skip
+"""What stacks lock around them: mined like the others, and in the tables with their names."""
+
+UNTABLED = frozenset(("pyarrow", "timm"))
 """Of these the rows tell what others need; scripts are not judged against them: most of what they have is compiled, or made
 when they run."""
 
@@ -32,6 +46,11 @@ TOPS = {
     "huggingface-hub": ("huggingface_hub",), "sentence-transformers": ("sentence_transformers",), "lm-eval": ("lm_eval",),
     "ms-swift": ("swift",), "flashinfer-python": ("flashinfer",),
     "autoawq": ("awq",), "llamafactory": ("llamafactory", "llmtuner"), "torch": ("torch", "functorch"),
+    "setuptools": ("setuptools", "pkg_resources"), "scikit-learn": ("sklearn",), "lm-format-enforcer": ("lmformatenforcer",),
+    "nvidia-modelopt": ("modelopt",), "flash-linear-attention": ("fla",), "megatron-core": ("megatron",),
+    "open-clip-torch": ("open_clip",), "flagembedding": ("FlagEmbedding",), "deepspeed-mii": ("mii",),
+    "autotrain-advanced": ("autotrain",), "fschat": ("fastchat",), "hydra-core": ("hydra",), "tensorboardx": ("tensorboardX",),
+    "nvidia-ml-py": ("pynvml",), "optimum-quanto": ("optimum",), "nemo-toolkit": ("nemo",),
 }  # fmt: skip
 """What is imported, where that is not the package's own name."""
 

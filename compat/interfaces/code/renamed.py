@@ -40,8 +40,8 @@ def in_other_release(releases: Releases, package: str, need: Need, has: str, lac
         return None
     keyword = need[5][0]
     candidates = [Renamed(name, said=True) for name in (*_said_new(table, having, need), *_said_old(table, having, need))]
-    taken = _taken(lacking, need)
-    for each in (*candidates, *(Renamed(name, said=False) for name in alike(keyword, taken - _taken(having, need)))):
+    names = taken(lacking, need)
+    for each in (*candidates, *(Renamed(name, said=False) for name in alike(keyword, names - taken(having, need)))):
         if each.name != keyword and verdict_on(lacking, _with_keyword(need, each.name)).met is not False:
             return each
     return None
@@ -58,11 +58,11 @@ def nearest(releases: Releases, package: str, need: Need) -> str | None:
         module, _, name = need[1].rpartition(".")
         return next(alike(name, table.names_in(module)), None)
     if need[5]:
-        taken: set[str] = set()
+        names: set[str] = set()
         for version in table.versions:
             world = releases.world(package, version)
-            taken |= _taken(world, need) if world is not None else set()
-        return next(alike(need[5][0], taken), None)
+            names |= taken(world, need) if world is not None else set()
+        return next(alike(need[5][0], names), None)
     return None
 
 
@@ -106,7 +106,7 @@ def _said_old(table: Table, having: World, need: Need) -> Iterator[str]:
                 yield row[0][1]
 
 
-def _taken(world: World, need: Need) -> set[str]:
+def taken(world: World, need: Need) -> set[str]:
     """The names that the called thing takes."""
     _, target, name, bases, *_ = need
     found = world.find(bases[0] if bases else target)

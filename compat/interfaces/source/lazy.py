@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from compat.interfaces.source.scopes import dotted, identifiers, strings, text_of, walk
 
 _MARKS = frozenset(("_LazyModule", "_import_structure", "define_import_structure", "_attach", "attach", "lazy_loader"))
 _SIGNS = (
     *(mark.encode() for mark in _MARKS),
-    b"def __getattr__",
+    b"__getattr__",
     b"globals()",
     b"vars()",
     b"locals()",
@@ -18,12 +19,13 @@ _SIGNS = (
 
 
 class Lazy:
-    """``names`` to dotted places (``""`` unknown), ``listed`` and ``open`` as :class:`records.Module` has them."""
+    """``names`` to dotted places (``""`` unknown), ``listed``, ``open`` and ``getter`` as :class:`records.Module` has them."""
 
-    def __init__(self, module: str) -> None:
-        self.module = module
+    def __init__(self, module: str, *, is_package: bool = False) -> None:
+        self.module, self._is_package = module, is_package
         self.names: dict[str, str] = {}
         self.listed = self.open = False
+        self.getter = ""
 
     def read(self, tree: ast.Module, source: bytes) -> None:
         """``source`` is looked through first: nearly all modules show no sign of it."""
@@ -35,10 +37,12 @@ class Lazy:
             self.open = True
         marks = {node.id for node in walk(tree) if isinstance(node, ast.Name)} & _MARKS
         getter = next((each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == "__getattr__"), None)
+        self.getter = self._made_getter(tree, getter)
         if not marks and getter is None:
+            self._conditional_getter(tree)
             return
         self.listed = "define_import_structure" in marks
-        if getter is not None and not _is_closed(getter):
+        if getter is not None and not self.getter and not _is_closed(getter):
             self.open = True
         for node in walk(tree):
             if isinstance(node, ast.Dict):
@@ -50,9 +54,52 @@ class Lazy:
         for name in identifiers(tree):
             self.names.setdefault(name, "")
 
+    def _made_getter(self, tree: ast.Module, getter: ast.FunctionDef | None) -> str:
+        """The module of a function that makes a ``__getattr__`` for this one: ``f(__name__)``, as itself or what it ends in."""
+        if getter is None:
+            wanted = {"__getattr__"}
+        else:
+            wanted = {
+                node.value.func.id
+                for node in walk(getter)
+                if isinstance(node, ast.Return) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name)
+            }
+        maker = next((made for target, made in _made_for_this(tree) if target in wanted), None)
+        if maker is None:
+            if getter is None and any(_assigns(each, "__getattr__") for each in tree.body):
+                self.open = True
+            return ""
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and any((each.asname or each.name) == maker for each in node.names):
+                parts = self.module.split(".")
+                above = len(parts) - node.level + self._is_package
+                return ".".join((*(parts[:above] if node.level else ()), *filter(None, [node.module])))
+        self.open = True
+        return ""
+
+    def _conditional_getter(self, tree: ast.Module) -> None:
+        """A ``__getattr__`` that is defined under a condition (numpy): the names it compares with, but for those it refuses."""
+        for each in tree.body:
+            for node in walk(each) if isinstance(each, (ast.If, ast.Try)) else ():
+                if isinstance(node, ast.FunctionDef) and node.name == "__getattr__" and node.args.args:
+                    self.open = self.open or not _is_closed(node)
+                    for test in walk(node):
+                        if isinstance(test, ast.If) and not isinstance(test.body[0], ast.Raise):
+                            self.names.update(dict.fromkeys(identifiers(test.test), ""))
+
     def _opens(self, tree: ast.Module) -> bool:
-        """Names put into the namespace that cannot be read: ``globals().update``, ``globals()[name] = …``, ``setattr``."""
-        for node in walk(tree):
+        """Names put into the namespace that cannot be read: ``globals().update``, ``globals()[name] = …``, ``setattr``.
+
+        What a ``__getattr__`` keeps there it gives anyway; of a loop over texts these are the names.
+        """
+        looped: set[int] = set()
+        for node in _outside_getters(tree):
+            texts = _looped(node)
+            if texts:
+                self.names.update(dict.fromkeys(texts, ""))
+                looped.update(map(id, walk(node)))
+            if id(node) in looped:
+                continue
             if isinstance(node, ast.Call):
                 called = node.func
                 if isinstance(called, ast.Attribute) and called.attr == "update" and _is_globals(called.value):
@@ -138,6 +185,62 @@ class Lazy:
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             for name in (text for argument in node.args for text in strings(argument)):
                 self._entry(key.value, ast.List([ast.Constant(name)]))
+
+
+def _outside_getters(tree: ast.Module) -> Iterator[ast.AST]:
+    """Every node of a module, outer ones first, but for the bodies of a ``__getattr__``."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if not (isinstance(node, ast.FunctionDef) and node.name == "__getattr__"):
+            yield node
+            waiting += ast.iter_child_nodes(node)
+
+
+def _looped(node: ast.AST) -> list[str]:
+    """The texts of ``for name in ("a", "b"): globals()[name] = …``."""
+    if not (isinstance(node, ast.For) and isinstance(node.target, ast.Name) and isinstance(node.iter, (ast.List, ast.Tuple))):
+        return []
+    sets = any(
+        isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) and _is_globals(each.value)
+        and isinstance(each.slice, ast.Name) and each.slice.id == node.target.id
+        for each in walk(node)
+    )  # fmt: skip
+    texts = [text_of(each) for each in node.iter.elts]
+    return [text for text in texts if text] if sets and None not in texts else []
+
+
+def _made_for_this(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """``name = f(__name__)`` at the top of a module: name and f."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name):
+            arguments = node.value.args
+            if len(arguments) == 1 and isinstance(arguments[0], ast.Name) and arguments[0].id == "__name__":
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        yield target.id, node.value.func.id
+
+
+def _assigns(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Assign) and any(isinstance(each, ast.Name) and each.id == name for each in node.targets)
+
+
+def given_to_others(tree: ast.Module, source: bytes) -> tuple[str, ...]:
+    """The keys ``"module:name"`` of tables at the top of a module: what a ``__getattr__`` that it makes gives to others."""
+    if b"__getattr__" not in source and b"getattr" not in source:
+        return ()
+    found: dict[str, None] = {}
+    for node in tree.body:
+        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
+        if isinstance(value, ast.Dict):
+            found.update((text, None) for key in value.keys if key is not None and (text := text_of(key)))
+        elif isinstance(value, ast.DictComp) and len(value.generators) == 1:
+            (loop,), key = value.generators, value.key
+            texts = [text_of(each) for each in loop.iter.elts] if isinstance(loop.iter, (ast.Tuple, ast.List)) else []
+            if isinstance(key, ast.JoinedStr) and sum(isinstance(part, ast.FormattedValue) for part in key.values) == 1:
+                pattern = text_of(key) or ""
+                found.update((pattern.replace("…", text), None) for text in texts if text)
+    return tuple(key for key in found if key.count(":") == 1 and _is_dotted(key.replace(":", ".")))
 
 
 def _is_globals(node: ast.AST) -> bool:

@@ -6,12 +6,12 @@ import ast
 import warnings
 
 from compat.interfaces.source.deprecations import renames_in, wrappers_in
-from compat.interfaces.source.lazy import Lazy, aliases_in
+from compat.interfaces.source.lazy import Lazy, aliases_in, given_to_others
 from compat.interfaces.source.records import Module, Rename, Use
 from compat.interfaces.source.scopes import ClassDraft
 from compat.interfaces.source.walker import Walker
 
-FORM = 3
+FORM = 4
 """The number of the record's form: another one makes every kept record unread."""
 LARGEST = 8 << 20
 """Bytes; larger files are generated, and parsing one would take gigabytes."""
@@ -38,7 +38,7 @@ def module_of(tree: ast.Module, source: bytes, name: str, *, is_package: bool = 
     """What a tree that is parsed already defines and uses; :class:`RecursionError` where it is nested too deeply."""
     walker = Walker(name, is_package)
     walker.run(tree)
-    lazy = Lazy(name)
+    lazy = Lazy(name, is_package=is_package)
     lazy.read(tree, source)
     renames: list[Rename] = []
     if b"deprecat" in source or b"renamed" in source:
@@ -56,4 +56,5 @@ def module_of(tree: ast.Module, source: bytes, name: str, *, is_package: bool = 
         lazy.names, lazy.listed, lazy.open,
         () if stub else tuple(walker.uses.imports), () if stub else tuple(walker.uses.calls), () if stub else used,
         tuple(renames), wrappers_in(tree) if b"**" in source else {}, aliases_in(tree, source, name),
+        getter=lazy.getter, gives=given_to_others(tree, source),
     )  # fmt: skip

@@ -175,8 +175,9 @@ class Module:
     of every module below it is provided too. ``open``: names may exist that cannot be seen (``globals().update``, a
     ``__getattr__`` that asks elsewhere). ``wrappers`` are decorators with the keywords that they may take themselves (``None``:
     nobody knows), ``aliases`` modules that are made importable without a file. ``all`` is ``__all__`` where it is a plain list.
-    ``known``, of a shipped table: the names that some release has here; another one is in no release, or where ``partial`` was
-    left out of the table.
+    ``getter`` is the module of the function that makes its ``__getattr__``, ``gives`` the names that such a function of this
+    module gives to others (``"module:name"``). ``known``, of a shipped table: the names that some release has here; another
+    one is in no release, or where ``partial`` was left out of the table.
     """
 
     name: str
@@ -194,6 +195,8 @@ class Module:
     renames: tuple[Rename, ...] = ()
     wrappers: Mapping[str, tuple[str, ...] | None] = {}
     aliases: tuple[str, ...] = ()
+    getter: str = ""
+    gives: tuple[str, ...] = ()
     known: frozenset[str] | None = None
     partial: bool = False
 

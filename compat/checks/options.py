@@ -1,0 +1,211 @@
+"""Options of a launch command, and keys of its configuration files, that the parser of the installed release does not take.
+
+Only of parsers that refuse what they do not know, and only what some release of the package takes: an option that no release
+has is more often one that was not read than a misspelling.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from compat.checks.code import fixes_of, lacked_by, releases
+from compat.checks.fix_commands import nearest_fixes
+from compat.checks.interfaces import releases_in
+from compat.errors import InputError
+from compat.interfaces.code.records import Code, CodeFile
+from compat.interfaces.code.renamed import taken
+from compat.interfaces.code.wanted import Wanted, WantedOf
+from compat.interfaces.flags import open_parsers
+from compat.interfaces.source.module import module_of
+from compat.interfaces.source.records import Class
+from compat.interfaces.table import tracked
+from compat.model import Environment, Finding, Fix, Location
+from compat.records import record
+from compat.workload.reading import SCRIPT
+from compat.workload.script_parser import parser_of
+from compat.workload.trainers import TRAINERS
+
+if TYPE_CHECKING:
+    from compat.interfaces.needs import Need
+    from compat.interfaces.world import World
+    from compat.model import Option, Workload
+
+
+_LLAMAFACTORY = ("ModelArguments", "DataArguments", "TrainingArguments", "FinetuningArguments", "GeneratingArguments")
+_LAUNCHER = "accelerate launch"
+_EVERYWHERE = frozenset(("config", "accelerate_config", "help", "env"))
+"""What trl's parser takes itself: options, and keys of its file."""
+_REFUSALS = {
+    "vllm serve": "vLLM's argument parser ends with an error at an option that it does not know.",
+    "sglang serve": "SGLang's argument parser ends with an error at an option that it does not know.",
+    _LAUNCHER: "The parser of accelerate launch ends with an error at an option that it does not know.",
+    "accelerate config": "accelerate launch refuses a configuration file with a key that it does not know.",
+}
+_OF_CLASSES = "The parser takes the fields of {classes}, and raises ValueError for what none of them has."
+
+
+@record(frozen=True)
+class _Parser:
+    """The dataclasses whose fields are options, the most particular first, and what else is taken."""
+
+    classes: tuple[str, ...]
+    own: frozenset[str] = frozenset()
+
+
+def judge(environment: Environment) -> Iterator[Finding]:
+    """One error for each option that the installed release of the program does not take, and another release does."""
+    workload = environment.workload
+    assert workload is not None
+    installed = releases_in(environment)
+    seen: set[tuple[str, str]] = set()
+    programs = open_parsers()
+    for option in workload.options or ():
+        key = option.parser, option.name.lstrip("-").replace("-", "_")
+        if key in seen:
+            continue
+        seen.add(key)
+        if option.parser in programs:
+            program = programs[option.parser]
+            version = installed.get(program.package)
+            if version is not None and program.takes(version, key[1].replace("_", "-")) is False:
+                yield _of_program(option, version)
+            continue
+        parser = _classes_of(option.parser, workload)
+        if parser is not None:
+            launcher = programs[_LAUNCHER].releases_with(key[1].replace("_", "-"))
+            if not (option.parser.startswith("trl ") and launcher):  # handed on to accelerate launch
+                yield from _of_classes(option, key[1], parser, installed)
+
+
+def _of_program(option: Option, version: str) -> Finding:
+    """An option of a program whose releases are in the table of parsers."""
+    program = open_parsers()[option.parser]
+    name = option.name.lstrip("-").replace("_", "-")
+    having = program.releases_with(name)
+    fixes = nearest_fixes(program.package, version, having, program.versions, f"takes {option.name}")
+    instead = program.instead(name)
+    said = () if instead is None else (Fix("config", None, None, f"use --{instead}, as its help said to"),)
+    return _finding(
+        option, program.package, version, f"{option.name} is no option of {option.parser} in {program.package} {version}",
+        _REFUSALS[option.parser], (*said, *fixes),
+    )  # fmt: skip
+
+
+def _classes_of(parser: str, workload: Workload) -> _Parser | None:
+    """The dataclasses that a parser's options are the fields of; ``None`` where they are not known."""
+    name, _, task = parser.partition(" ")
+    if parser == "accelerate config":
+        return _Parser(("accelerate.commands.config.config_args.ClusterConfig",), frozenset(("dynamo_backend", "fp16")))
+    if name == "llamafactory":
+        return _Parser(tuple(f"llamafactory.hparams.{each}" for each in _LLAMAFACTORY), frozenset(("config",)))
+    if name == "trl" and task in TRAINERS:
+        config = f"{TRAINERS[task].removesuffix('Trainer')}Config"
+        scripts = f"trl.scripts.{task}.{config.removesuffix('Config')}ScriptArguments"
+        others = ("trl.ModelConfig", "trl.ScriptArguments", scripts, "trl.DatasetMixtureConfig")
+        return _Parser((f"trl.{config}", *others), _EVERYWHERE)
+    if parser == SCRIPT and workload.code and len(workload.code) == 1:
+        from compat.workload.script import tree_of
+
+        try:
+            found = parser_of(tree_of(workload.code[0]))
+        except InputError:
+            return None  # reported where the code itself is read
+        if found is not None and found.classes:
+            return _Parser(found.classes, found.own | {"config", "help", "local_rank"})
+    return None
+
+
+def _of_classes(option: Option, name: str, parser: _Parser, installed: Mapping[str, str]) -> Iterator[Finding]:
+    if name in parser.own or name.removeprefix("no_") in parser.own:
+        return
+    known, packages = releases(), tracked()
+    there = []
+    for each in parser.classes:
+        module, _, last = each.rpartition(".")
+        package = packages.get(module.partition(".")[0])
+        if package is None or package not in installed:
+            return
+        world = known.world(package, installed[package])
+        kind = "unknown" if world is None else world.imported(module, last).kind
+        if kind == "class":
+            there.append((package, each))
+        elif kind not in ("absent", "never"):
+            return
+    if not there or there[0][1] != parser.classes[0]:
+        return
+    wanted = {each: _wanted(each, name) for _, each in there}
+    if any(_may_take(package, wanted[each][1], installed) for package, each in there):
+        return
+    for package, each in there:  # the class that another release takes it in is what it is about
+        if _in_some_release(package, wanted[each][1].need):
+            yield _of_class(option, package, each, wanted[each], installed, [last.rpartition(".")[2] for _, last in there])
+            return
+
+
+def _may_take(package: str, wanted: Wanted, installed: Mapping[str, str]) -> bool:
+    """Whether a class may take an option: it, a longer name, or what denies it."""
+    if lacked_by(releases(), package, installed, wanted.need) is None:
+        return True
+    name, need = wanted.need[5][0], wanted.need
+    if name.startswith("no_") and lacked_by(releases(), package, installed, (*need[:5], (name[3:],), need[6])) is None:
+        return True
+    fields: set[str] = set()
+    while package in installed and (world := releases().world(package, installed[package])) is not None:
+        fields |= taken(world, need)
+        lean = releases().answer(package, installed[package], need).lean
+        if lean is None:
+            break
+        package, need = lean.package, lean.need
+    return any(field.startswith(name) for field in fields)
+
+
+def _in_some_release(package: str, need: Need) -> bool:
+    """Whether some release has the field, in the class or in one that it inherits from in another package."""
+    table, leans = releases().table(package), set()
+    for version in reversed(table.versions if table is not None else ()):
+        world, answer = releases().world(package, version), releases().answer(package, version, need)
+        if answer.met or (world is not None and _has_field(world, need)):
+            return True
+        if answer.lean is not None:
+            leans.add((answer.lean.package, answer.lean.need))
+    return any(_in_some_release(other, left) for other, left in leans if other != package)
+
+
+def _has_field(world: World, need: Need) -> bool:
+    owner = world.find(need[1])
+    classes = [each.definition for each in world.bases(owner)[0]] if owner.kind == "class" else []
+    return any(field == need[5][0] for each in classes if isinstance(each, Class) for field, _ in each.fields)
+
+
+def _wanted(dotted: str, name: str) -> tuple[WantedOf, Wanted]:
+    """What calling a class with a field needs, as a line of code that does so."""
+    module, _, last = dotted.rpartition(".")
+    source = f"from {module} import {last}\n{last}({name}=0)\n"
+    record_ = module_of(ast.parse(source), source.encode(), "asked")
+    wanted = WantedOf(Code((CodeFile("", record_, lambda _: ""),)), tracked())
+    return wanted, next(each for each in wanted.all if each.need[0] == "call")
+
+
+def _of_class(
+    option: Option, package: str, dotted: str, wanted: tuple[WantedOf, Wanted], installed: Mapping[str, str], classes: list[str]
+) -> Finding:
+    known = releases()
+    all_, each = wanted
+    at = lacked_by(known, package, installed, each.need) or package
+    fixes = tuple(fixes_of(each, package, at, all_, installed, known, nowhere=False, what=f"takes {option.name}"))
+    version = installed[package]
+    title = f"{option.name} is unknown to {package} {version}'s {dotted.rpartition('.')[2]}"
+    why = _REFUSALS.get(option.parser) or _OF_CLASSES.format(classes=", ".join(classes))
+    return _finding(option, package, version, title, why, fixes)
+
+
+def _finding(option: Option, package: str, version: str, title: str, why: str, fixes: tuple[Fix, ...]) -> Finding:
+    path, _, line = option.place.rpartition(":")
+    location = Location(path, int(line)) if path and line.isdigit() else None
+    return Finding(
+        rule=f"option-{package}-{option.name.lstrip('-').replace('_', '-')}", origin="surface", verdict="hit", severity="error",
+        effect="crash", confidence="confirmed", title=title, why=why, packages={package: version}, facts=("workload",),
+        fixes=fixes, here=f"{option.name}: {option.place}", location=location,
+    )  # fmt: skip

@@ -1,0 +1,50 @@
+"""The options that the parsers of programs take, release by release; ``scripts/flags`` reads them out of published source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compat.files import read_table
+from compat.interfaces.imports import place_of
+from compat.interfaces.table import header_of, path_of
+
+MAGIC = b"surfflag"
+
+
+class Parser:
+    """The options of one program in every known release of its package; :attr:`versions` oldest first."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        self.package: str = content["package"]
+        self.versions: tuple[str, ...] = tuple(content["versions"])
+        self._flags: dict[str, int] = content["flags"]
+        self._instead: dict[str, str] = content["instead"]
+        self._unread: int = content["unread"]
+
+    def takes(self, version: str, name: str) -> bool | None:
+        """Whether a release takes an option; ``None`` where it is not known, or where no release has it.
+
+        Names are without the dashes in front and with ``-`` for ``_``. An option may be shortened, as :mod:`argparse` allows,
+        denied (``no-``), and go on behind a dot.
+        """
+        at = place_of(self.versions, version)
+        name = name.partition(".")[0]
+        if at is None or self._unread >> at & 1 or name not in self._flags:
+            return None
+        now = (each for each, mask in self._flags.items() if mask >> at & 1)
+        return any(each.startswith(name) or name.removeprefix("no-") == each for each in now)
+
+    def releases_with(self, name: str) -> tuple[str, ...]:
+        """The releases that take an option."""
+        mask = self._flags.get(name, 0)
+        return tuple(version for at, version in enumerate(self.versions) if mask >> at & 1)
+
+    def instead(self, name: str) -> str | None:
+        """What an option's own help said to use in its place, before it went."""
+        return self._instead.get(name)
+
+
+def open_parsers() -> dict[str, Parser]:
+    """The parsers of the shipped table, by program."""
+    content, _ = header_of(read_table(path_of("flags")), MAGIC)
+    return {name: Parser(each) for name, each in content.items()}
