@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import statistics
 import subprocess
 import sys
@@ -12,22 +13,34 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Measured:
-    """Median and fastest wall time in seconds, and peak resident memory in MiB, of a whole process."""
+    """Median and fastest wall time, median CPU time (with children) in seconds; peak resident memory in MiB."""
 
     median: float
     fastest: float
     memory: float
+    cpu: float = 0.0
 
 
 def interleaved(commands: Mapping[str, Sequence[str]], rounds: int, allowed: Sequence[int] = (0, 1)) -> dict[str, Measured]:
     """Runs every command once a round; ``RuntimeError`` where one ends with another exit code than ``allowed``."""
     times: dict[str, list[float]] = {name: [] for name in commands}
+    used: dict[str, list[float]] = {name: [] for name in commands}
     for turn in range(rounds + 2):
         for name, command in commands.items():
+            before = _cpu_of_children()
             seconds = _once(name, command, allowed)
             if turn >= 2:  # the first rounds fill the caches
                 times[name].append(seconds)
-    return {name: Measured(statistics.median(found), min(found), peak_memory(commands[name])) for name, found in times.items()}
+                used[name].append(_cpu_of_children() - before)
+    return {
+        name: Measured(statistics.median(found), min(found), peak_memory(commands[name]), statistics.median(used[name]))
+        for name, found in times.items()
+    }
+
+
+def _cpu_of_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _once(name: str, command: Sequence[str], allowed: Sequence[int]) -> float:

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from compat.repair.clauses import LEVELS
-
 PYTHON = "3.11"
 BEFORE = "2025-12-31"
 RULE = """
@@ -43,10 +41,10 @@ class Known:
 
 @dataclass(frozen=True)
 class Problem:
-    """Pins as of a day, rules, what is kept, and at most how many times plain uv it may take.
+    """Pins as of a day, rules, what is kept, and at most how many times plain uv it may take, in CPU time.
 
-    ``forward``: what is asked for by name never goes back. ``cost``: of the cheapest plan, by level, as two engines found it;
-    where it leaves errors what is kept cannot be had.
+    ``forward``: what is asked for by name never goes back. ``cost``: that of the cheapest plan, as ``compat fix`` prints it;
+    where it leaves errors, what is kept cannot be had.
     """
 
     name: str
@@ -60,7 +58,7 @@ class Problem:
 
     @property
     def fails(self) -> bool:
-        return "error findings left" in self.cost
+        return "errors" in self.cost
 
     @property
     def label(self) -> str:
@@ -141,4 +139,4 @@ def _forward(problem: Problem, pins: Path) -> list[str]:
 
 def said(cost: Mapping[str, int]) -> str:
     """A cost in words."""
-    return ", ".join(f"{cost[level]} {level}" for level in LEVELS if cost.get(level))
+    return ", ".join(f"{name} {amount}" for name, amount in cost.items() if amount)

@@ -56,6 +56,11 @@ def repaired(
     if not errors and not wished:
         return Repair((), Plan(proven=True), Written())
     plan = planner.plan(explained=explained, contrasted=contrasted, checks=checks)
+    if errors and (not plan.stands or plan.left):
+        built = planner.with_commits()
+        other = None if built is None else built.plan(explained=explained, contrasted=contrasted, checks=checks)
+        if other is not None and other.stands and (not plan.stands or len(other.left) < len(plan.left)):
+            plan = other
     written = written_for(case, plan)
     seen = {_key(each) for each in errors}
     for _ in range(_ROUNDS):

@@ -21,7 +21,7 @@ from compat.repair.problem import Problem, family, moves_major
 from compat.repair.relaxation import Needs
 from compat.repair.rules import forbidden, recommended
 from compat.repair.solve import Solution, Solver
-from compat.repair.source_builds import Builds, Commits
+from compat.repair.source_builds import Builds, Commits, commits_of
 from compat.repair.target import Need
 from compat.repair.uv import brought_along, partial, question
 from compat.repair.variants import Variants
@@ -138,8 +138,10 @@ class Planner:
         flavours = Flavours(
             problem.environment, problem.current, open_code_tables(), Declared(), base, means.index, means.torch_index
         )
-        sources = (Builds(base), Commits(base, means.matrix)) if problem.policy.allow_source else ()
-        self._universe = Variants(base, flavours, sources)
+        policy = problem.policy
+        builds = (Builds(base),) if policy.allow_source else ()
+        commits = (Commits(base, means.matrix),) if policy.allow_source or policy.allow_commits else ()
+        self._universe = Variants(base, flavours, (*builds, *commits))
 
     def plan(self, *, explained: bool = True, contrasted: bool = False, checks: Checks = _BY_UV) -> Plan:
         """The cheapest plan; ``TimeoutError`` where none was found in time.
@@ -164,6 +166,14 @@ class Planner:
     def moved(self, need: Need) -> Planner:
         """The same, for a problem in which one more requirement holds."""
         return Planner(replace(self.problem, keep=(*self.problem.keep, need)), self._needs, self.means)
+
+    def with_commits(self) -> Planner | None:
+        """The same, with the commits that rules recommend; ``None`` where that adds nothing."""
+        policy = self.problem.policy
+        concerned = {name for each in self.errors for name in each.packages}
+        if policy.allow_source or policy.allow_commits or not concerned & {name for name, _ in commits_of(self.means.matrix)}:
+            return None
+        return Planner(replace(self.problem, policy=replace(policy, allow_commits=True)), self._needs, self.means)
 
     def newest(self, name: str) -> str | None:
         """The newest candidate of a package; ``None`` where its releases could not be read."""

@@ -34,13 +34,15 @@ class Policy:
     """What may be proposed.
 
     ``prefer`` is *stay* (close to what is there), *upgrade* (close to the newest) or *newest* (what was asked for by name is as
-    new as it can be, whatever it brings in). ``warnings``: they are fixed like errors.
+    new as it can be, whatever it brings in). ``warnings``: they are fixed like errors. ``allow_source``: compiled packages may
+    be built and commits installed, ``allow_commits``: the commits alone that rules recommend.
     """
 
     prefer: str = "stay"
     prereleases: bool = False
     any_age: bool = False
     allow_source: bool = False
+    allow_commits: bool = False
     warnings: bool = False
 
     def said(self) -> tuple[str, ...]:
@@ -49,9 +51,24 @@ class Policy:
             "pre-releases are candidates" if self.prereleases else "pre-releases only where one is installed or requested",
             "releases of any age" if self.any_age else f"no release more than {DAYS_BACK} days older than the installed one",
             "no yanked releases; packages that are no longer needed stay",
-            "releases are preferred to source builds" if self.allow_source else "nothing is built from source",
+            self._of_source,
             "torch, triton and its CUDA libraries count as one change",
         )
+
+    @property
+    def _of_source(self) -> str:
+        if self.allow_source:
+            return "releases are preferred to source builds"
+        return (
+            "no release fixes it: commits that rules recommend are used"
+            if self.allow_commits
+            else "nothing is built from source"
+        )
+
+    def may_build(self, release: Release) -> bool:
+        """Whether a release that is built on the machine may be chosen."""
+        commit = release.source is not None and release.source.kind == "vcs"
+        return self.allow_source or (self.allow_commits and commit)
 
 
 @record(frozen=True)
@@ -108,7 +125,7 @@ class Problem:
         return self.environment.distributions_complete is True
 
     def _may(self, release: Release, current: Release | None, wanted: list[str], day: str) -> bool:
-        if release.built and not self.policy.allow_source:
+        if release.built and not self.policy.may_build(release):
             return False
         if release.yanked and not any(_pins(specifier, release) for specifier in wanted):
             return False

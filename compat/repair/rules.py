@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from compat.model import Environment, Finding, normalized
+from compat.model import Distribution, Environment, Finding, normalized
 from compat.repair.candidates import Release
 from compat.repair.clauses import ERRORS, WARNINGS, Statement
 from compat.repair.problem import Recommended
@@ -112,10 +112,18 @@ def _fitting(atom: Any, facts: Facts, current: Release | None, releases: tuple[R
         return
     for release in releases:
         if form == "package":
-            if how != "in" or contains(rest[0], key_of(release.version)):
-                yield release.version
+            fits = how != "in" or contains(rest[0], key_of(release.version))
         elif release == current:
-            if holds(atom, facts):
-                yield release.version
-        elif form == "source" and ("index" if release.source is None else release.source.kind) in how:
+            fits = holds(atom, facts) is True
+        elif form == "source":
+            fits = ("index" if release.source is None else release.source.kind) in how
+        else:
+            fits = release.source is not None and holds(atom, _alone(release)) is True
+        if fits:
             yield release.version
+
+
+def _alone(release: Release) -> Facts:
+    """The facts about one candidate: a commit settles which code it holds."""
+    copy = Distribution(release.name, release.installed, source=release.source)
+    return Facts(Environment(distributions=(copy,)))

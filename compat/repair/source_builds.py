@@ -62,7 +62,7 @@ class Commit:
 
 
 class Commits:
-    """The commits that the rules of a matrix name. What one requires is what the next release does."""
+    """The commits that the rules of a matrix name. What one requires is taken to be what the next release does."""
 
     def __init__(self, base: IndexUniverse, matrix: Matrix) -> None:
         self._base = base
@@ -78,7 +78,7 @@ class Commits:
         for each in self._known.get(name, ()):
             like = next((release for release in known if release.key >= Version(each.version)), None)
             if like is not None:
-                source = Source("vcs", {"url": each.url, "vcs": "git", "commit": each.commit})
+                source = Source("vcs", {"url": each.url, "vcs": "git", "commit": each.commit, "pure": name not in COMPILED})
                 found = Release(name, f"{each.version}+compat.{each.commit[:12]}", like.day, source)
                 self._like[found] = like
                 yield found

@@ -621,3 +621,34 @@ def test_what_one_selection_needs_and_cannot_have_is_left(fix: Run, index: Index
     assert done.returncode == 1, done.stdout + done.stderr
     assert planned(done) == {"accelerate": ("1.6.0", "1.11.0")}
     assert plan["left"] == ["bad-trl"]
+
+
+UNSLOTH = {
+    "unsloth": {
+        "2025.2.12": release("2025-02-10"), "2025.2.14": release("2025-02-15"), "2025.2.15": release("2025-02-20"),
+        "2025.3.1": release("2025-03-03"),
+    },
+    "unsloth-zoo": {"2025.2.7": release("2025-02-15"), "2025.3.1": release("2025-03-03")},
+    "trl": {"0.15.2": release("2025-02-25")},
+}  # fmt: skip
+MISTRAL = ("--task", "grpo", "--model", "mistral", "--gpu", "A100:1", "--python-version", "3.11")
+COMMIT = "455517aae97fc152aa59aae3e328c22c25a89151"
+
+
+def test_a_commit_that_a_rule_recommends_is_the_fix_where_no_release_is(fix: Run, tmp_path: Path) -> None:
+    """It is pure Python: nothing is compiled for a GPU, and the build is isolated."""
+    (tmp_path / "requirements.txt").write_text("unsloth==2025.2.14\nunsloth-zoo==2025.2.7\ntrl==0.15.2\n")
+    with IndexServer(UNSLOTH) as server:
+        releases = fix("--format", "json", url=server.url, job=MISTRAL)
+        kept = ("--keep", "unsloth>=2025.2.14,<2025.3")
+        commit = fix("--format", "json", *kept, url=server.url, job=MISTRAL)
+        asked = fix("--format", "json", "--allow-source", *kept, url=server.url, job=MISTRAL)
+    assert planned(releases)["unsloth"] == ("2025.2.14", "2025.3.1"), releases.stderr
+    for done in (commit, asked):
+        plan = json.loads(done.stdout)["plan"]
+        (change,) = plan["changes"]
+        assert (change["name"], change["to"], change["commit"]) == ("unsloth", "2025.2.15", COMMIT), done.stderr
+        assert plan["left"] == []
+        assert plan["cost"] == {"changed": 1, "source": 1, "steps": plan["cost"]["steps"]}
+        assert "TORCH_CUDA_ARCH_LIST" not in " ".join(plan["commands"])
+        assert "no-build-isolation" not in " ".join(plan["commands"])

@@ -51,7 +51,9 @@ class Change:
     @property
     def is_built(self) -> bool:
         """Whether it is compiled where it is installed: from a repository, or from the source distribution of a release."""
-        return self.source is not None and (self.source.kind == "vcs" or self.no_binary)
+        if self.source is None or self.source.details.get("pure"):
+            return False
+        return self.source.kind == "vcs" or self.no_binary
 
     @property
     def no_binary(self) -> bool:
