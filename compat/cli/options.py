@@ -188,6 +188,8 @@ COMMANDS = (
             (Option("fail-on", "LEVEL", "do not start it for findings from this level on: error\nor warning (default: print "
                     "and start)", choices=("error", "warning")),
              *WORKLOAD, RULES), operands="SCRIPT|-m MODULE [ARGUMENTS…]", program=True),
+    Command("mcp", "serve check, diagnose, fix, suggest and rules to agents (MCP)",
+            (Option("allow-write", None, "let 'fix' write files (default: it only plans)"),)),
     Command("completions", "print shell completions", (),
             operands="bash|zsh|fish", most=1, words=("bash", "zsh", "fish")),
 )  # fmt: skip

@@ -1,0 +1,22 @@
+"""``compat mcp``: the commands as tools for agents, over standard input and output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compat.errors import InputError
+
+if TYPE_CHECKING:
+    from compat.api.words import Words
+
+
+def run(words: Words) -> int:
+    """Serves until the client closes its end; 2 where the extra ``mcp`` is not installed."""
+    try:
+        from compat.integrations.mcp import server
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] not in ("mcp", "mcp_types", "pydantic"):
+            raise
+        raise InputError("needs the package mcp, version 2 or later: pip install 'compat-doctor[mcp]'") from None
+    server(allow_write=words.flag("allow-write")).run("stdio")
+    return 0

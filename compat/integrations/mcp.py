@@ -1,0 +1,185 @@
+"""A server of the Model Context Protocol: the commands of compat as tools for agents and editors.
+
+Each tool is one run of a command in a process of its own, with ``--format json``: the answer is the one that the command gives,
+a call that hangs ends at its time limit, and nothing it prints can disturb the protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeAlias
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+from pydantic import Field
+
+from compat import __version__
+
+SECONDS = 300
+"""Time limit of one call."""
+_HALF = str(SECONDS // 2)
+"""Time limit of planning: a plan that is not proven to be the best is better than none."""
+_INSTRUCTIONS = """\
+Checks stacks of torch, transformers, trl, vllm, unsloth, flash-attn and the like for combinations that are known to be bad, and
+plans the smallest fix. Use `check` before installing or starting a job, `diagnose` on a traceback, log or issue, `fix` for a
+plan, `suggest` for pins from nothing, `rules` for what is known about a package. Verdict "hit" is certain; "possible" names in
+`missing` the facts that would settle it: ask for them or pass them.
+`exit` 0: nothing known to be bad, 1: findings, 3: undecided.
+"""
+
+Gpu: TypeAlias = Annotated[str | None, Field(description="accelerators of the target, such as 'A100:2' or 'RTX 5090'; 'none'")]
+Task: TypeAlias = Annotated[str | None, Field(description="sft, grpo, dpo, train, inference, serve …")]
+Launcher: TypeAlias = Annotated[
+    Literal["python", "accelerate", "torchrun", "deepspeed", "ray", "slurm"] | None,
+    Field(description="what starts the processes"),
+]
+Features: TypeAlias = Annotated[list[str] | None, Field(description="what is on: vllm, zero-3, fsdp, peft …")]
+Command: TypeAlias = Annotated[
+    list[str] | None, Field(description="the command about to be started, word by word; it is read, not run")
+]
+Python: TypeAlias = Annotated[str | None, Field(description="Python of the target, such as 3.12")]
+File: TypeAlias = Annotated[
+    str,
+    Field(description="lock file, requirements, pyproject.toml, environment.yml, Dockerfile, notebook, script …", min_length=1),
+]
+
+
+def server(*, allow_write: bool = False) -> MCPServer:
+    """The server with its tools; ``allow_write`` lets ``fix`` change files."""
+    made = MCPServer("compat", version=__version__, instructions=_INSTRUCTIONS, log_level="ERROR")
+    reading = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    asking = ToolAnnotations(read_only_hint=True, open_world_hint=True)
+
+    @made.tool(annotations=reading, structured_output=True)
+    def check(
+        path: Annotated[str | None, Field(description="a file as for `fix`; without it what is installed is checked")] = None,
+        environment: Annotated[
+            dict[str, Any] | None, Field(description="a described environment (schema compat/environment/1) instead of a file")
+        ] = None,
+        gpu: Gpu = None,
+        task: Task = None,
+        launcher: Launcher = None,
+        features: Features = None,
+        python_version: Python = None,
+        command: Command = None,
+    ) -> dict[str, Any]:
+        """Known-bad combinations in a file, a described environment, or what is installed here."""
+        if path is not None and environment is not None:
+            raise ToolError("path and environment both name what to check: give one")
+        options: dict[str, Any] = {"gpu": gpu, "task": task, "launcher": launcher, "features": features}
+        options["python-version"] = python_version
+        if environment is not None:
+            options["environment"] = "-"
+        elif path is None:
+            options["installed"] = True
+        described = None if environment is None else json.dumps({"schema": "compat/environment/1", **environment})
+        return _answer("check", [] if path is None else [path], options, command, text=described)
+
+    @made.tool(annotations=reading, structured_output=True)
+    def diagnose(
+        text: Annotated[str, Field(description="a traceback, a log or a whole issue", min_length=1)],
+        gpu: Gpu = None,
+        task: Task = None,
+        launcher: Launcher = None,
+        features: Features = None,
+    ) -> dict[str, Any]:
+        """What the errors in a text mean, judged by the environment that the text describes."""
+        options = {"gpu": gpu, "task": task, "launcher": launcher, "features": features}
+        return _answer("diagnose", ["-"], options, text=text)
+
+    @made.tool(annotations=ToolAnnotations(read_only_hint=not allow_write, open_world_hint=True), structured_output=True)
+    def fix(
+        path: File,
+        gpu: Gpu = None,
+        task: Task = None,
+        launcher: Launcher = None,
+        features: Features = None,
+        python_version: Python = None,
+        command: Command = None,
+        keep: Annotated[list[str] | None, Field(description="requirements to keep, such as 'torch==2.5.1'")] = None,
+        write: Annotated[bool, Field(description="write the plan into the file; the server has to allow it")] = False,
+    ) -> dict[str, Any]:
+        """The smallest set of changes that fixes every error in a file. Reads the package index."""
+        if write and not allow_write:
+            raise ToolError("this server writes nothing: it was started without --allow-write")
+        options = {
+            "gpu": gpu, "task": task, "launcher": launcher, "features": features, "python-version": python_version,
+            "keep": keep, "write": write, "time-limit": _HALF,
+        }  # fmt: skip
+        return _answer("fix", [path], options, command)
+
+    @made.tool(annotations=asking, structured_output=True)
+    def suggest(
+        packages: Annotated[list[str] | None, Field(description="packages or requirements, such as 'vllm>=0.8'")] = None,
+        gpu: Gpu = None,
+        task: Task = None,
+        python_version: Python = None,
+    ) -> dict[str, Any]:
+        """A complete set of pins that goes together, for packages or a task on a GPU. Reads the package index."""
+        options = {
+            "with": packages,
+            "gpu": gpu,
+            "task": task,
+            "python-version": python_version,
+            "time-limit": str(SECONDS // 2),
+        }
+        return _answer("suggest", [], options)
+
+    @made.tool(annotations=reading, structured_output=True)
+    def rules(
+        package: Annotated[str | None, Field(description="only rules that name this package")] = None,
+        rule: Annotated[str | None, Field(description="one rule by its id, in full")] = None,
+    ) -> dict[str, Any]:
+        """Curated rules: titles of those about a package, or one rule with its evidence and examples."""
+        if rule is not None:
+            return {"rules": _run("rules", ["show", rule], {})}
+        found = _run("rules", ["list"], {})
+        named = [each for each in found if package is None or package.lower() in (text.split()[0] for text in each["with"])]
+        return {"rules": [{key: each[key] for key in ("id", "title", "severity", "with")} for each in named]}
+
+    return made
+
+
+def _answer(
+    name: str,
+    operands: Sequence[str],
+    options: Mapping[str, Any],
+    command: Sequence[str] | None = None,
+    text: str | None = None,
+) -> dict[str, Any]:
+    answer: dict[str, Any] = _run(name, operands, options, command, text)
+    answer.pop("environment", None)  # what the caller said, and of an installed one hundreds of lines
+    return answer
+
+
+def _run(
+    name: str,
+    operands: Sequence[str],
+    options: Mapping[str, Any],
+    command: Sequence[str] | None = None,
+    text: str | None = None,
+) -> Any:
+    """The JSON that a command prints; :class:`ToolError` with its line where it cannot be used or not be decided."""
+    words = [name, "--format=json"]
+    for option, value in options.items():
+        given = value if isinstance(value, list) else [value]
+        words += [f"--{option}" if each is True else f"--{option}={each}" for each in given if each not in (None, False)]
+    # an operand is never taken for an option, and standard input is this server's own
+    words += [f"./{each}" if each.startswith("-") and text is None else each for each in operands]
+    if command:
+        words += ["--", *command]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-m", "compat", *words], input=(text or "").encode(), capture_output=True, check=False,
+            timeout=SECONDS,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise ToolError(f"compat {name} took longer than {SECONDS} seconds") from None
+    if not done.stdout.strip():
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise ToolError(lines[-1] if lines else f"compat {name} ended with exit code {done.returncode}")
+    return json.loads(done.stdout)
