@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from compat.machine.detectors import OF_SOURCE, detected, located
 from compat.machine.hardware import read_hardware
 from compat.machine.interpreter import Target, default_target, read_installed, target_at
+from compat.machine.metadata import OF_SOURCE, detected, located
 from compat.machine.system import read_system, relevant
 from compat.model import Distribution, Environment, Workload
 from compat.records import record

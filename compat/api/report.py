@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from compat.api.targets import command_of, stated, threshold_code
 from compat.checks import judged, named_devices, not_assessed
-from compat.checks.choices import Asked
 from compat.checks.ranking import about_what_is_there, folded
 from compat.errors import InputError
 from compat.model import SEVERITIES, Environment, Finding, Location, Report
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     from compat.api.inputs import Subject
     from compat.api.words import Words
+    from compat.checks.choices import Asked
     from compat.formats.listing import Listing
     from compat.formats.project.config import Ignore, ProjectConfig, Target
     from compat.rules.compiled import Matrix
@@ -231,6 +231,7 @@ def _declared(environment: Environment, target: Target, words: Words) -> tuple[E
 
 def asked_of(target: Target | None, words: Words) -> Asked:
     """Which extras, groups and lock environment are installed, by the command line and the target."""
+    from compat.checks.choices import Asked
 
     def named(option: str) -> tuple[str, ...] | None:
         if words.flag(option):

@@ -7,8 +7,7 @@ told where the code, trainer or model that is given reaches it; :func:`unreached
 from __future__ import annotations
 
 from compat.checks.fix_commands import nearest_fixes
-from compat.interfaces.imports import FRAMEWORKS, TIERS, AtOnce, open_at_once
-from compat.interfaces.reach import Reach
+from compat.interfaces.at_once import FRAMEWORKS, TIERS, AtOnce, open_at_once
 from compat.model import Environment, Finding, Fix, Workload, of_no_index
 from compat.versions import key_of
 
@@ -41,7 +40,7 @@ def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding
 
         remember(code, installed)
     if rows is not None and len(installed) > 1:
-        from compat.interfaces.reach import eager_rows
+        from compat.interfaces.imports import eager_rows
 
         broken = eager_rows(rows, installed, failing)
         if broken:
@@ -159,6 +158,8 @@ class Reached:
             if found:
                 entries.add(found)
                 self.classes.add(name or "")
+        from compat.interfaces.imports import Reach
+
         self.modules = Reach(rows, installed).run_by(sorted(entries)) if entries else {}
 
     def comes_to(self, row: Row) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from compat.interfaces.at_once import importable
 from compat.interfaces.code.trees import tree_of
-from compat.interfaces.imports import Eager, importable
+from compat.interfaces.imports import Eager
 from compat.interfaces.world import World
 from compat.model import Environment, Finding
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from packaging.version import Version
 
 from compat.checks.code import releases
+from compat.interfaces.at_once import place_of
 from compat.interfaces.code.explained import Explained, Reason, explained
 from compat.interfaces.code.records import Code, CodeFile, Field
 from compat.interfaces.code.releases import Range, Reverse
 from compat.interfaces.code.renamed import in_other_release
 from compat.interfaces.code.wanted import Wanted, WantedOf
-from compat.interfaces.imports import place_of
 from compat.interfaces.source.module import module_of
 from compat.interfaces.table import tracked
 from compat.model import Fix

@@ -11,8 +11,8 @@ from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.diagnosis.guard_logic import FACTS_OF, holds, known_in_words
 from compat.diagnosis.interface_errors import version_of
 from compat.diagnosis.message_advice import met, release_asked_for, requirements_in, sentences, settings_in
+from compat.interfaces.at_once import place_of
 from compat.interfaces.guards import Condition, Opposite, condition_of, fact_tests
-from compat.interfaces.imports import place_of
 from compat.interfaces.messages import Match, Messages, Place, open_messages, plain
 from compat.model import Finding, Fix
 from compat.records import record, replace

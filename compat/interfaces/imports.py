@@ -1,132 +1,22 @@
-"""Which releases fail beside which, when they or modules of theirs are imported or later: the rows without their evidence.
+"""What is run when a module is imported: itself, the packages it is in, and what those import without a condition.
 
-Some kilobytes that every check can afford; only where they say yes are the rows themselves opened, and only of those packages.
-Made out of them when the matrix is built.
+:class:`Eager` follows the source of one release; :class:`Reach` follows the rows from release to release: ``unsloth`` imports
+``unsloth_zoo.dataset_utils``, which imports a trainer of ``trl``, so a row about that trainer's module decides whether
+``import unsloth`` works.
 """
 
 from __future__ import annotations
 
-import marshal
-import os
-import zlib
-
-from compat.files import read_table
+from compat.interfaces.at_once import FRAMEWORKS, importable
+from compat.interfaces.rows import E1, E2, Row, Rows
 from compat.interfaces.source.records import AVAILABLE, Import, Module
-from compat.versions import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
 
     from compat.interfaces.release import Surface
-    from compat.interfaces.rows import Rows
 
-
-_NAME = "at_once.bin"
-TIERS = ("E1", "E2", "R1")
-FRAMEWORKS = frozenset(
-    (
-        "unsloth", "unsloth-zoo", "axolotl", "llamafactory", "ms-swift", "verl", "lighteval", "llmcompressor", "optimum",
-        "sentence-transformers", "auto-gptq", "autoawq",
-    )
-)  # fmt: skip
-"""Packages that import submodules of others as soon as they are imported; following all of them would take a check too long."""
-
-
-def packed(rows: Rows) -> bytes:
-    """The file's content."""
-    known = {name: rows.versions(name) for name in sorted(rows.packages)}
-    tiers = {tier: zlib.compress(marshal.dumps(_of_tier(rows, tier), 4), 9) for tier in TIERS}
-    return marshal.dumps({"versions": zlib.compress(marshal.dumps(known, 4), 9), "tiers": tiers}, 4)
-
-
-def _of_tier(rows: Rows, tier: str) -> dict[str, list[tuple[str, int, int, tuple[str, ...]]]]:
-    """(package, its releases that fail, those of the consumer, what must be there) by consumer, sets as integers."""
-    found = {}
-    for consumer in sorted(rows.consumers):
-        places = {version: at for at, version in enumerate(rows.versions(consumer))}
-        kept: dict[tuple[str, int, tuple[str, ...]], int] = {}
-        for versions, row in rows.all_of(consumer, kind=tier[0], tier=tier):
-            bad = frozenset(row.bad)
-            mask = sum(1 << at for at, version in enumerate(rows.versions(row.package)) if version in bad)
-            key = row.package, mask, row.asks
-            kept[key] = kept.get(key, 0) | sum(1 << places[version] for version in versions)
-        if kept:
-            found[consumer] = [(package, bad, when, asks) for (package, bad, asks), when in kept.items()]
-    return found
-
-
-class AtOnce:
-    """Opened; see the module."""
-
-    def __init__(self, content: bytes) -> None:
-        opened: dict[str, Any] = marshal.loads(content)
-        self._versions: dict[str, tuple[str, ...]] = marshal.loads(zlib.decompress(opened["versions"]))
-        self._packed: dict[str, bytes] = opened["tiers"]
-        self._opened: dict[str, dict[str, list[tuple[str, int, int, tuple[str, ...]]]]] = {}
-
-    @property
-    def packages(self) -> frozenset[str]:
-        """The packages that rows may be about."""
-        return frozenset(self._versions)
-
-    def failing(self, listed: Mapping[str, Iterable[str]], *, tiers: Iterable[str] = ("E1",)) -> frozenset[str]:
-        """The packages of which one listed release fails beside one of another, whichever are installed together.
-
-        ``tiers`` as in :mod:`compat.interfaces.rows`: when they are imported (E1), when a module of theirs is, later.
-        """
-        bits = {name: self._bits(name, versions) for name, versions in listed.items() if name in self._versions}
-        tops = importable(listed)
-        found = set()
-        for tier in tiers:
-            if tier not in self._opened:
-                self._opened[tier] = marshal.loads(zlib.decompress(self._packed[tier]))
-            rows = self._opened[tier]
-            for consumer, own in bits.items():
-                for package, bad, when, asks in rows.get(consumer, ()):
-                    if own & when and bits.get(package, 0) & bad and tops.issuperset(asks):
-                        found.add(consumer)
-                        break
-        return frozenset(found)
-
-    def _bits(self, package: str, versions: Iterable[str]) -> int:
-        known, found = self._versions[package], 0
-        for version in versions:
-            at = place_of(known, version)
-            found |= 0 if at is None else 1 << at
-        return found
-
-
-def importable(names: Iterable[str]) -> set[str]:
-    """Normalised names, and as a module of that name is written: what ``asks`` may mean."""
-    found = set(names)
-    return found | {name.replace("-", "_") for name in found}
-
-
-def place_of(known: tuple[str, ...], version: str) -> int | None:
-    """Where a version stands among known ones, its local label aside; ``None`` where it does not, or is no version."""
-    version = version.partition("+")[0]
-    try:
-        return known.index(version)
-    except ValueError:
-        pass
-    try:  # written in another way
-        wanted = key_of(version)
-    except ValueError:
-        return None
-    return next((at for at, each in enumerate(known) if key_of(each) == wanted), None)
-
-
-def open_at_once() -> AtOnce:
-    """The shipped file."""
-    return AtOnce(read_table(os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "surface", _NAME)))
-
-
-# --- What is run when a module is imported: itself, the packages it is in, and what those import without a condition.
-
-
-if TYPE_CHECKING:
     Asks = frozenset[str]
     """Packages that have to be there for something to be run."""
 
@@ -192,3 +82,61 @@ class Eager:
 
     def holds(self, name: str) -> str | None:
         return self._surface.holds(name)
+
+
+class Reach:
+    """The modules that are run in one environment; ``installed`` are versions by normalised name."""
+
+    def __init__(self, rows: Rows, installed: Mapping[str, str]) -> None:
+        self._rows, self._installed = rows, installed
+        self._here = importable(installed)
+        self._steps: dict[str, Mapping[str, tuple[str, ...]]] = {}
+
+    def run_by(self, entries: Iterable[str]) -> dict[str, str]:
+        """Every module that importing these runs, with the one that imports it (an entry: with itself).
+
+        An entry is ``module``, or ``module:name`` for ``from module import name``.
+        """
+        found: dict[str, str] = {}
+        waiting = [(entry, entry) for entry in entries]
+        while waiting:
+            node, origin = waiting.pop(0)
+            if node not in found:
+                found[node] = origin
+                waiting += [(target, node) for target in self._targets(node)]
+        return found
+
+    def chain(self, run: Mapping[str, str], module: str) -> tuple[str, ...]:
+        """The imports that lead to a module, the entry first."""
+        found = [module]
+        while run[found[-1]] != found[-1]:
+            found.append(run[found[-1]])
+        return tuple(reversed(found))
+
+    def _targets(self, node: str) -> Iterable[str]:
+        package = self._rows.package_of(node)
+        if package is None or package not in self._installed:
+            return ()
+        if package not in self._steps:
+            self._steps[package] = self._rows.steps(package, self._installed[package], self._here)
+        module, _, name = node.partition(":")
+        outer = [module[:at] for at, sign in enumerate(module) if sign == "."]
+        return (*outer, *([module] if name else []), *self._steps[package].get(node, ()))
+
+
+def eager_rows(
+    rows: Rows, installed: Mapping[str, str], consumers: Iterable[str] | None = None
+) -> list[tuple[Row, tuple[str, ...]]]:
+    """The rows that break the import of an installed package: its own, and those of modules that a framework imports of it.
+
+    Each with the imports that lead there. ``consumers``: the only packages of which something may fail.
+    """
+    entries = [top for package in sorted(FRAMEWORKS & installed.keys()) for top in rows.tops(package)]
+    broken = rows.broken(installed, tiers=(E1, E2) if entries else (E1,), consumers=consumers)
+    found: list[tuple[Row, tuple[str, ...]]] = [(row, (row.module,)) for row in broken if row.tier == E1]
+    later = [row for row in broken if row.tier == E2]
+    if later:
+        reach = Reach(rows, installed)
+        run = reach.run_by(entries)
+        found += [(row, reach.chain(run, row.module)) for row in later if row.module in run]
+    return found

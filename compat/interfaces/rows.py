@@ -8,7 +8,7 @@ row. ``scripts/surface/rows.py`` writes it.
 from __future__ import annotations
 
 from compat.files import read_table
-from compat.interfaces.imports import importable, place_of
+from compat.interfaces.at_once import importable, place_of
 from compat.records import record
 
 TYPE_CHECKING = False

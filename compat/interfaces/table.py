@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from compat.files import read_table
-from compat.interfaces.imports import place_of
+from compat.interfaces.at_once import place_of
 from compat.interfaces.release import NO_PACKAGES
 from compat.interfaces.source.records import Class, Function, Imported, Module, Rename, SelfCall, Signature, Value
 from compat.model import normalized

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from compat.machine import MISMATCHED, Hardware, filled
 from compat.machine.cuda import read_toolkit
-from compat.machine.reading import MISMATCHED, Hardware, filled
 from compat.machine.system import first_text, in_container, system_program, under
 from compat.model import Accelerator
 from compat.records import replace

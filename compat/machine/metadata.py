@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 
 from compat.model import Distribution, Source, normalized
+from compat.records import replace
 from compat.redact import without_credentials
 from compat.versions import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
+
+    Detectors = Mapping[str, Sequence[tuple[str, str, str]]]
 
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 """A pipe in the place of a file is not waited for; it is read as empty."""
@@ -19,6 +22,7 @@ _FIRST = 1 << 11
 """Name and version stand in the first lines of METADATA."""
 _HEADER = 1 << 16
 """Most headers end within it; what stands behind, the description, is not looked at."""
+_LARGEST_MODULE = 1 << 23
 _LIMIT = 1 << 22
 """A METADATA header is a few kB; beyond this it is not one."""
 
@@ -63,9 +67,8 @@ def _requires(header: bytes | None, name: str) -> tuple[str, ...] | None:
         return None
     found = []
     for part in header.split(b"\nRequires-Dist:")[1:]:
-        line = part.partition(b"\n")[0]
-        if b"extra" not in line or b"extra" not in line.partition(b";")[2]:
-            found.append(line.decode("utf-8", "replace").strip())
+        if b"extra" not in part or b"extra" not in part.partition(b"\n")[0].partition(b";")[2]:
+            found.append(part.partition(b"\n")[0].decode("utf-8", "replace").strip())
     return tuple(found)
 
 
@@ -182,3 +185,57 @@ def installer_of(path: str) -> str | None:
         return os.read(descriptor, 64).decode("utf-8", "replace").strip().lower() or None
     finally:
         os.close(descriptor)
+
+
+# --- Looking for a rule's text in an installed file: what tells a bad ``0.16.0.dev0`` from a good one.
+
+
+OF_SOURCE = ("vcs", "directory", "url", "nightly")
+"""Kinds of source whose modules may be other than those of any release."""
+
+
+def detected(copy: Distribution, folders: Sequence[str], detectors: Detectors) -> Distribution:
+    """The distribution with the answer of every detector for it noted in its source.
+
+    A release from an index needs none: its version says what it holds. A file that cannot be read leaves the question open.
+    """
+    wanted = detectors.get(copy.name)
+    if not wanted or copy.source is None or copy.source.kind in ("index", "conda"):
+        return copy
+    roots = (*_source_roots(copy.source), *folders)
+    answers = {detector: answer for detector, file, text in wanted if (answer := _holds(roots, file, text)) is not None}
+    if not answers:
+        return copy
+    return replace(copy, source=Source(copy.source.kind, {**copy.source.details, "contains": answers}))
+
+
+def located(copy: Distribution, folders: Sequence[str], tops: Mapping[str, str]) -> Distribution:
+    """The distribution with the folder of its modules, where it was installed from source; ``tops``: package of each module."""
+    if copy.source is None or copy.source.kind not in OF_SOURCE:
+        return copy
+    names = [top for top, package in tops.items() if package == copy.name]
+    for root in (*_source_roots(copy.source), *folders):
+        if any(os.path.isfile(f"{root}/{name}/__init__.py") for name in names):
+            return replace(copy, source=Source(copy.source.kind, {**copy.source.details, "tree": root}))
+    return copy
+
+
+def _source_roots(source: Source) -> tuple[str, ...]:
+    """Where an editable install keeps its modules."""
+    url = source.details.get("url")
+    if not source.details.get("editable") or not isinstance(url, str) or not url.startswith("file://"):
+        return ()
+    from urllib.parse import unquote
+
+    folder = unquote(url[7:])
+    return folder, f"{folder}/src"
+
+
+def _holds(roots: Sequence[str], file: str, text: str) -> bool | None:
+    for root in roots:
+        try:
+            with open(f"{root}/{file}", "rb") as opened:
+                return text.encode() in opened.read(_LARGEST_MODULE)
+        except OSError:
+            continue
+    return None

@@ -7,9 +7,9 @@ from functools import cache
 
 from compat.checks.code import releases, wanted_of
 from compat.checks.interfaces import open_rows_once
+from compat.interfaces.at_once import importable
 from compat.interfaces.code.releases import Lean, Releases
 from compat.interfaces.code.wanted import Wanted
-from compat.interfaces.imports import importable
 from compat.interfaces.rows import Row, Rows
 from compat.model import Environment
 from compat.repair.candidates import Release

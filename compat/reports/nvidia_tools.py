@@ -13,7 +13,7 @@ from compat.reports.gpu_words import is_gpu, vendor_of
 from compat.reports.words import Line, short_version
 
 if TYPE_CHECKING:
-    from compat.machine.reading import Hardware
+    from compat.machine import Hardware
 
 
 _IN_TABLE = ("|", "+-", "+=", "==", "║", "│")

@@ -37,13 +37,17 @@ def judge(
     ``answers`` are those given for environments that differ in distributions, interpreter and platform alone.
     """
     facts = Facts(environment)
-    answers = Answers() if answers is None else answers
     found = []
     for number in matrix.concerned(facts.keys()):
         rule = matrix.rule(number)
         if only is None or rule.id in only:
-            found.append(answers.of(number, rule, facts))
+            found.append(_judged(rule, facts) if answers is None else answers.of(number, rule, facts))
     return tuple(finding for finding in found if finding is not None)
+
+
+def _judged(rule: Rule, facts: Facts) -> Finding | None:
+    verdict = verdict_of(rule, facts)
+    return None if verdict.word == "clear" else finding_of(rule, verdict, facts)
 
 
 class Answers:
@@ -62,9 +66,7 @@ class Answers:
         states = (tuple(map(id, each)) if isinstance(each, list) else each for each in copies)
         asked = (number, here.python, here.os, here.machine, not here.accelerators, *states)
         if asked not in self._given:
-            verdict = verdict_of(rule, facts)
-            finding = None if verdict.word == "clear" else finding_of(rule, verdict, facts)
-            self._given[asked] = copies, finding  # the copies are kept, so that no other gets the id of one
+            self._given[asked] = copies, _judged(rule, facts)  # the copies are kept, so that no other gets the id of one
         return self._given[asked][1]
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.interfaces.imports import AtOnce, packed
+from compat.interfaces.at_once import AtOnce, packed
 from compat.interfaces.rows import open_rows
 
 _ROWS = open_rows()

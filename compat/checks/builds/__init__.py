@@ -44,8 +44,7 @@ def judge(facts: Facts) -> Iterator[Finding]:
     stack = stack_of(facts, open_code_tables())
     yield from gpu_code.judge(stack)
     if environment.accelerators or environment.driver or environment.variables:
-        from compat.checks.builds import drivers, precision, shadowing
+        from compat.checks.builds import drivers
 
-        for module in (drivers, precision, shadowing):
-            yield from module.judge(stack)
+        yield from drivers.judge(stack)
     yield from pairs.judge(stack)

@@ -1,4 +1,4 @@
-"""Is there code for the GPU in the wheel? By the cubin rule (same major, minor not above), PTX, and suffixes."""
+"""Has the wheel code for the GPU, by the cubin rule (same major, minor not above), PTX and suffixes? Has it the precision?"""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def judge(stack: Stack) -> Iterator[Finding]:
             # an image holds the published build as a rule, and nobody says so
             yield replace(finding, verdict="possible", missing=("install",)) if _in_an_image(copy) else finding
     yield from _triton(stack)
+    yield from _precision(stack)
 
 
 def _torch(stack: Stack) -> Iterator[Finding]:
@@ -236,3 +237,55 @@ def _version(stack: Stack, name: str) -> str | None:
 
 def _named(device: Accelerator) -> str:
     return device.name or f"a GPU of compute capability {device.compute_capability}"
+
+
+# --- The precision that is asked for.
+
+
+_LACKING = {"bf16": ("8.0", "Ampere"), "fp8": ("8.9", "Ada"), "fp4": ("10.0", "Blackwell"), "tf32": ("8.0", "Ampere")}
+_ENGINES = ("vllm", "sglang", "sgl-kernel")
+
+
+def _precision(stack: Stack) -> Iterator[Finding]:
+    """A finding for the first device that lacks it; torch emulates bf16 on some older GPUs, engines refuse it."""
+    precision = str(stack.facts.value("workload.precision") or "")
+    asked = next((name for name in _LACKING if precision.startswith(name)), None)
+    if precision.startswith("bfloat16"):
+        asked = "bf16"
+    if asked is None:
+        return
+    for device in stack.devices:
+        known = stack.tables.capabilities.get(device.compute_capability or "")
+        if known is None or known[asked] == "yes":
+            continue
+        least, architecture = _LACKING[asked]
+        engine = next((copy for name in _ENGINES if (copy := stack.one(name)) is not None), None)
+        emulated = known[asked] == "emulated" and engine is None
+        name = device.name or f"a GPU of compute capability {device.compute_capability}"
+        other = {"bf16": "fp16", "fp8": "bf16 or fp16", "fp4": "fp8", "tf32": "fp32"}[asked]
+        yield Finding(
+            rule=f"precision-{asked}",
+            origin="build",
+            verdict="hit",
+            severity="warning" if emulated else "error",
+            effect="slow" if emulated else "crash",
+            title=f"{name} has no {asked}: that needs compute capability {least} ({architecture})",
+            why="torch emulates it slowly where it can; Trainer, vLLM and most kernels refuse it."
+            if emulated
+            else "The hardware has no such arithmetic, and libraries refuse to start.",
+            confidence="confirmed",
+            packages={} if engine is None else {engine.name: engine.version},
+            facts=("accelerators", "workload"),
+            fixes=(
+                Fix(
+                    kind="config",
+                    text=f"use {other}: fp16=True, bf16=False in the training arguments, --dtype half for vLLM"
+                    if asked == "bf16"
+                    else f"use {other}",
+                    command=None,
+                ),
+            ),
+            evidence=("https://docs.nvidia.com/cuda/cuda-c-programming-guide/#arithmetic-instructions",),
+            here=f"{asked}, {name} ({device.compute_capability})",
+        )
+        return

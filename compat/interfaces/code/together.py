@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
+from compat.interfaces.at_once import importable
 from compat.interfaces.code.releases import Range
-from compat.interfaces.imports import importable
 from compat.records import record, replace
 from compat.versions import contains, key_of
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.interfaces.reach import eager_rows
+from compat.interfaces.imports import eager_rows
 from compat.interfaces.rows import E1, E2, R1, Rows, open_rows
 from compat.interfaces.source.module import FORM
 from compat.interfaces.table import Table, open_table

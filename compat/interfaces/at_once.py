@@ -1,0 +1,121 @@
+"""Which releases fail beside which, when they or modules of theirs are imported or later: the rows without their evidence.
+
+Some kilobytes that every check can afford; only where they say yes are the rows themselves opened, and only of those packages.
+Made out of them when the matrix is built.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import zlib
+
+from compat.files import read_table
+from compat.versions import key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from compat.interfaces.rows import Rows
+
+
+_NAME = "at_once.bin"
+TIERS = ("E1", "E2", "R1")
+FRAMEWORKS = frozenset(
+    (
+        "unsloth", "unsloth-zoo", "axolotl", "llamafactory", "ms-swift", "verl", "lighteval", "llmcompressor", "optimum",
+        "sentence-transformers", "auto-gptq", "autoawq",
+    )
+)  # fmt: skip
+"""Packages that import submodules of others as soon as they are imported; following all of them would take a check too long."""
+
+
+def packed(rows: Rows) -> bytes:
+    """The file's content."""
+    known = {name: rows.versions(name) for name in sorted(rows.packages)}
+    tiers = {tier: zlib.compress(marshal.dumps(_of_tier(rows, tier), 4), 9) for tier in TIERS}
+    return marshal.dumps({"versions": zlib.compress(marshal.dumps(known, 4), 9), "tiers": tiers}, 4)
+
+
+def _of_tier(rows: Rows, tier: str) -> dict[str, list[tuple[str, int, int, tuple[str, ...]]]]:
+    """(package, its releases that fail, those of the consumer, what must be there) by consumer, sets as integers."""
+    found = {}
+    for consumer in sorted(rows.consumers):
+        places = {version: at for at, version in enumerate(rows.versions(consumer))}
+        kept: dict[tuple[str, int, tuple[str, ...]], int] = {}
+        for versions, row in rows.all_of(consumer, kind=tier[0], tier=tier):
+            bad = frozenset(row.bad)
+            mask = sum(1 << at for at, version in enumerate(rows.versions(row.package)) if version in bad)
+            key = row.package, mask, row.asks
+            kept[key] = kept.get(key, 0) | sum(1 << places[version] for version in versions)
+        if kept:
+            found[consumer] = [(package, bad, when, asks) for (package, bad, asks), when in kept.items()]
+    return found
+
+
+class AtOnce:
+    """Opened; see the module."""
+
+    def __init__(self, content: bytes) -> None:
+        opened: dict[str, Any] = marshal.loads(content)
+        self._versions: dict[str, tuple[str, ...]] = marshal.loads(zlib.decompress(opened["versions"]))
+        self._packed: dict[str, bytes] = opened["tiers"]
+        self._opened: dict[str, dict[str, list[tuple[str, int, int, tuple[str, ...]]]]] = {}
+
+    @property
+    def packages(self) -> frozenset[str]:
+        """The packages that rows may be about."""
+        return frozenset(self._versions)
+
+    def failing(self, listed: Mapping[str, Iterable[str]], *, tiers: Iterable[str] = ("E1",)) -> frozenset[str]:
+        """The packages of which one listed release fails beside one of another, whichever are installed together.
+
+        ``tiers`` as in :mod:`compat.interfaces.rows`: when they are imported (E1), when a module of theirs is, later.
+        """
+        bits = {name: self._bits(name, versions) for name, versions in listed.items() if name in self._versions}
+        tops = importable(listed)
+        found = set()
+        for tier in tiers:
+            if tier not in self._opened:
+                self._opened[tier] = marshal.loads(zlib.decompress(self._packed[tier]))
+            rows = self._opened[tier]
+            for consumer, own in bits.items():
+                for package, bad, when, asks in rows.get(consumer, ()):
+                    if own & when and bits.get(package, 0) & bad and tops.issuperset(asks):
+                        found.add(consumer)
+                        break
+        return frozenset(found)
+
+    def _bits(self, package: str, versions: Iterable[str]) -> int:
+        known, found = self._versions[package], 0
+        for version in versions:
+            at = place_of(known, version)
+            found |= 0 if at is None else 1 << at
+        return found
+
+
+def importable(names: Iterable[str]) -> set[str]:
+    """Normalised names, and as a module of that name is written: what ``asks`` may mean."""
+    found = set(names)
+    return found | {name.replace("-", "_") for name in found}
+
+
+def place_of(known: tuple[str, ...], version: str) -> int | None:
+    """Where a version stands among known ones, its local label aside; ``None`` where it does not, or is no version."""
+    version = version.partition("+")[0]
+    try:
+        return known.index(version)
+    except ValueError:
+        pass
+    try:  # written in another way
+        wanted = key_of(version)
+    except ValueError:
+        return None
+    return next((at for at, each in enumerate(known) if key_of(each) == wanted), None)
+
+
+def open_at_once() -> AtOnce:
+    """The shipped file."""
+    return AtOnce(read_table(os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "surface", _NAME)))
