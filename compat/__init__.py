@@ -1,6 +1,7 @@
 """Known-bad combinations of packages, GPUs, drivers and launchers, for people who train or serve language models.
 
-``compat.check`` is what ``compat check`` does, as a function that returns a typed report; see :mod:`compat.api.public`.
+``compat.check``, ``compat.diagnose`` and ``compat.fix`` do what the commands of these names do, as functions that return a
+typed report or plan; see :mod:`compat.api.public`.
 ``compat.guard()`` as the first line of a script checks the job that is starting; see :mod:`compat.integrations.guard`.
 """
 
@@ -11,12 +12,17 @@ if TYPE_CHECKING:
     from typing import Any
 
     from compat.api.public import check as check
+    from compat.api.public import diagnose as diagnose
+    from compat.api.public import fix as fix
     from compat.integrations.guard import KnownBad as KnownBad
     from compat.integrations.guard import guard as guard
 
-__all__ = ["KnownBad", "__version__", "check", "guard"]
+__all__ = ["KnownBad", "__version__", "check", "diagnose", "fix", "guard"]
 __version__ = "0.1.0"
-_PLACES = {"check": "api.public", "guard": "integrations.guard", "KnownBad": "integrations.guard"}
+_PLACES = {
+    **dict.fromkeys(("check", "diagnose", "fix"), "api.public"),
+    **dict.fromkeys(("guard", "KnownBad"), "integrations.guard"),
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -53,12 +53,11 @@ def sealed(content: bytes) -> bytes:
 def read_table(path: str) -> bytes:
     """The content of a table that this package ships; :class:`InputError` where it is missing or not what was shipped."""
     try:
-        with open(path, "rb") as file:
-            whole = file.read()
+        with open(path, "rb", buffering=0) as file:
+            seal, content = file.read(_SEALED), file.readall()
     except OSError:
         raise InputError("is missing: reinstall compat-doctor", path) from None
-    content = whole[_SEALED:]
-    if whole[:_SEALED] != _seal_of(content):
+    if seal != _seal_of(content):
         raise InputError("is damaged: reinstall compat-doctor", path)
     return content
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scripts.shape import PACKAGE, against, cycles_of, imports_in, modules_of, room_of
+from scripts.shape import PACKAGE, against, below_the_facade, cycles_of, imports_in, modules_of, room_of
 
 
 def test_every_module_has_a_room() -> None:
@@ -18,7 +18,6 @@ def test_nothing_imports_from_a_room_above() -> None:
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    # compat/__init__.py offers the public functions, which are imported when they are used
-    real = [each for each in imports_in(PACKAGE) if not each.typing and each.importer != "compat"]
+    real = [each for each in below_the_facade(imports_in(PACKAGE)) if not each.typing]
     assert real, "no import was read"
     assert cycles_of(real) == []

@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from compat.api.targets import stated, threshold_code
 from compat.checks import named_devices
 from compat.diagnosis.diagnose import diagnose
 from compat.diagnosis.interface_errors import meeting
 from compat.errors import InputError
-from compat.model import Distribution, Environment, Finding, Workload
+from compat.model import Distribution, Environment, Finding, Report, Workload
 from compat.records import record, replace
 from compat.reports import read_pasted
+from compat.reports.log.lines import cut_lines
 from compat.reports.log.traceback import RaisedError, decisive, parse_log, versions_in
 from compat.reports.stated import told_in
 
 if TYPE_CHECKING:
+    from compat.api.words import Words
     from compat.rules.compiled import Matrix
 
 
@@ -49,6 +52,17 @@ def with_versions_of(text: str, environment: Environment) -> tuple[Environment, 
     )
     told = Environment(distributions=tuple(Distribution(name=name, version=version) for name, version in named.items()))
     return _filled(_filled(environment, told), told_in(text)), notes
+
+
+def report_on(text: str, given: Environment | None, words: Words, matrix: Matrix) -> Report:
+    """What the errors in a text mean in an environment, or (``None``) in the one that the text describes."""
+    text = cut_lines(text)
+    if not text.strip():
+        raise InputError("the text is empty: expected a traceback or a log")
+    environment, notes = environment_in(text) if given is None else with_versions_of(text, given)
+    found = diagnosed(text, stated(environment, words), matrix)
+    notes = (*notes, *found.notes, *(() if found.findings else unexplained(found.errors)))
+    return Report(found.environment, found.findings, notes, threshold_code(found.findings, words))
 
 
 def diagnosed(text: str, environment: Environment, matrix: Matrix) -> Diagnosis:

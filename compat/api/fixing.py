@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from compat.api.planning import Case, planner_of, read_again, resolved
+from compat.api.planning import Case, planner_of, planning, read_again, resolved
 from compat.errors import InputError
 from compat.formats.edit.changes import Change
 from compat.formats.edit.dispatch import commands_for, edits_for
@@ -20,9 +20,11 @@ from compat.formats.registry import Commands, format_of, read_content
 from compat.model import Distribution, Finding, Source
 from compat.records import record, replace
 from compat.repair.plan import Plan, Planner
+from compat.repair.problem import Policy
 from compat.repair.verify import Checks, Verified
 
 if TYPE_CHECKING:
+    from compat.api.words import Words
     from compat.rules.compiled import Matrix
 
 _ROUNDS = 4
@@ -42,9 +44,31 @@ class Written:
 class Repair:
     """``errors`` are those of all selections of a file before; ``plan`` is for all of them."""
 
+    case: Case
     errors: tuple[Finding, ...]
     plan: Plan
     written: Written
+
+
+def repair_of(words: Words, matrix: Matrix, case: Case | None = None) -> Repair:
+    """The repair of what the words name, or of a case, as the options of ``compat fix`` ask for it."""
+    policy = Policy(
+        prefer=words.one("prefer") or "stay",
+        prereleases=words.flag("pre"),
+        any_age=words.flag("any-age"),
+        allow_source=words.flag("allow-source"),
+        warnings=words.one("level") == "warning",
+    )
+    with planning(words, matrix, policy, case) as (case, planner):
+        checks = Checks(install=words.one("verify") == "install", python=None if case.file else case.interpreter)
+        return repaired(
+            case,
+            planner,
+            keep=words.values.get("keep", ()),
+            explained=not words.flag("brief"),
+            contrasted=words.flag("explain"),
+            checks=checks,
+        )
 
 
 def repaired(
@@ -54,7 +78,7 @@ def repaired(
     errors = planner.errors
     wished = bool(keep)
     if not errors and not wished:
-        return Repair((), Plan(proven=True), Written())
+        return Repair(case, (), Plan(proven=True), Written())
     plan = planner.plan(explained=explained, contrasted=contrasted, checks=checks)
     if errors and (not plan.stands or plan.left):
         built = planner.with_commits()
@@ -80,7 +104,7 @@ def repaired(
             break
         plan = _joined(plan, more)
         written = written_for(case, plan)
-    return Repair(errors, plan, written)
+    return Repair(case, errors, plan, written)
 
 
 def _key(finding: Finding) -> tuple[str, tuple[str, ...]]:

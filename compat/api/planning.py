@@ -61,14 +61,8 @@ def case_of(words: Words, matrix: Matrix, index: Callable[[], Index]) -> Case:
         return _of_file(words, config, matrix, index)
     if words.flag("environment"):
         from compat.formats.described import read_described
-        from compat.repair.subject import placed
 
-        environment, notes = read_described(words.one("environment") or "")
-        target = _one_target(words, config)
-        environment, more = _told_of(environment, target, words)
-        environment, told = placed(environment)
-        told = (f"Python {environment.python}", *told)
-        return Case(environment, notes=(*notes, *more), told=told, ignored=_ignored(config, target))
+        return described_case(*read_described(words.one("environment") or ""), words)
     if words.flag("target"):
         raise InputError("--target goes with a file or --environment: what is installed is fixed for this machine")
     from compat.api.machine import read_machine
@@ -84,6 +78,18 @@ def case_of(words: Words, matrix: Matrix, index: Callable[[], Index]) -> Case:
         environment, folders=place.folders, interpreter=machine.interpreter, notes=(*machine.notes, *more),
         told=(f"Python {environment.python}", *told), ignored=_ignored(config, None),
     )  # fmt: skip
+
+
+def described_case(environment: Environment, notes: tuple[str, ...], words: Words) -> Case:
+    """A described environment, for the target that the project declares or the words name."""
+    from compat.repair.subject import placed
+
+    config = config_of(".", words)
+    target = _one_target(words, config)
+    environment, more = _told_of(environment, target, words)
+    environment, told = placed(environment)
+    told = (f"Python {environment.python}", *told)
+    return Case(environment, notes=(*notes, *more), told=told, ignored=_ignored(config, target))
 
 
 def _one_target(words: Words, config: ProjectConfig) -> Target | None:

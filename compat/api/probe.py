@@ -42,10 +42,10 @@ def explained(
 ) -> tuple[ProbeResult, ...]:
     """The results, a failed one with what its message means; a torch for CPU only beside a GPU becomes a failed one."""
     cpu_only = _cpu_only(environment, stacks)
-    kept = [result for result in results if result.mend != "cpu-only"]
+    kept = [result for result in results if result.fix != "cpu-only"]
     if cpu_only is not None:
         kept.append(cpu_only)
-    return tuple(_with_meaning(each, environment) if each.status == FAILED and not each.mend else each for each in kept)
+    return tuple(_with_meaning(each, environment) if each.status == FAILED and not each.fix else each for each in kept)
 
 
 def _cpu_only(environment: Environment, stacks: Mapping[str, Mapping[str, Any]]) -> ProbeResult | None:
@@ -60,10 +60,10 @@ def _cpu_only(environment: Environment, stacks: Mapping[str, Mapping[str, Any]])
     found = next((each for each in _findings(described) if each.rule == "build-torch-cpu-only"), None)
     name = next((each.name for each in environment.accelerators or () if each.name), "an accelerator")
     why = f"torch {version} is built for CPU only, beside {name}: nothing of this stack runs on the GPU"
-    mend = next((fix.command for fix in found.fixes if fix.command), None) if found else None
+    fix = next((each.command for each in found.fixes if each.command), None) if found else None
     return ProbeResult(
         "torch/build", "cuda", FAILED, why, {"cuda": None}, {"cuda": "the one of the build that is installed"},
-        mend=mend or f'pip install --force-reinstall "torch=={version.partition("+")[0]}"',
+        fix=fix or f'pip install --force-reinstall "torch=={version.partition("+")[0]}"',
     )  # fmt: skip
 
 
@@ -84,4 +84,4 @@ def _with_meaning(result: ProbeResult, environment: Environment) -> ProbeResult:
     best = found[0]
     fix = next((each.command for each in best.fixes if each.command), None) or next((each.text for each in best.fixes), None)
     said = result.why if result.group == "extensions" else f"{result.why} ({best.title})"  # they say it in their own words
-    return replace(result, why=said, mend=fix)
+    return replace(result, why=said, fix=fix)

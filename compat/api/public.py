@@ -14,15 +14,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from compat.api.inputs import Subject, read_subject
 from compat.api.report import config_of, report_of
 from compat.api.words import Words
 from compat.formats.described import parse_described
 from compat.model import Environment, Report
-from compat.records import values_of
+from compat.records import replace, values_of
 from compat.rules.compiled import Matrix, open_matrix
+
+if TYPE_CHECKING:
+    from compat.repair.plan import Plan
 
 Option: TypeAlias = "str | int | bool | os.PathLike[str] | Sequence[str] | None"
 
@@ -57,6 +60,57 @@ def check(
     read = subject_of(subject, matrix)
     report = report_of(read, words, config_of(read.file or ".", words), matrix)
     return DisplayedReport(*values_of(report))
+
+
+def diagnose(text: str, *, environment: Environment | Mapping[str, Any] | None = None, **options: Option) -> Report:
+    """What the errors in a pasted traceback, log or issue mean, as ``compat diagnose`` says it.
+
+    >>> installed = [{"name": "verl", "version": "0.7.0"}, {"name": "transformers", "version": "5.0.0"}]
+    >>> error = "ImportError: cannot import name 'AutoModelForVision2Seq' from 'transformers'"
+    >>> report = compat.diagnose(error, environment={"distributions": installed})
+    >>> report.findings[0].title
+    'verl 0.6.0 to 0.7.0 cannot be imported with transformers 5: AutoModelForVision2Seq'
+
+    They are judged by ``environment`` and what the text adds to it; without one, by the environment that the text describes.
+    Options and errors are those of :func:`check`.
+    """
+    from compat.api.diagnosis import report_on
+
+    words = words_of("diagnose", None, options)
+    matrix = open_matrix(words.values.get("rules", ()))
+    known = None if environment is None else subject_of(environment, matrix)
+    report = report_on(text, None if known is None else known.environment, words, matrix)
+    notes = report.notes if known is None else (*known.notes, *report.notes)
+    return DisplayedReport(*values_of(replace(report, notes=notes)))
+
+
+def fix(
+    subject: str | os.PathLike[str] | Environment | Mapping[str, Any] | None = None,
+    *,
+    command: Sequence[str] | None = None,
+    **options: Option,
+) -> Plan:
+    """The smallest set of changes that fixes every error, as ``compat fix`` plans it. Nothing is written or installed.
+
+    >>> compat.fix({"python": "3.11", "distributions": [{"name": "trl", "version": "0.16.0"}]}, offline=True).changes
+    ()
+
+    ``subject`` is as for :func:`check`. ``plan.changes`` are (``name``, ``before``, ``after``, ``why``); ``plan.stands`` says
+    whether they may be made, ``plan.why_not`` why they may not, and ``plan.left`` are errors that no release fixes.
+
+    Raises as :func:`check` does, and :class:`compat.errors.Undecided` where an index that is needed cannot be reached, or time
+    (``time_limit``, in seconds) is up before there is a plan.
+    """
+    from compat.api.fixing import repair_of
+    from compat.api.planning import described_case
+
+    operands = (os.fspath(subject),) if isinstance(subject, (str, os.PathLike)) else ()
+    words = words_of("fix", command, options, operands)
+    matrix = open_matrix(words.values.get("rules", ()))
+    if operands or subject is None:
+        return repair_of(words, matrix).plan
+    read = subject_of(subject, matrix)
+    return repair_of(words, matrix, described_case(read.environment or Environment(), read.notes, words)).plan
 
 
 def subject_of(subject: str | os.PathLike[str] | Environment | Mapping[str, Any] | None, matrix: Matrix) -> Subject:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from compat.api.diagnosis import diagnosed, environment_in, unexplained, with_versions_of
-from compat.api.targets import stated, threshold_code
+from compat.api.diagnosis import report_on
 from compat.errors import InputError
 from compat.model import Environment, Report
 from compat.output.stream import emit
-from compat.reports.log.lines import cut_lines
+from compat.records import replace
 from compat.rules.compiled import Matrix, open_matrix
 from compat.syntax.json import read_text
 
@@ -25,15 +24,11 @@ _NOTHING = "No rule of the matrix explains this text."
 def run(words: Words) -> int:
     """Reads the text (standard input without a file or with ``-``) and prints what the matrix knows about it."""
     matrix = open_matrix(words.values.get("rules", ()))
-    text = cut_lines(_text(words.operands[0] if words.operands else "-"))
-    if not text.strip():
-        raise InputError("the text is empty: expected a traceback or a log")
-    environment, notes = _environment(text, words, matrix)
-    found = diagnosed(text, stated(environment, words), matrix)
-    notes = (*notes, *found.notes, *(() if found.findings else unexplained(found.errors)))
-    code = threshold_code(found.findings, words)
-    _print(Report(environment=found.environment, findings=found.findings, notes=notes, exit=code), words.one("format"))
-    return code
+    text = _text(words.operands[0] if words.operands else "-")
+    environment, notes = _environment(words, matrix)
+    report = report_on(text, environment, words, matrix)
+    _print(replace(report, notes=(*notes, *report.notes)), words.one("format"))
+    return report.exit
 
 
 def _print(report: Report, form: str | None) -> None:
@@ -66,20 +61,17 @@ def _text(path: str) -> str:
     return content.decode("utf-8", "replace")
 
 
-def _environment(text: str, words: Words, matrix: Matrix) -> tuple[Environment, tuple[str, ...]]:
-    """The environment to judge by: a described or an installed one with what the text adds, else the one the text describes."""
+def _environment(words: Words, matrix: Matrix) -> tuple[Environment | None, tuple[str, ...]]:
+    """The described or installed environment to judge by; ``None``: the one that the text describes."""
     if words.flag("environment") and words.flag("python"):
         raise InputError("--environment and --python both name an environment: give one")
     if words.flag("environment"):
         from compat.formats.described import read_described
 
-        environment, notes = read_described(words.one("environment") or "")
-    elif words.flag("python"):
+        return read_described(words.one("environment") or "")
+    if words.flag("python"):
         from compat.api.machine import read_machine
 
         machine = read_machine(words.one("python"), matrix)
-        environment, notes = machine.environment, machine.notes
-    else:
-        return environment_in(text)
-    environment, disagreeing = with_versions_of(text, environment)
-    return environment, (*notes, *disagreeing)
+        return machine.environment, machine.notes
+    return None, ()

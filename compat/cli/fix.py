@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from compat.api.planning import Case, planning
 from compat.errors import InputError, Undecided, printable
 from compat.model import Finding
 from compat.output.stream import emit
@@ -13,6 +12,7 @@ from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
     from compat.api.fixing import Written
+    from compat.api.planning import Case
     from compat.api.words import Words
     from compat.formats.edit.files import Edit
     from compat.repair.plan import Plan
@@ -27,25 +27,14 @@ def run(words: Words) -> int:
 
     0: nothing to fix, or a plan that fixes all; 1: an error is left, or no plan exists; 3: it could not be decided.
     """
-    from compat.api.fixing import lock_alone, repaired
-    from compat.repair.problem import Policy
-    from compat.repair.verify import Checks
+    from compat.api.fixing import lock_alone, repair_of
 
     matrix = open_matrix(words.values.get("rules", ()))
     locked = lock_alone(words.operands[0]) if words.operands else ""
     if locked:
         print(f"compat: {locked}", file=sys.stderr)
-    policy = Policy(
-        prefer=words.one("prefer") or "stay", prereleases=words.flag("pre"), any_age=words.flag("any-age"),
-        allow_source=words.flag("allow-source"), warnings=words.one("level") == "warning",
-    )  # fmt: skip
-    with planning(words, matrix, policy) as (case, planner):
-        checks = Checks(install=words.one("verify") == "install", python=None if case.file else case.interpreter)
-        found = repaired(
-            case, planner, keep=words.values.get("keep", ()), explained=not words.flag("brief"),
-            contrasted=words.flag("explain"), checks=checks,
-        )  # fmt: skip
-    errors, plan, steps = found.errors, found.plan, found.written
+    found = repair_of(words, matrix)
+    case, errors, plan, steps = found.case, found.errors, found.plan, found.written
     code = _code(errors, plan)
     if words.one("format") == "json":
         from compat.model import Report

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compat.files import read_table
-from compat.interfaces.imports import place_of
+from compat.interfaces.at_once import place_of
 from compat.interfaces.table import header_of, path_of
 
 MAGIC = b"surfflag"

@@ -65,11 +65,13 @@ def _requires(header: bytes | None, name: str) -> tuple[str, ...] | None:
     """
     if header is None or not name.endswith(".dist-info"):
         return None
-    found = []
-    for part in header.split(b"\nRequires-Dist:")[1:]:
-        if b"extra" not in part or b"extra" not in part.partition(b"\n")[0].partition(b";")[2]:
-            found.append(part.partition(b"\n")[0].decode("utf-8", "replace").strip())
-    return tuple(found)
+    return tuple(
+        [
+            part.partition(b"\n")[0].decode("utf-8", "replace").strip()
+            for part in header.split(b"\nRequires-Dist:")[1:]
+            if b"extra" not in part or b"extra" not in part.partition(b"\n")[0].partition(b";")[2]
+        ]
+    )
 
 
 def _completed(name: str, project: str | None, version: str | None) -> tuple[str, str | None]:

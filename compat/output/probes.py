@@ -60,8 +60,8 @@ def _failed(result: ProbeResult) -> list[str]:
     fatal = bool(result.last_words) and result.last_words[0].startswith("Fatal Python error")  # innermost call first
     said = said[:_WORDS] if fatal else said[-_WORDS:]
     lines += [line for word in said for line in wrapped(word.strip(), "      │ ", "      │ ")]
-    if result.mend:
-        lines += wrapped(result.mend, "      fix       ", " " * 16)
+    if result.fix:
+        lines += wrapped(result.fix, "      fix       ", " " * 16)
     return lines
 
 

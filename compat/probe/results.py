@@ -14,7 +14,7 @@ PASSED, FAILED, COULD_NOT_RUN = "passed", "failed", "could-not-run"
 class ProbeResult:
     """One probe on one device. ``why`` names the wrong number, what it was compared with and the bound, or the reason.
 
-    ``last_words`` are the last lines its process wrote where it did not end by itself; ``mend`` is what would help.
+    ``last_words`` are the last lines its process wrote where it did not end by itself; ``fix`` is what would help.
     """
 
     probe: str
@@ -25,7 +25,7 @@ class ProbeResult:
     bound: Mapping[str, Any] = {}
     seconds: float = 0.0
     last_words: tuple[str, ...] = ()
-    mend: str | None = None
+    fix: str | None = None
 
     @property
     def group(self) -> str:
@@ -40,8 +40,8 @@ class ProbeResult:
         document.update(measured=_numbers(self.measured), bound=_numbers(self.bound), seconds=self.seconds)
         if self.last_words:
             document["last_words"] = list(self.last_words)
-        if self.mend:
-            document["mend"] = self.mend
+        if self.fix:
+            document["fix"] = self.fix
         return document
 
 

@@ -139,7 +139,7 @@ def _of_health(groups: list[Group], peaks: Peaks) -> dict[str, Any]:
 
 
 def _torch_there(environment: Environment) -> str:
-    """torch with the release its metadata names, so that mending it changes no other package."""
+    """torch with the release its metadata names, so that fixing it changes no other package."""
     versions = {each.version for each in environment.distributions or () if each.name == "torch" and each.version}
     return f"torch=={versions.pop().partition('+')[0]}" if len(versions) == 1 else "torch"
 

@@ -125,7 +125,7 @@ def _result(event: Mapping[str, Any], device: str) -> ProbeResult:
         probe=event["probe"], device=event.get("device", device), status=event["status"], why=event.get("why", ""),
         measured=event.get("measured") or {}, bound=event.get("bound") or {}, seconds=event.get("seconds", 0.0),
         last_words=tuple(event.get("last_words", ())),
-        mend="cpu-only" if event.get("cpu_only") else event.get("mend"),
+        fix="cpu-only" if event.get("cpu_only") else event.get("fix"),
     )  # fmt: skip
 
 
@@ -144,10 +144,8 @@ def _crashed(events: list[dict[str, Any]], work: Work, ended: Ended) -> list[Pro
         name = f"{work.groups[0] if len(work.groups) == 1 else 'probe'}/process"
     why = f"its process {ended.how}"
     why += _saying(ended)
-    mend = _reinstall(work) if name == "torch/import" and not ended.timed_out else None
-    return [
-        ProbeResult(name, work.device, FAILED, why, seconds=round(ended.seconds, 3), last_words=ended.last_words, mend=mend)
-    ]
+    fix = _reinstall(work) if name == "torch/import" and not ended.timed_out else None
+    return [ProbeResult(name, work.device, FAILED, why, seconds=round(ended.seconds, 3), last_words=ended.last_words, fix=fix)]
 
 
 def _reinstall(work: Work) -> str:
@@ -165,8 +163,8 @@ def _saying(ended: Ended) -> str:
 
 def _broken_torch(event: Mapping[str, Any], work: Work, ended: Ended) -> ProbeResult:
     why = f"torch cannot be imported by {work.python}: {event['why']}"
-    mend = _reinstall(work)
+    fix = _reinstall(work)
     if event.get("library"):
-        mend = f"{work.python} -m pip install {event['library']}"
-    return ProbeResult("torch/import", work.device, FAILED, why, seconds=round(ended.seconds, 3), mend=mend,
+        fix = f"{work.python} -m pip install {event['library']}"
+    return ProbeResult("torch/import", work.device, FAILED, why, seconds=round(ended.seconds, 3), fix=fix,
                        last_words=ended.last_words)  # fmt: skip

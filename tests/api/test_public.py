@@ -12,13 +12,18 @@ import compat
 from compat.api import public
 from compat.errors import InputError
 from compat.model import Accelerator, Distribution, Environment
+from tests.conftest import ROOT
+from tests.index.server import IndexServer
 
 FOUNDING = {"distributions": [{"name": "trl", "version": "0.14.0"}, {"name": "vllm", "version": "0.7.1"}]}
 
 
 def test_the_documented_examples_run() -> None:
-    results = doctest.testmod(public)
+    results = doctest.testmod(public, extraglobs={"compat": compat})
     assert results.attempted >= 2
+    assert results.failed == 0
+    results = doctest.testfile(str(ROOT / "docs/api.md"), module_relative=False)
+    assert results.attempted >= 4
     assert results.failed == 0
 
 
@@ -51,3 +56,40 @@ def test_what_cannot_be_used_is_refused() -> None:
         compat.check(FOUNDING, features=[1])  # type: ignore[list-item]
     with pytest.raises(AttributeError, match="nonsense"):
         compat.nonsense  # noqa: B018
+
+
+def test_an_error_is_judged_by_the_environment_that_is_given() -> None:
+    error = "ImportError: cannot import name 'AutoModelForVision2Seq' from 'transformers'"
+    installed = {"distributions": [{"name": "verl", "version": "0.7.0"}, {"name": "transformers", "version": "5.0.0"}]}
+    report = compat.diagnose(error, environment=installed)
+    assert [(each.rule, each.verdict) for each in report.findings] == [("verl-vision2seq-transformers-5", "hit")]
+    assert report.exit == 1
+    assert [each.verdict for each in compat.diagnose(error).findings] == ["possible"]
+    with pytest.raises(InputError, match="empty"):
+        compat.diagnose(" ")
+
+
+def test_a_plan_for_a_file_and_for_a_described_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("clingo")
+    monkeypatch.setenv("COMPAT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv-cache"))
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "requirements.txt"
+    file.write_text("trl==0.14.0\nvllm==0.7.1\n")
+    packages = {
+        "trl": {version: {"requires_python": ">=3.9"} for version in ("0.14.0", "0.15.0")},
+        "vllm": {version: {"requires_python": ">=3.9"} for version in ("0.7.1", "0.7.2")},
+    }
+    with IndexServer(packages) as server:
+        job = {"gpu": "A100:2", "task": "grpo", "features": ["vllm"], "python_version": "3.11", "index_url": server.url}
+        plans = [compat.fix(subject, **job) for subject in (file, FOUNDING)]  # type: ignore[arg-type]
+    assert [[(each.name, each.after) for each in plan.changes] for plan in plans] == [[("vllm", "0.7.2")]] * 2
+    assert all(plan.stands for plan in plans)
+    assert file.read_text() == "trl==0.14.0\nvllm==0.7.1\n"
+
+
+def test_what_is_planned_wrongly_raises() -> None:
+    with pytest.raises(InputError, match="no-such"):
+        compat.fix("no-such.txt")
+    with pytest.raises(InputError, match="time-limit"):
+        compat.fix(FOUNDING, time_limit="long")

@@ -65,7 +65,7 @@ def test_what_the_loader_says_is_put_into_terms_of_builds(
     assert (result.probe, result.status) == ("extensions/flash-attn", FAILED)
     assert re.search(words, result.why), result.why
     assert result.last_words
-    assert result.mend
+    assert result.fix
     assert report.exit == 1
 
 

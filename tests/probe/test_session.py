@@ -191,8 +191,8 @@ def test_a_torch_that_lacks_a_library_says_which(tmp_path: Path) -> None:
     (result,) = report.results
     assert (result.probe, result.status, report.exit) == ("torch/import", FAILED, 1)
     assert "libcudart.so.12" in result.why
-    assert result.mend is not None
-    assert result.mend.endswith('-m pip install --force-reinstall --no-deps "torch"')
+    assert result.fix is not None
+    assert result.fix.endswith('-m pip install --force-reinstall --no-deps "torch"')
 
 
 def test_a_torch_for_cpu_only_beside_a_gpu_is_one_finding_with_the_pin_that_mends_it(tmp_path: Path) -> None:
@@ -210,8 +210,8 @@ def test_a_torch_for_cpu_only_beside_a_gpu_is_one_finding_with_the_pin_that_mend
     assert finding.why == (
         "torch 2.13.0+cpu is built for CPU only, beside NVIDIA H100 80GB HBM3: nothing of this stack runs on the GPU"
     )
-    assert finding.mend is not None
-    assert finding.mend.startswith('pip install "torch==2.13.0+cu1')
+    assert finding.fix is not None
+    assert finding.fix.startswith('pip install "torch==2.13.0+cu1')
     assert report.exit == 1
 
 
@@ -241,7 +241,7 @@ def test_the_text_shows_number_last_words_and_mend() -> None:
             FAILED,
             "element [1, 2] is 3; exact arithmetic gives 4",
             last_words=("boom \x1b[0m",),
-            mend="pip x",
+            fix="pip x",
         ),
         ProbeResult("rotary/vllm", "cpu", COULD_NOT_RUN, "vllm is not installed"),
         ProbeResult("triton/run", "cpu", COULD_NOT_RUN, "no accelerator"),

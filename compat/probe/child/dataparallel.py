@@ -119,8 +119,8 @@ def trainer_shares(job: Job) -> Verdict:
 
         why = (f"of a batch of {rows} rows, nn.DataParallel gave its {gpus} replicas {replicas}: {lost} rows reached none of "
                f"them (transformers {transformers.__version__} under plain python)")  # fmt: skip
-        mend = 'pip install "transformers>=4.57.1", or start it with accelerate launch'
-        return failed(why, measured, {"rows_of_replicas": rows}, mend=mend)
+        fix = 'pip install "transformers>=4.57.1", or start it with accelerate launch'
+        return failed(why, measured, {"rows_of_replicas": rows}, fix=fix)
     return passed(measured, {"rows_of_replicas": rows})
 
 

@@ -54,8 +54,8 @@ def copies(job: Job) -> Verdict:
                     at = int(wrong[0])
                     why = (f"of {len(numbers)} numbers copied {way} from cuda:{source} to cuda:{target}, {len(wrong)} arrived "
                            f"changed: number {at} is {int(arrived[at])}, not {int(numbers[at])}")  # fmt: skip
-                    mend = "switch the IOMMU's translation off, or set NCCL_P2P_DISABLE=1" if way == "directly" else None
-                    return failed(why, {"wrong": len(wrong)}, {"wrong": 0}, mend=mend)
+                    fix = "switch the IOMMU's translation off, or set NCCL_P2P_DISABLE=1" if way == "directly" else None
+                    return failed(why, {"wrong": len(wrong)}, {"wrong": 0}, fix=fix)
                 speeds[f"{source}-{target} {way}"] = round(numbers.numel() * 8 / seconds / 1e9, 1)
     return passed({"pairs": count * (count - 1), "peer_to_peer": peers, "wrong": 0, "gb_s": speeds}, {"wrong": 0})
 

@@ -118,11 +118,11 @@ def imported(name: str, modules: tuple[str, ...]) -> Verdict:
     return failed(
         f"{', '.join(modules)} cannot be imported: {how[:400]}{_meaning(done.stderr, name)}",
         last_words=words,
-        mend=_mend(done.stderr),
+        fix=_fix(done.stderr),
     )
 
 
-def _mend(text: str) -> str | None:
+def _fix(text: str) -> str | None:
     """What fixes it where this process knows; where not, the parent asks the tables of builds."""
     if torch.version.cuda is None and re.search(r"lib(torch_cuda|c10_cuda|cudart)\b.*cannot open", text):
         release = str(torch.__version__).partition("+")[0]

@@ -156,6 +156,6 @@ def judged(found: dict[str, Any]) -> Verdict:
             (f"its power is capped at {limit / 1000:.0f} W of {default / 1000:.0f} W", f"nvidia-smi -pl {default // 1000}")
         )
     if problems:
-        mend = next((mend for _, mend in problems if mend), None)
-        return failed("; ".join(text for text, _ in problems), found, {"power": LEAST_POWER}, mend=mend)
+        fix = next((each for _, each in problems if each), None)
+        return failed("; ".join(text for text, _ in problems), found, {"power": LEAST_POWER}, fix=fix)
     return passed(found)

@@ -22,7 +22,7 @@ TablesOf = Callable[[torch.Tensor, int, torch.dtype], Tables]
 class Kernel:
     """``load`` imports and returns the call; ``lengths`` says whether it has to refuse tables of another length.
 
-    ``unchecked``: its releases read past the end of short tables; only thorough runs say so, since no other build mends it.
+    ``unchecked``: its releases read past the end of short tables; only thorough runs say so, since no other build fixes it.
     ``module`` is what has to be installed for it. ``longer``: tables that are too long are a cache to it, and it takes
     their first rows. ``own_type``: it takes cos and sin of the inputs' type. ``tables``: its own angles.
     """

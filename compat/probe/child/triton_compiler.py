@@ -38,25 +38,25 @@ def assembler_for(capability: int) -> Verdict:
     """The verdict on ptxas for a capability such as 90; needs no device."""
     path = find_ptxas(capability)
     if path is None:
-        return failed("Triton brings no ptxas, and none is on PATH", mend="pip install --force-reinstall triton")
+        return failed("Triton brings no ptxas, and none is on PATH", fix="pip install --force-reinstall triton")
     try:
         version = _said(path, "--version")
         known = sorted({int(number) for number in re.findall(r"sm_(\d+)", _said(path, "--help"))})
     except OSError as problem:
-        return failed(f"{path} cannot be started: {problem.strerror or problem}", mend=_mend())
+        return failed(f"{path} cannot be started: {problem.strerror or problem}", fix=_fix())
     release = re.search(r"release ([\d.]+)", version)
     measured = {"ptxas": path, "release": release.group(1) if release else version.strip()[-60:], "newest": known[-1:]}
     if not known:
         return failed(
-            f"{path} does not say which architectures it knows: it is no ptxas, or it is broken", measured, mend=_mend()
+            f"{path} does not say which architectures it knows: it is no ptxas, or it is broken", measured, fix=_fix()
         )
     if capability not in known:
         why = f"ptxas {measured['release']} at {path} does not know sm_{capability}; the newest it knows is sm_{known[-1]}"
-        return failed(why, measured, {"architecture": f"sm_{capability}"}, mend=_mend())
+        return failed(why, measured, {"architecture": f"sm_{capability}"}, fix=_fix())
     return passed(measured, {"architecture": f"sm_{capability}"})
 
 
-def _mend() -> str:
+def _fix() -> str:
     named = next((name for name in _ENVIRONMENT if os.environ.get(name)), None)
     return f"unset {named}" if named else "pip install --upgrade triton"
 
