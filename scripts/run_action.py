@@ -1,4 +1,4 @@
-"""What action.yml runs: ``compat check`` with the inputs of the action, which are read from the environment.
+"""What action.yml runs: ``compat check``, or the answer to an issue, with the action's inputs from the environment.
 
 It is started by the Python of the environment that compat is installed in, in the checked-out repository.
 """
@@ -17,6 +17,14 @@ _OPTIONS = {"INPUT_TARGET": "target", "INPUT_FAIL_ON": "fail-on", "INPUT_BASELIN
 
 def main() -> int:
     """Runs the check, sets the outputs ``exit-code`` and ``sarif``, and returns the exit code of the check."""
+    mode = os.environ.get("INPUT_MODE") or "check"
+    if mode == "triage":
+        from compat.integrations.triage import main as triage
+
+        return _done(triage())
+    if mode != "check":
+        print("::error::compat: mode: expected check or triage")
+        return _done(2)
     given = (line.rstrip("\r") for line in os.environ.get("INPUT_FILES", "").split("\n"))
     files = [line for line in given if line.strip()] or tracked_files()
     if not files:

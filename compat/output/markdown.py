@@ -11,7 +11,8 @@ from compat.output.terminal import flags_for
 _MOST = 3
 """Findings that are told; the others are counted."""
 _VERDICTS = {"hit": "This is", "possible": "This may be"}
-_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>#|~"})
+_SPECIAL = str.maketrans({**{character: f"\\{character}" for character in "\\`*_[]<>#|~"}, "@": "&#64;"})
+"""What is Markdown in a text; a name after an @ would be notified."""
 
 
 def markdown(report: Report, nothing: str = "Nothing known to be bad.") -> str:
