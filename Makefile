@@ -15,7 +15,7 @@ RECORD ?= 0
 # make test PROBES=0: without torch and trl, which the tests of the probes need (1.3 GB where torch is its build for CPU)
 PROBES ?= 1
 
-.PHONY: help doctor test golden shape fuzz lint bench bench-probe bench-repair peers fixes fixes-corpus reproductions audit audit-fixes audit-rules build clean
+.PHONY: help doctor test golden shape fuzz lint bench bench-probe bench-repair peers fixes fixes-corpus reproductions audit audit-fixes audit-rules build site test-site clean
 
 help:
 	@echo "make doctor         set up, and judge the Python and the hardware of this machine"
@@ -35,6 +35,8 @@ help:
 	@echo "make audit-fixes    every fix of every rule resolved by uv, and the result judged (reads the index); matrix/fixes.csv"
 	@echo "make audit-rules    rules whose cause is a name, held against the mined source"
 	@echo "make build          wheel and sdist in dist/"
+	@echo "make site           the site in dist/site: tables, rules, and a page that checks in the browser (npm, once)"
+	@echo "make test-site      the site in a real Chromium (node, npm and chromium)"
 
 # findings are no failure of make: the report says what they are
 doctor: $(VENV)/.installed $(COMPILED)
@@ -93,6 +95,13 @@ audit-rules: $(VENV)/.dev $(COMPILED)
 
 build: $(VENV)/.dev
 	$(BIN)/python -m build
+
+site: $(VENV)/.dev $(COMPILED)
+	$(BIN)/python -m scripts.site
+
+test-site: site
+	npm install --prefix dist/browser --no-audit --no-fund --ignore-scripts --silent playwright-core@1.65.1
+	COMPAT_SITE=dist/site $(BIN)/pytest tests/site
 
 $(VENV)/.installed: pyproject.toml scripts/build_hook.py
 	$(PYTHON) -m venv $(VENV)

@@ -31,13 +31,13 @@ def shown(rule: Rule, bounds: Sequence[BoundEvidence] = ()) -> str:
         if atoms:
             lines += _row(label, "; ".join(condition(atom) for atom in atoms))
     if rule.presume:
-        lines += _row("taken as", "; ".join(f"{key} {_words(value)}" for key, value in rule.presume) + ", where unknown")
+        lines += _row("taken as", presumed_words(rule))
     for signature in rule.errors:
         lines += _row("shows", f"{signature.exception or 'text'}: {signature.message}")
         for frame in signature.frames:
             lines += _row("", f"in {frame}")
     for fix in rule.fixes:
-        lines += _row("fix", _fix(fix))
+        lines += _row("fix", fix_words(fix))
     for address in rule.evidence:
         lines.append(f"  {'evidence':<10}{address}")
     for bound in bounds:
@@ -45,7 +45,7 @@ def shown(rule: Rule, bounds: Sequence[BoundEvidence] = ()) -> str:
         seen = f": {bound.seen}" if bound.seen else ""
         lines += _row("bound", f"{bound.package} {bound.bound} ({beyond}) {bound.how}{seen} ({bound.date})")
     for example in rule.examples:
-        lines += _row(example.verdict, _example(example))
+        lines += _row(example.verdict, example_words(example))
     return "\n".join(lines)
 
 
@@ -66,7 +66,13 @@ def as_json(rule: Rule, bounds: Sequence[BoundEvidence] = ()) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _fix(fix: FixTemplate) -> str:
+def presumed_words(rule: Rule) -> str:
+    """What a rule takes as given where nothing is known."""
+    return "; ".join(f"{key} {_words(value)}" for key, value in rule.presume) + ", where unknown"
+
+
+def fix_words(fix: FixTemplate) -> str:
+    """A fix as the rule states it, in a line."""
     between = " @ " if fix.kind == "source-install" else ""
     what = ", ".join(f"{name}{between}{spec}" for name, spec in fix.packages) or fix.value
     along = ", ".join(name + spec for name, spec in fix.along)
@@ -75,7 +81,8 @@ def _fix(fix: FixTemplate) -> str:
     )
 
 
-def _example(example: Example) -> str:
+def example_words(example: Example) -> str:
+    """An example's environment in a line."""
     environment = dict(example.environment)
     parts = [f"{d['name']} {d['version']}" for d in environment.get("distributions", ())]
     names = [str(device.get("name")) for device in environment.get("accelerators", ())]
