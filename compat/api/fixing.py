@@ -79,6 +79,8 @@ def repaired(
     wished = bool(keep)
     if not errors and not wished:
         return Repair(case, (), Plan(proven=True), Written())
+    later = checks.uv and case.listing is not None and case.resolves is True and not checks.install
+    checks = replace(checks, uv=checks.uv and not later)  # uv resolves the written file instead
     plan = planner.plan(explained=explained, contrasted=contrasted, checks=checks)
     if errors and (not plan.stands or plan.left):
         built = planner.with_commits()
@@ -91,6 +93,9 @@ def repaired(
         if case.listing is None or not plan.stands:
             break
         after = _as_written(case, plan, written, planner)
+        plan = _resolved(plan, after) if later else plan
+        if not plan.stands:
+            break
         again = planner_of(after, planner.problem.policy, planner.means, [*keep, *_moved(plan.changes)])
         known = {_key(each) for each in plan.left}
         new = tuple(each for each in again.errors if _key(each) not in known)
@@ -104,7 +109,13 @@ def repaired(
             break
         plan = _joined(plan, more)
         written = written_for(case, plan)
-    return Repair(case, errors, plan, written)
+    return Repair(case, errors, plan, written if plan.stands else Written())
+
+
+def _resolved(plan: Plan, after: Case) -> Plan:
+    """The plan with what uv says about the file as it will be written."""
+    rules = plan.verified is None or plan.verified.rules
+    return replace(plan, verified=Verified(rules, after.resolves, "" if after.resolves else after.notes[-1]))
 
 
 def _key(finding: Finding) -> tuple[str, tuple[str, ...]]:

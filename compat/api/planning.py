@@ -36,7 +36,9 @@ class Case:
     """What is to be fixed. ``file`` is what was read, ``None`` for an environment; ``folders`` hold installed metadata.
 
     ``told`` says what the plan is made for; ``ignored`` are the rules that the project ignores. ``listing`` is what
-    the file was read as, ``asked_choices`` are the extras and groups that are stated."""
+    the file was read as, ``asked_choices`` are the extras and groups that are stated. ``resolves``: whether uv finds what a
+    file that lists but a part installs (``None``: that is not known), ``overrides`` whether its pins have to hold for that
+    against what others require."""
 
     environment: Environment
     file: str | None = None
@@ -48,6 +50,8 @@ class Case:
     told: tuple[str, ...] = ()
     whole: bool = True
     ignored: frozenset[str] = frozenset()
+    resolves: bool | None = None
+    overrides: bool | None = None
     listing: Listing | None = None
     asked_choices: Asked | None = None
 
@@ -165,10 +169,12 @@ def resolved(case: Case, means: Means) -> Case:
     given |= nowhere
     pins = {copy.name: copy.version for copy in copies if copy.version is not None and copy.name not in given}
     question = Question(pins, without=given, requires=tuple(need.text for need in case.asked))
-    found = resolved_by_uv(question, Target(environment), means.index.reached(), offline=means.index.offline)
+    offline = means.index.offline
+    settings, override = means.index.reached(), case.overrides is not False
+    found = resolved_by_uv(question, Target(environment), settings, offline=offline, override=override)
     if found.releases is None:
         note = f"uv resolves no environment from this file, so that only what it lists is judged: {found.why[:200]}"
-        return replace(case, notes=(*case.notes, note))
+        return replace(case, notes=(*case.notes, note), resolves=False if found.refused and not offline else None)
     listed = {copy.name for copy in copies}
     copies += [Distribution(name, version, source=INDEX) for name, version in found.releases.items() if name not in listed]
     unbuilt = [name for name in sorted(found.unbuilt) if name not in listed]
@@ -177,7 +183,15 @@ def resolved(case: Case, means: Means) -> Case:
     environment = replace(environment, distributions=tuple(copies), distributions_complete=True)
     told = (*case.told, f"the {len(found.releases)} packages that uv resolves today")
     asked = tuple(need for need in case.asked if need.name not in found.unbuilt)
-    return replace(case, environment=environment, asked=asked, told=told, notes=(*case.notes, *notes))
+    return replace(
+        case,
+        environment=environment,
+        asked=asked,
+        told=told,
+        notes=(*case.notes, *notes),
+        resolves=True,
+        overrides=found.overridden,
+    )
 
 
 def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = ()) -> Planner:

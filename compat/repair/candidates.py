@@ -34,6 +34,11 @@ class Release:
     def key(self) -> Version:
         return Version(self.version)
 
+    @cached_property
+    def public(self) -> str:
+        """The version without its local label, in normal form."""
+        return self.key.public
+
     def meets(self, specifier: str) -> bool:
         """Whether it lies in a specifier set."""
         return satisfies(self.version, specifier)

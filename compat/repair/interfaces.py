@@ -56,7 +56,7 @@ def _statement(row: Row) -> Statement:
 
 
 def _public(release: Release) -> str:
-    return str(release.key.public)
+    return str(release.public)
 
 
 def of_code(paths: tuple[str, ...], known: Known) -> Iterator[Forbidden]:

@@ -113,7 +113,7 @@ class Problem:
             return (replace(current, day=day),)
         found = [release for release in releases if self._may(release, current, wanted, day)]
         if current is not None:  # another build of the same release is no change
-            found = [each for each in found if str(each.key) not in (str(current.key), current.key.public)]
+            found = [each for each in found if str(each.key) not in (str(current.key), current.public)]
             found.append(replace(current, day=day))
         elif not found:  # nothing but pre-releases: then they are what there is
             found = [each for each in releases if not each.yanked]
@@ -161,7 +161,7 @@ def _day(current: Release | None, releases: Iterable[Release]) -> str:
     """When the installed release was uploaded, or the next one where no index has it; "" where that is not known."""
     if current is None or current.day:
         return "" if current is None else current.day
-    public = Version(current.key.public)
+    public = Version(current.public)
     dated = [each for each in releases if each.day]
     return next((each.day for each in dated if each.key >= public), dated[-1].day if dated else "")
 

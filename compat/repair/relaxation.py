@@ -34,7 +34,7 @@ class Forbidden:
 def places(releases: Iterable[Release]) -> dict[str, int]:
     """Where each release stands, the oldest first; all builds of a release stand in one place."""
     numbers: dict[str, int] = {}
-    return {each.version: numbers.setdefault(each.key.public, len(numbers)) for each in releases}
+    return {each.version: numbers.setdefault(each.public, len(numbers)) for each in releases}
 
 
 class Relaxation:

@@ -78,27 +78,38 @@ def accepted_by_uv(question: Question, target: Target, settings: Settings, *, of
 
 @record(frozen=True)
 class Resolved:
-    """The releases that uv takes by name (``None`` where it finds none, and ``why``), without what it would have to build."""
+    """The releases that uv takes by name (``None`` where it finds none, and ``why``), without what it would have to build.
+
+    ``overridden``: only with pins that hold against what others require.
+    """
 
     releases: Mapping[str, str] | None
     unbuilt: frozenset[str] = frozenset()
     why: str = ""
+    overridden: bool = False
+
+    @property
+    def refused(self) -> bool:
+        """Whether uv came to the end that nothing fits."""
+        return self.releases is None and _REFUSED in self.why
 
 
-def resolved_by_uv(question: Question, target: Target, settings: Settings, *, offline: bool = False) -> Resolved:
+def resolved_by_uv(
+    question: Question, target: Target, settings: Settings, *, offline: bool = False, override: bool = True
+) -> Resolved:  # fmt: skip
     """The releases that ``uv pip compile`` takes for some requirements; nothing is built for it.
 
-    Where the pins contradict what others require, they hold: projects override requirements on purpose.
+    ``override``: where the pins contradict what others require, they hold, as projects override requirements on purpose.
     """
     given = question.without
     for _ in range(_UNBUILT):
         code, found, why = _compiled(question, target, settings, offline=offline)
         if code == 0:
-            return Resolved(found, question.without - given)
+            return Resolved(found, question.without - given, overridden=bool(question.loose))
         unbuilt = frozenset(map(normalized, _NO_WHEEL.findall(why))) - question.without
         if unbuilt:
             question = replace(question, without=question.without | unbuilt)
-        elif _REFUSED in why and not question.loose:  # a project's overrides are among its pins
+        elif override and _REFUSED in why and not question.loose:  # a project's overrides are among its pins
             question = replace(question, loose=frozenset(question.pins))
         else:
             break

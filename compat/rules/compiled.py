@@ -126,13 +126,17 @@ def open_matrix(extra: Sequence[str] = ()) -> Matrix:
     In a source tree whose rule files are newer than the compiled file, the rule files are read instead.
     """
     folder = _source_folder()
-    if extra or (folder is not None and _stale(folder)):
-        from compat.rules.loader import load_assessed, load_file, load_folder, unique
+    if folder is not None and _stale(folder):
+        from compat.rules.loader import load_assessed, load_folder
 
-        shipped = load_folder(folder) if folder is not None else tuple(_shipped().rules())
-        newest = load_assessed(folder) if folder is not None else _shipped().newest
-        return in_memory(unique([*shipped, *(rule for path in extra for rule in load_file(path))]), newest)
-    return _shipped()
+        matrix = in_memory(load_folder(folder), load_assessed(folder))
+    else:
+        matrix = _shipped()
+    if not extra:
+        return matrix
+    from compat.rules.loader import load_file, unique
+
+    return in_memory(unique([*matrix.rules(), *(rule for path in extra for rule in load_file(path))]), matrix.newest)
 
 
 def _shipped() -> Matrix:
