@@ -15,13 +15,15 @@ from compat.repair.candidates import Release
 from compat.repair.target import Need, Target, satisfies
 
 _OF_TORCH = re.compile(
-    r"(pytorch-)?triton(-rocm)?"
+    r"(pytorch-)?triton(-rocm)?|cuda-(bindings|pathfinder|toolkit)"
     r"|nvidia-(cublas|cuda-(cupti|nvrtc|runtime)|cudnn|cufft|cufile|curand|cusolver|cusparse|cusparselt|nccl|nvjitlink|nvshmem|nvtx)"
     r"(-cu\d+)?"
 )
 """What torch pins to one release each: it moves with torch, and counts as one change with it."""
 DOWNGRADE = MAJOR = 2
 """What a direct requirement that goes back, or a major version that moves, weighs beside a changed package."""
+BEHIND = 10
+"""What each release behind the newest weighs beside a package that is brought in, where the newest are wanted."""
 DAYS_BACK = 365
 """How much older than the installed release a candidate may be, in days between uploads."""
 _CALENDAR = 1900

@@ -13,7 +13,7 @@ from datetime import date, timedelta
 from compat.records import record
 from compat.repair.candidates import Release
 from compat.repair.clauses import ERRORS, WARNINGS, Clauses, Statement
-from compat.repair.problem import DOWNGRADE, MAJOR, OLD, Problem, family, moves_major
+from compat.repair.problem import BEHIND, DOWNGRADE, MAJOR, OLD, Problem, family, moves_major
 from compat.repair.target import Need, satisfies
 
 ABSENT, OTHER = "absent", "another release"
@@ -140,20 +140,24 @@ class Relaxation:
 
     def _price(self, name: str, releases: tuple[Release, ...], current: Release | None) -> None:
         cost, atoms = self.clauses.cost, self.at[name]
+        newest_wanted = self.problem.policy.prefer == "newest"
         place = places(releases)
         newest = max(place.values(), default=-1)
         here = place[current.version] if current is not None else newest
         for what, atom in atoms.items():
             if what == (ABSENT if current is None else current.version):
                 continue
-            if (what == ABSENT or (current is None and self.problem.complete)) and family(name) == name:
+            added = current is None and self.problem.complete and not newest_wanted
+            if (what == ABSENT or added) and family(name) == name:
                 cost("packages added or removed", atom)
             if current is None:  # being there is the first step: what nobody needs is not added
-                cost("release steps of what is added", atom, 1 + (0 if what == OTHER else newest - place[what]))
+                behind = 0 if what == OTHER else newest - place[what]
+                cost("release steps of what is added", atom, 1 + behind * (BEHIND if newest_wanted else 1))
             if what in (ABSENT, OTHER):
                 continue
             if current is None:
-                cost("old releases added", atom, int("" < self._release[name][what].day < self._oldest))
+                old = place[what] < newest and "" < self._release[name][what].day < self._oldest
+                cost("old releases added", atom, int(old))
             else:
                 nearby = self.problem.policy.prefer == "stay"
                 steps = abs(place[what] - here) if nearby else newest - place[what]

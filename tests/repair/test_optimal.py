@@ -122,3 +122,20 @@ def test_both_answers_occur() -> None:
     answers = [Everything(problem, universe, rules).cheapest() for problem, universe, rules in map(instance, range(60))]
     assert 5 < sum(each is None for each in answers) < 55
     assert sum(each is not None and each[1] > 0 for each in answers) > 5
+
+
+def test_what_is_newest_may_bring_in_more_packages_even_old_ones() -> None:
+    """Nothing is installed: an older release is not better for needing less, nor one whose dependency is long finished."""
+    releases = {
+        "app": (Release("app", "1", "2025-01-01"), Release("app", "2", "2026-01-01")),
+        "old": (Release("old", "1", "2020-01-01"),),
+        "more": (Release("more", "1", "2026-01-01"),),
+        "top": (Release("top", "1", "2026-01-01"),),
+    }
+    requires = {("top", "1"): {"": (need("app"),)}, ("app", "2"): {"": (need("old"), need("more"))}}
+    environment = Environment(python="3.11.9", os="linux", machine="x86_64", distributions=(), distributions_complete=True)
+    problem = Problem(environment, TARGET, {}, asked=(need("top"),), direct=frozenset(("top",)), policy=Policy(prefer="newest"))
+    solver = Solver(problem, MemoryUniverse(releases, requires), rules=lambda *_: (), judge=lambda *_: (), needs={})
+    chosen = solver.solve().chosen
+    assert chosen is not None
+    assert {name: release.version for name, release in chosen.items()} == {"top": "1", "app": "2", "old": "1", "more": "1"}

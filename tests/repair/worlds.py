@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from compat.model import Environment
 from compat.repair.candidates import Release
-from compat.repair.problem import DOWNGRADE, MAJOR, OLD, Problem, family, moves_major
+from compat.repair.problem import BEHIND, DOWNGRADE, MAJOR, OLD, Problem, family, moves_major
 from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.target import Need, Target, satisfies
 
@@ -100,7 +100,8 @@ class Everything:
         release = {name: {each.version: each for each in releases} for name, releases in self.releases.items()}
         place = {name: Places(releases) for name, releases in self.releases.items()}
         own = [name for name in chosen if family(name) == name]
-        added = sum(chosen[name] != ABSENT and name not in current for name in own) * self.problem.complete
+        added = sum(chosen[name] != ABSENT and name not in current for name in own)
+        added *= self.problem.complete and self.problem.policy.prefer != "newest"
         removed = sum(chosen[name] == ABSENT for name in own if name in current)
         weighed = behind = steps = more_steps = sources = others = old = 0
         for name, version in chosen.items():
@@ -118,8 +119,9 @@ class Everything:
             if name in current and family(name) == name:
                 steps += abs(place[name].index(version) - here) if near else newest - place[name].index(version)
             elif name not in current:
-                more_steps += 1 + newest - place[name].index(version)
-                old += self._old(release[name][version].day)
+                weight = BEHIND if self.problem.policy.prefer == "newest" else 1
+                more_steps += 1 + weight * (newest - place[name].index(version))
+                old += place[name].index(version) < newest and self._old(release[name][version].day)
             source = release[name][version].source
             sources += source is not None and source.kind == "vcs"
             others += source is not None and source.kind == "index"
