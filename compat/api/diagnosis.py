@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from compat.api.targets import stated, threshold_code
 from compat.checks import named_devices
 from compat.diagnosis.diagnose import diagnose
-from compat.diagnosis.interface_errors import meeting
+from compat.diagnosis.frame_packages import meeting
 from compat.errors import InputError
 from compat.model import Distribution, Environment, Finding, Report, Workload
 from compat.records import record, replace
 from compat.reports import read_pasted
 from compat.reports.log.lines import cut_lines
+from compat.reports.log.native import FAILURE, native_weight
 from compat.reports.log.traceback import RaisedError, decisive, parse_log, versions_in
 from compat.reports.stated import told_in
 
@@ -39,6 +40,11 @@ def environment_in(text: str) -> tuple[Environment, tuple[str, ...]]:
     except InputError:  # an error alone describes no environment
         environment, notes = Environment(), ()
     return _filled(environment, told_in(text)), notes
+
+
+def shows_error(errors: tuple[RaisedError, ...]) -> bool:
+    """Whether one of them is an error and not merely a line that complains of something, as reports of tools have them."""
+    return any(error.exception or error.frames or native_weight(error.message) == FAILURE for error in errors)
 
 
 def with_versions_of(text: str, environment: Environment) -> tuple[Environment, tuple[str, ...]]:

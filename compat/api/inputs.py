@@ -52,12 +52,16 @@ def read_subject(kind: str, name: str, matrix: Matrix) -> Subject:
 
 
 def _pasted(name: str) -> Subject:
+    from compat.api.diagnosis import environment_in, shows_error
     from compat.files import regular
     from compat.reports import read_pasted
+    from compat.reports.log.traceback import parse_log
     from compat.syntax.json import read_standard_input, read_text
 
     from_input = name == "-"
     shown = "standard input" if from_input else name
     text = read_standard_input() if from_input else read_text(regular(name))
-    environment, notes = read_pasted(text, shown)
+    environment, notes = environment_in(text)
+    if environment == Environment() and not shows_error(parse_log(text)):
+        read_pasted(text, shown)  # says what was expected
     return Subject(shown, environment=environment, notes=notes, file=None if from_input else name, text=text)

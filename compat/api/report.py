@@ -28,7 +28,8 @@ def report_of(subject: Subject, words: Words, config: ProjectConfig, matrix: Mat
     ]
     found = _distinct([finding for judgement in judgements for finding in judgement.findings])
     unread = tuple(dict.fromkeys(text for listing in subject.listings for text in listing.unread))
-    chosen = choose(found, config.ignores, words)
+    errors = _distinct([finding for judgement in judgements for finding in judgement.errors])
+    chosen = choose(found, config.ignores, words, errors)
     notes = (*subject.notes, *(note for each in judgements for note in each.notes), *unread, *chosen.notes)
     names = dict.fromkeys(judgement.name for judgement in judgements)
     return Report(
@@ -65,27 +66,36 @@ class Choice:
     ignored: int
 
 
-def choose(found: Sequence[Finding], ignores: Sequence[Ignore], words: Words) -> Choice:
-    """Leaves out what the project ignores, and without ``--all`` unlikely questions and those about what nobody mentioned."""
-    kept, notes = not_ignored(found, ignores)
-    ignored = len(found) - len(kept)
+def choose(found: Sequence[Finding], ignores: Sequence[Ignore], words: Words, errors: Sequence[Finding] = ()) -> Choice:
+    """Leaves out what the project ignores, and without ``--all`` unlikely questions and those about what nobody mentioned.
+
+    ``errors`` are findings about an error that was seen: none of them is unlikely, and they come first, in their order.
+    """
+    kept, notes = not_ignored([*errors, *found], ignores)
+    ignored = len(errors) + len(found) - len(kept)
+    seen = tuple(each for each in kept if each in errors)
+    kept = tuple(each for each in kept if each not in errors)
     shown: tuple[Finding, ...] = kept
     folded_away: tuple[str, ...] = ()
     if not words.flag("all"):
         kept = about_what_is_there(kept)
         shown, folded_away = folded(kept)
     ordered = tuple(sorted(shown, key=lambda finding: finding.order()))
-    return Choice(ordered, (*notes, *folded_away), threshold_code(kept, words), ignored)
+    return Choice((*seen, *ordered), (*notes, *folded_away), threshold_code((*seen, *kept), words), ignored)
 
 
 @record(frozen=True)
 class _Judgement:
-    """What was found in one environment: a whole subject for one target, or a part of it called ``name``."""
+    """What was found in one environment: a whole subject for one target, or a part of it called ``name``.
+
+    ``errors`` are findings about an error that a pasted text shows, the likeliest first.
+    """
 
     environment: Environment
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     name: str = ""
+    errors: tuple[Finding, ...] = ()
 
 
 def _judgements(subject: Subject, target: Target | None, words: Words, matrix: Matrix) -> Iterator[_Judgement]:
@@ -132,27 +142,23 @@ def chosen_targets(words: Words, config: ProjectConfig) -> Sequence[Target | Non
 def _environment(subject: Subject, environment: Environment, target: Target | None, words: Words, matrix: Matrix) -> _Judgement:
     known, notes = targeted(environment, target, words)
     known, findings, remarks = judged(known, matrix)
-    if subject.text is not None:
-        findings = _with_errors(subject.text, known, findings, matrix)
+    errors = () if subject.text is None else _errors(subject.text, known, matrix)
     location = None if subject.file is None else Location(subject.file)
-    found = tuple(
-        replace(each, location=each.location or location, target=_name(target))
-        for each in (*findings, *unreached(known, words))
-    )
-    return _Judgement(known, found, (*notes, *remarks))
+
+    def placed(each: Finding) -> Finding:
+        return replace(each, location=each.location or location, target=_name(target))
+
+    shown = {finding.rule for finding in errors}  # an error proves what was only possible before
+    found = tuple(placed(each) for each in (*findings, *unreached(known, words)) if each.rule not in shown)
+    return _Judgement(known, found, (*notes, *remarks), errors=tuple(map(placed, errors)))
 
 
-def _with_errors(text: str, environment: Environment, findings: tuple[Finding, ...], matrix: Matrix) -> tuple[Finding, ...]:
-    """The findings with those about the error that a pasted text shows; an error proves what was only possible before."""
-    from compat.api.diagnosis import diagnosed
+def _errors(text: str, environment: Environment, matrix: Matrix) -> tuple[Finding, ...]:
+    """The findings about the error that a pasted text shows; a report that only lists what is missing shows none."""
+    from compat.api.diagnosis import diagnosed, shows_error
 
     found = diagnosed(text, environment, matrix)
-    if not any(error.exception or error.frames for error in found.errors):
-        return findings  # a report that lists what is missing shows no error
-    shown = {finding.rule: finding for finding in found.findings}
-    certain = {finding.rule for finding in findings if finding.verdict == "hit"}
-    kept = tuple(each for each in findings if each.rule not in shown or each.rule in certain)
-    return (*kept, *(each for each in found.findings if each.rule not in certain))
+    return found.findings if shows_error(found.errors) else ()
 
 
 def _listing(listing: Listing, target: Target | None, words: Words, matrix: Matrix) -> _Judgement:

@@ -1,4 +1,4 @@
-"""Messages of compilers, drivers, installers and compiled companions that say themselves what is wrong.
+"""Messages of compilers, installers and resolvers that say themselves what is wrong.
 
 Each row has the literals of which its message contains one; the groups of its pattern are values that its texts name.
 """
@@ -18,6 +18,8 @@ _PIP = "https://pip.pypa.io/en/stable/topics/dependency-resolution/"
 
 _NEW_DRIVER = Fix("driver", text="install a newer driver on the machine (the host, not the container)")
 _ISOLATION = Fix("config", text="build against the torch that is installed", command="pip install --no-build-isolation {name}")
+_MARKER = r"\{[^{}]{0,200}\}"  # uv writes it behind a name
+_ISOLATION_ANY = Fix("config", text="build against the torch that is installed: pip install --no-build-isolation")
 _V = r"[\w.!+*-]{1,40}"
 
 
@@ -26,47 +28,6 @@ def _s(pattern: str) -> re.Pattern[str]:
 
 
 BUILD_SYMPTOMS = (
-    Symptom(
-        "torchvision-operator",
-        _s(r"operator (?P<name>torchvision|torchaudio|torchcodec)::\w{1,60} does not exist"),
-        "{name} is compiled for another torch than the one that is installed",
-        "Its compiled operators were not registered, because its library does not load with this torch. Each release of {name} "
-        "is built for exactly one release of torch, and a CPU build does not fit a CUDA build.",
-        hints=("does not exist",),
-        explained_by=("requires-torchvision", "requires-torchaudio", "build-torchvision"),
-        facts=("build",),
-        packages=("{name}", "torch"),
-        fixes=(
-            Fix(
-                "pin",
-                "{name}",
-                None,
-                "install both from one index, so that they fit",
-                "pip install --force-reinstall torch {name}",
-            ),
-            Fix("uninstall", "{name}", None, "if nothing needs it", "pip uninstall {name}"),
-        ),
-        evidence=("https://github.com/pytorch/vision#installation",),
-    ),
-    Symptom(
-        "ptxas-too-old",
-        _s(r"[Vv]alue '(?P<code>sm_\d{2,3}[af]?)' is not defined for option 'gpu-name'"),
-        "The ptxas in use does not know {code}",
-        "Triton compiles kernels with a ptxas of its own release, or with the one that TRITON_PTXAS_PATH names; both are older "
-        "than the GPU.",
-        hints=("is not defined for option",),
-        facts=("accelerators", "cuda_toolkit", "variables", "build"),
-        packages=("triton",),
-        fixes=(
-            Fix("upgrade", "triton", None, "a torch whose triton knows {code}", "pip install -U torch triton"),
-            Fix(
-                "env-var",
-                text="use the ptxas of a newer CUDA toolkit",
-                command="export TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas",
-            ),
-        ),
-        evidence=(_NVCC,),
-    ),
     Symptom(
         "nvcc-architecture",
         _s(r"Unsupported gpu architecture '(?P<code>compute_\d{2,3}[af]?)'"),
@@ -188,7 +149,8 @@ BUILD_SYMPTOMS = (
         _s(
             rf"(?:No matching distribution found for|Could not find a version that satisfies the requirement) "
             rf"(?P<name>[A-Za-z][\w-]{{1,60}})(?:\[[\w,-]{{1,60}}\])?(?P<spec>(?:[<>=!~]=|[<>]){_V})?"
-            rf"|[Bb]ecause there (?:is|are) no versions? of (?P<name_2>[A-Za-z][\w-]{{1,60}})(?P<spec_2>(?:[<>=!~]=|[<>]){_V})?"
+            rf"|[Bb]ecause there (?:is|are) no versions? of (?P<name_2>[A-Za-z][\w-]{{1,60}})(?:{_MARKER})?"
+            rf"(?P<spec_2>(?:[<>=!~]=|[<>]){_V})?"
             rf"|(?:PackagesNotFoundError|ResolvePackageNotFound): .{{0,120}}\s{{1,20}}- (?P<name_3>[A-Za-z][\w-]{{1,60}})"
             rf"(?P<spec_3>(?:[<>=!~]=|[<>=]){_V})?"
         ),
@@ -250,246 +212,74 @@ BUILD_SYMPTOMS = (
         evidence=("https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/",),
     ),
     Symptom(
-        "container-driver",
-        _s(r"unsatisfied condition: (?P<what>cuda|driver|brand|arch) ?(?P<spec>[<>=]{1,2} ?[\d.]{1,20})"),
-        "The image needs {what}{spec}, and the host's driver does not offer it",
-        "nvidia-container-cli compares NVIDIA_REQUIRE_CUDA of the image with the driver of the machine before the "
-        "container starts.",
-        hints=("unsatisfied condition:",),
-        facts=("driver", "cuda_toolkit", "variables"),
+        "cuda-headers",
+        _s(
+            r"fatal error: (?P<header>(?:cu\w{1,40}|nccl|nv\w{1,40}|thrust/\w{1,40}|cub/\w{1,40})\.(?:h|hpp|cuh)): No such file"
+        ),
+        "{header} is missing: the CUDA toolkit is not there as a whole",
+        "A package is compiled here. nvcc alone, as conda and pip ship it, comes without the headers of the CUDA libraries.",
+        hints=("No such file",),
+        effect="install",
+        facts=("cuda_toolkit", "variables"),
         fixes=(
-            _NEW_DRIVER,
-            Fix("config", text="start from an image of an older CUDA"),
+            Fix("config", text="install the whole toolkit, or start from an image with it (-devel)"),
             Fix(
-                "env-var",
-                text="skip the comparison where the driver has compatibility libraries",
-                command="export NVIDIA_DISABLE_REQUIRE=1",
+                "config",
+                text="with conda, the development packages",
+                command="conda install -c nvidia cuda-libraries-dev cuda-cudart-dev",
             ),
+            Fix("pin", None, None, "install a release that has a wheel for this torch and Python"),
         ),
-        evidence=(_CONTAINER,),
+        evidence=(_EXTENSION,),
     ),
     Symptom(
-        "no-driver",
+        "compiler-too-old",
         _s(
-            r"Found no NVIDIA driver on your system|No CUDA GPUs are available|CUDA driver initialization failed|"
-            r"libcuda\.so\.1: cannot open shared object|no CUDA-capable device is detected"
+            r"current installed version of (?P<what>[\w+]{1,10}) \((?P<found>[\d.]{1,12})\) is less than the minimum required "
+            r"version(?: by CUDA [\d.]{1,6} \((?P<least>[\d.]{1,8})\))?"
+            r"|You need C\+\+(?P<standard>\d\d) to compile PyTorch"
+            r"|C\+\+ versions less than (?P<standard_2>\d{4}) are not supported"
         ),
-        "No NVIDIA GPU or driver is visible to the process",
-        "The container was started without its GPUs, CUDA_VISIBLE_DEVICES hides them, or the machine has no driver.",
-        hints=(
-            "Found no NVIDIA driver",
-            "No CUDA GPUs",
-            "CUDA driver init",
-            "libcuda.so.1",
-            "no CUDA-capable",
-        ),
-        facts=("driver", "accelerators", "variables"),
+        "The compiler is too old for this torch and CUDA",
+        "A package is compiled here, and torch's headers or nvcc ask for a newer g++ or C++ standard than it is compiled with.",
+        hints=("minimum required version", "to compile PyTorch", "versions less than"),
+        effect="install",
+        facts=("cuda_toolkit", "platform", "install"),
+        packages=(),
+        else_packages=("torch",),
         fixes=(
-            Fix("launch", text="start the container with its GPUs", command="docker run --gpus all"),
-            Fix("env-var", text="do not hide the devices", command="unset CUDA_VISIBLE_DEVICES"),
-            _NEW_DRIVER,
+            Fix("config", text="install a newer compiler", command="conda install -c conda-forge gxx_linux-64"),
+            Fix("pin", None, None, "install a release that has a wheel for this torch and Python"),
         ),
-        evidence=(_CONTAINER,),
+        evidence=(_EXTENSION,),
     ),
     Symptom(
-        "cpu-only-torch",
-        _s(r"Torch not compiled with CUDA enabled|Torch is not able to use GPU|not linked with support for cuda devices"),
-        "This torch is built without CUDA",
-        "It is a CPU build: the default on Windows and macOS, and what an index of CPU wheels gives on Linux.",
-        hints=(
-            "not compiled with CUDA",
-            "not able to use GPU",
-            "not linked with",
-        ),
-        explained_by=("build-torch-cpu-only",),
-        facts=("build", "accelerators"),
-        packages=("torch",),
-        fixes=(
-            Fix(
-                "source-install",
-                "torch",
-                "",
-                "the CUDA build, from torch's own index",
-                "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cuXYZ",
-            ),
-        ),
-        evidence=("https://pytorch.org/get-started/locally/",),
-    ),
-    Symptom(
-        "no-triton",
-        _s(r"Cannot find a working triton installation|triton is not installed|TritonMissing"),
-        "torch.compile finds no triton that works",
-        "The wheels of torch for Linux bring it along. On Windows and with CPU builds it is missing, and one of another "
-        "release "
-        "than torch wants does not work.",
-        hints=("riton",),
-        facts=("os", "build"),
-        packages=("triton", "torch"),
-        fixes=(
-            Fix("pin", "triton", None, "the triton that torch pins", "pip install --force-reinstall torch"),
-            Fix("pin", "triton-windows", None, "on Windows", "pip install triton-windows"),
-            Fix("config", text="go without compilation", command="export TORCH_COMPILE_DISABLE=1"),
-        ),
-        evidence=("https://github.com/triton-lang/triton#compatibility",),
-    ),
-    Symptom(
-        "no-flash-attention",
+        "no-rust",
         _s(
-            r"FlashAttention2 has been toggled on|flash_attn (?:seems to be )?(?:is )?not installed|Flash ?Attention ?2 is "
-            r"not (?:available|installed)|package flash_attn seems to be not installed"
+            r"can't find Rust compiler|Rust not found, installing into a temporary directory|requires Rust \d"
+            r"|Cargo, the Rust package manager, is not installed|error\[E0\d{3}\]: "
         ),
-        "FlashAttention 2 is asked for and not installed",
-        'attn_implementation="flash_attention_2" needs the package flash-attn and a GPU of compute capability 8.0 or newer.',
-        hints=("lash",),
-        facts=("accelerators", "build"),
-        packages=("flash-attn",),
+        "A package is compiled here with Rust, which is missing or does not fit",
+        "No wheel of it fits this Python and system, so that it is built from source; old releases have no wheels for new "
+        "Pythons.",
+        hints=("Rust", "error[E0"),
+        effect="install",
+        facts=("python", "platform", "install"),
         fixes=(
-            Fix(
-                "pin",
-                "flash-attn",
-                None,
-                "install it, for the torch that is there",
-                "pip install --no-build-isolation flash-attn",
-            ),
-            Fix("config", text='load the model with attn_implementation="sdpa"'),
+            Fix("pin", None, None, "install a release that has a wheel for this Python"),
+            Fix("config", text="use a Python for which that release has wheels", command="uv venv --python 3.11"),
         ),
-        evidence=("https://github.com/Dao-AILab/flash-attention#installation-and-features",),
+        evidence=("https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/",),
     ),
     Symptom(
-        "nccl",
-        _s(
-            r"unhandled (?P<what>cuda|system) error(?:[^\n]{0,80}NCCL version (?P<version>[\d.]{1,12}))?|"
-            r"ncclUnhandledCudaError|ncclSystemError"
-        ),
-        "NCCL failed: the GPUs or processes could not reach each other",
-        "The cause stands in NCCL's own log. Often it is too little /dev/shm in a container, GPUs without peer-to-peer, a "
-        "network "
-        "interface that cannot be used, or an NCCL of another release than torch was built with.",
-        hints=(
-            "unhandled",
-            "ncclUnhandled",
-            "ncclSystem",
-        ),
-        facts=("accelerators", "variables", "driver", "build"),
-        packages=("torch",),
-        fixes=(
-            Fix("env-var", text="let NCCL say what failed", command="export NCCL_DEBUG=INFO"),
-            Fix("launch", text="give the container shared memory", command="docker run --shm-size=16g --ipc=host"),
-            Fix("env-var", text="go without peer-to-peer", command="export NCCL_P2P_DISABLE=1"),
-        ),
-        evidence=("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html",),
-    ),
-    Symptom(
-        "out-of-memory",
-        _s(
-            r"(?:CUDA|HIP) out of memory\.(?: Tried to allocate (?P<size>[\d.]{1,12} [KMGT]iB))?|OutOfMemoryError|No "
-            r"available memory for the cache blocks|CUDA error: out of memory"
-        ),
-        "The GPU's memory does not suffice",
-        "No release is at fault as long as the same job does not fit with others either.",
-        hints=(
-            "out of memory",
-            "OutOfMemory",
-            "cache blocks",
-        ),
-        effect="memory",
-        facts=("accelerators", "workload"),
-        fixes=(
-            Fix("config", text="a smaller batch with gradient accumulation, gradient checkpointing, or shorter sequences"),
-            Fix("config", text="load the model in 4 or 8 bits, or shard it (FSDP, ZeRO-3)"),
-            Fix("env-var", text="against fragmentation", command="export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"),
-        ),
-        evidence=("https://pytorch.org/docs/stable/notes/cuda.html#memory-management",),
-    ),
-    Symptom(
-        "hip-no-code",
-        _s(
-            r"HIP error: (?:invalid device function|no kernel image|the operation cannot be performed)|"
-            r"hipErrorNoBinaryForGpu|Unable to find code object for all current devices"
-        ),
-        "A package in use has no code for this AMD GPU",
-        "ROCm libraries hold code for some gfx targets only; consumer GPUs often run as a near one that they have.",
-        hints=(
-            "HIP error",
-            "hipError",
-            "code object",
-        ),
-        facts=("accelerators", "build", "variables"),
-        packages=("torch",),
-        fixes=(
-            Fix(
-                "env-var",
-                text="let the GPU pass as the nearest supported target",
-                command="export HSA_OVERRIDE_GFX_VERSION=10.3.0",
-            ),
-            Fix(
-                "source-install",
-                "torch",
-                "",
-                "the torch for a ROCm that supports the GPU",
-                "pip install torch --index-url https://download.pytorch.org/whl/rocmX.Y",
-            ),
-        ),
-        evidence=("https://rocm.docs.amd.com/projects/install-on-linux/en/latest/reference/system-requirements.html",),
-    ),
-    Symptom(
-        "numpy-abi",
-        _s(
-            r"_ARRAY_API not found|numpy\.(?:dtype|ufunc) size changed|compiled against (?:ABI|API) version \w{1,12} but "
-            r"this version of numpy is|numpy\.core\.multiarray failed to import"
-        ),
-        "A package is compiled for another NumPy than the one that is installed",
-        "The C interface of NumPy changed in 2.0: what was compiled for 1.x does not load with 2.x, and what needs a newer one "
-        "does not load with an older one.",
-        hints=(
-            "_ARRAY_API",
-            "size changed",
-            "but this version of numpy",
-            "multiarray failed",
-        ),
-        facts=("build",),
-        packages=("numpy",),
-        fixes=(
-            Fix("downgrade", "numpy", "<2", "for packages compiled for NumPy 1", 'pip install "numpy<2"'),
-            Fix("upgrade", None, None, "upgrade the package whose import fails to a release built for NumPy 2"),
-        ),
-        evidence=("https://numpy.org/doc/stable/numpy_2_0_migration_guide.html",),
-    ),
-    Symptom(
-        "protobuf-generated",
-        _s(r"Descriptors cannot be created directly|Detected incompatible Protobuf Gencode/Runtime versions"),
-        "Code generated for an older protobuf is imported with a newer one",
-        "protobuf 4 and later refuse what an old protoc generated.",
-        hints=(
-            "Descriptors cannot",
-            "Protobuf Gencode",
-        ),
-        packages=("protobuf",),
-        fixes=(
-            Fix("downgrade", "protobuf", "<4", "the last series that takes old generated code", 'pip install "protobuf<4"'),
-            Fix("env-var", text="use the slow implementation", command="export PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=python"),
-        ),
-        evidence=("https://protobuf.dev/support/cross-version-runtime-guarantee/",),
-    ),
-    Symptom(
-        "dll-load",
-        _s(
-            r"DLL load failed while importing (?P<module>\w{1,60})|\[WinError 126\][^\n]{0,200}?"
-            r"(?P<module_2>[\w.-]{1,60}\.dll)|Error loading \"[^\"\n]{0,300}?(?P<module_3>[\w.-]{1,60}\.dll)\""
-        ),
-        "A library of Windows that {module} needs is missing",
-        "Its compiled module was found, one of the libraries that it is linked with was not: the Visual C++ runtime, a CUDA "
-        "library, or the torch that it was built with.",
-        hints=(
-            "DLL load failed",
-            "WinError 126",
-            "Error loading",
-        ),
-        facts=("os", "build", "platform"),
-        fixes=(
-            Fix("config", text="install the Microsoft Visual C++ Redistributable (x64)"),
-            Fix("pin", None, None, "install torch and the package again, for the same torch and CUDA"),
-        ),
-        evidence=("https://learn.microsoft.com/en-us/cpp/windows/latest-supported-vc-redist",),
+        "compiler-failed",
+        _s(r"error: command '[^'\n]{0,200}?(?P<what>gcc|g\+\+|cc|c\+\+|nvcc|cl\.exe|ninja|cmake)(?:-\d{1,2})?' failed"),
+        "A package is built from source here, and {what} fails",
+        "No wheel fits this Python, system and torch. The compiler's first error stands above.",
+        hints=("error: command ",),
+        effect="install",
+        facts=("build", "python", "cuda_toolkit"),
+        fixes=(Fix("pin", None, None, "install a release that has a wheel for this Python and torch"), _ISOLATION_ANY),
+        evidence=("https://pip.pypa.io/en/stable/cli/pip_install/#cmdoption-only-binary",),
     ),
 )

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from compat.checks import derived
 from compat.diagnosis.raised_messages import raised
-from compat.diagnosis.symptoms import explained
+from compat.diagnosis.stated import told
+from compat.diagnosis.symptoms import between, explained
 from compat.model import CONFIDENCES, Environment, Finding, Fix
 from compat.records import record, replace
 from compat.reports.log.frames import exception_alone
@@ -62,13 +63,28 @@ def diagnose(
     facts = Facts(seen)
     sightings = list(_sightings(text, errors, order, matrix))
     fitting = _ranked(sightings, (_AGREES,), facts) or _ranked(sightings, (_STATED_OTHERWISE,), facts)
-    if fitting:
+    if fitting and fitting[0].verdict == "hit":
         return fitting
-    contradicted = _ranked(sightings, (_CONTRADICTED,), facts)
+    found = fitting or _unruled(text, errors, order, facts, seen, _ranked(sightings, (_CONTRADICTED,), facts))
+    named = {name for each in found for name in each.packages}
+    return (*found, *(each for each in told(text, facts) if named.isdisjoint(each.packages)))
+
+
+def _unruled(
+    text: str,
+    errors: Sequence[RaisedError],
+    order: Sequence[int],
+    facts: Facts,
+    seen: Environment,
+    contradicted: tuple[Finding, ...],
+) -> tuple[Finding, ...]:
+    """What an error means where no rule knows it: by itself, by who raises it, by whose names are missing."""
     meant = explained(text, errors, order, facts, derived.judge(seen))
     known = tuple(each for each in meant if each.confidence != "reported")
     mined = () if known else raised(errors, order, facts)
     perhaps = tuple(each for each in meant if each not in known)
+    if not meant and not mined:
+        perhaps = between(errors, order, facts)
     if perhaps and not any(each.fixes for each in mined):
         return (*known, *perhaps, *mined, *contradicted)  # who raises it matters less than what to do
     return (*known, *mined, *perhaps, *contradicted)

@@ -1,4 +1,4 @@
-"""A name that one package takes from another and that is not there: their releases do not belong together.
+"""A name or call that one package expects of another and that is not there: their releases do not belong together.
 
 Where the tables of published source know the name, they say which releases have it.
 """
@@ -8,8 +8,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from compat.model import Finding, Fix, normalized
-from compat.records import replace
+from compat.checks.missing_modules import providers
+from compat.diagnosis.frame_packages import MODELS_OWN, calling, distribution_of_module, meeting, version_of
+from compat.diagnosis.python_messages import ATTRIBUTE, CALL, GLOBAL, KEYWORD, MEMBER, MODULE, NAME, Lack, lack_in
+from compat.diagnosis.python_releases import is_of_release, of_release
+from compat.model import Finding, Fix
+from compat.records import record, replace
+from compat.reports.words import distribution_of
 
 if TYPE_CHECKING:
     from compat.diagnosis.named_releases import Named
@@ -17,73 +22,117 @@ if TYPE_CHECKING:
     from compat.rules.facts import Facts
 
 
-_NAME = re.compile(r"cannot import name ['\"](?P<name>\w+)['\"] from ['\"](?P<module>[\w.]+)['\"](?! \(unknown location\))")
-_MODULE = re.compile(r"No module named ['\"](?P<module>\w+(?:\.\w+)+)['\"]")
-_ATTRIBUTE = re.compile(r"module ['\"]?(?P<module>\w[\w.]*\w)['\"]? has no attribute ['\"]?(?P<name>\w+)")
-"""transformers' lazy modules write it without quotes."""
-_MEMBER = re.compile(r"['\"](?P<owner>\w+)['\"] object has no attribute ['\"](?P<name>\w+)['\"]")
 _FLAGS = re.compile(
     r"(?:not used by the (?:HfArgumentParser|TrlParser)|Unknown arguments from config file): [\[{](?P<flags>[^\]}]{1,2000})"
 )
-_KEYWORD = re.compile(r"(?<![\w.])(?P<function>[\w.]+)\(\) got an unexpected keyword argument ['\"](?P<name>\w+)['\"]")
-_MISSING_NAMES = (_NAME, _MODULE, _ATTRIBUTE, _MEMBER, _KEYWORD)
+_DEPENDENCIES = "https://packaging.python.org/en/latest/guides/writing-pyproject-toml/#dependencies-optional-dependencies"
+_OF_A_MODULE = (NAME, MODULE, ATTRIBUTE)
+
+
+@record(frozen=True)
+class _Sides:
+    """The distribution that lacks something (``owner``) and the one that expects it, as far as either is known."""
+
+    owner: str | None
+    asking: str | None
 
 
 def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
-    """A name that one package, or the user's code, takes from another and that is not there."""
-    if error.exception is None or "partially initialized module" in error.message:
+    """What rows and tables of published source know of a missing name; both packages that meet at one of a module."""
+    if error.exception is None:
         return []
-    if found := _between(error, facts):
-        return found
-    match = _NAME.search(error.message) or _MODULE.search(error.message) or _ATTRIBUTE.search(error.message)
-    packages = [normalized(name) for name in meeting(error)]
-    if match is not None:
-        owner = _distribution(match["module"].partition(".")[0])
-        asking = next((name for name in reversed(packages) if name != owner), None)
-        known = _known_name(match)
-        if asking is None:
-            return _lacking(known, error, facts)
-        if match.re is _MODULE and match["module"].partition(".")[0] == asking.replace("-", "_"):
-            return []
-        what = match.groupdict().get("name") or match["module"]
-        said = f"{asking} takes {what} from {owner}, and this {owner} has no such name"
-        return [_mismatch(asking, owner, said, known, error, facts)]
-    from compat.diagnosis.named_releases import of_keyword, of_member
-
-    modules = [name.replace("-", "_") for name in reversed(packages)]
-    match = _MEMBER.search(error.message)
-    if match is not None:
-        return _lacking(of_member(match["owner"], match["name"], modules), error, facts)
-    match = _FLAGS.search(error.message)
-    if match is not None:
+    if match := _FLAGS.search(error.message):
         return _unused(match["flags"], error, facts)
-    match = _KEYWORD.search(error.message)
-    if match is None:
+    lack = lack_in(error.message)
+    if lack is None:
         return []
-    known = of_keyword(match["function"], match["name"], modules)
-    if len(packages) == 2 and packages[0] != packages[1]:
-        asking, owner = packages
-        said = f"{asking} calls {match['function']}() of {owner} with {match['name']}, which this {owner} does not take"
-        return [_mismatch(asking, owner, said, known, error, facts)]
-    return _lacking(known, error, facts)
+    if found := _between(lack, error, facts):
+        return found
+    sides = _sides(lack, error)
+    if (other := of_release(lack, sides.asking, _where(error), facts)) is not None:
+        return [other]
+    if is_of_release(lack):
+        return []  # another interpreter ran, or another NumPy
+    known = _known(lack, error)
+    of_a_module = lack.kind in _OF_A_MODULE and not (lack.kind == MODULE and "." not in lack.owner)
+    if sides.owner is None or sides.asking is None or not (of_a_module or lack.kind == KEYWORD):
+        return _lacking(known, error, facts)
+    if lack.kind == MODULE and lack.owner.partition(".")[0] == sides.asking.replace("-", "_"):
+        return []
+    return [_mismatch(lack, sides, known, error, facts)]
 
 
-def _between(error: RaisedError, facts: Facts) -> list[Finding]:
+def between_packages(error: RaisedError, facts: Facts) -> list[Finding]:
+    """What a missing name means where no table knows it: whose it is and who expects it, as far as the error shows."""
+    lack = None if error.exception is None else lack_in(error.message)
+    if lack is None or is_of_release(lack) or _known(lack, error) is not None:
+        return []  # a table knows better, or contradicts
+    sides = _sides(lack, error)
+    if lack.kind == GLOBAL or (lack.kind == MODULE and "." not in lack.owner):
+        return _not_installed(lack.owner or lack.name, sides.asking, error, facts)
+    if sides.owner is None or sides.owner == sides.asking:
+        return []
+    return [_mismatch(lack, sides, None, error, facts)]
+
+
+def _sides(lack: Lack, error: RaisedError) -> _Sides:
+    """The code that failed is the one that asks; whose the missing thing is, its module, class or call says."""
+    packages = [_distribution(name) for name in meeting(error)]
+    if lack.kind in _OF_A_MODULE:
+        owner: str | None = distribution_of_module(lack.owner)
+    else:
+        owner = _owner_of_class(lack, error)
+    if lack.kind in (KEYWORD, CALL):
+        caller, decorating = (name and _distribution(name) for name in calling(error))
+        owner = owner or (decorating if decorating != caller else None)
+        if owner is not None or len(packages) < 2:
+            return _Sides(owner, caller if caller != owner else None)
+        return _Sides(packages[1], packages[0])  # which of both has the function is not known: it failed in the last one
+    return _Sides(owner, next((name for name in reversed(packages) if name != owner), None))
+
+
+def _distribution(package: str) -> str:
+    return package if package == MODELS_OWN else distribution_of_module(package)
+
+
+def _owner_of_class(lack: Lack, error: RaisedError) -> str | None:
+    """By the tables, by the line of code that failed (``llguidance.LLMatcher.validate_grammar(``), or by its own name."""
+    from compat.diagnosis.named_releases import home
+
+    top, _, rest = lack.owner.partition(".")
+    if lack.kind == GLOBAL:
+        return None
+    if rest and providers(top):
+        return distribution_of_module(top)
+    telling = len(top) > 3 and (top[0].isupper() or "_" in top)  # "f" and "forward" are anybody's
+    if telling and (module := home(top, _modules(error))) is not None:
+        return distribution_of_module(module)
+    code = error.frames[-1].code if error.frames else None
+    called = re.search(rf"(?<![\w.])(?P<module>[a-z]\w*)\.(?:\w+\.)*{re.escape(lack.owner)}\(", code or "")
+    return distribution_of_module(called["module"]) if called is not None and providers(called["module"]) else None
+
+
+def _modules(error: RaisedError) -> list[str]:
+    return [name.replace("-", "_") for name in reversed(meeting(error))]
+
+
+def _where(error: RaisedError) -> str:
+    return f"the error on line {error.line} of the text"
+
+
+def _between(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     """What the rows of published source know of the installed releases and of the name that is missing: both sides at once.
 
     The error shows that what is reached only later was reached.
     """
-    match = next((found for pattern in _MISSING_NAMES if (found := pattern.search(error.message))), None)
-    if match is None or not facts.environment.distributions:
+    if lack.kind in (CALL, GLOBAL) or not facts.environment.distributions:
         return []
     from compat.checks import interfaces as rows
 
-    groups = match.groupdict()
-    name = groups.get("name") or (groups.get("module") or "").rpartition(".")[2]
-    provider = _distribution(groups["module"].partition(".")[0]) if groups.get("module") else None
-    where = f"the error on line {error.line} of the text"
+    name = lack.name or lack.owner.rpartition(".")[2]
+    provider = distribution_of_module(lack.owner) if lack.kind in _OF_A_MODULE else None
     return [
-        replace(each, verdict="hit", missing=(), unknown=(), here=", ".join(filter(None, (where, each.here))))
+        replace(each, verdict="hit", missing=(), unknown=(), here=", ".join(filter(None, (_where(error), each.here))))
         for each in (*rows.judge(facts), *rows.unreached(facts.environment))
         if re.search(rf"\b{name}\b", f"{each.title} {each.why}") and (provider is None or provider in each.packages)
     ][:2]
@@ -97,12 +146,17 @@ def _unused(listed: str, error: RaisedError, facts: Facts) -> list[Finding]:
     return next((found for known in of_flags(flags[:4]) if (found := _lacking(known, error, facts))), [])
 
 
-def _known_name(match: re.Match[str]) -> Named | None:
-    from compat.diagnosis.named_releases import of_attribute, of_name
+def _known(lack: Lack, error: RaisedError) -> Named | None:
+    """Which releases have it, by the tables of published source."""
+    from compat.diagnosis.named_releases import of_attribute, of_keyword, of_member, of_name
 
-    if match.re is _MODULE:
-        return of_name(match["module"], None)
-    return (of_name if match.re is _NAME else of_attribute)(match["module"], match["name"])
+    if lack.kind == MODULE:
+        return of_name(lack.owner, None) if "." in lack.owner else None
+    if lack.kind in (NAME, ATTRIBUTE):
+        return (of_name if lack.kind == NAME else of_attribute)(lack.owner, lack.name)
+    if lack.kind in (MEMBER, KEYWORD):
+        return (of_member if lack.kind == MEMBER else of_keyword)(lack.owner, lack.name, _modules(error))
+    return None
 
 
 def _lacking(known: Named | None, error: RaisedError, facts: Facts) -> list[Finding]:
@@ -124,7 +178,7 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts) -> list[Find
             confidence="confirmed",
             packages={known.package: version},
             fixes=tuple(known.fixes(version)),
-            here=f"the error on line {error.line} of the text",
+            here=_where(error),
         )
     ]
 
@@ -133,70 +187,69 @@ def _sentence(known: Named) -> str:
     return f"Its published source says so{f': {known.why}' if known.why else ''}.{known.doubt}"
 
 
-def _mismatch(asking: str, owner: str, said: str, known: Named | None, error: RaisedError, facts: Facts) -> Finding:
-    newer = Fix("upgrade", asking, None, f"a release of {asking} written for this {owner}", f"pip install -U {asking}")
+def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError, facts: Facts) -> Finding:
+    owner, asking = sides.owner or "", sides.asking
+    newer: tuple[Fix, ...] = ()
+    if asking is None or asking == MODELS_OWN:
+        asking, who = None, "the code" if asking is None else "the model's own code"
+        start = who.capitalize()
+    else:
+        start = who = asking
+        newer = (Fix("upgrade", asking, None, f"a release of {asking} written for this {owner}", f"pip install -U {asking}"),)
+    fixes: tuple[Fix, ...] = (*newer, Fix("pin", owner, None, f"the {owner} that {who} was written for", None))
     why = "Which of both has to move the message alone does not tell."
-    fixes: tuple[Fix, ...] = (newer, Fix("pin", owner, None, f"the {owner} that this {asking} was written for", None))
     version = version_of(owner, facts)
     if known is not None and known.package == owner and (version is None or known.lacked_by(version)):
         why = f"{known.what} is in {owner} {known.span}. {_sentence(known)}"
         moved = next(fix for fix in known.fixes(version) if fix.package)
-        fixes = (newer, moved) if known.gone else (moved, newer)
+        fixes = (*newer, moved) if known.gone else (moved, *newer)
+    of_call = lack.kind in (KEYWORD, CALL)
+    told = f"calls {lack.what} of {owner}" if of_call else f"takes {_short(lack)} from {owner}"
+    lacks = f"this {owner} does not take it so" if of_call else f"this {owner} has no such name"
+    written = "The releases do not belong together" if newer else "The code and the release do not belong together"
     return Finding(
         rule="symptom-interface",
         origin="surface",
         verdict="possible",
         severity="error",
         effect="crash",
-        title=said,
-        why=f"The releases do not belong together: {asking} was written for an older or a newer {owner}. {why}",
+        title=f"{start} {told}, and {lacks}",
+        why=f"{written}: {who} was written for an older or a newer {owner}. {why}",
         confidence="reported",
-        packages={asking: version_of(asking, facts), owner: version},
+        packages={name: version_of(name, facts) for name in (asking, owner) if name},
         fixes=fixes,
-        evidence=("https://packaging.python.org/en/latest/guides/writing-pyproject-toml/#dependencies-optional-dependencies",),
-        here=f"the error on line {error.line} of the text",
+        evidence=(_DEPENDENCIES,),
+        here=_where(error),
     )
 
 
-_IMPORTED = {
-    "torch": "torch",
-    "cv2": "opencv-python",
-    "PIL": "pillow",
-    "sklearn": "scikit-learn",
-    "yaml": "pyyaml",
-    "awq": "autoawq",
-    "flash_attn": "flash-attn",
-    "liger_kernel": "liger-kernel",
-    "huggingface_hub": "huggingface-hub",
-    "unsloth_zoo": "unsloth-zoo",
-    "lmformatenforcer": "lm-format-enforcer",
-    "flashinfer": "flashinfer-python",
-    "pkg_resources": "setuptools",
-}
+def _short(lack: Lack) -> str:
+    return lack.what if lack.kind == MEMBER else lack.name or lack.owner
 
 
-def _distribution(module: str) -> str:
-    return _IMPORTED.get(module) or normalized(module)
-
-
-def meeting(error: RaisedError) -> tuple[str, ...]:
-    """The last two packages among the frames, the one that failed last."""
-    found: list[str] = []
-    for frame in reversed(error.frames):
-        parts = frame.file.replace("\\", "/").split("/")
-        if "unsloth_compiled_cache" in parts:  # unsloth writes trainers of its own while it is imported
-            parts = ["site-packages", "unsloth"]
-        name = next((parts[at + 1] for at, part in enumerate(parts[:-1]) if part in ("site-packages", "dist-packages")), None)
-        if name is None and parts[0] in ("...", "…") and len(parts) > 2:
-            name = parts[1]
-        if name is not None and name.removesuffix(".py") not in found:
-            found.append(name.removesuffix(".py"))
-        if len(found) == 2:
-            break
-    return tuple(reversed(found))
-
-
-def version_of(name: str, facts: Facts) -> str | None:
-    """The version of a distribution that is there."""
-    found = facts.package(name)
-    return found[0].version if isinstance(found, list) and found else None
+def _not_installed(module: str, asking: str | None, error: RaisedError, facts: Facts) -> list[Finding]:
+    """A whole package that is not there; a module that nobody knows may be the user's own."""
+    if not providers(module) and distribution_of(module) is None:
+        return []
+    name = distribution_of_module(module)
+    version = version_of(name, facts)
+    if asking == name:
+        return []
+    who = f"{asking} imports it" if asking and asking != MODELS_OWN else "the code imports it"
+    there = f" Its release {version} is listed as installed, so another environment ran." if version else ""
+    return [
+        Finding(
+            rule="symptom-not-installed",
+            origin="surface",
+            verdict="possible",
+            severity="error",
+            effect="crash",
+            title=f"{module} cannot be imported, and {who}",
+            why=f"The distribution {name} provides it.{there}",
+            confidence="reported",
+            packages={each: version_of(each, facts) for each in (asking, name) if each and each != MODELS_OWN},
+            fixes=(Fix("pin", name, None, f"provides {module}", f"pip install {name}"),),
+            evidence=(_DEPENDENCIES,),
+            here=_where(error),
+        )
+    ]

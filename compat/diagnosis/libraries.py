@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from compat.diagnosis.interface_errors import meeting, version_of
+from compat.diagnosis.frame_packages import meeting, version_of
 from compat.model import Finding, Fix, normalized
 from compat.records import replace
 

@@ -97,7 +97,7 @@ def of_keyword(function: str, keyword: str, modules: Sequence[str]) -> Named | N
     call = (
         f"{owner or function}({keyword}=0)" if method == "__init__" or not owner else f"x = {owner}()\nx.{method}({keyword}=0)"
     )
-    module = _home(top, modules)
+    module = home(top, modules)
     if module is None:
         return None
     return _perhaps(_asked(f"from {module} import {top}\n{call}\n", keyword), None if module in modules else top)
@@ -119,7 +119,7 @@ def of_member(owner: str, name: str, modules: Sequence[str]) -> Named | None:
     """
     if name.startswith("_"):
         return None
-    module = _home(owner, modules)
+    module = home(owner, modules)
     if module is None:
         return None
     found = _asked(f"from {module} import {owner}\n", name, Field(f"{module}.{owner}", name, 1, sure=True))
@@ -131,7 +131,7 @@ def _perhaps(found: Named | None, guessed: str | None) -> Named | None:
     return found if found is None or guessed is None else replace(found, doubt=doubt)
 
 
-def _home(name: str, modules: Sequence[str]) -> str | None:
+def home(name: str, modules: Sequence[str]) -> str | None:
     """The first of ``modules``, or of the likely ones, whose newest release, or one of some before, has a name at its top."""
     known, packages = releases(), tracked()
     for module in dict.fromkeys((*modules, *_LIKELY)):

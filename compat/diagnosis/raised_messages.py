@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
+from compat.diagnosis.frame_packages import version_of
 from compat.diagnosis.guard_logic import FACTS_OF, holds, known_in_words
-from compat.diagnosis.interface_errors import version_of
 from compat.diagnosis.message_advice import met, release_asked_for, requirements_in, sentences, settings_in
 from compat.interfaces.at_once import place_of
 from compat.interfaces.guards import Condition, Opposite, condition_of, fact_tests

@@ -1,14 +1,16 @@
-"""Errors in which a package, an installer or a resolver says itself which release of what it wants."""
+"""Errors in which a package, an installer or a resolver says which release it wants; reports that say which release works."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from compat.checks import derived
-from compat.diagnosis.interface_errors import version_of
+from compat.diagnosis.frame_packages import version_of
 from compat.model import Distribution, Environment, Finding, Fix
 from compat.records import replace
+from compat.reports.experience import Experience, experiences_in
 from compat.reports.stated import Wanted, meets, wanted_in
+from compat.versions import key_of
 
 if TYPE_CHECKING:
     from compat.rules.facts import Facts
@@ -66,3 +68,37 @@ def _fixes(wanted: Wanted) -> tuple[Fix, ...]:
     both = Environment(distributions=(Distribution(wanted.by, wanted.by_version), Distribution(name, wanted.found)))
     known = next((each for each in derived.judge(both) if each.rule == f"requires-{wanted.by}-{name}"), None)
     return (asked,) if known is None else known.fixes
+
+
+def told(text: str, facts: Facts) -> list[Finding]:
+    """A finding for each distribution of which the report itself says that a release works, or that one is the cause."""
+    return [_told(each, facts) for each in experiences_in(text)][:_MOST]
+
+
+def _told(said: Experience, facts: Facts) -> Finding:
+    name, works, fails = said.name, said.works, said.fails
+    there = version_of(name, facts)
+    good = f"{name} {' and '.join(works)} works" if works else ""
+    bad = f"{'' if works else f'{name} '}{' and '.join(fails)} {'does' if len(fails) == 1 else 'do'} not work" if fails else ""
+    if works:
+        kind = "downgrade" if fails and _is_older(works[-1], fails[-1]) else "pin"
+        fix = Fix(kind, name, f"=={works[-1]}", "the release that the report says works", f'pip install "{name}=={works[-1]}"')
+    else:
+        fix = Fix("pin", name, f"!={fails[-1]}", "another release than the one that is said to be at fault")
+    return Finding(
+        rule="report-says",
+        origin="release",
+        verdict="possible",
+        severity="warning",
+        effect="crash",
+        title=f"The report says that {', and that '.join(filter(None, (good, bad)))}",
+        why="It is what somebody saw; no table confirms it.",
+        confidence="reported",
+        packages={name: there or (fails[-1] if fails else None)},
+        fixes=(fix,),
+        here=f"line {said.line} of the text",
+    )
+
+
+def _is_older(one: str, other: str) -> bool:
+    return key_of(one) < key_of(other)

@@ -94,7 +94,7 @@ SYMPTOMS = (
         _s(
             r"no kernel image is available|GPUs with compute capability below [\d.]+ are not supported"
             r"|requires GPUs with sm\d+|requires sm\d+|hipErrorNoBinaryForGpu|only supports? sm\d+"
-            r"|invalid device function|named symbol not found"
+            r"|invalid device function|named symbol not found|no kernel found to launch"
         ),
         "A package in use has no code for this GPU",
         "The failing kernel was not compiled for the GPU's architecture, and there is no PTX that the driver could translate.",

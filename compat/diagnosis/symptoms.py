@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.diagnosis.build_symptoms import BUILD_SYMPTOMS
-from compat.diagnosis.interface_errors import interfaces, meeting, version_of
+from compat.diagnosis.frame_packages import meeting, version_of
+from compat.diagnosis.interface_errors import between_packages, interfaces
 from compat.diagnosis.libraries import missing, packages_in
+from compat.diagnosis.runtime_symptoms import RUNTIME_SYMPTOMS
 from compat.diagnosis.stated import stated
 from compat.diagnosis.symptom_table import SYMPTOMS, Symptom
 from compat.model import Finding, Fix, normalized
@@ -44,8 +46,19 @@ def explained(
     if not found:
         found = stated(text, 1, facts) or _matching(text, 0, "", None, facts, derived)
     elif found[0].rule == "symptom-conflicting-requirements":
-        found = [*stated(text, 1, facts), *found]  # a resolver's reasons stand below its first line
+        found = [*stated(text, 1, facts), *_unavailable(text, facts), *found]  # the reasons stand below the first line
     return tuple({finding.rule: finding for finding in found}.values())
+
+
+def _unavailable(text: str, facts: Facts) -> list[Finding]:
+    symptom = next(each for each in BUILD_SYMPTOMS if each.name == "no-such-release")
+    match = symptom.pattern.search(text)
+    return [] if match is None else [_finding(symptom, match, "the text", "", None, facts)]
+
+
+def between(errors: Sequence[RaisedError], order: Sequence[int], facts: Facts) -> tuple[Finding, ...]:
+    """The packages between which something is missing that no table knows, at the most decisive error that tells them."""
+    return tuple(next((found for number in order[:MOST] if (found := between_packages(errors[number], facts))), ()))
 
 
 def _of_error(error: RaisedError, text: str, facts: Facts, derived: Sequence[Finding]) -> list[Finding]:
@@ -62,7 +75,7 @@ def _matching(
     where = f"the error on line {line} of the text" if line else "the text"
     if found := missing(said, where, error, facts, derived):
         return found
-    for symptom in (*BUILD_SYMPTOMS, *SYMPTOMS):
+    for symptom in (*RUNTIME_SYMPTOMS, *BUILD_SYMPTOMS, *SYMPTOMS):
         match = symptom.pattern.search(said) if _may_be(symptom, said) else None
         if match is None:
             continue

@@ -92,7 +92,7 @@ def test_two_packages_that_do_not_belong_together() -> None:
     assert "triton.common is in triton from 2.1.0 to 2.3.1" in finding.why
     error = trace("ImportError: cannot import name 'GRPOConfig' from 'trl' (/v/trl/__init__.py)", "swift/llm.py")
     (finding,) = said(error)
-    assert [fix.package for fix in finding.fixes] == ["trl", "swift"]  # newer releases have it
+    assert [fix.package for fix in finding.fixes] == ["trl", "ms-swift"]  # newer releases have it
     assert fix_of(finding) == ">=0.14.0"
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from compat.diagnosis.build_symptoms import BUILD_SYMPTOMS
 from compat.diagnosis.diagnose import diagnose
+from compat.diagnosis.runtime_symptoms import RUNTIME_SYMPTOMS
 from compat.diagnosis.symptom_table import SYMPTOMS, Symptom
 from compat.formats.described import environment_of
 from compat.model import Environment
@@ -151,7 +152,7 @@ def test_a_rule_names_itself(rule: Rule) -> None:
     assert {signature.message: missed for signature in rule.errors if (missed := silent(rule, signature))} == {}
 
 
-@pytest.mark.parametrize("symptom", [*BUILD_SYMPTOMS, *SYMPTOMS], ids=lambda symptom: symptom.name)
+@pytest.mark.parametrize("symptom", [*RUNTIME_SYMPTOMS, *BUILD_SYMPTOMS, *SYMPTOMS], ids=lambda symptom: symptom.name)
 def test_a_symptom_names_itself(symptom: Symptom) -> None:
     """Without any rule, which may know its message better."""
     message = text_of(symptom.pattern.pattern)

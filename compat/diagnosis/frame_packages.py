@@ -1,0 +1,80 @@
+"""Whose code the frames of an error are in, which distribution a module belongs to, and the release that is there."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from compat.checks.missing_modules import providers
+from compat.model import normalized
+
+if TYPE_CHECKING:
+    from compat.reports.log.traceback import Frame, RaisedError
+    from compat.rules.facts import Facts
+
+
+MODELS_OWN = "transformers_modules"
+"""The package as which transformers imports the code that a model brings along (``trust_remote_code``)."""
+_INSTALLED = ("site-packages", "dist-packages")
+_SOURCES = ("src", "python")
+_GENERATED = ("unsloth_compiled_cache", "unsloth")
+"""Folder of the trainers that unsloth writes while it is imported, and a word in the names of its generated functions."""
+
+
+def distribution_of_module(module: str) -> str:
+    """The distribution that most likely provides a module, by its first name."""
+    if module.startswith("google.protobuf"):  # google is shared by many distributions
+        return "protobuf"
+    top = module.partition(".")[0]
+    known = providers(top)
+    return known[0] if known else normalized(top)
+
+
+def package_of(frame: Frame) -> str | None:
+    """The top-level package a frame is in, as its folder is called; ``None`` for the user's and the system's own code."""
+    parts = frame.file.replace("\\", "/").split("/")
+    folder, word = _GENERATED
+    if folder in parts or (frame.file.startswith("<") and word in (frame.function or "")):
+        return word
+    if MODELS_OWN in parts:
+        return MODELS_OWN
+    for at in range(len(parts) - 2, -1, -1):
+        if parts[at] in _INSTALLED:
+            return parts[at + 1].removesuffix(".py")
+    if parts[0] in ("...", "…") and len(parts) > 2:
+        return parts[1]
+    # a checkout that is run in place: src/axolotl/cli/train.py, vllm/vllm/engine/llm_engine.py
+    for at in range(len(parts) - 2, 0, -1):
+        if providers(parts[at]) and (parts[at - 1] in _SOURCES or parts[at - 1].lower() == parts[at]):
+            return parts[at]
+    return None
+
+
+def meeting(error: RaisedError) -> tuple[str, ...]:
+    """The last two packages among the frames, the one that failed last."""
+    found: list[str] = []
+    for frame in reversed(error.frames):
+        name = package_of(frame)
+        if name is not None and name not in found:
+            found.append(name)
+        if len(found) == 2:
+            break
+    return tuple(reversed(found))
+
+
+_FORWARDS = re.compile(r"\(\s*(?:\w+, ?)?\*\w+, ?\*\*\w+\s*\)")
+
+
+def calling(error: RaisedError) -> tuple[str | None, str | None]:
+    """The package whose line makes the call that failed, and the one of the decorators that only pass its arguments on."""
+    frames = list(error.frames)
+    forwarding = None
+    while frames and frames[-1].code is not None and _FORWARDS.search(frames[-1].code):
+        forwarding = package_of(frames.pop()) or forwarding
+    return (package_of(frames[-1]) if frames else None), forwarding
+
+
+def version_of(name: str, facts: Facts) -> str | None:
+    """The version of a distribution that is there."""
+    found = facts.package(name)
+    return found[0].version if isinstance(found, list) and found else None

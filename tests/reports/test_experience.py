@@ -1,0 +1,46 @@
+"""Releases of which a report says that they work or that they are the cause."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compat.reports.experience import experiences_in
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("transformers==4.39.1 is ok, but 4.40.0 failed.", ("transformers", ("4.39.1",), ("4.40.0",))),
+        ("Works with vllm 0.5.1, fails with 0.5.2", ("vllm", ("0.5.1",), ("0.5.2",))),
+        ("I downgraded transformers to 4.28.1 and it fixed the issue", ("transformers", ("4.28.1",), ())),
+        ("After degrading torch 2.8.0 to 2.7.0 I can import it.", ("torch", ("2.7.0",), ("2.8.0",))),
+        ("Not able to load after the upgrade from datasets 3.3.2 to 3.4.0", ("datasets", ("3.3.2",), ("3.4.0",))),
+        ("Accelerate 1.8.0 breaks it -> Need to downgrade to accelerate 1.7.0", ("accelerate", ("1.7.0",), ("1.8.0",))),
+        ("This is due to the breaking changes in huggingface_hub 0.26.0.", ("huggingface-hub", (), ("0.26.0",))),
+        ("trl 0.9.6 works. trl 0.12.0 does not work", ("trl", ("0.9.6",), ("0.12.0",))),
+    ],
+)
+def test_what_a_report_says(text: str, said: tuple[str, tuple[str, ...], tuple[str, ...]]) -> None:
+    assert [(each.name, each.works, each.fails) for each in experiences_in(text)] == [said]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I use transformers 4.51.3 on this machine and get an error",  # what ran is not what is at fault
+        "the loss does not go down with a learning rate of 0.001",
+        "Python 3.12 fails to run",
+        "it does not work and says that triton 3.3.0 requires torch 2.7.0",
+        "```\ntrl 0.9.6 works, trl 0.12.0 fails\n```",
+        "trl 0.9.6 works, trl 0.9.6 fails",
+    ],
+)
+def test_what_says_nothing(text: str) -> None:
+    assert experiences_in(text) == ()
+
+
+@given(st.text(max_size=400))
+def test_any_text_is_read(text: str) -> None:
+    experiences_in(text)
