@@ -31,7 +31,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.site", description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "dist" / "site", help="the folder to write (it is emptied)")
     parser.add_argument("--address", default="", help="where the site will be, for the links of its feed")
-    parser.add_argument("--releases", type=int, default=24, metavar="N", help="newest releases of each package in a table")
+    parser.add_argument("--releases", type=int, default=50, metavar="N", help="releases of each package in a table")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes that fill the tables")
     parser.add_argument("--without-runtime", action="store_true", help="leave out what the page that checks runs (no npm)")
     given = parser.parse_args()
@@ -51,7 +51,7 @@ def main() -> int:
     return 0
 
 
-def build(out: Path, *, address: str = "", releases: int = 24, workers: int = 1) -> int:
+def build(out: Path, *, address: str = "", releases: int = 50, workers: int = 1) -> int:
     """Writes all that is static; how many pages there are."""
     matrix = open_matrix()
     rules = matrix.rules()

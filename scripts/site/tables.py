@@ -93,15 +93,15 @@ class Table:
 
 
 def releases_of(name: str, most: int) -> list[str]:
-    """The newest final releases of a followed package that were not yanked, the oldest first."""
+    """Final releases of a followed package that were not yanked, the oldest first: the newest half of ``most``, and before
+    them the newest of each minor line."""
     package = open_declared().package(name)
     found = package.releases if package is not None else ()
-    final = [
-        each.version
-        for each in found
-        if each.yanked is None and is_version(each.version) and key_of(each.version)[2::3] == _FINAL
-    ]
-    return sorted(final, key=key_of)[-most:]
+    kept = (each.version for each in found if each.yanked is None and is_version(each.version))
+    final = sorted((version for version in kept if key_of(version)[2::3] == _FINAL), key=key_of)
+    recent = final[-((most + 1) // 2) :]
+    lines = {key_of(version)[1][:2]: version for version in final[: -len(recent)]} if recent else {}
+    return [*list(lines.values())[len(lines) - most // 2 if len(lines) > most // 2 else 0 :], *recent]
 
 
 _FINAL = key_of("1")[2::3]
@@ -120,9 +120,9 @@ def pair_pages(most: int, workers: int) -> Iterator[Page]:
         yield Page(path, f"Which {left} goes with which {right}", _shown(table, left, right, path))
     links = [element("li", local(path, title, here)) for path, title in made]
     about = (
-        "Each table holds the newest releases of two packages against each other, as compat check judges an environment that "
-        "has both and nothing else, with Python 3.12 on Linux x86_64: a third package may still keep them apart. Neighbouring "
-        "releases of which the same is known share a row or a column."
+        "Each table holds releases of two packages against each other (all of the newest, of older minor lines the last one), "
+        "as compat check judges an environment that has both and nothing else, with Python 3.12 on Linux x86_64: a third "
+        "package may still keep them apart. Neighbouring releases of which the same is known share a row or a column."
     )
     yield Page(here, "Which goes with which", joined((element("p", about), element("ul", *links))))
 
@@ -132,7 +132,7 @@ def gpu_page(most: int, workers: int) -> Page:
     here = "gpus.html"
     parts: list[Child] = [
         element(
-            "p", "Which releases have code for a GPU in the wheels of the package index: compat check for each release and GPU."
+            "p", "Which releases have code for a GPU in the wheels of the package index, and what else is known about both."
         )
     ]
     names = [f"{name} ({capability})" for name, capability in GPUS]

@@ -14,11 +14,12 @@ import pytest
 from compat.model import Accelerator, Distribution, Environment
 from compat.rules.compiled import open_matrix
 from compat.rules.rule import Rule
+from compat.versions import key_of
 from scripts.site.__main__ import build
 from scripts.site.checking import check_page
 from scripts.site.frame import Page, to, write
 from scripts.site.knowledge import entries, rule_pages
-from scripts.site.tables import Cell, GpuCells, PairCells, table_of
+from scripts.site.tables import Cell, GpuCells, PairCells, releases_of, table_of
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 
@@ -151,6 +152,16 @@ def test_a_cell_is_what_check_says(tmp_path: Path) -> None:
     )  # fmt: skip
     rules = {each.rule for each in report.findings if "accelerators" in each.facts and each.severity != "info"}
     assert {reason.rule for reason in GpuCells("torch")("2.5.1", "RTX 50 (12.0)").reasons} <= rules
+
+
+def test_a_table_has_the_newest_releases_and_the_last_of_older_lines() -> None:
+    found = releases_of("transformers", 20)
+    assert len(found) == 20
+    assert found == sorted(found, key=key_of)
+    older = [key_of(version)[1][:2] for version in found[:10]]
+    assert len(set(older)) == 10
+    assert releases_of("transformers", 1000)[-1] == found[-1]
+    assert releases_of("no-such-package", 20) == []
 
 
 def test_neighbours_that_are_alike_share_a_row() -> None:

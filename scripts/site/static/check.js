@@ -135,7 +135,7 @@ if (location.protocol === "file:") {
   say("A browser starts no worker from a file: open this page from a server, or run compat check. All other pages work from a file.");
 } else {
   button.disabled = false;
-  form.elements.text.addEventListener("input", () => started(), { once: true });
+  form.addEventListener("focusin", () => started(), { once: true });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     check();
