@@ -46,7 +46,8 @@ SEED_NAMES = {
     "pipfile": "Pipfile.lock", "pixi": "pixi.lock", "poetry": "poetry.lock", "project_config": "pyproject.toml",
     "pylock": "pylock.toml",
     "pyproject": "pyproject.toml", "requirements": "requirements.txt", "script": "script.py", "shell": "setup.sh",
-    "uv": "uv.lock",
+    "uv": "uv.lock", "kubernetes": "job.yaml", "workflow": "ci.yml", "cloud": "task.yaml", "devcontainer": "devcontainer.json",
+    "training": "config.yml",
 }  # fmt: skip
 """What the files of a folder of seeds are called where people use them."""
 _WORKLOAD = ("task", "trainer", "model", "launcher", "processes", "batch_size", "precision", "quantization",

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
 from compat.formats.include import WorkingFolders
-from compat.formats.installs.files import InstallFiles
+from compat.formats.installs.files import InstallFiles, InstallFormat
 from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs
 from compat.formats.listing import Listing
-from compat.formats.registry import Commands, Format
-from compat.model import Accelerator, Environment, Workload
+from compat.formats.registry import Commands
+from compat.model import EMPTY, Accelerator, Environment, Workload
 from compat.records import record, replace
 from compat.redact import without_secrets
 from compat.syntax.shell_commands import ShellCommand, slurm_directives
@@ -25,7 +25,7 @@ from compat.workload.wrappers import program_name, take_options
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
     from compat.formats.edit.dispatch import Installer
-    from compat.formats.edit.files import Edit
+    from compat.formats.installs.edit import InstallScript
 
 _NOWHERE = os.path.join(os.devnull, "")
 """In front of the names of files that are not opened: nothing can be there."""
@@ -71,16 +71,20 @@ class _ProjectReading(CommandReading):
 
 
 def read_job(
-    path: str, text: str, commands: Sequence[tuple[ShellCommand, int]], folders: WorkingFolders, exported: Mapping[str, str]
-) -> Job:
-    """The last job among the commands of a script; the others are named in a note. ``exported``: set for sure."""
+    path: str, commands: Sequence[tuple[ShellCommand, int]], folders: WorkingFolders, exported: Mapping[str, str],
+    scheduler: Mapping[str, str] = EMPTY,
+) -> Job:  # fmt: skip
+    """The last job among the commands of a script; the others are named in a note. ``exported``: set for sure.
+
+    ``scheduler`` are variables that Slurm or another scheduler sets; they are no part of what was found.
+    """
     jobs = [each for each in commands if starts_a_job(each[0].words)]
     if not jobs:
         return Job()
     *others, (command, line) = jobs
     notes = [f"{path}:{at}: {_shown(other.words)} is not judged, the last job is" for other, at in others[:20]]
     known = {name: value for name, value in command.exported.items() if name in exported}
-    return _read(command, f"{path}:{line}", folders, known, slurm_tasks(_directives(text), {}), notes)
+    return _read(command, f"{path}:{line}", folders, known, scheduler, notes)
 
 
 def _read(
@@ -88,7 +92,7 @@ def _read(
     where: str,
     folders: WorkingFolders,
     variables: Mapping[str, str],
-    tasks: int | None,
+    scheduler: Mapping[str, str],
     notes: list[str],
 ) -> Job:
     """One command; a file that keeps it from being read is left out by its name, so that the rest is told."""
@@ -97,8 +101,7 @@ def _read(
     unread: list[str] = []
     for _ in range(_MOST_TRIES):
         reading = _ProjectReading(folders, command.directory, variables)
-        if tasks is not None:
-            reading.assigned["SLURM_NTASKS"] = str(tasks)
+        reading.assigned.update(scheduler)
         try:
             launch = read_with(reading, words)
         except InputError as problem:
@@ -114,7 +117,7 @@ def _read(
             hidden.append(name or "")
             words = changed
             continue
-        return _told(launch, where, notes, unread, hidden)
+        return _told(launch, where, notes, unread, hidden, scheduler)
     return Job(notes=tuple(notes), unread=tuple(unread))
 
 
@@ -129,7 +132,9 @@ def _without(word: str, name: str) -> str:
     return word
 
 
-def _told(launch: Launch, where: str, notes: list[str], unread: list[str], hidden: Sequence[str]) -> Job:
+def _told(
+    launch: Launch, where: str, notes: list[str], unread: list[str], hidden: Sequence[str], scheduler: Mapping[str, str]
+) -> Job:
     for note in launch.notes:
         text = note.replace(_NOWHERE, "").replace(_UP, "..")
         if any(f"${name} " in text and _AT_RUN_TIME in text for name in hidden):
@@ -142,7 +147,7 @@ def _told(launch: Launch, where: str, notes: list[str], unread: list[str], hidde
     origins = {key: where if origin == COMMAND else origin for key, origin in workload.origins.items()}
     workload = replace(workload, origins=origins)
     empty = workload == Workload(origins=origins)
-    variables = {name: value for name, value in launch.variables.items() if name != "SLURM_NTASKS" and "$" not in value}
+    variables = {name: value for name, value in launch.variables.items() if name not in scheduler and "$" not in value}
     return Job(None if empty else workload, variables, tuple(dict.fromkeys(notes)), tuple(unread))
 
 
@@ -151,23 +156,60 @@ def _shown(words: Sequence[str]) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def _directives(text: str) -> list[tuple[str, str]]:
-    return take_options(slurm_directives(text), valued=SBATCH_VALUED)[0]
+def count_of(text: str | None) -> int | None:
+    """A number of GPUs, nodes or processes; ``None`` where it is not known."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 5 else None
 
 
-def batch_devices(text: str) -> tuple[Accelerator, ...] | None:
-    """The GPUs of a node that the ``#SBATCH`` lines ask for: ``--gres=gpu:a100:8``, ``--gpus-per-node=8``."""
-    for name, value in reversed(_directives(text)):
-        kind, _, rest = value.partition(":")
-        if name == "gpus_per_node":
-            rest = value
-        elif name != "gres" or kind != "gpu":
-            continue
-        model, _, count = rest.rpartition(":")
-        if count.isascii() and count.isdigit() and len(count) < 4 and 0 < int(count) <= _MOST_DEVICES:
-            device = Accelerator(name=model) if model.isalnum() else Accelerator()
-            return (device,) * int(count)
-    return None
+class Batch:
+    """What the ``#SBATCH`` lines of a batch script ask for."""
+
+    def __init__(self, text: str) -> None:
+        options, _ = take_options(slurm_directives(text), valued=SBATCH_VALUED)
+        self._options = {_SHORT.get(name, name): value for name, value in options}
+        self._tasks = slurm_tasks(options, {})
+        self._nodes = count_of(self._options.get("nodes", "").partition("-")[0])
+
+    def variables(self) -> dict[str, str]:
+        """The variables that Slurm sets for the job, as far as they are known."""
+        found = {
+            "SLURM_NTASKS": self._tasks, "SLURM_NPROCS": self._tasks, "SLURM_NNODES": self._nodes,
+            "SLURM_JOB_NUM_NODES": self._nodes, "SLURM_NTASKS_PER_NODE": self._number("ntasks_per_node"),
+            "SLURM_GPUS_PER_NODE": self._number("gpus_per_node"), "SLURM_GPUS_ON_NODE": len(self.devices() or ()) or None,
+        }  # fmt: skip
+        return {name: str(value) for name, value in found.items() if value is not None}
+
+    def _number(self, name: str) -> int | None:
+        return count_of(self._options.get(name, "").rpartition(":")[2])
+
+    def devices(self) -> tuple[Accelerator, ...] | None:
+        """The GPUs of a node: ``--gres=gpu:a100:8``, ``--gpus-per-node=8``, ``--gpus=8`` and ``--gpus-per-task=1``."""
+        for name in ("gpus_per_node", "gres", "gpus_per_task", "gpus"):
+            for part in filter(None, self._options.get(name, "").split(",")):
+                kind, _, rest = part.partition("(")[0].partition(":")
+                if name == "gres" and kind != "gpu":
+                    continue
+                model, _, number = (rest if name == "gres" else part).rpartition(":")
+                if not number.isdecimal():
+                    model, number = number, "1"  # a kind of GPU without a number is one of it
+                count = self._on_node(name, count_of(number))
+                device = Accelerator(name=model) if model.replace("_", "").replace("-", "").isalnum() else Accelerator()
+                if count is not None and 0 < count <= _MOST_DEVICES:
+                    return (device,) * count
+        return None
+
+    def _on_node(self, name: str, count: int | None) -> int | None:
+        """Of GPUs that are asked for by task or for the whole job, those of one node, where it can be told."""
+        if name == "gpus_per_task":
+            tasks = self._number("ntasks_per_node") or (self._tasks if self._nodes == 1 else None)
+            return None if count is None or tasks is None else count * tasks
+        if name == "gpus":
+            even = count is not None and self._nodes is not None and self._nodes > 0 and count % self._nodes == 0
+            return count // self._nodes if even and count is not None and self._nodes else None
+        return count
+
+
+_SHORT = {"G": "gpus", "N": "nodes", "n": "ntasks"}
 
 
 # --- A shell script that installs or launches → listing: what it installs, and the job it starts. Nothing is run.
@@ -191,12 +233,14 @@ def read_shell_script(path: str, text: str) -> tuple[Listing, ...]:
     for number, line in lines:
         if line.startswith(_CONFLICT):
             raise InputError("has an unresolved merge conflict", path, number)
-    read = ShellSteps(lines, lambda number: f"{path}:{number}")
+    batch = Batch(text)
+    scheduler = batch.variables()
+    read = ShellSteps(lines, lambda number: f"{path}:{number}", scheduler)
     folders = WorkingFolders(path)
     files = InstallFiles(path, folders)
     installs = Installs(files)
     installs.run(read.steps)
-    job = read_job(path, text, read.others, folders, read.exported)
+    job = read_job(path, read.others, folders, read.exported, scheduler)
     for note in job.notes:
         files.note("", note)
     for problem in job.unread:
@@ -212,7 +256,7 @@ def read_shell_script(path: str, text: str) -> tuple[Listing, ...]:
             requires_python=None if python is None or whole else f"=={python}.*",
             context=Environment(
                 python=python if whole else None,
-                accelerators=batch_devices(text),
+                accelerators=batch.devices(),
                 cuda_toolkit=_cuda_module(read.others),
                 variables=without_secrets({**read.exported, **(job.variables or {})}) or None,
                 workload=job.workload,
@@ -236,24 +280,19 @@ def _cuda_module(commands: Sequence[tuple[ShellCommand, int]]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-class ShellScript(Format):
+class ShellScript(InstallFormat):
     """A shell script, which may be a batch job of SLURM."""
 
     kind = "shell"
-    lists_packages = False
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         return read_shell_script(path, text)
 
-    def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
+    def hand_over(self, script: InstallScript) -> None:
         from compat.formats.edit.files import Mapped
-        from compat.formats.installs.edit import InstallScript, edit_installs
 
-        def read(script: InstallScript, text: str) -> None:
-            lead = 1 if text.startswith("\ufeff") else 0
-            script.read(Mapped(text[lead:], range(lead, len(text))))
-
-        return edit_installs(self, path, content, changes, depth, read)
+        lead = 1 if script.text.startswith("\ufeff") else 0
+        script.read(Mapped(script.text[lead:], range(lead, len(script.text))))
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
         return Commands((), (f"bash {pip.quoted(path)}",))

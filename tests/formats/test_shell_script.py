@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from compat.errors import InputError
 from compat.formats.listing import Listing
+from compat.formats.registry import read_listings
 from compat.formats.shell import read_shell_script
 from compat.model import Workload
 
@@ -316,3 +318,35 @@ def test_a_batch_script_that_is_submitted(tmp_path: Path) -> None:
     assert asked(missing) == {"trl": "0.17.0"}
     assert missing.unread == ()
     assert any("other.slurm was not read" in note for note in missing.notes)
+
+
+@pytest.mark.parametrize(
+    ("directives", "name", "count", "processes"),
+    [
+        ("--nodes=4 --gres=gpu:h100:8 --ntasks-per-node=1", "h100", 8, 32),
+        ("-N 2 --gpus=16 --ntasks-per-node=8", None, 8, 16),
+        ("-N 1 -G a100:4", "a100", 4, 4),
+        ("--nodes=2 --gpus-per-task=1 --ntasks-per-node=4", None, 4, 8),
+        ("--nodes=1 --gres=gpu", None, 1, 1),
+        ("--nodes=1 --gres=gpu:a100:2,nvme:1", "a100", 2, 2),
+    ],
+)
+def test_gpus_and_nodes_of_a_batch_script(
+    tmp_path: Path, directives: str, name: str | None, count: int, processes: int
+) -> None:
+    lines = "".join(f"#SBATCH {each}\n" for each in re.sub(r"(-[NG]) ", r"\1=", directives).split())
+    command = "torchrun --nnodes $SLURM_NNODES --nproc_per_node $SLURM_GPUS_ON_NODE train.py --bf16 true"
+    path = tmp_path / "job.slurm"
+    path.write_text(f"#!/bin/bash\n{lines}pip install torch==2.5.1\nsrun {command}\n", encoding="utf-8")
+    (listing,) = read_listings(str(path))
+    assert [each.name for each in listing.context.accelerators or ()] == [name] * count
+    assert listing.context.workload is not None
+    assert (listing.context.workload.launcher, listing.context.workload.processes) == ("torchrun", processes)
+    assert listing.context.variables is None
+
+
+def test_gpus_of_a_whole_job_on_nobody_knows_how_many_nodes(tmp_path: Path) -> None:
+    path = tmp_path / "job.slurm"
+    path.write_text("#!/bin/bash\n#SBATCH --gpus=8\npip install torch==2.5.1\n", encoding="utf-8")
+    (listing,) = read_listings(str(path))
+    assert listing.context.accelerators is None

@@ -137,9 +137,10 @@ _TOML = {
 }  # fmt: skip
 _YAML = {
     "conda": ("environment.yml",), "conda-lock": ("conda-lock.yml",), "pixi": ("pixi.lock",),
-    "compose": ("compose.yml", "sub/compose.yaml"),
+    "compose": ("compose.yml", "sub/compose.yaml"), "kubernetes": ("job.yaml",), "workflow": ("ci.yml", "sub/ci.yml"),
+    "cloud": ("task.yaml",), "training": ("config.yml",),
 }  # fmt: skip
-_JSON = {"pipfile": ("Pipfile.lock",)}
+_JSON = {"pipfile": ("Pipfile.lock",), "devcontainer": ("devcontainer.json",)}
 _PLAIN = {
     "requirements": ("given.txt", "sub/given.txt"), "dockerfile": ("Dockerfile", "sub/Dockerfile", "a.dockerfile"),
     "shell": ("run.sh", "sub/run.slurm"),

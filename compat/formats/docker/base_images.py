@@ -67,7 +67,8 @@ _LEADING = {
     "lmsysorg/sglang": "sglang", "huggingface/trl": "trl", "huggingface/peft-gpu": "peft",
     "huggingface/transformers-pytorch-gpu": "transformers", "huggingface/text-generation-inference": "text-generation-server",
     "axolotlai/axolotl-base": "torch", "pytorch-training": "torch", "pytorch-inference": "torch",
-    "huggingface-pytorch-training": "torch", "huggingface-pytorch-inference": "torch",
+    "huggingface-pytorch-training": "torch", "huggingface-pytorch-inference": "torch", "rayproject/ray": "ray",
+    "rayproject/ray-ml": "ray", "rayproject/ray-llm": "ray",
 }  # fmt: skip
 """Images → the distribution whose release their tags are made of: the one token that is nothing but a version."""
 
@@ -119,6 +120,17 @@ def known_stack(image: str) -> Environment:
         cuda_toolkit=_toolkit(name, tokens) if "devel" in tokens or name.endswith("cuda-dl-base") else None,
         distributions=tuple(_from(each, source, build) for each in found.values()) or None,
     )
+
+
+_SERVERS = {"vllm/vllm-openai": ("vllm", "serve")}
+"""Images whose entry point is a server that compat knows: what starts them gives only its options."""
+
+
+def server_of(image: str) -> tuple[str, ...] | None:
+    """The entry point of an image, where that is a server that is known."""
+    folder, slash, last = image.partition("@")[0].rpartition("/")
+    repository = f"{folder}{slash}{last.partition(':')[0]}"
+    return next((words for name, words in _SERVERS.items() if repository.endswith(name)), None)
 
 
 def system_of(image: str) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
-from compat.formats.docker.base_images import known_stack
+from compat.formats.docker.base_images import known_stack, server_of
 from compat.formats.docker.dockerfile import started
 from compat.formats.docker.stage import MACHINES, closing_brace
 from compat.formats.listing import Entry, Listing
@@ -240,8 +240,6 @@ def _is_amd(document: Document, value: Value, where: str) -> bool:
 # --- Compose files → one listing for each service that runs on GPUs, with the stack its image names and what it starts.
 
 
-_SERVERS = {"vllm/vllm-openai": ("vllm", "serve")}
-"""Images whose entry point is a server that compat knows: a service gives only its options."""
 _LAUNCHERS = ("accelerate", "torchrun", "deepspeed", "ray")
 _COMPOSE_MOST = 1000
 _COMPOSE_LONGEST = 500
@@ -308,9 +306,8 @@ class _Service:
         where = f"services.{self.name}"
         entrypoint = words_of(self.document, self.values.get("entrypoint"), f"{where}.entrypoint")
         command = words_of(self.document, self.values.get("command"), f"{where}.command")
-        server = next((words for name, words in _SERVERS.items() if _repository(image).endswith(name)), None)
-        if entrypoint is None and server is not None:
-            entrypoint = server
+        if entrypoint is None:
+            entrypoint = server_of(image)
         launch = started(entrypoint, command, variables, "", lambda _: None)
         self.notes += launch.notes if launch is not None else ()
         return launch
@@ -337,13 +334,6 @@ class _Service:
             self.notes.append(f"{where}: what is in the image {image} is not known")
         if "env_file" in self.values:
             self.notes.append(f"{where}: its env_file was not read")
-
-
-def _repository(image: str) -> str:
-    """An image without its tag and digest."""
-    name = image.partition("@")[0]
-    folder, slash, last = name.rpartition("/")
-    return f"{folder}{slash}{last.partition(':')[0]}"
 
 
 def _is_job(workload: Workload) -> bool:

@@ -11,9 +11,9 @@ from compat.errors import InputError, printable
 from compat.formats.docker.stage import Run, Stage, declared, pairs, substituted, unresolved
 from compat.formats.docker.text import Dockerfile, Instruction, json_words, parse_dockerfile, read_commands, without_documents
 from compat.formats.include import BuildContext, Copied
-from compat.formats.installs.files import combined
+from compat.formats.installs.files import InstallFormat, combined
 from compat.formats.listing import Listing
-from compat.formats.registry import Commands, Format
+from compat.formats.registry import Commands
 from compat.model import EMPTY, Environment, Workload
 from compat.records import replace
 from compat.redact import is_secret
@@ -24,7 +24,7 @@ from compat.workload.wrappers import program_name
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
     from compat.formats.edit.dispatch import Installer
-    from compat.formats.edit.files import Edit
+    from compat.formats.installs.edit import InstallScript
     from compat.workload.launch import Launch
 
 
@@ -329,19 +329,16 @@ def _says_something(stage: Stage) -> bool:
     return bool(stage.installed.entries() or stage.locks or stage.unread)
 
 
-class DockerfileFormat(Format):
+class DockerfileFormat(InstallFormat):
     """A Dockerfile: one listing a stage that is deployed."""
 
     kind = "dockerfile"
-    lists_packages = False
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         return read_dockerfile(path, text)
 
-    def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
-        from compat.formats.installs.edit import edit_installs
-
-        return edit_installs(self, path, content, changes, depth, read_commands)
+    def hand_over(self, script: InstallScript) -> None:
+        read_commands(script)
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
         folder = os.path.dirname(path) or "."

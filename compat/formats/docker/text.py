@@ -214,8 +214,9 @@ def without_documents(text: str) -> str:
 # --- The same instructions for an editor: where in the file each letter of them stands.
 
 
-def read_commands(script: InstallScript, text: str) -> None:
+def read_commands(script: InstallScript) -> None:
     """Hand the words of ``RUN``, the defaults of ``ARG`` and the values of ``ENV`` to the editor of install commands."""
+    text = script.text
     starts = [0]
     for line in text.split("\n"):
         starts.append(starts[-1] + len(line) + 1)

@@ -174,9 +174,9 @@ class InstallScript:
         span = mapped.span(word.start + at, word.start + at + len(value)) if at >= 0 else None
         self.variables.define(name, value, span)
 
-    def read_words(self, mapped: Mapped, words: Sequence[Word]) -> None:
-        """A command whose words are given (the JSON form of a Dockerfile)."""
-        self._command(mapped, words, json=True)
+    def read_words(self, mapped: Mapped, words: Sequence[Word], *, json: bool = True) -> None:
+        """A command whose words are given, with quotes around each where it is ``json`` (as in a Dockerfile)."""
+        self._command(mapped, words, json=json)
 
     def _command(self, mapped: Mapped, words: Sequence[Word], *, json: bool = False, outer: str = "") -> None:
         inner = None if json or outer else _handed_to_shell(words)
@@ -388,9 +388,9 @@ _DEEPEST = 4
 
 
 def edit_installs(
-    form: Format, path: str, content: bytes, changes: Sequence[Change], depth: int, read: Callable[[InstallScript, str], None]
+    form: Format, path: str, content: bytes, changes: Sequence[Change], depth: int, hand_over: Callable[[InstallScript], None]
 ) -> tuple[Edit, ...]:
-    """The edit of a file with install commands, and those of the files it installs from; ``read`` hands its text to a script.
+    """The edit of a file with install commands, and those of the files it installs from; see :meth:`InstallFormat.hand_over`.
 
     Variables are changed where the version is one; where others hang on the variable, the command is.
     :class:`InputError` for a version that is computed, and for what is not named.
@@ -401,7 +401,7 @@ def edit_installs(
     wrong: str | None = None
     for literal in (False, True):
         script = InstallScript(path, text, literal=literal)
-        read(script, text)
+        hand_over(script)
         elsewhere = _elsewhere(listings, changes)
         _refuse_hidden(script, listings, changes)
         here = _gather(script, changes, elsewhere)

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 from compat.errors import InputError, printable
 from compat.formats.include import Missing, NotRead, WorkingFolders
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
+from compat.formats.registry import Format
 from compat.model import normalized
 from compat.records import replace
 
 if TYPE_CHECKING:
+    from compat.formats.edit.changes import Change
+    from compat.formats.edit.files import Edit
+    from compat.formats.installs.edit import InstallScript
     from compat.formats.installs.steps import Command
     from compat.formats.installs.words import LockInstall
 
@@ -225,3 +229,21 @@ class InstallFiles:
 
 def _line(text: str) -> str:
     return printable(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…")
+
+
+# --- Files with install commands in them.
+
+
+class InstallFormat(Format):
+    """A file with install commands, which are edited where they stand."""
+
+    lists_packages = False
+
+    def hand_over(self, script: InstallScript) -> None:
+        """Hand the shell text of ``script.text``, or its requirements, to the editor of install commands."""
+        raise NotImplementedError
+
+    def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
+        from compat.formats.installs.edit import edit_installs
+
+        return edit_installs(self, path, content, changes, depth, self.hand_over)

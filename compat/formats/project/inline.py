@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
     from compat.formats.edit.dispatch import Installer
     from compat.formats.edit.files import Edit
+    from compat.formats.python_images import PythonImages
 
 
 _OPEN = "# /// script"
@@ -88,6 +89,10 @@ class PythonScript(Format):
         text = self.decode(path, content)
         lines, end = text.splitlines(keepends=True), line_end(text)
         block = _block(path, lines)
+        if block is None and (images := _images(path, text)) is not None and images.images:
+            from compat.formats.installs.edit import edit_installs
+
+            return edit_installs(self, path, content, changes, depth, images.edited)
         if block is None:
             raise InputError("expected one '# /// script' block with what the script needs", path)
         toml = "".join(line[2:] if line[:2] == "# " else line[1:] for line in lines[block]).replace("\r\n", "\n")
@@ -103,6 +108,9 @@ class PythonScript(Format):
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
         script = pip.quoted(path)
+        images = _images(path, self.decode(path, content))
+        if images is not None and images.images and _OPEN.encode() not in content:
+            return Commands((), (f"{'modal run' if images.images[0].start is not None else 'python'} {script}",))
         locked = os.path.isfile(f"{path}.lock")
         lock = (f"uv lock --script {script}{pip.upgrades(changes)}",) if locked else ()
         return Commands(lock, (f"uv run {script}",))
@@ -110,15 +118,25 @@ class PythonScript(Format):
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         from compat.workload.script import read_script
 
-        found = read_inline_script(path, text) or (Listing(file=path, kind="script"),)
+        found = (*read_inline_script(path, text), *(images.listings() if (images := _images(path, text)) else ()))
         facts = read_script(path)
         return tuple(
             replace(
-                listing, context=replace(listing.context, workload=facts.workload, variables=facts.variables or None),
-                notes=(*listing.notes, *facts.notes),
+                listing, notes=(*listing.notes, *facts.notes),
+                context=replace(
+                    listing.context, workload=facts.workload,
+                    variables={**facts.variables, **(listing.context.variables or {})} or None,
+                ),
             )
-            for listing in found
+            for listing in found or (Listing(file=path, kind="script"),)
         )  # fmt: skip
+
+
+def _images(path: str, text: str) -> PythonImages | None:
+    """What the code has installed elsewhere; ``None`` where it cannot have anything of the kind."""
+    from compat.formats import python_images
+
+    return python_images.PythonImages(path, text) if python_images.mentions_images(text) else None
 
 
 def _commented(lines: Sequence[str], end: str) -> str:

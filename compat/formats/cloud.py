@@ -1,0 +1,173 @@
+"""Tasks of SkyPilot and dstack: the GPUs they ask for, what they set up, and the job they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from compat.formats.installs.files import InstallFormat
+from compat.formats.jobs import Job, JobFile, Script, devices, is_known
+from compat.formats.listing import Listing
+from compat.formats.registry import Commands
+from compat.formats.shell import count_of, read_job
+from compat.model import Accelerator, Environment
+from compat.syntax.yaml import Document, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from compat.formats.edit.changes import Change
+    from compat.formats.edit.dispatch import Installer
+    from compat.formats.installs.edit import InstallScript
+
+    Table = dict[str, Value]
+
+
+class _Task:
+    """One task on its way to a listing: shell text, variables, GPUs, and what the scheduler sets."""
+
+    def __init__(self, file: JobFile, document: Document) -> None:
+        self.file = file
+        self.document = document
+        self.root = document.table(document.root, "the task")
+
+    def text(self, key: str) -> str | None:
+        return self.document.text(self.root.get(key), key)
+
+    def table(self, value: Value | None, name: str) -> Table:
+        return self.document.table(value, name) if value is not None and value.is_table else {}
+
+    def variables(self, key: str) -> dict[str, str]:
+        """A table of variables, or a list of ``NAME=value``; those without a value are given when the task is started."""
+        value = self.root.get(key)
+        if value is not None and value.is_list:
+            words = [self.document.text(each, "a variable") or "" for each in self.document.items(value, key)]
+            found = {name: text for name, equals, text in (word.partition("=") for word in words) if equals}
+        else:
+            found = {name: self.document.text(each, name) or "" for name, each in self.document.table(value, key).items()}
+        return {name: text for name, text in found.items() if is_known(text)}
+
+    def listing(
+        self, kind: str, image: str | None, scripts: Sequence[Value], variables: Mapping[str, str],
+        scheduler: Mapping[str, str], context: Environment,
+    ) -> Listing:  # fmt: skip
+        """What the task installs and starts."""
+        job = Job(self.file.path, image=image)
+        for script in scripts:
+            job.run(Script(tuple(self.file.placed(script))), {**scheduler, **variables})
+        found = read_job(self.file.path, job.others, job.folders, {**variables, **job.exported}, scheduler)
+        for note in found.notes:
+            job.files.note("", note)
+        for problem in found.unread:
+            job.files.not_read("", problem)
+        if image is not None and not job.stack.distributions:
+            job.files.note(self.file.path, f"what is in the image {image[:200]} is not known")
+        known = {**variables, **(found.variables or {})}
+        return job.listing(kind, label=self.text("name"), context=context, workload=found.workload, variables=known)
+
+
+def _numbers(known: Mapping[str, int | None]) -> dict[str, str]:
+    """The variables of a scheduler that are known."""
+    return {name: str(number) for name, number in known.items() if number is not None}
+
+
+class SkyPilot(InstallFormat):
+    """A task of SkyPilot, or several one behind the other; :class:`InputError` for values of the wrong type."""
+
+    kind = "skypilot"
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        return tuple(map(self._listing, _tasks(path, text, "a task of SkyPilot")))
+
+    def _listing(self, task: _Task) -> Listing:
+        resources = task.table(task.root.get("resources"), "resources")
+        image = task.document.text(resources.get("image_id"), "image_id") or ""
+        gpus = _sky_devices(task, resources.get("accelerators"))
+        nodes, each = count_of(task.text("num_nodes") or "1"), len(gpus or ()) or None
+        scheduler = _numbers({"SKYPILOT_NUM_NODES": nodes, "SKYPILOT_NUM_GPUS_PER_NODE": each})
+        scripts = [task.root[key] for key in ("setup", "run") if key in task.root and task.root[key].is_text]
+        return task.listing(
+            self.kind, image.removeprefix("docker:") if image.startswith("docker:") else None, scripts, task.variables("envs"),
+            scheduler, Environment(os="linux", accelerators=gpus),
+        )  # fmt: skip
+
+    def hand_over(self, script: InstallScript) -> None:
+        for task in _tasks(script.path, script.text, "a task of SkyPilot"):
+            task.file.edited(script, [task.root[key] for key in ("setup", "run") if key in task.root])
+
+    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
+        return Commands((), (f"sky launch {pip.quoted(path)}",))
+
+
+def _tasks(path: str, text: str, expected: str) -> Iterator[_Task]:
+    """The tasks of a file; a first document with nothing but a name is that of the whole."""
+    file = JobFile(path, text, expected)
+    tasks = [_Task(file, document) for document in file.documents()]
+    yield from (task for task in tasks if len(tasks) == 1 or task.root.keys() - {"name", "execution"})
+
+
+def _sky_devices(task: _Task, value: Value | None) -> tuple[Accelerator, ...] | None:
+    """``A100-80GB:8`` or ``{A100-80GB: 8}``; ``None`` where there is a choice between several."""
+    if value is None or value.is_null:
+        return None
+    if value.is_table:
+        pairs = [(name, task.document.text(each, name) or "1") for name, each in task.table(value, "accelerators").items()]
+    else:
+        items = task.document.items(value, "accelerators") if value.is_list else [value]
+        words = [(task.document.text(each, "an accelerator") or "").partition(":") for each in items]
+        pairs = [(name, count or "1") for name, _, count in words]
+    if len(pairs) != 1 or not is_known(pairs[0][0]) or pairs[0][0].lower().startswith("tpu"):
+        return None
+    return devices(pairs[0][0], count_of(pairs[0][1]))
+
+
+class Dstack(InstallFormat):
+    """A task, service or development environment of dstack; :class:`InputError` for another type of configuration."""
+
+    kind = "dstack"
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        return tuple(map(self._listing, _tasks(path, text, "a task of dstack")))
+
+    def _listing(self, task: _Task) -> Listing:
+        kind = task.text("type")
+        if kind not in ("task", "service", "dev-environment"):
+            raise task.document.wrong(f"expected the type task, service or dev-environment, not {kind!r}", task.root["type"])
+        resources = task.table(task.root.get("resources"), "resources")
+        gpus = _dstack_devices(task, resources.get("gpu"))
+        nodes, each = count_of(task.text("nodes") or "1"), len(gpus or ()) or None
+        scheduler = _numbers({"DSTACK_NODES_NUM": nodes, "DSTACK_GPUS_PER_NODE": each})
+        python = task.text("python")
+        return task.listing(
+            self.kind, task.text("image"), self._commands(task), task.variables("env"), scheduler,
+            Environment(os="linux", accelerators=gpus, python=python if is_known(python) else None),
+        )  # fmt: skip
+
+    @staticmethod
+    def _commands(task: _Task) -> list[Value]:
+        return [each for key in ("init", "commands") for each in task.document.items(task.root.get(key), key) if each.is_text]
+
+    def hand_over(self, script: InstallScript) -> None:
+        for task in _tasks(script.path, script.text, "a task of dstack"):
+            task.file.edited(script, self._commands(task))
+
+    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
+        return Commands((), (f"dstack apply --file {pip.quoted(path)}",))
+
+
+def _dstack_devices(task: _Task, value: Value | None) -> tuple[Accelerator, ...] | None:
+    """``A100:80GB:2`` or a table with ``name`` and ``count``; ``None`` for a range, a choice, or a size of memory alone."""
+    if value is None or value.is_null or value.is_list:
+        return None
+    if value.is_table:
+        table = task.table(value, "gpu")
+        one = {key: task.document.text(each, key) for key, each in table.items() if each.is_text}
+        return devices(one.get("name"), None if "count" in table and "count" not in one else count_of(one.get("count") or "1"))
+    names, counts = [], []
+    for word in (task.document.text(value, "gpu") or "").split(":"):
+        if word.isdecimal() or ".." in word:
+            counts.append(word)
+        elif not word.upper().endswith("GB") and word.lower() not in ("nvidia", "amd"):
+            names.append(word)
+    known = len(names) == 1 and "," not in names[0]
+    return devices(names[0] if known else None, count_of(counts[0] if counts else "1"))

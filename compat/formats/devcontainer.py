@@ -1,0 +1,135 @@
+"""``devcontainer.json``: the image, the features that bring Python or CUDA, and what is installed when it is created."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from compat.errors import InputError
+from compat.formats.installs.files import InstallFormat
+from compat.formats.jobs import LARGEST, Job, Placed, Script, is_known
+from compat.formats.listing import Listing
+from compat.formats.registry import Commands
+from compat.model import Environment
+from compat.syntax.json import parse_json
+
+if TYPE_CHECKING:
+    from compat.formats.edit.changes import Change
+    from compat.formats.edit.dispatch import Installer
+    from compat.formats.installs.edit import InstallScript
+
+    Table = dict[str, object]
+
+
+_STRING_OR_REST = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
+_COMMANDS = ("initializeCommand", "onCreateCommand", "updateContentCommand", "postCreateCommand", "postStartCommand")
+"""In the order in which they run; the first runs outside of the container."""
+_PLAIN = re.compile(r"\d+(?:\.\d+)+")
+
+
+class Devcontainer(InstallFormat):
+    """A development container; :class:`InputError` for what is no JSON with comments and for values of the wrong type."""
+
+    kind = "devcontainer"
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        file = _File(path, text)
+        job = Job(path, image=file.text("image"), line=file.line("image"))
+        for script in file.scripts():
+            job.run(Script((script,)))
+        build, compose = file.root.get("build"), file.root.get("dockerComposeFile")
+        dockerfile = file.root.get("dockerFile") or (build.get("dockerfile") if isinstance(build, dict) else None)
+        for other in (dockerfile, *(compose if isinstance(compose, list) else [compose])):
+            if other:
+                job.files.note(path, f"is built from {other}: check that one too")
+        if job.image is not None and not is_known(job.image):
+            job.files.note(path, f"the image {job.image[:200]} is only known when it is started")
+        elif job.image is not None and not job.stack.distributions:
+            job.files.note(path, f"what is in the image {job.image[:200]} is not known")
+        python, toolkit = file.feature("python", "version"), file.feature("nvidia-cuda", "cudaVersion")
+        context = Environment(os="linux", python=python, cuda_toolkit=toolkit)
+        variables = {**file.variables("containerEnv"), **file.variables("remoteEnv")}
+        return (job.listing(self.kind, context=context, variables=variables),)
+
+    def hand_over(self, script: InstallScript) -> None:
+        from compat.formats.edit.files import Mapped
+
+        for each in _File(script.path, script.text).scripts():
+            if each.offset is not None:
+                script.read(Mapped(each.text, range(each.offset, each.offset + len(each.text))), '"')
+
+    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
+        return Commands((), (f"devcontainer up --config {pip.quoted(path)}",))
+
+
+class _File:
+    """The object in the file, and where its keys and texts stand."""
+
+    def __init__(self, path: str, text: str) -> None:
+        if len(text) > LARGEST:
+            raise InputError(f"is larger than {LARGEST // 1024 // 1024} MiB: expected a devcontainer.json", path)
+        self.path = path
+        # comments and trailing commas become blanks, so that every place stays what it was
+        self.plain = _STRING_OR_REST.sub(_kept, text.removeprefix("\ufeff"))
+        root = parse_json(self.plain, path)
+        if not isinstance(root, dict):
+            raise InputError("expected a JSON object, as in every devcontainer.json", path, 1)
+        self.root: Table = root
+
+    def wrong(self, key: str, expected: str) -> InputError:
+        return InputError(f"expected {key} to be {expected}", self.path, self.line(key))
+
+    def line(self, key: str) -> int:
+        """The line of a key, the first one where it is not found."""
+        found = re.search(rf'"{re.escape(key)}"\s*:', self.plain)
+        return 1 if found is None else self.plain.count("\n", 0, found.start()) + 1
+
+    def text(self, key: str) -> str | None:
+        value = self.root.get(key)
+        if value is not None and not isinstance(value, str):
+            raise self.wrong(key, "a string")
+        return value
+
+    def table(self, key: str) -> Table:
+        value = self.root.get(key, {})
+        if not isinstance(value, dict):
+            raise self.wrong(key, "an object")
+        return value
+
+    def variables(self, key: str) -> dict[str, str]:
+        return {name: value for name, value in self.table(key).items() if isinstance(value, str) and is_known(value)}
+
+    def feature(self, name: str, option: str) -> str | None:
+        """The version that a feature of this name is asked for, where it is one."""
+        for feature, options in self.table("features").items():
+            if feature.partition(":")[0].rpartition("/")[2] == name:
+                value = options.get(option) if isinstance(options, dict) else options
+                return value if isinstance(value, str) and _PLAIN.fullmatch(value) else None
+        return None
+
+    def scripts(self) -> Iterator[Placed]:
+        """The commands of the container's life, each on its line; a list of words is one command."""
+        for key in _COMMANDS[1:]:
+            value = self.root.get(key)
+            for each in value.values() if isinstance(value, dict) else [value]:
+                if isinstance(each, str):
+                    yield self._placed(key, each)
+                elif isinstance(each, list) and all(isinstance(word, str) for word in each):
+                    from shlex import join
+
+                    yield Placed(self.line(key), join(each), None)
+                elif each is not None:
+                    raise self.wrong(key, "a string, a list of words or an object of them")
+
+    def _placed(self, key: str, command: str) -> Placed:
+        """A command with the place of its text; it has none where it is written with escapes."""
+        at = self.plain.find(f'"{command}"', self.plain.find(f'"{key}"'))
+        if at < 0:
+            return Placed(self.line(key), command, None)
+        return Placed(self.plain.count("\n", 0, at) + 1, command, at + 1)
+
+
+def _kept(found: re.Match[str]) -> str:
+    text = found[0]
+    return text if text[0] == '"' else re.sub(r"[^\n]", " ", text)

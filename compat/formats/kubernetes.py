@@ -1,0 +1,346 @@
+"""Kubernetes manifests: the containers of Jobs, Deployments, PyTorchJobs, TrainJobs, Ray and LeaderWorkerSets.
+
+Every pod template is found by its ``containers``, whatever resource it stands in. One listing for each container that asks
+for GPUs, whose image is known, or that installs or starts something; the files of the image are not those of the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from compat.errors import InputError
+from compat.formats.docker.base_images import server_of
+from compat.formats.docker.dockerfile import started
+from compat.formats.installs.files import InstallFormat
+from compat.formats.jobs import Job, JobFile, Script, devices, is_known
+from compat.formats.listing import Listing
+from compat.formats.registry import Commands
+from compat.formats.shell import count_of
+from compat.model import Accelerator, Environment, Workload
+from compat.records import record, replace
+from compat.syntax.yaml import Document, Value
+from compat.workload.launch import COMMAND
+from compat.workload.wrappers import handed_to_shell, split_words
+
+if TYPE_CHECKING:
+    from compat.formats.edit.changes import Change
+    from compat.formats.edit.dispatch import Installer
+    from compat.formats.installs.edit import InstallScript
+    from compat.workload.launch import Launch
+
+    Table = dict[str, Value]
+
+
+_GPUS = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
+_PRODUCTS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "amd.com/gpu.product-name")
+"""Labels of nodes that name their GPU."""
+_DEEPEST = 12
+_MOST = 500
+"""Containers of a file."""
+_NOTHING = "no container asks for a GPU, has an image that compat knows or starts a job that it knows"
+_LAUNCHERS = ("accelerate", "torchrun", "deepspeed", "ray")
+
+
+@record(frozen=True)
+class Container:
+    """A container, the pod it is in, and what the resource around it says of its processes."""
+
+    label: str
+    table: Table
+    line: int
+    pod: Table
+    inherited: Mapping[str, str]
+    """Variables that the resource's controller sets in it."""
+
+
+class Kubernetes(InstallFormat):
+    """Manifests of Kubernetes; :class:`InputError` for what is no YAML and for values of the wrong type."""
+
+    kind = "kubernetes"
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        file = JobFile(path, text, "manifests of Kubernetes")
+        found = [each for document in file.documents() for each in _Resource(file, document).listings()]
+        notes = (f"{path}: a template: values that it is filled in with are not known",) if file.template else ()
+        if not found:
+            return (Listing(path, self.kind, notes=(*notes, f"{path}: {_NOTHING}")),)
+        return tuple(replace(each, notes=(*notes, *each.notes)) for each in found)
+
+    def hand_over(self, script: InstallScript) -> None:
+        file = JobFile(script.path, script.text, "manifests of Kubernetes")
+        for document in file.documents():
+            resource = _Resource(file, document)
+            for container in resource.containers():
+                file.edited(script, _shell_texts(document, container.table))
+            _RayEnvironment(file, document, resource.kind, resource.spec).edited(script)
+
+    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
+        return Commands((), (f"kubectl apply --filename {pip.quoted(path)}",))
+
+
+class _Resource:
+    """One document: a resource, and the containers in it."""
+
+    def __init__(self, file: JobFile, document: Document) -> None:
+        self.file = file
+        self.document = document
+        self.root = document.table(document.root, "the document")
+        self.kind = document.text(self.root.get("kind"), "kind") or ""
+        metadata = document.table(self.root.get("metadata"), "metadata")
+        name = document.text(metadata.get("name"), "metadata.name") or document.text(metadata.get("generateName"), "the name")
+        self.name = f"{self.kind} {(name or '').rstrip('-')}".strip() if is_known(name) else self.kind
+        self.spec = self._inner(self.root.get("spec"))
+
+    def _inner(self, value: Value | None) -> Table:
+        return self.document.table(value, "spec") if value is not None and value.is_table else {}
+
+    def containers(self) -> Iterator[Container]:
+        """Every container of the resource, with its place as label."""
+        if self.kind in ("ConfigMap", "Secret", "CustomResourceDefinition"):
+            return
+        inherited = self._distributed()
+        if self.kind == "TrainJob":
+            trainer = self._inner(self.spec.get("trainer"))
+            if trainer:
+                yield Container(self.name, trainer, self.spec["trainer"].line, {}, inherited)
+        waiting: list[tuple[Table, str, int]] = [(self.root, "", 0)]
+        count = 0
+        while waiting:
+            table, role, depth = waiting.pop(0)
+            own = table.get("containers")
+            if own is not None and own.is_list:
+                items = self.document.items(own, "containers")
+                for item in items:
+                    count += 1
+                    if count > _MOST:
+                        raise self.document.wrong(f"has more than {_MOST} containers", item)
+                    inside = self.document.table(item, "a container")
+                    name = self.document.text(inside.get("name"), "the name of a container") if len(items) > 1 else None
+                    yield Container(" ".join(filter(None, (self.name, role, name))), inside, item.line, table, inherited)
+            if depth < _DEEPEST:
+                waiting += [(inner, f"{role} {word}".strip(), depth + 1) for inner, word in self._below(table)]
+
+    def _below(self, table: Table) -> Iterator[tuple[Table, str]]:
+        """The tables inside of a table, each with the word that tells it from its sisters."""
+        for key, value in table.items():
+            items = [value] if value.is_table else self.document.items(value, key) if value.is_list else []
+            for item in items:
+                if item.is_table:
+                    inner = self.document.table(item, key)
+                    group = inner.get("groupName") or (inner.get("name") if key == "replicatedJobs" else None)
+                    named = self.document.text(group, "a name") if group is not None and group.is_text else None
+                    yield inner, named or _ROLES.get(key, key if key in _REPLICAS else "")
+
+    def _distributed(self) -> dict[str, str]:
+        """What torchrun is told by the controller of a PyTorchJob or a TrainJob."""
+        document, spec = self.document, self.spec
+        if self.kind == "TrainJob":
+            trainer = self._inner(spec.get("trainer"))
+            counts = (
+                document.text(trainer.get("numNodes"), "numNodes"),
+                document.text(trainer.get("numProcPerNode"), "the number"),
+            )
+        elif self.kind == "PyTorchJob":
+            replicas = [self._inner(value) for value in self._inner(spec.get("pytorchReplicaSpecs")).values()]
+            numbers = [count_of(document.text(each.get("replicas"), "replicas") or "1") for each in replicas]
+            total = None if None in numbers else str(sum(each for each in numbers if each is not None))
+            counts = (total, document.text(spec.get("nprocPerNode"), "nprocPerNode"))
+        else:
+            return {}
+        found = zip(("PET_NNODES", "PET_NPROC_PER_NODE"), counts)
+        return {name: value for name, value in found if value is not None and is_known(value)}
+
+    def listings(self) -> Iterator[Listing]:
+        """The containers that say something, as listings."""
+        shared = _RayEnvironment(self.file, self.document, self.kind, self.spec)
+        for container in self.containers():
+            listing = self._listing(container, shared)
+            if listing is not None:
+                yield listing
+
+    def _listing(self, container: Container, shared: _RayEnvironment) -> Listing | None:
+        document, table = self.document, container.table
+        image = document.text(table.get("image"), "image") or None
+        line = table["image"].line if "image" in table else container.line
+        job = Job(self.file.path, image=image, line=line, here=False)
+        variables = {**_variables(document, table.get("env")), **shared.variables}
+        for text in _shell_texts(document, table):
+            job.run(Script(tuple(self.file.placed(text))), variables)
+        shared.into(job)
+        accelerators = self._devices(container)
+        launch = self._launch(container, image, variables, shared)
+        workload = None if launch is None else launch.workload
+        if workload is not None:
+            place = f"{self.file.path}:{container.line}"
+            origins = {key: place if origin == COMMAND else origin for key, origin in workload.origins.items()}
+            workload = replace(workload, origins=origins)
+        if not (accelerators or job.says_something or (workload is not None and _is_job(workload))):
+            return None
+        where = f"{self.file.path}:{container.line}: {container.label}"
+        if image is None:
+            job.files.note("", f"{where} names no image")
+        elif not is_known(image):
+            job.files.note("", f"{where}: its image is only known when the manifest is filled in")
+        elif not job.stack.distributions:
+            job.files.note("", f"{where}: what is in the image {image[:200]} is not known")
+        for note in launch.notes if launch is not None else ():
+            job.files.note("", f"{where}: {note}")
+        return job.listing(
+            "kubernetes", label=container.label, context=Environment(os="linux", accelerators=accelerators), workload=workload,
+            variables={**variables, **(launch.variables if launch is not None else {})},
+        )  # fmt: skip
+
+    def _devices(self, container: Container) -> tuple[Accelerator, ...] | None:
+        """The GPUs that one container gets; ``None`` where that is not known."""
+        document = self.document
+        resources = document.table(container.table.get("resources") or container.table.get("resourcesPerNode"), "resources")
+        for key in ("limits", "requests"):
+            asked = document.table(resources.get(key), f"resources.{key}")
+            for name, vendor in _GPUS.items():
+                if name in asked:
+                    return devices(self._product(container.pod), count_of(document.text(asked[name], name)), vendor)
+        return None
+
+    def _product(self, pod: Table) -> str | None:
+        """The GPU of the nodes that a pod is for, where it is one."""
+        document = self.document
+        labels = document.table(pod.get("nodeSelector"), "nodeSelector")
+        for label in _PRODUCTS:
+            if label in labels:
+                return _gpu_name(document.text(labels[label], label))
+        found: list[str | None] = []
+        affinity = self._inner(self._inner(pod.get("affinity")).get("nodeAffinity"))
+        needed = self._inner(affinity.get("requiredDuringSchedulingIgnoredDuringExecution"))
+        for term in document.items(needed.get("nodeSelectorTerms"), "nodeSelectorTerms"):
+            for each in document.items(document.table(term, "a term").get("matchExpressions"), "matchExpressions"):
+                expression = document.table(each, "an expression")
+                key = document.text(expression.get("key"), "a key")
+                if key in _PRODUCTS and document.text(expression.get("operator"), "an operator") == "In":
+                    found += [document.text(value, "a value") for value in document.items(expression.get("values"), "values")]
+        return _gpu_name(found[0]) if len(set(found)) == 1 else None
+
+    def _launch(
+        self, container: Container, image: str | None, variables: Mapping[str, str], shared: _RayEnvironment
+    ) -> Launch | None:
+        document, table = self.document, container.table
+        if shared.entrypoint is not None:
+            try:
+                words = ("ray", "job", "submit", "--", *split_words(shared.entrypoint))
+            except InputError:
+                return None
+            return started(words, None, {**variables, **container.inherited}, "", lambda _: None)
+        entrypoint, command = _words(document, table, "command"), _words(document, table, "args")
+        if entrypoint is None and image is not None:
+            entrypoint = server_of(image)
+        return started(entrypoint, command, {**variables, **container.inherited}, "", lambda _: None)
+
+
+_ROLES = {"headGroupSpec": "head", "leaderTemplate": "leader", "workerTemplate": "worker"}
+_REPLICAS = ("Master", "Worker", "Launcher", "Chief", "PS", "predictor", "transformer")
+"""Keys of tables whose pods are told apart by them."""
+
+
+class _RayEnvironment:
+    """What a RayJob or a RayService has Ray install and start in its cluster: ``runtimeEnvYAML``, ``serveConfigV2``."""
+
+    def __init__(self, file: JobFile, document: Document, kind: str, spec: Table) -> None:
+        self.entrypoint = document.text(spec.get("entrypoint"), "entrypoint") if kind == "RayJob" else None
+        self.variables: dict[str, str] = {}
+        self._requirements: list[tuple[str, int]] = []
+        self._file = file
+        self._notes: list[str] = []
+        for key in ("runtimeEnvYAML", "serveConfigV2"):
+            value = spec.get(key)
+            if kind in ("RayJob", "RayService") and value is not None and value.is_text:
+                lines = [each.number for each in file.placed(value)]
+                try:
+                    self._read(Document(str(value.content), file.path), lines, key)
+                except InputError as problem:
+                    line = lines[min(problem.line, len(lines)) - 1] if problem.line else value.line
+                    raise InputError(f"{key}: {problem.message}", file.path, line) from None
+
+    def _read(self, inner: Document, lines: Sequence[int], key: str) -> None:
+        root = inner.table(inner.root, key)
+        tables = [root]
+        if key == "serveConfigV2":
+            applications = [inner.table(each, "an application") for each in inner.items(root.get("applications"), key)]
+            tables = [inner.table(each.get("runtime_env"), "runtime_env") for each in applications]
+        for table in tables:
+            self.variables.update(_plain_variables(inner, table.get("env_vars")))
+            pip = table.get("pip") or table.get("uv")
+            if pip is not None and pip.is_table:
+                pip = inner.table(pip, "pip").get("packages")
+            if pip is not None and pip.is_text:
+                self._notes.append(f"runtime_env installs {inner.text(pip, 'pip')}, which was not read")
+                continue
+            for each in inner.items(pip, "pip"):
+                self._requirements.append((inner.text(each, "a requirement") or "", lines[min(each.line, len(lines)) - 1]))
+            for other in ("conda", "image_uri", "container"):
+                if other in table:
+                    self._notes.append(f"the {other} of a runtime_env was not read")
+
+    def into(self, job: Job) -> None:
+        """Add what is installed to a container of the cluster."""
+        for text, line in self._requirements:
+            job.install(text, line)
+        for note in self._notes:
+            job.files.note(job.path, note)
+
+    def edited(self, script: InstallScript) -> None:
+        """Hand the requirements to the editor of install commands, each where it stands."""
+        from compat.formats.edit.files import Mapped
+        from compat.syntax.shell import Word
+
+        mapped = Mapped(self._file.text, range(len(self._file.text)))
+        for text, line in self._requirements:
+            at = self._file.find(text, line)
+            if at is not None:
+                words = [Word("pip", at, at), Word("install", at, at), Word(text, at, at + len(text), ((at, at + len(text)),))]
+                script.read_words(mapped, words, json=False)
+
+
+def _gpu_name(label: str | None) -> str | None:
+    """``NVIDIA-A100-SXM4-80GB-SHARED`` as it is called elsewhere."""
+    return label.removesuffix("-SHARED").replace("-", " ") if label is not None and is_known(label) else None
+
+
+def _words(document: Document, table: Table, key: str) -> tuple[str, ...] | None:
+    """The words of ``command`` or ``args``; a single text, as few resources have it, is one word."""
+    value = table.get(key)
+    if value is None or value.is_null:
+        return None
+    items = document.items(value, key) if value.is_list else [value]
+    return tuple(document.text(each, f"a word of {key}") or "" for each in items)
+
+
+def _shell_texts(document: Document, table: Table) -> list[Value]:
+    """The text that a container hands to a shell (``sh -c``), where it does."""
+    words: list[Value] = []
+    for key in ("command", "args"):
+        value = table.get(key)
+        words += [] if value is None or value.is_null else document.items(value, key) if value.is_list else [value]
+    texts = [document.text(each, "a word") or "" for each in words]
+    inner = handed_to_shell(texts)
+    return [] if inner is None else [each for each, text in zip(words, texts) if text == inner][-1:]
+
+
+def _variables(document: Document, value: Value | None) -> dict[str, str]:
+    """``env`` as a list of name and value; what comes from elsewhere (``valueFrom``) is left out."""
+    found: dict[str, str] = {}
+    for each in document.items(value, "env"):
+        table = document.table(each, "a variable")
+        name, text = document.text(table.get("name"), "the name of a variable"), table.get("value")
+        if name and text is not None and is_known(written := document.text(text, f"the value of {name}")):
+            found[name] = written or ""
+    return found
+
+
+def _plain_variables(document: Document, value: Value | None) -> dict[str, str]:
+    table = document.table(value, "env_vars")
+    return {name: text for name, each in table.items() if (text := document.text(each, name)) and is_known(text)}
+
+
+def _is_job(workload: Workload) -> bool:
+    """Whether it is one that rules speak of: any web server is a script that plain python starts."""
+    return workload.task is not None or workload.trainer is not None or workload.launcher in _LAUNCHERS

@@ -1,0 +1,253 @@
+"""What Python code has installed where it runs: images of Modal and Ray's ``runtime_env``, read as syntax.
+
+``Image.debian_slim().pip_install("torch==2.6.0")`` is one image, also where it goes on under its name; a ``runtime_env`` is the
+dictionary of that name. Texts that are put together at run time are not known.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from compat.formats.installs.command import install_of
+from compat.formats.installs.values import Values
+from compat.formats.jobs import Job, Placed, Script, devices, is_known
+from compat.formats.listing import Listing
+from compat.formats.shell import count_of
+from compat.model import Accelerator, Environment
+from compat.records import record
+from compat.syntax.shell import Word
+from compat.workload.notebook import parsed
+
+if TYPE_CHECKING:
+    from compat.formats.installs.edit import InstallScript
+
+_STARTS = ("debian_slim", "from_registry", "micromamba", "from_dockerfile", "from_aws_ecr", "from_gcp_artifact_registry")
+_INSTALLERS = {"pip_install": ("pip",), "uv_pip_install": ("uv", "pip"), "micromamba_install": ("micromamba",)}
+_FILES = {"pip_install_from_requirements": "-r", "pip_install_from_pyproject": "-r"}
+_OPTIONS = {"index_url": "--index-url", "extra_index_url": "--extra-index-url", "find_links": "--find-links"}
+_UNREAD = ("poetry_install_from_file", "uv_sync", "pip_install_private_repos", "dockerfile_commands", "run_function")
+_MOST = 200
+"""Calls of one chain, and images of one file."""
+
+
+@record(frozen=True)
+class Requirement:
+    """A text that is installed, and the node it stands in where it is a constant."""
+
+    text: str
+    node: ast.expr
+
+
+class _Image:
+    """One image, or one ``runtime_env``: the calls that make it, in order."""
+
+    def __init__(self, label: str, line: int) -> None:
+        self.label = label
+        self.line = line
+        self.start: ast.Call | None = None
+        self.calls: list[tuple[str, ast.Call]] = []
+        self.lists: list[ast.expr] = []
+        """Lists of requirements of a ``runtime_env``."""
+        self.variables: dict[str, str] = {}
+        self.gpus: set[str] = set()
+
+
+def mentions_images(text: str) -> bool:
+    """Whether a text may hold what is read here."""
+    return ".pip_install" in text or ".uv_pip_install" in text or "runtime_env" in text or "RuntimeEnv" in text
+
+
+class PythonImages:
+    """The images of one script; :class:`InputError` where it is no Python."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.text = text
+        self.values = Values()
+        self.images: list[_Image] = []
+        self._named: dict[str, _Image] = {}
+        self._inner: set[ast.Call] = set()
+        tree = parsed(text, path)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    self.values.bind(target, node.value)
+                    if isinstance(target, ast.Name):
+                        self._assigned(target.id, node.value)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                self._chain(node, None)
+                self._keywords(node)
+            elif isinstance(node, ast.Dict):
+                for key, value in zip(node.keys, node.values):
+                    if isinstance(key, ast.Constant) and key.value == "runtime_env":
+                        self._runtime(value)
+
+    def _assigned(self, name: str, value: ast.expr) -> None:
+        if isinstance(value, ast.Call):
+            self._chain(value, name)
+        if "runtime_env" in name.lower():
+            self._runtime(value)
+
+    def _chain(self, node: ast.Call, name: str | None) -> None:
+        """``modal.Image.debian_slim().pip_install(…)``, from its outermost call, under the name it is given."""
+        if node in self._inner:
+            return
+        calls: list[tuple[str, ast.Call]] = []
+        at: ast.expr = node
+        while isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and len(calls) < _MOST:
+            calls.append((at.func.attr, at))
+            at = at.func.value
+        calls.reverse()
+        known = self._named.get(at.id) if isinstance(at, ast.Name) else None
+        last = at.attr if isinstance(at, ast.Attribute) else at.id if isinstance(at, ast.Name) else ""
+        if not calls or len(self.images) >= _MOST or (known is None and (last != "Image" or calls[0][0] not in _STARTS)):
+            return
+        self._inner.update(call for _, call in calls)
+        image = _Image(name or (known.label if known is not None else f"line {node.lineno}"), node.lineno)
+        if known is not None:
+            image.start, image.calls = known.start, [*known.calls, *calls][:_MOST]
+            if name == known.label:
+                self.images.remove(known)
+        else:
+            image.start, image.calls = calls[0][1], calls[1:]
+        self.images.append(image)
+        if name is not None:
+            self._named[name] = image
+
+    def _keywords(self, node: ast.Call) -> None:
+        given = {each.arg: each.value for each in node.keywords if each.arg}
+        if "runtime_env" in given:
+            self._runtime(given["runtime_env"])
+        function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if function == "RuntimeEnv":
+            self._runtime(ast.copy_location(ast.Dict([ast.Constant(key) for key in given], list(given.values())), node))
+        gpu = given.get("gpu")
+        if isinstance(gpu, ast.Constant) and isinstance(gpu.value, str):
+            used = given.get("image")
+            for image in self.images:
+                if (isinstance(used, ast.Name) and used.id == image.label) or (used is None and len(self.images) == 1):
+                    image.gpus.add(gpu.value)
+
+    def _runtime(self, value: ast.expr) -> None:
+        if not isinstance(value, ast.Dict):
+            return
+        found = {key.value: each for key, each in zip(value.keys, value.values) if isinstance(key, ast.Constant)}
+        image = _Image(f"runtime_env of line {value.lineno}", value.lineno)
+        for key in ("pip", "uv"):
+            listed = found.get(key)
+            if isinstance(listed, ast.Dict):
+                inner = {key.value: each for key, each in zip(listed.keys, listed.values) if isinstance(key, ast.Constant)}
+                listed = inner.get("packages")
+            if listed is not None and all(each is not listed for other in self.images for each in other.lists):
+                image.lists.append(listed)
+        variables = found.get("env_vars")
+        if isinstance(variables, ast.Dict):
+            for name, each in zip(variables.keys, variables.values):
+                if isinstance(name, ast.Constant) and isinstance(each, ast.Constant) and isinstance(each.value, str):
+                    image.variables[str(name.value)] = each.value
+        if image.lists and len(self.images) < _MOST:
+            self.images.append(image)
+
+    def requirements(self, nodes: Sequence[ast.expr]) -> Iterator[Requirement]:
+        """The texts of arguments, lists among them taken apart."""
+        for node in nodes:
+            if isinstance(node, (ast.List, ast.Tuple)):
+                yield from self.requirements(node.elts)
+            elif isinstance(node, ast.Starred):
+                yield Requirement("${...}", node)
+            else:
+                yield Requirement(self.values.text(node), node)
+
+    def listings(self) -> tuple[Listing, ...]:
+        """What each image installs."""
+        return tuple(map(self._listing, self.images))
+
+    def _listing(self, image: _Image) -> Listing:
+        given = {} if image.start is None else {each.arg: each.value for each in image.start.keywords}
+        start = image.start.func.attr if image.start is not None and isinstance(image.start.func, ast.Attribute) else ""
+        base = self.values.text(image.start.args[0]) if image.start and image.start.args and start != "debian_slim" else None
+        job = Job(self.path, image=base if start.startswith("from_") and start != "from_dockerfile" else None, line=image.line)
+        python = given.get("python_version") or given.get("add_python")
+        version = self.values.text(python) if python is not None else None
+        if start == "from_dockerfile":
+            job.files.note(f"{self.path}:{image.line}", f"is built from {base}: check that one too")
+        variables = dict(image.variables)
+        for name, call in image.calls:
+            self._call(job, name, call, variables)
+        for listed in image.lists:
+            if isinstance(listed, ast.Constant) and isinstance(listed.value, str):
+                job.requirements(listed.value, listed.lineno)
+            for each in self.requirements([listed]) if isinstance(listed, (ast.List, ast.Tuple)) else ():
+                job.install(each.text, each.node.lineno)
+        context = Environment(os="linux", accelerators=self._devices(image), python=version if is_known(version) else None)
+        return job.listing("script", label=image.label, context=context, variables=variables)
+
+    def _call(self, job: Job, name: str, call: ast.Call, variables: dict[str, str]) -> None:
+        where = f"{self.path}:{call.lineno}"
+        if name in _INSTALLERS:
+            for line, words in self._commands(name, call):
+                install = install_of(words, {})
+                if install is not None:
+                    job.step(install, line)
+        elif name in _FILES and call.args:
+            job.requirements(self.values.text(call.args[0]), call.lineno)
+        elif name == "run_commands":
+            texts = list(self.requirements(call.args))
+            job.run(Script(tuple(Placed(each.node.lineno, each.text, None) for each in texts)))
+        elif name == "env" and call.args and isinstance(call.args[0], ast.Dict):
+            for key, value in zip(call.args[0].keys, call.args[0].values):
+                if isinstance(key, ast.Constant) and isinstance(value, ast.Constant) and isinstance(value.value, str):
+                    variables[str(key.value)] = value.value
+        elif name in _UNREAD:
+            job.files.note(where, f"what {name} installs was not read")
+
+    def _commands(self, name: str, call: ast.Call) -> Iterator[tuple[int, list[str]]]:
+        """An install command for each requirement of a call, with its line, so that every one has its own."""
+        options: list[str] = []
+        for each in call.keywords:
+            if each.arg in _OPTIONS:
+                options += [_OPTIONS[each.arg], self.values.text(each.value)]
+            elif each.arg == "extra_options":
+                options += self.values.text(each.value).split()
+        for found in self.requirements(call.args):
+            yield found.node.lineno, [*_INSTALLERS[name], "install", *options, found.text]
+
+    def _devices(self, image: _Image) -> tuple[Accelerator, ...] | None:
+        """``gpu="A100-80GB:2"`` of the functions that run in an image, where they agree."""
+        if len(image.gpus) != 1:
+            return None
+        name, _, count = next(iter(image.gpus)).partition(":")
+        return None if name.lower() == "any" else devices(name.rstrip("!"), count_of(count or "1"))
+
+    def edited(self, script: InstallScript) -> None:
+        """Hand the constants that are installed to the editor of install commands."""
+        from compat.formats.edit.files import Mapped
+
+        mapped = Mapped(self.text, range(len(self.text)))
+        starts = [0]
+        for line in self.text.split("\n"):
+            starts.append(starts[-1] + len(line) + 1)
+        lines = self.text.split("\n")
+        for image in self.images:
+            nodes = [(_INSTALLERS[name], call.args) for name, call in image.calls if name in _INSTALLERS]
+            for program, args in (*nodes, *((("pip",), [listed]) for listed in image.lists)):
+                words = [Word(each, 0, 0) for each in (*program, "install")]
+                for each in self.requirements(args):
+                    word = _word(each, lines, starts)
+                    words += [] if word is None else [word]
+                script.read_words(mapped, words)
+
+
+def _word(found: Requirement, lines: Sequence[str], starts: Sequence[int]) -> Word | None:
+    """A constant on one line, as a word with its quotes."""
+    node = found.node
+    if not isinstance(node, ast.Constant) or node.value != found.text or node.lineno != node.end_lineno:
+        return None
+    line = lines[node.lineno - 1]
+    start, end = (len(line.encode()[:at].decode()) for at in (node.col_offset, node.end_col_offset or 0))
+    if line[start:end][1:-1] != found.text:
+        return None
+    return Word(found.text, starts[node.lineno - 1] + start, starts[node.lineno - 1] + end)

@@ -1,0 +1,137 @@
+"""Configurations of training tools: axolotl, LLaMA-Factory, ms-swift, torchtune, verl and trl. They install nothing.
+
+What they say of the workload is read as it is where their tool is started with them (``axolotl train config.yml``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from compat.errors import InputError
+from compat.formats.listing import Listing
+from compat.formats.registry import Format
+from compat.model import Environment, Workload
+from compat.records import record
+from compat.syntax.yaml import parse_yaml
+from compat.workload.arguments import apply, precision_word, whole
+from compat.workload.launch import merge
+from compat.workload.launch_config import read_deepspeed
+from compat.workload.recipe import Recipe, axolotl, llamafactory
+
+_VERL_TASKS = {"grpo": "grpo", "gae": "ppo", "rloo": "rloo"}
+
+
+class TrainingConfig(Format):
+    """A configuration of one of the tools; :class:`InputError` for what is no YAML table."""
+
+    kind = "training"
+    lists_packages = False
+    by_hand = "it lists no packages"
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        settings, lines = parse_yaml(text, path)
+        if not isinstance(settings, dict):
+            raise InputError("expected a table of settings", path, 1)
+        tool = next((each for each in _TOOLS if settings.keys() >= each.keys), None)
+        if tool is None:
+            raise InputError("expected a configuration of axolotl, LLaMA-Factory, ms-swift, torchtune, verl or trl", path, 1)
+        recipe = Recipe(path, settings, lines)
+        tool.read(recipe)
+        workload = recipe.draft.workload()
+        hint = f"; judge it with what is installed: compat check uv.lock -- {tool.command} {path}" if tool.command else ""
+        notes = [f"{path}: a configuration of {tool.name}, which lists no packages{hint}"]
+        for file in dict.fromkeys(recipe.draft.configs):
+            workload, note = _with_deepspeed(path, file, workload)
+            notes += note
+        return (Listing(path, self.kind, context=Environment(workload=workload), notes=tuple(notes)),)
+
+
+def _with_deepspeed(path: str, file: str, workload: Workload) -> tuple[Workload, list[str]]:
+    """The workload with what a DeepSpeed configuration of the project says, beside what the file itself does."""
+    from compat.formats.include import WorkingFolders
+
+    found = WorkingFolders(path).find(file)
+    if found is None:
+        return workload, [f"{path}: the DeepSpeed configuration {file} was not read: there is no such file in the project"]
+    return merge(workload, read_deepspeed(found)), []
+
+
+def _swift(recipe: Recipe) -> None:
+    kind = recipe.settings.get("rlhf_type")
+    if isinstance(kind, str) and kind.isalnum():
+        recipe.draft.say("task", {"rm": "reward", "simpo": "cpo"}.get(kind, kind), recipe.origin("rlhf_type"))
+
+
+def _torchtune(recipe: Recipe) -> None:
+    """``model._component_``, ``dtype`` and the recipe's own switches."""
+    draft, settings = recipe.draft, recipe.settings
+    draft.forget("model")
+    model = settings.get("model")
+    component = model.get("_component_") if isinstance(model, dict) else None
+    if isinstance(component, str):
+        name = component.rpartition(".")[2]
+        draft.feature("peft", "lora" in name or "dora" in name, recipe.origin("model"))
+        if name.startswith("qlora"):
+            draft.say("quantization", "4bit", recipe.origin("model"))
+    if (precision := precision_word(settings.get("dtype"))) is not None:
+        draft.say("precision", precision, recipe.origin("dtype"))
+    for key, name in (("enable_activation_checkpointing", "gradient_checkpointing"), ("compile", "torch_compile")):
+        value = settings.get(key)
+        if isinstance(value, bool):
+            apply(draft, name, value, recipe.origin(key))
+    batch = whole(settings.get("batch_size"))
+    apply(draft, "per_device_train_batch_size", batch, recipe.origin("batch_size"))
+
+
+def _verl(recipe: Recipe) -> None:
+    """``algorithm.adv_estimator``, the engine of the rollout, the strategy of the actor, and the number of GPUs."""
+    draft = recipe.draft
+    draft.say("launcher", "ray", recipe.file)
+
+    def at(*keys: str) -> object:
+        value: object = recipe.settings
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    estimator = at("algorithm", "adv_estimator")
+    if isinstance(estimator, str) and estimator in _VERL_TASKS:
+        draft.say("task", _VERL_TASKS[estimator], recipe.origin("algorithm"))
+    model = at("actor_rollout_ref", "model", "path")
+    if isinstance(model, str) and "$" not in model:
+        apply(draft, "model_name_or_path", model, recipe.origin("actor_rollout_ref"))
+    where = recipe.origin("actor_rollout_ref")
+    engine, strategy = at("actor_rollout_ref", "rollout", "name"), at("actor_rollout_ref", "actor", "strategy")
+    if isinstance(engine, str):
+        draft.feature("vllm", engine == "vllm", where)
+    if strategy in ("fsdp", "fsdp2"):
+        draft.on("fsdp", where)
+        draft.feature("fsdp2", strategy == "fsdp2", where)
+    nodes, each = whole(at("trainer", "nnodes")), whole(at("trainer", "n_gpus_per_node"))
+    if isinstance(nodes, int) and isinstance(each, int) and nodes * each:
+        draft.say("processes", nodes * each, recipe.origin("trainer"))
+
+
+def _plain(recipe: Recipe) -> None:
+    """trl's own arguments: nothing but what every recipe says."""
+
+
+@record(frozen=True)
+class _Tool:
+    """A tool: the keys that its configurations have, what it says beside the usual settings, and how it is started."""
+
+    name: str
+    keys: frozenset[str]
+    read: Callable[[Recipe], None]
+    command: str | None = None
+
+
+_TOOLS = (
+    _Tool("verl", frozenset(("actor_rollout_ref",)), _verl),
+    _Tool("torchtune", frozenset(("tokenizer", "checkpointer")), _torchtune),
+    _Tool("axolotl", frozenset(("base_model",)), axolotl, "axolotl train"),
+    _Tool("LLaMA-Factory", frozenset(("stage", "model_name_or_path")), llamafactory, "llamafactory-cli train"),
+    _Tool("ms-swift", frozenset(("model", "dataset")), _swift),
+    _Tool("trl", frozenset(("model_name_or_path",)), _plain, "trl sft --config"),
+)
+"""The surest keys first."""

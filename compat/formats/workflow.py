@@ -1,0 +1,151 @@
+"""Workflows of GitHub Actions: one listing for each job that installs or starts something, with its steps in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from compat.formats.installs.files import InstallFormat
+from compat.formats.jobs import Job, JobFile, Script, is_known
+from compat.formats.listing import Listing
+from compat.formats.registry import Commands
+from compat.formats.shell import read_job
+from compat.model import Environment
+from compat.records import record, replace
+from compat.syntax.yaml import Document, Value
+
+if TYPE_CHECKING:
+    from compat.formats.edit.changes import Change
+    from compat.formats.edit.dispatch import Installer
+    from compat.formats.installs.edit import InstallScript
+
+    Table = dict[str, Value]
+
+
+_SHELLS = ("", "bash", "sh", "pwsh", "powershell", "cmd")
+"""Shells whose install commands are written alike."""
+_SYSTEMS = {"ubuntu": "linux", "windows": "windows", "macos": "darwin", "linux": "linux"}
+_EXPECTED = "a workflow of GitHub Actions"
+_NOTHING = "no job installs a package or starts a job that compat knows"
+
+
+@record(frozen=True)
+class _Step:
+    """A step that runs shell text."""
+
+    run: Value
+    certain: bool
+    directory: str | None
+    variables: Mapping[str, str]
+
+
+class Workflow(InstallFormat):
+    """A workflow; :class:`InputError` for what is no YAML and for values of the wrong type."""
+
+    kind = "workflow"
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        file = JobFile(path, text, _EXPECTED)
+        found = [_Job(file, document, name, table).listing() for document, name, table in _jobs(file)]
+        kept = tuple(each for each in found if each.entries or each.unread or each.context.workload is not None)
+        return kept or (Listing(path, self.kind, notes=(f"{path}: {_NOTHING}",)),)
+
+    def hand_over(self, script: InstallScript) -> None:
+        file = JobFile(script.path, script.text, _EXPECTED)
+        for document, name, table in _jobs(file):
+            file.edited(script, [step.run for step in _Job(file, document, name, table).steps()])
+
+    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
+        return Commands((), (f"git add {pip.quoted(path)}",))
+
+
+def _jobs(file: JobFile) -> Iterator[tuple[Document, str, Table]]:
+    """The jobs of a workflow by name, with what the workflow says for all of them under keys of their own."""
+    for document in file.documents():
+        root = document.table(document.root, "the workflow")
+        outer = {f"\0{key}": root[key] for key in ("env", "defaults") if key in root}
+        for name, value in document.table(root.get("jobs"), "jobs").items():
+            yield document, name, {**document.table(value, f"jobs.{name}"), **outer}
+
+
+class _Job:
+    """One job on its way to a listing."""
+
+    def __init__(self, file: JobFile, document: Document, name: str, table: Table) -> None:
+        self.file = file
+        self.document = document
+        self.name = name
+        self.table = table
+        self.variables = {**self._variables("\0env"), **self._variables("env")}
+
+    def _variables(self, key: str, table: Table | None = None) -> dict[str, str]:
+        found = self.document.table((self.table if table is None else table).get(key), "env")
+        texts = {name: self.document.text(each, f"env.{name}") or "" for name, each in found.items()}
+        return {name: text for name, text in texts.items() if is_known(text)}
+
+    def _default(self, key: str) -> str:
+        """What ``defaults.run`` says, of the job or of the workflow."""
+        for place in ("defaults", "\0defaults"):
+            run = self.document.table(self.document.table(self.table.get(place), "defaults").get("run"), "defaults.run")
+            if key in run:
+                return self.document.text(run[key], key) or ""
+        return ""
+
+    def _own_steps(self) -> list[Table]:
+        return [self.document.table(each, "a step") for each in self.document.items(self.table.get("steps"), "steps")]
+
+    def steps(self) -> Iterator[_Step]:
+        """The steps that run shell text; those in another language are left out."""
+        for step in self._own_steps():
+            run = step.get("run")
+            shell = self.document.text(step.get("shell"), "shell") or self._default("shell")
+            if run is None or not run.is_text or (shell.split() or [""])[0] not in _SHELLS:
+                continue
+            directory = self.document.text(step.get("working-directory"), "working-directory") or self._default(
+                "working-directory"
+            )
+            certain = "if" not in step
+            yield _Step(run, certain, directory or None, {**self.variables, **self._variables("env", step)})
+
+    def listing(self) -> Listing:
+        document = self.document
+        container = self.table.get("container")
+        if container is not None and container.is_table:
+            container = document.table(container, "container").get("image")
+        image = document.text(container, "container") or None
+        job = Job(self.file.path, image=image, line=1 if container is None else container.line)
+        for step in self.steps():
+            script = Script(tuple(self.file.placed(step.run)), step.certain, step.directory)
+            job.run(script, step.variables)
+        found = read_job(self.file.path, job.others, job.folders, {**self.variables, **job.exported})
+        for note in found.notes:
+            job.files.note("", note)
+        for problem in found.unread:
+            job.files.not_read("", problem)
+        context = Environment(python=self._python(), os=self._system())
+        variables = {**self.variables, **(found.variables or {})}
+        label = f"job {self.name}"
+        listing = job.listing("workflow", label=label, context=context, workload=found.workload, variables=variables)
+        return replace(listing, notes=(*self._templates(), *listing.notes))
+
+    def _templates(self) -> tuple[str, ...]:
+        runs = "".join(str(step.run.content) for step in self.steps())
+        return (f"{self.file.path}: job {self.name}: what ${{{{ … }}}} stands for is not known",) if "${.." in runs else ()
+
+    def _python(self) -> str | None:
+        """The Python that ``actions/setup-python`` or ``astral-sh/setup-uv`` sets up, where it is one."""
+        found = []
+        for step in self._own_steps():
+            uses = self.document.text(step.get("uses"), "uses") or ""
+            if uses.partition("@")[0] in ("actions/setup-python", "astral-sh/setup-uv", "conda-incubator/setup-miniconda"):
+                version = self.document.table(step.get("with"), "with").get("python-version")
+                found.append(self.document.text(version, "python-version") if version is not None and version.is_text else None)
+        text = found[0] if len(found) == 1 else None
+        parts = (text or "").split(".")
+        return text if len(parts) in (2, 3) and all(part.isascii() and part.isdigit() for part in parts) else None
+
+    def _system(self) -> str | None:
+        value = self.table.get("runs-on")
+        if value is None or not value.is_text:
+            return None
+        return _SYSTEMS.get((self.document.text(value, "runs-on") or "").partition("-")[0].lower())
