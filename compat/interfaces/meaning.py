@@ -28,7 +28,7 @@ class Meaning:
 
     @property
     def dotted(self) -> str:
-        return f"{self.module}.{self.name}" if self.name else self.module
+        return f"{self.module}.{self.name}" if self.module and self.name else self.module or self.name
 
 
 UNKNOWN = Meaning("unknown")

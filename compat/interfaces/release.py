@@ -24,6 +24,9 @@ if TYPE_CHECKING:
         def holds(self, name: str) -> str | None:
             """``source``, ``opaque`` (compiled, left out: anything may be in it), ``folder`` (no ``__init__``) or ``None``."""
 
+        def had(self, name: str) -> bool:
+            """Whether an older release is known to have a module."""
+
         def provided_by_modules(self, package: str) -> dict[str, str]:
             """Where each name comes from that ``__all__`` of a module below ``package`` lists."""
 
@@ -74,6 +77,9 @@ class SourceSurface:
         if name in self._folders:
             return "folder"
         return "opaque" if _among(name, self.aliases) else None
+
+    def had(self, name: str) -> bool:
+        return False  # of other releases nothing is known here
 
     @property
     def aliases(self) -> frozenset[str]:

@@ -205,6 +205,9 @@ class TableSurface:
                 return "opaque"
         return "folder" if self.table.folders().get(name, 0) & self._bit else None
 
+    def had(self, name: str) -> bool:
+        return any(self.table.has(name, 1 << at) for at in range(self._bit.bit_length() - 1))
+
     def provided_by_modules(self, package: str) -> dict[str, str]:
         return {}  # the table spells them out
 

@@ -109,8 +109,10 @@ class World:
 
     def _no_module(self, surface: Surface, package: str, name: str) -> Meaning:
         """A module that is not among the files; packages keep old ones alive under names that they have."""
-        record = surface.module(package) if package else None
-        if not package or (record is not None and (name in record.definitions or name in record.lazy)):
+        if not package:  # one that is not there yet may be another distribution's until it is
+            return absent(surface, "", name) if surface.had(name) else UNKNOWN
+        record = surface.module(package)
+        if record is not None and (name in record.definitions or name in record.lazy):
             return UNKNOWN
         if any(name.endswith(ending) for ending in KEPT_ALIVE.get(surface.package, ())):
             return UNKNOWN

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from scripts.surface.packages import BESIDE, TRACKED
+from scripts.surface.packages import AROUND, BESIDE, TRACKED
 
-MORE = ("flash-attn", "flashinfer-python", "gptqmodel", "ray", "torchaudio", "kernels", "setfit", "mistral-common")
-LEFT_OUT = frozenset(("pydantic", "fastapi", "starlette", "openai", "timm"))
+LEFT_OUT = frozenset(
+    (
+        "pydantic", "fastapi", "starlette", "openai", "timm", "typing-extensions", "importlib-metadata", "httpx", "requests",
+        "urllib3", "anyio", "typer", "click", "pydantic-settings", "fsspec", "gradio-client", "langchain-core",
+        "openai-harmony", "scipy", "einops", "tensorboard", "tensorboardx", "nvidia-ml-py",
+    )
+)  # fmt: skip
 """What these raise is about requests and data, not about environments."""
 
-PACKAGES = tuple(package for package in (*TRACKED, *BESIDE, *MORE) if package not in LEFT_OUT)
+PACKAGES = tuple(package for package in (*TRACKED, *BESIDE, *AROUND) if package not in LEFT_OUT)

@@ -12,7 +12,7 @@ from compat.interfaces.imports import Eager
 from compat.interfaces.needs import Consumer, Place, direct_needs, packages_of
 from compat.interfaces.source.records import AVAILABLE, BRANCH, FUNCTION, Module
 from scripts.surface.mined import Mined, modules_of
-from scripts.surface.packages import BESIDE, TRACKED, tops_of
+from scripts.surface.packages import AROUND, BESIDE, TRACKED, tops_of
 
 if TYPE_CHECKING:
     from compat.interfaces.needs import Need
@@ -25,11 +25,17 @@ _IMPORTS_ONLY = re.compile(
     r"|sglang\.srt\.(models|layers)|timm\.|torch\.|torchvision\.|numpy\.)"
 )
 """Thousands of near-copies whose calls all go to torch."""
-_BASE_ONLY = frozenset(("numpy", "pyarrow", "pydantic", "fastapi", "starlette", "openai", "safetensors", "triton"))
+_BASE_ONLY = frozenset(
+    (
+        "numpy", "pyarrow", "pydantic", "fastapi", "starlette", "openai", "safetensors", "triton", "setuptools", "packaging",
+        "typing-extensions", "importlib-metadata", "sentencepiece", "einops", "httpx", "requests", "urllib3", "anyio",
+        "uvicorn", "click", "nvidia-ml-py",
+    )
+)  # fmt: skip
 """Packages that need nothing of the others."""
 
-CONSUMERS = tuple(package for package in (*TRACKED, *BESIDE) if package not in _BASE_ONLY)
-PACKAGE_OF = {top: package for package in (*BESIDE, *TRACKED) for top in tops_of(package)}
+CONSUMERS = tuple(package for package in (*TRACKED, *BESIDE, *AROUND) if package not in _BASE_ONLY)
+PACKAGE_OF = {top: package for package in (*AROUND, *BESIDE, *TRACKED) for top in tops_of(package)}
 
 
 def passed_over(module: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,30 @@ class Existing:
     edges: dict[str, Edges]
     versions: dict[str, tuple[str, ...]]
 
+    def renumbered(self, versions: dict[str, tuple[str, ...]]) -> Existing:
+        """The same where packages have other releases now: of one that was not known before nothing is said."""
+
+        def moved(package: str, mask: int) -> int:
+            before, now = self.versions.get(package, ()), versions.get(package)
+            if now is None or now == before:
+                return mask
+            places = {version: at for at, version in enumerate(now)}
+            return sum(1 << places[each] for at, each in enumerate(before) if mask >> at & 1 and each in places)
+
+        blocks = {
+            package: {
+                kind: [
+                    (row[0], moved(row[0], row[1]), {line: moved(package, mask) for line, mask in row[2].items()}, *row[3:-1],
+                     tuple(_seen(row[-1], self.versions.get(row[0], ()), versions.get(row[0]))))
+                    for row in rows
+                ]
+                for kind, rows in kinds.items()
+            }
+            for package, kinds in self.blocks.items()
+        }  # fmt: skip
+        edges = {package: {edge: moved(package, mask) for edge, mask in found.items()} for package, found in self.edges.items()}
+        return Existing(blocks, edges, self.versions)
+
     def with_rows_about(self, target: str, made: Blocks) -> Blocks:
         """The rows with those of these consumers about one package replaced."""
         found: Blocks = {package: dict(kinds) for package, kinds in self.blocks.items()}
@@ -28,6 +53,12 @@ class Existing:
             for kind in ("E", "R"):
                 old[kind] = [row for row in old.get(kind, []) if row[0] != target] + kinds.get(kind, [])
         return found
+
+
+def _seen(evidence: Any, before: tuple[str, ...], now: tuple[str, ...] | None) -> Iterator[Any]:
+    """Evidence, which names a release by its number."""
+    places = {version: at for at, version in enumerate(before if now is None else now)}
+    return ((places[before[at]], *rest) for at, *rest in evidence if before[at] in places)
 
 
 def existing(path: Path) -> Existing:

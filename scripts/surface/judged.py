@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from compat.interfaces.verdicts import Verdict, verdict_on
 from compat.interfaces.world import World
-from scripts.surface.mined import Mined
 
 if TYPE_CHECKING:
     from compat.interfaces.needs import Need
+    from compat.interfaces.release import Surface
 
 Evidence = tuple[int, str, int, bool]
 """(release, file, line, whether it is there in it)"""
@@ -35,11 +35,10 @@ class Judged:
         return sum(self.problems.values())
 
 
-def judged(mined: Mined, package: str, needs: Iterable[Need]) -> dict[Need, Judged]:
-    """Every need against every release of a package; only those that some release does not meet."""
+def judged(releases: Iterable[Surface], needs: Iterable[Need]) -> dict[Need, Judged]:
+    """Every need against every release of a package, the oldest first; only those that some release does not meet."""
     found = {need: Judged() for need in needs}
-    for at, release in enumerate(mined.releases(package)):
-        surface = mined.surface(release)
+    for at, surface in enumerate(releases):
         world = World((surface,))
         for need, entry in found.items():
             try:

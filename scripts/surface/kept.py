@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from scripts.surface.history import ModuleHistory, PackageHistory
-from scripts.surface.packages import BESIDE, TRACKED, tops_of
+from scripts.surface.packages import AROUND, BESIDE, TRACKED, tops_of
 
 _OF_WHOLE = ("field", "rename", "method", "attribute", "instance", "made", "call")
-_TOPS = frozenset(top for package in (*TRACKED, *BESIDE) for top in tops_of(package))
+_TOPS = frozenset(top for package in (*TRACKED, *BESIDE, *AROUND) for top in tops_of(package))
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,17 @@ class Detail:
     whole: bool
     classes: bool = False
 
-    def kept(self, section: str, about: Any, says: dict[Hashable, int]) -> dict[Hashable, int]:
-        """What of a statement is kept."""
+    def kept(self, section: str, about: Any, says: dict[Hashable, int], own: tuple[str, ...] = ()) -> dict[Hashable, int]:
+        """What of a statement is kept. ``own``, in the module of a package: the top-level modules whose names it passes on."""
         if section == "define":
-            return self._definitions(says) if self.whole or not about.startswith("_") else {}
+            return self._definitions(says, own) if self.whole or not about.startswith("_") else {}
         if section == "lazy":
             return _short(about, says)
         if section in ("star", "open", "wrapper"):
             return says
         return says if self.whole and section in _OF_WHOLE else {}
 
-    def _definitions(self, says: dict[Hashable, int]) -> dict[Hashable, int]:
+    def _definitions(self, says: dict[Hashable, int], own: tuple[str, ...]) -> dict[Hashable, int]:
         """Definitions of one name: without imports of packages that are not tracked; classes say whether they are whole."""
         kept: dict[Hashable, int] = defaultdict(int)
         for each, mask in says.items():
@@ -49,6 +49,8 @@ class Detail:
                 kept[("v",)] |= mask
             elif each[0] != "i" or (self.whole and each[1].partition(".")[0] in _TOPS):
                 kept[each] |= mask
+            elif each[1].partition(".")[0] in own and each[2] is not None:
+                kept[("v",)] |= mask
         left_out = sum(mask for each, mask in says.items() if isinstance(each, tuple) and each[0] == "i" and each not in kept)
         if kept and left_out:  # what is defined in one release and imported in another is there in both
             kept[("v",)] |= left_out
@@ -78,11 +80,16 @@ WHOLE, SOME, NOTHING = Detail(any=True, whole=True), Detail(any=True, whole=Fals
 CLASSES = Detail(any=True, whole=False, classes=True)
 _LEFT_OUT = {
     "transformers": r".*\.(dummy_\w+|modeling_(tf|flax)_\w+|sagemaker)$|kernels|benchmark",
-    "torch": r"_(?!C$|C/|utils$|jit_internal$|tensor$|six$|dynamo$)\w*\.|testing|onnx\._|ao\.ns|package|distributed\._"
-    r"|fx\.experimental|.*\._internal",
-    "vllm": r"third_party|benchmarks|vllm_flash_attn|model_executor\.(models|layers)\."
-    r"|v1\.(attention|worker|spec_decode|sample)\.|attention\.|distributed\.|compilation\.|kernels|device_allocator|multimodal\.|lora\.(layers|ops)",
-    "deepspeed": r"(inference|module_inject|ops|model_implementations|autotuning|compile|compression|elasticity|monitor)\.\w",
+    "torch": (
+        r"_(?!C$|C/|utils$|jit_internal$|tensor$|six$|dynamo$)\w*\.|testing|onnx\._|ao\.ns|package|"
+        r"distributed\._|fx\.experimental|.*\._internal"
+    ),
+    "vllm": (
+        r"third_party|benchmarks|vllm_flash_attn|model_executor\.(models|layers)\.|v1\.(attention|worker|"
+        r"spec_decode|sample)\.|attention\.|distributed\.|compilation\.|kernels|device_allocator|multimodal\.|"
+        r"lora\.(layers|ops)"
+    ),
+    "deepspeed": r"(inference|module_inject|ops|model_implementations|compile|compression|elasticity|monitor)\.\w",
     "diffusers": r"(pipelines|modular_pipelines)\.\w+\.\w",
     "axolotl": r"(integrations|kernels|monkeypatch|prompt_strategies)\.\w",
     "verl": r"(models|third_party|workers|experimental)\.\w+\.",
@@ -94,7 +101,29 @@ _LEFT_OUT = {
     "triton": r"backends|tools|compiler\.|experimental|language\.extra|runtime\.\w+\.",
     "torchvision": r"(models|prototype|datasets)\.",
     "optimum": r"(onnx\w*|exporters|intel|commands)\.",
-    "openai": r"types\.(?!chat\b)\w|types\.chat\.\w|resources|cli|helpers|lib|_(?!client$|exceptions$)\w",
+    "openai": r"resources|cli|helpers|lib|_(?!client$|exceptions$)\w",
+    "setuptools": r"_vendor|_distutils\.|extern",
+    "scipy": r"(\w+\.)*_\w+|(\w+\.)+tests",
+    "pandas": r"_libs|_testing|tests|compat\.|core\.\w+\.\w+\.",
+    "scikit-learn": r"externals|(\w+\.)*_\w+",
+    "numba": r"(cuda|cpython|core|np|parfors|roc|stencils|testing|misc|pycc|experimental)\.\w",
+    "torchtitan": r"(models|experiments)\.\w+\.",
+    "lmdeploy": r"(pytorch|vl|turbomind|lite)\.\w+\.",
+    "flashinfer-python": r"(data|cute_dsl|experimental|jit|gemm|fused_moe|aot|prims_ts)\.\w",
+    "gptqmodel": r"(nn_modules|models\.definitions|extension|hf_minimax_m2|exllama\w*)\.",
+    "megatron-core": r"core\.(models|transformer\.moe|inference|datasets|dist_checkpointing\.\w+)\.\w+\.|core\.extensions",
+    "transformer-engine": r"(jax|paddle)\.\w|pytorch\.(ops|tensor|attention|cpp_extensions|triton)\.",
+    "flash-linear-attention": r"(ops|models|modules)\.\w+\.",
+    "auto-round": r"(modeling|export|experimental|algorithms|data_type)\.\w",
+    "ray": r"(rllib|dashboard|autoscaler|tune|serve|data|train|_private|workflow|air|util|core|llm)\.\w",
+    "gradio": r"(_simple_templates|components|cli|templates|themes|layouts|media_assets|demo|monitoring_dashboard)\.\w",
+    "wandb": (
+        "(vendor|sdk|proto|_vendor|integration|apis|automations|filesync|cli|errors|plot|old|sync|docker|"
+        r"agents|sklearn|keras|xgboost)\.\w"
+    ),
+    "fschat": r"(serve|data|model|llm_judge|train)\.\w+\.",
+    "langchain-core": r"(_\w+|utils|tracers|document_loaders|beta)\.\w",
+    "nltk": r"\w+\.\w",
 }
 """Modules that nobody imports by name, below the package's own."""
 _NAMES_ONLY = {
@@ -106,11 +135,13 @@ _NAMES_ONLY = {
 }
 """Modules of which only the names are kept."""
 _WHOLE_ONLY = {
-    "torch": r"nn\b|optim|utils\.(data|checkpoint)|cuda\b(?!\._)|amp|compiler"
-    r"|distributed\.(fsdp|device_mesh|distributed_c10d)|serialization",
+    "torch": (
+        r"nn\b|optim|utils\.(data|checkpoint)|cuda\b(?!\._)|amp|compiler|distributed\.(fsdp|device_mesh|"
+        "distributed_c10d)|serialization"
+    ),
     "vllm": r"entrypoints\.llm$|sampling_params$|engine\.arg_utils|lora\.request$|outputs$|inputs\b|pooling_params$",
     "unsloth": r"models\.(loader|llama|vision|_utils|rl)$|trainer$|chat_templates$|save$",
-    "unsloth-zoo": r"(dataset|training|vision|peft)_utils$|utils$",
+    "unsloth-zoo": "(dataset|training|vision|peft)_utils$|utils$",
     "axolotl": r"train$|utils\.(trainer|dict)$|prompters$",
     "verl": r"protocol$|trainer\.main_ppo$",
     "llamafactory": r"train\.tuner$|hparams\.\w+_args$|chat\.chat_model$|launcher$|cli$",
@@ -120,12 +151,43 @@ _WHOLE_ONLY = {
     "torchao": r"quantization\.quant_api$|float8\.\w+$",
     "optimum": r"(pipelines|bettertransformer)\b|gptq\.quantizer$",
     "llmcompressor": r"entrypoints\.\w+$|modifiers\.quantization\b",
-    "torchvision": r"transforms\.transforms$", "sglang": r"lang\.api$|srt\.entrypoints\.engine$",
-    "xformers": r"ops\.fmha$", "auto-gptq": r"modeling\._?(base|auto)$", "triton": "runtime.autotuner$", "numpy": "$^",
-    "openai": r"_client$|_exceptions$",
+    "torchvision": r"transforms\.transforms$",
+    "sglang": r"lang\.api$|srt\.entrypoints\.engine$",
+    "xformers": r"ops\.fmha$",
+    "auto-gptq": r"modeling\._?(base|auto)$",
+    "triton": "runtime.autotuner$",
+    "numpy": "$^",
+    "openai": "_client$|_exceptions$",
     "liger-kernel": r"transformers\.(monkey_patch|auto_model)$",
-    "compressed-tensors": r"quantization\.quant_\w+$", "xgrammar": "$^",
-}  # fmt: skip
+    "compressed-tensors": r"quantization\.quant_\w+$",
+    "xgrammar": "$^",
+    "setuptools": "setuptools$",
+    "scipy": "$^",
+    "pandas": r"core\.(frame|series)$|io\.(parquet|json\._json|excel\._base)$",
+    "scikit-learn": r"(model_selection|metrics|ensemble)\._\w+$",
+    "numba": "$^",
+    "torchtitan": "$^",
+    "flashinfer-python": "(decode|prefill|sampling)$",
+    "gptqmodel": r"models\.(base|auto)$|quantization\.config$|utils\.backend$",
+    "lmdeploy": "(api|messages)$",
+    "auto-round": r"autoround$|compressors\.base$",
+    "megatron-core": "$^",
+    "transformer-engine": r"pytorch\.(fp8|module\.linear)$",
+    "flash-linear-attention": "$^",
+    "ray": r"_private\.worker$",
+    "gradio": "(blocks|interface|chat_interface)$",
+    "wandb": "$^",
+    "fschat": "$^",
+    "nltk": "$^",
+    "langchain-core": r"(messages|prompts|runnables)\.\w+$",
+    "fastapi": "applications$",
+    "starlette": "applications$",
+    "lightning": (
+        r"pytorch\.(trainer\.trainer|callbacks\.\w+|strategies\.\w+|loggers\.\w+)$|fabric\.(fabric|"
+        r"strategies\.\w+)$"
+    ),
+    "pytorch-lightning": r"(trainer\.trainer|callbacks\.\w+|strategies\.\w+|loggers\.\w+)$",
+}
 """Packages of which only these modules, and the package itself, are kept whole."""
 
 

@@ -23,10 +23,10 @@ AROUND = (
     "pytorch-lightning", "tensordict", "gptqmodel", "hqq", "aqlm", "quanto", "auto-round", "nvidia-modelopt", "openrlhf",
     "lmdeploy", "flash-attn", "mamba-ssm", "causal-conv1d", "flash-linear-attention", "flashinfer-python",
     "transformer-engine", "megatron-core", "open-clip-torch", "cut-cross-entropy", "galore-torch", "qwen-vl-utils",
-    "flagembedding", "deepspeed-mii", "autotrain-advanced", "fschat", "langchain-core", "langchain", "langchain-openai",
+    "flagembedding", "deepspeed-mii", "autotrain-advanced", "fschat", "langchain-core",
     "openai-harmony", "httpx", "requests", "urllib3", "anyio", "uvicorn", "typer", "click", "tyro", "omegaconf",
     "hydra-core", "pydantic-settings", "fsspec", "gradio", "gradio-client", "wandb", "tensorboard", "tensorboardx",
-    "nvidia-ml-py", "ray", "setfit", "nltk",
+    "nvidia-ml-py", "ray", "setfit",
 )  # fmt: skip
 """What stacks lock around them: mined like the others, and in the tables with their names."""
 

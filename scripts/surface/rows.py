@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from compat.interfaces.needs import packages_of
 from compat.interfaces.rows import E2, MAGIC, R1, module_of
+from compat.interfaces.table import open_table
 from scripts.surface.collect import CONSUMERS, PACKAGE_OF, Occurrence, needs_of, occurrences_of
 from scripts.surface.existing import Blocks, existing
 from scripts.surface.imports import Edges, edges_of, entries_of, followed, leading_to
@@ -42,9 +43,18 @@ def main(arguments: list[str]) -> int:
         "packages", nargs="*", metavar="PACKAGE", help="only pairs of these (default: all that are in the store)"
     )
     parser.add_argument("--target", metavar="PACKAGE", help="only rows about this one; all others stay as they are in the file")
+    parser.add_argument(
+        "--consumers",
+        nargs="+",
+        default=(),
+        metavar="PACKAGE",
+        help="only rows of these, held against the tables that are shipped",
+    )
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="default: the user's cache")
     parser.add_argument("--jobs", type=int, default=2)
     words = parser.parse_args(arguments)
+    if words.consumers:
+        return of_consumers(words.consumers, words.store, words.jobs)
     began = time.monotonic()
     store = Store(words.store)
     known = [package for package in store.packages() if not words.packages or package in (*words.packages, words.target)]
@@ -73,6 +83,35 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def of_consumers(consumers: list[str], folder: Path | None, jobs: int) -> int:
+    """Makes the rows of some packages anew; all others stay. What they need is looked up in shipped tables, not the store."""
+    began = time.monotonic()
+    store, kept = Store(folder), existing(FOLDER / "rows.bin")
+    tables = {path.stem: table for path in FOLDER.glob("*.bin") if (table := open_table(path.stem, str(path))) is not None}
+    targets = sorted(tables.keys() & set(PACKAGE_OF.values()))
+    with multiprocessing.Pool(jobs, _start, (folder,), maxtasksperchild=4) as pool:
+        needs = dict(pool.imap_unordered(_needs, consumers))
+        _say(f"{sum(map(len, needs.values()))} needs of {len(consumers)} packages", began)
+        pairs: Pairs = dict(pool.imap_unordered(_judged_by_table, _by_target(needs, targets)))
+        _say(f"{sum(map(len, pairs.values()))} of them not met by every release", began)
+        days = {name: [*zip(table.versions, table.uploaded)] for name, table in tables.items()}
+        days |= {package: uploads(store, package) for package in consumers}
+        tasks = [(package, wanted(package, needs[package], pairs, days)) for package in consumers]
+        places = dict(pool.imap_unordered(_places, tasks))
+        _say("the lines", began)
+        edges = _imports(pool, consumers, places, kept.edges)
+    versions = {name: tuple(version for version, _ in days[name]) for name in days if name in consumers or name in targets}
+    kept = kept.renumbered(versions)
+    made = {package: _rows(package, places[package], pairs) for package in consumers}
+    blocks = timely(kept.blocks | made, {name: [day for _, day in found] for name, found in days.items()})
+    mentioned = {row[0] for kinds in blocks.values() for rows in kinds.values() for row in rows} | blocks.keys()
+    versions = {name: each for name, each in (kept.versions | versions).items() if name in mentioned}
+    content = packed(blocks, {package: followed(found) for package, found in edges.items() if package in versions}, versions)
+    write(FOLDER / "rows.bin", content)
+    _say(f"{sum(len(rows) for kinds in blocks.values() for rows in kinds.values())} rows, {len(content) >> 10} KiB", began)
+    return 0
+
+
 def _say(text: str, began: float) -> None:
     print(f"{text}; {time.monotonic() - began:.0f} s", flush=True)
 
@@ -89,7 +128,14 @@ def _needs(package: str) -> tuple[str, dict[Need, int]]:
 
 def _judged(task: tuple[str, list[Need]]) -> tuple[str, dict[Need, Judged]]:
     assert _mined is not None
-    return task[0], judged(Mined(_mined.store, uses=False), *task)
+    mined = Mined(_mined.store, uses=False)
+    return task[0], judged(map(mined.surface, mined.releases(task[0])), task[1])
+
+
+def _judged_by_table(task: tuple[str, list[Need]]) -> tuple[str, dict[Need, Judged]]:
+    table = open_table(task[0], str(FOLDER / f"{task[0]}.bin"))
+    assert table is not None
+    return task[0], judged(table.surfaces(), task[1])
 
 
 def _places(task: tuple[str, dict[Need, int]]) -> tuple[str, dict[Occurrence, dict[int, int]]]:
@@ -107,9 +153,11 @@ def _entries(task: tuple[str, list[str]]) -> tuple[str, Edges]:
     return task[0], entries_of(_mined, *task)
 
 
-def _imports(pool: Pool, known: list[str], places: dict[str, dict[Occurrence, dict[int, int]]]) -> dict[str, Edges]:
-    """The imports that lead to a row of tier E2, by package."""
-    edges = dict(pool.imap_unordered(_edges, known))
+def _imports(
+    pool: Pool, known: list[str], places: dict[str, dict[Occurrence, dict[int, int]]], kept: dict[str, Edges] | None = None
+) -> dict[str, Edges]:
+    """The imports that lead to a row of tier E2, by package; ``kept`` those of packages that are not read anew."""
+    edges = (kept or {}) | dict(pool.imap_unordered(_edges, known))
     nodes: dict[str, set[str]] = defaultdict(set)
     for found in edges.values():
         for _, end, _ in found:
@@ -117,6 +165,7 @@ def _imports(pool: Pool, known: list[str], places: dict[str, dict[Occurrence, di
     for package, more in pool.imap_unordered(_entries, [(package, sorted(nodes[package])) for package in known]):
         edges[package].update(more)
     goals = {module_of(place.path) for found in places.values() for place in found if place.tier == E2}
+    goals |= {end for found in (kept or {}).values() for _, end, _ in found}  # they lead to one
     leading = leading_to(edges, goals)
     return {package: {edge: mask for edge, mask in found.items() if edge[1] in leading} for package, found in edges.items()}
 

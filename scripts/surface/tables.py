@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import lzma
+import operator
 import os
 import sys
 import time
@@ -16,7 +18,7 @@ from compat.interfaces.table import FILTERS, MAGIC, open_table
 from scripts.surface.history import ModuleHistory, PackageHistory, history_of
 from scripts.surface.kept import Detail, detail_of, without_provided
 from scripts.surface.mined import Mined
-from scripts.surface.packages import BESIDE, TRACKED, UNTABLED
+from scripts.surface.packages import AROUND, BESIDE, TRACKED, UNTABLED, tops_of
 from scripts.surface.store import Store
 
 FOLDER = Path(__file__).resolve().parents[2] / "matrix" / "surface"
@@ -31,13 +33,21 @@ def main(arguments: list[str]) -> int:
     words = parser.parse_args(arguments)
     mined = Mined(Store(words.store), uses=False)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for package in words.packages or [each for each in (*TRACKED, *BESIDE) if each not in UNTABLED]:
+    for package in words.packages or [each for each in (*TRACKED, *BESIDE, *AROUND) if each not in UNTABLED]:
         began = time.monotonic()
-        content = packed(history_of(mined, package))
+        history = history_of(mined, package)
+        if not history.versions:
+            print(f"{package}: not in the store, its table stays as it is", flush=True)
+            continue
+        content = packed(history)
         write(FOLDER / f"{package}.bin", content)
         print(f"{package}: {len(content) >> 10} KiB, {time.monotonic() - began:.1f} s", flush=True)
     write(FOLDER / "index.bin", written(_index()).encode("ascii"))
     return 0
+
+
+ALONGSIDE = {"torch": ("torchgen", "nvfuser", "caffe2"), "torchaudio": ("torio",), "unsloth": ("unsloth_cli",)}
+"""Top-level modules that belong to a package beside those that others use."""
 
 
 def _index() -> dict[str, str]:
@@ -45,7 +55,7 @@ def _index() -> dict[str, str]:
     found: dict[str, str] = {}
     for path in sorted(FOLDER.glob("*.bin")):
         table = open_table(path.stem, str(path))
-        for top in table.tops if table is not None else ():
+        for top in table.tops & {*tops_of(path.stem), *ALONGSIDE.get(path.stem, ())} if table is not None else ():
             if top not in found or top.replace("_", "-") == path.stem:
                 found[top] = path.stem
     return dict(sorted(found.items()))
@@ -59,6 +69,10 @@ def write(path: Path, content: bytes) -> None:
 def packed(history: PackageHistory) -> bytes:
     """The file of one package."""
     without_provided(history)
+    tops = (*tops_of(history.package), *ALONGSIDE.get(history.package, ()))
+    for kept in (history.modules, history.opaque):
+        for name in [each for each in kept if each.partition(".")[0] not in tops]:
+            del kept[name]  # installed by mistake, or the files of another distribution
     writer = _Writer(history)
     details = {name: detail_of(history.package, name) for name in history.modules}
     for name in sorted(details, key=lambda name: (not details[name].whole, name.count(".") > 1, name)):
@@ -103,12 +117,16 @@ class _Writer:
 
     def _block(self, module: ModuleHistory, detail: Detail) -> dict[str, list[tuple[Any, ...]]]:
         block: dict[str, list[tuple[Any, ...]]] = {}
+        own = tops_of(self.history.package) if module.is_package and not detail.classes else ()
+        on_demand = module.statements.get("lazy", {})
         for section, abouts in module.statements.items():
-            rows = [
-                (about, *self._says(kept, module.mask))
-                for about, says in abouts.items()
-                if (kept := detail.kept(section, about, says))
-            ]
+            rows = []
+            for about, says in abouts.items():
+                kept = detail.kept(section, about, says, own)
+                if not kept and section == "define" and about in on_demand:  # other releases have it all the same
+                    kept = {("v",): functools.reduce(operator.or_, says.values())}
+                if kept:
+                    rows.append((about, *self._says(kept, module.mask)))
             if rows:
                 block[section] = rows
         return block if detail.whole else block | {"some": []}

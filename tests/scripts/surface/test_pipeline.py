@@ -81,6 +81,63 @@ def peft(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Table:
     return table
 
 
+def _table(folder: Path, package: str, releases: dict[str, dict[str, str]]) -> Table:
+    store = Store(folder / package)
+    for version, members in releases.items():
+        bodies = {path: body.encode() for path, body in members.items()}
+        store.keep(Fetched(package, version, "a.whl", None, "2024-01-01", True, 1, 0.1, (), bodies))
+    store.keep_records(FORM, read_records(store, missing(store, package)))
+    path = folder / f"{package}.bin"
+    path.write_bytes(tables.packed(history_of(Mined(store), package)))
+    table = open_table(package, str(path))
+    assert table is not None
+    return table
+
+
+def _kinds(table: Table, module: str, name: str | None) -> list[str]:
+    return [World((surface,)).imported(module, name).kind for surface in table.surfaces()]
+
+
+class TestTablesOfOtherShapes:
+    def test_a_top_level_module_that_is_gone_is_absent_and_one_to_come_unknown(self, tmp_path: Path) -> None:
+        releases = {
+            "1.0": {"setuptools/__init__.py": "", "other/__init__.py": ""},
+            "2.0": {"setuptools/__init__.py": "", "pkg_resources/__init__.py": "def require(): ..."},
+            "3.0": {"setuptools/__init__.py": ""},
+        }
+        table = _table(tmp_path, "setuptools", releases)
+        assert _kinds(table, "pkg_resources", None) == ["unknown", "module", "absent"]
+        assert _kinds(table, "pkg_resources", "require") == ["unknown", "function", "absent"]
+        assert "other" not in table.tops
+
+    def test_a_stub_shows_what_compiled_code_gives_and_what_is_missing_stays_so(self, tmp_path: Path) -> None:
+        releases = {
+            "1.0": {
+                "numpy/__init__.py": "from ._core import *",
+                "numpy/__init__.pyi": "float_: int\n_private: int\nfrom typing import Any",
+            },
+            "2.0": {"numpy/__init__.py": "from ._core import float64", "numpy/__init__.pyi": "float64: int\ninvented: int"},
+        }
+        table = _table(tmp_path, "numpy", releases)
+        assert _kinds(table, "numpy", "float_") == ["value", "absent"]
+        assert _kinds(table, "numpy", "invented") == ["never", "never"]
+        assert _kinds(table, "numpy", "Any") == ["never", "never"]
+
+    def test_names_alone_hold_what_a_package_passes_on(self, tmp_path: Path) -> None:
+        releases = {
+            "1.0": {
+                "compressed_tensors/utils/__init__.py": "from .helpers import one",
+                "compressed_tensors/utils/helpers.py": "one = two = 1",
+            },
+            "2.0": {
+                "compressed_tensors/utils/__init__.py": "from .helpers import two",
+                "compressed_tensors/utils/helpers.py": "one = two = 1",
+            },
+        }
+        table = _table(tmp_path, "compressed-tensors", releases)
+        assert _kinds(table, "compressed_tensors.utils", "one") == ["value", "absent"]
+
+
 class TestTables:
     def test_releases_are_in_order(self, peft: Table) -> None:
         assert (peft.versions, peft.uploaded[0]) == (("0.1.0", "0.2.0", "0.3.0"), "2024-01-01")
@@ -121,6 +178,25 @@ class TestTables:
         assert peft.surface("9.9") is None
         assert peft.surface("not a version") is None
         assert peft.surface("0.2") is not None
+
+
+class TestRowsOfSome:
+    def test_they_are_those_of_a_whole_run_and_all_others_stay(
+        self, folder: Path, found: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(rows, "FOLDER", tmp_path)
+        assert rows.main(["peft", "trl", "--store", str(folder), "--jobs", "1"]) == 0
+        for package in ("peft", "trl", "unsloth"):
+            (tmp_path / f"{package}.bin").write_bytes(tables.packed(history_of(Mined(Store(folder)), package)))
+        assert rows.main(["--consumers", "trl", "unsloth", "--store", str(folder), "--jobs", "1"]) == 0
+        some = open_rows(str(tmp_path / "rows.bin"))
+        assert some is not None
+        installed = {"trl": "1.0", "peft": "0.3.0"}
+        ((row,), (same,)) = found.broken(installed, tiers=(E1,)), some.broken(installed, tiers=(E1,))
+        assert (row.what, row.path, row.line, row.bad) == (same.what, same.path, same.line, same.bad)
+        assert [(each.version, each.path) for each in same.evidence] == [(each.version, each.path) for each in row.evidence]
+        ((row, chain),) = eager_rows(some, {"trl": "1.0", "peft": "0.1.0", "unsloth": "2025.1.1"})
+        assert (row.what, chain) == ("peft.prepare", ("unsloth", "trl.extra"))
 
 
 class TestRows:
