@@ -151,7 +151,7 @@ def _known(lack: Lack, error: RaisedError) -> Named | None:
     from compat.diagnosis.named_releases import of_attribute, of_keyword, of_member, of_name
 
     if lack.kind == MODULE:
-        return of_name(lack.owner, None) if "." in lack.owner else None
+        return of_name(lack.owner, None)  # None for a top-level module that every release has: it is not installed
     if lack.kind in (NAME, ATTRIBUTE):
         return (of_name if lack.kind == NAME else of_attribute)(lack.owner, lack.name)
     if lack.kind in (MEMBER, KEYWORD):

@@ -37,7 +37,6 @@ def with_release(name: str, version: str) -> Environment:
          "trl.SFTConfig(max_seq_length=)", ">=0.9.2,<=0.19.1"),
         ("ValueError: Unknown arguments from config file: ['--x', '1', '--no_cuda', 'True'].",
          "transformers.TrainingArguments(no_cuda=)", "<=4.57.6"),
-        ("AttributeError: module 'numpy' has no attribute 'float_'", "numpy.float_", "<=1.26.4"),
         ("ImportError: cannot import name 'BaseSettings' from 'pydantic' (/v/pydantic/__init__.py)",
          "pydantic.BaseSettings", "<=1.10.27"),
         ("ModuleNotFoundError: No module named 'pkg_resources'", "pkg_resources", "<=81.0.0"),
