@@ -13,14 +13,15 @@ if TYPE_CHECKING:
 
     from compat.api.public import check as check
     from compat.api.public import diagnose as diagnose
+    from compat.api.public import doctor as doctor
     from compat.api.public import fix as fix
     from compat.integrations.guard import KnownBad as KnownBad
     from compat.integrations.guard import guard as guard
 
-__all__ = ["KnownBad", "__version__", "check", "diagnose", "fix", "guard"]
+__all__ = ["KnownBad", "__version__", "check", "diagnose", "doctor", "fix", "guard"]
 __version__ = "0.1.0"
 _PLACES = {
-    **dict.fromkeys(("check", "diagnose", "fix"), "api.public"),
+    **dict.fromkeys(("check", "diagnose", "doctor", "fix"), "api.public"),
     **dict.fromkeys(("guard", "KnownBad"), "integrations.guard"),
 }
 

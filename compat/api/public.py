@@ -62,6 +62,21 @@ def check(
     return DisplayedReport(*values_of(report))
 
 
+def doctor(*, command: Sequence[str] | None = None, **options: Option) -> Report:
+    """What is known to be bad on this machine, with its GPUs, driver and what is installed in the running interpreter.
+
+    ``python`` names another interpreter or environment; it is read, not started. ``command``, the other options and errors
+    are those of :func:`check`.
+    """
+    from compat.api.machine import read_machine
+    from compat.api.report import machine_report
+
+    words = words_of("doctor", command, options)
+    matrix = open_matrix(words.values.get("rules", ()))
+    machine = read_machine(words.one("python"), matrix)
+    return DisplayedReport(*values_of(machine_report(machine.environment, words, matrix, machine.notes)))
+
+
 def diagnose(text: str, *, environment: Environment | Mapping[str, Any] | None = None, **options: Option) -> Report:
     """What the errors in a pasted traceback, log or issue mean, as ``compat diagnose`` says it.
 

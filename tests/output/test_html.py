@@ -257,6 +257,14 @@ def test_a_notebook_displays_the_result_of_check() -> None:
     assert page.elements[0] == ("div", {"class": "compat"})
 
 
+def test_a_notebook_displays_this_machine() -> None:
+    report = compat.doctor(gpu="RTX 5090", driver="470.57.02")
+    assert report.environment.driver == "470.57.02"
+    assert "RTX 5090" in report._repr_html_()  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="not-a-folder"):
+        compat.doctor(python="not-a-folder")
+
+
 @pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
 def test_every_colour_can_be_read(colours: dict[str, str]) -> None:
     """The contrast that WCAG 2 asks for (AA): 4.5 for text."""
