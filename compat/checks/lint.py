@@ -79,22 +79,26 @@ def _fixes(rule: Rule, others: Sequence[Rule]) -> Iterator[str]:
         for environment in hits:
             if conjunction(holds(atom, Facts(environment)) for atom in fix.when) is False:
                 continue
+            rivals = _rivals(rule, fix, environment, others)
             for changed in applied(fix, environment, others):
-                if verdict_of(rule, Facts(changed)).word == "hit":
+                facts = Facts(changed)
+                if verdict_of(rule, facts).word == "hit":
                     yield f"{said} does not clear the rule"
-                yield from (f"{said} leads into rule {other.id}" for other in others if _condemns(other, rule, fix, changed))
+                yield from (f"{said} leads into rule {other.id}" for other in rivals if verdict_of(other, facts).word == "hit")
 
 
-def _condemns(other: Rule, rule: Rule, fix: FixTemplate, changed: Environment) -> bool:
-    """Whether another rule of severity error about a distribution the fix moves certainly holds after the fix."""
+def _rivals(rule: Rule, fix: FixTemplate, environment: Environment, others: Sequence[Rule]) -> list[Rule]:
+    """Other rules of severity error, about a distribution that the fix moves, that its result can hold everything for."""
     moved = {normalized(name) for name, _ in fix.packages}
-    about = {atom[1] for atom in other.packages}
-    return (
-        other is not rule
-        and other.severity == "error"
-        and bool(moved & about)
-        and verdict_of(other, Facts(changed)).word == "hit"
-    )
+    there = {each.name for each in environment.distributions or ()} | moved
+    return [
+        other
+        for other in others
+        if other.severity == "error"
+        and other is not rule
+        and any(atom[1] in moved for atom in other.packages)
+        and (not environment.distributions_complete or all(a[1] in there for a in other.packages if a[2] != "absent"))
+    ]
 
 
 def applied(fix: FixTemplate, environment: Environment, rules: Sequence[Rule]) -> Iterator[Environment]:

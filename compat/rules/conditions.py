@@ -138,7 +138,8 @@ def _variables(value: Any) -> list[Atom]:
             found.append(("variable", name, wanted, ()))
         elif isinstance(wanted, dict):
             known_keys(f"variables.{name}", wanted, ("contains",))
-            found.append(("variable", name, "contains", words(f"variables.{name}", [wanted.get("contains")])))
+            texts = wanted.get("contains")
+            found.append(("variable", name, "contains", words(f"variables.{name}", texts if isinstance(texts, list) else [texts])))
         else:
             found.append(("variable", name, "in", words(f"variables.{name}", wanted)))
     return found

@@ -1,7 +1,8 @@
 """``python -m scripts.audit [RULE…] [--again] [--offline]``: evidence for every bound of every rule.
 
-For each bound the release inside and its neighbour outside are held against each other: the name or keyword that the rule's
-error speaks of, the message itself, what the releases declare of the rule's other packages, and the reproductions. Rows in
+For each bound the release inside and its neighbour outside are held against each other: the reproductions, the lines that
+``matrix/marks.csv`` names, the name or keyword that the rule's error speaks of, the message itself, and what the releases
+declare of the rule's other packages. Rows in
 ``matrix/evidence`` that were read or run by hand are kept while their bound stands; what nothing shows is ``unchecked``.
 ``docs/rule-audit.md`` is written anew. It may be stopped and started again.
 """
@@ -20,7 +21,7 @@ from compat.interfaces.rows import open_rows
 from compat.rules.loader import load_folder
 from compat.rules.rule import Rule
 from compat.tables.declared import Declared
-from scripts.audit import evidence, page
+from scripts.audit import evidence, marks, page
 from scripts.audit.bounds import Bound, bounds_of
 from scripts.audit.evidence import BY_HAND, FOLDER, OPEN, ROOT, UNCHECKED, Evidence
 from scripts.audit.reading import Reader
@@ -34,6 +35,7 @@ class Audit:
         self._again = again
         self._sources = Sources(offline=offline)
         self._reader = Reader(self._sources)
+        self._marks = marks.Marks(marks.read(), self._sources)
         self._declared = Declared()
         self._programs = evidence.programs()
         rows = open_rows()
@@ -57,6 +59,8 @@ class Audit:
             return OPEN, "nothing is released beyond"
         if seen := evidence.reproduced(rule, bound, self._programs):
             return "ran", seen
+        if seen := self._marks.seen(bound):
+            return "read", seen
         if seen := self._reader.seen(rule, bound):
             return "static", seen
         if self._mined and (seen := self._mined.about(rule, bound)):
@@ -66,8 +70,8 @@ class Audit:
         return UNCHECKED, ""
 
     def _versions(self, package: str) -> Sequence[str]:
-        known = self._sources.store.known(package)
-        return [*_followed()[package], *known] if package in _followed() else self._sources.versions(package)
+        """All that was ever published: a table of recent releases would take its own beginning for the package's."""
+        return [*self._sources.versions(package), *_followed().get(package, ())]
 
 
 @cache

@@ -1,8 +1,9 @@
 """``python -m scripts.audit.fixes [RULE…] [--again]``: where the fixes of rules lead.
 
 Each fix that moves packages is resolved with ``uv pip compile`` for the first example that the rule hits, with the other
-packages of the example pinned, on the first Python that has wheels for all of them; the whole result is judged by all rules.
-Rows are kept in ``matrix/fixes.csv``: a fix that is there already is not resolved again. It may be stopped and started again.
+packages of the example pinned, on the first Python that has wheels for all of them; the whole result is judged as ``compat
+check`` judges it. Rows are kept in ``matrix/fixes.csv``: a fix that is there already is not resolved again, and the row of a
+fix that no rule has any more is dropped. It may be stopped and started again.
 """
 
 from __future__ import annotations
@@ -15,27 +16,36 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from pathlib import Path
 
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from compat.api.public import check
 from compat.formats.described import parse_described
-from compat.model import Distribution, Environment, Source, normalized
+from compat.index import Index, Store, gather
+from compat.model import Distribution, Environment, Finding, Source, normalized
 from compat.records import replace
-from compat.rules.compiled import Matrix, in_memory
-from compat.rules.evaluate import judge
+from compat.rules.facts import Facts
 from compat.rules.loader import load_folder
+from compat.rules.logic import conjunction, holds
 from compat.rules.rule import FixTemplate, Rule
 from scripts.audit.evidence import ROOT
 
 FILE = ROOT / "matrix" / "fixes.csv"
 PYTHONS = ("3.11", "3.10", "3.12", "3.9", "3.13", "3.8")
 LEADS, FINE, ALONE, IMPOSSIBLE = "leads into", "fine", "fine without the example's other pins", "cannot be resolved"
+_AT_ONCE = 6  # most of a resolution is waiting for the index
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)")
 
 
 @dataclass(frozen=True)
 class Followed:
-    """One fix, what came of it, and the rules of severity error that hold in the result."""
+    """One fix, what came of it, and what newly holds in the result: errors, and warnings in parentheses."""
 
     rule: str
     fix: str
@@ -45,32 +55,36 @@ class Followed:
     seen: str
     date: str
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.rule, self.fix, self.example
+
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.audit.fixes", description=__doc__)
     parser.add_argument("rules", nargs="*", metavar="RULE", help="only these (default: all)")
     parser.add_argument("--again", action="store_true", help="resolve fixes again that have a row already")
     words = parser.parse_args(arguments)
-    rules = load_folder(str(ROOT / "matrix" / "rules"))
-    matrix = in_memory(rules, {})
-    known = {(row.rule, row.fix, row.example): row for row in _read()}
-    rows: list[Followed] = []
-    for rule in rules:
-        for fix, environment in _moving(rule):
-            key = rule.id, _fix(fix), _pins(environment)
-            wanted = not words.rules or rule.id in words.rules
-            if key in known and not (wanted and words.again):
-                rows.append(known[key])
-            elif wanted:
-                rows.append(followed(rule, fix, environment, matrix))
-                print(f"{rule.id}: {_fix(fix)}: {rows[-1].result} {rows[-1].seen}"[:200], flush=True)
-                _write([*rows, *(row for other, row in known.items() if row not in rows)])
-    if not words.rules:
-        _write(rows)
-    return int(any(row.result == LEADS for row in rows))
+    known = {row.key: row for row in _read()}
+    moving = {
+        (rule.id, _fix(fix), _pins(environment)): (rule, fix, environment)
+        for rule in load_folder(str(ROOT / "matrix" / "rules"))
+        for fix, environment in _moving(rule)
+    }
+    asked = [key for key in moving if not words.rules or key[0] in words.rules]
+    asked.sort(key=lambda key: moving[key][0].severity != "error")
+    wanted = [key for key in asked if words.again or key not in known]
+    with ProcessPoolExecutor(_AT_ONCE) as pool:
+        for done in as_completed([pool.submit(followed, *moving[key]) for key in wanted]):
+            row = done.result()
+            known[row.key] = row
+            print(f"{row.rule}: {row.fix}: {row.result} {row.seen}"[:200], flush=True)
+            _write([known[key] for key in moving if key in known])
+    _write([known[key] for key in moving if key in known])
+    return int(any(known[key].result == LEADS for key in asked))
 
 
-def followed(rule: Rule, fix: FixTemplate, environment: Environment, matrix: Matrix) -> Followed:
+def followed(rule: Rule, fix: FixTemplate, environment: Environment) -> Followed:
     """What becomes of the example's environment when the fix is installed."""
     moved = {normalized(name): spec for name, spec in fix.packages}
     others = {d.name: d.version for d in environment.distributions or () if d.name not in moved and d.version}
@@ -81,62 +95,97 @@ def followed(rule: Rule, fix: FixTemplate, environment: Environment, matrix: Mat
     why = ""
     for result, wanted in ((FINE, [*pins, *(f"{n}=={v}" for n, v in others.items())]), (ALONE, [*pins, *others])):
         for python in pythons:
-            resolved, said = _resolved(wanted, python, tuple(name + spec for name, spec in fix.along))
+            resolved, said = _resolved(wanted, python, environment.os, tuple(name + spec for name, spec in fix.along))
             why = why or said
             if resolved is None:
                 continue
-            after = _installed(environment, resolved, python)
-            bad = [each for each in judge(after, matrix) if each.verdict == "hit" and each.severity == "error"]
-            before = _without_fix(environment, python, matrix) if bad else set()
-            new = [
-                each.rule
-                for each in bad
-                if each.rule == rule.id or (each.rule not in before and moved.keys() & each.packages.keys())
-            ]
+            found = _judged(environment, resolved, python)
+            before = _without_fix(environment, python) if found.keys() - {rule.id} else {}
+            new = {
+                name: finding
+                for name, finding in found.items()
+                if name == rule.id or (name not in before and moved.keys() & finding.packages.keys())
+            }
+            errors = [name for name, finding in new.items() if finding.severity == "error" or name == rule.id]
             parts = rule.id, _fix(fix), _pins(environment), python
-            return Followed(*parts, LEADS if new else result, ", ".join(new), today)
+            seen = [*errors, *(f"({name})" for name in new if name not in errors)]
+            return Followed(*parts, LEADS if errors else result, ", ".join(seen), today)
     return Followed(rule.id, _fix(fix), _pins(environment), "", IMPOSSIBLE, why, today)
 
 
-def _without_fix(environment: Environment, python: str, matrix: Matrix) -> set[str]:
-    """The rules that hold in the example as it is, with what its pins bring along today."""
-    pins = [f"{d.name}=={d.version}" for d in environment.distributions or () if d.version]
-    resolved, _ = _resolved(pins, python)
-    before = environment if resolved is None else _installed(environment, resolved, python)
-    return {each.rule for each in judge(before, matrix) if each.verdict == "hit"}
+def _judged(environment: Environment, pins: dict[str, str], python: str) -> dict[str, Finding]:
+    """What certainly holds in an environment of these distributions, errors and warnings, by rule."""
+    found = tuple(
+        Distribution(name=normalized(name), version=version, source=Source("index")) for name, version in pins.items()
+    )
+    after = replace(
+        environment, distributions=found, distributions_complete=True, python=environment.python or python,
+        os=environment.os or "linux", machine=environment.machine or "x86_64",
+    )  # fmt: skip
+    findings = check(after).findings
+    return {each.rule: each for each in findings if each.verdict == "hit" and each.severity in ("error", "warning")}
+
+
+def _without_fix(environment: Environment, python: str) -> dict[str, Finding]:
+    """What holds in the example as it is, with what its pins bring along today."""
+    pins = {d.name: d.version for d in environment.distributions or () if d.version}
+    resolved, _ = _resolved([f"{name}=={version}" for name, version in pins.items()], python, environment.os)
+    return _judged(environment, resolved or pins, python)
 
 
 def _moving(rule: Rule) -> Iterator[tuple[FixTemplate, Environment]]:
-    example = next((each for each in rule.examples if each.verdict == "hit"), None)
-    if example is None:
-        return
-    environment, _ = parse_described(example.environment, "example")
-    if environment.os not in (None, "linux"):
-        return  # what is resolved is Linux
+    hits = [parse_described(each.environment, "example")[0] for each in rule.examples if each.verdict == "hit"]
     for fix in rule.fixes:
-        if fix.kind in ("upgrade", "downgrade", "pin"):
+        fitting = (each for each in hits if conjunction(holds(atom, Facts(each)) for atom in fix.when) is not False)
+        environment = next(fitting, None)
+        if fix.kind in ("upgrade", "downgrade", "pin") and environment is not None:
             yield fix, environment
 
 
-def _resolved(wanted: list[str], python: str, along: tuple[str, ...] = ()) -> tuple[dict[str, str] | None, str]:
-    """The pins that uv finds, or why there are none, in its words; ``along`` holds for what comes with them."""
-    command = ["uv", "pip", "compile", "-", "--python-version", python, "--python-platform", "x86_64-manylinux_2_31",
+def _resolved(
+    wanted: list[str], python: str, system: str | None, along: tuple[str, ...] = ()
+) -> tuple[dict[str, str] | None, str]:
+    """The pins that uv finds, or why there are none, in its words; ``along`` holds for what comes with them.
+
+    What has no wheel is taken at its newest release in range and what that requires resolved in its place: nothing is built.
+    """
+    platform = {"windows": "x86_64-pc-windows-msvc", "darwin": "aarch64-apple-darwin"}.get(
+        system or "", "x86_64-manylinux_2_35"
+    )
+    command = ["uv", "pip", "compile", "-", "--python-version", python, "--python-platform", platform,
                "--only-binary", ":all:", "--no-header", "--no-annotate", "--quiet", "--no-progress"]  # fmt: skip
+    built: dict[str, str] = {}
+    lines = [line for each in wanted for line in _without_wheel(Requirement(each), python, built)]
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
         constraints.write("\n".join(along))
         constraints.flush()
         command += ["--constraints", constraints.name]
-        done = subprocess.run(command, input="\n".join(wanted), capture_output=True, text=True, check=False, timeout=300)
+        done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False, timeout=300)
     if done.returncode:
         return None, " ".join(done.stderr.split())[:300]
-    return {match[1]: match[2] for line in done.stdout.splitlines() if (match := _PIN.match(line))}, ""
+    return {match[1]: match[2] for line in done.stdout.splitlines() if (match := _PIN.match(line))} | built, ""
 
 
-def _installed(environment: Environment, resolved: dict[str, str], python: str) -> Environment:
-    found = tuple(
-        Distribution(name=normalized(name), version=version, source=Source("index")) for name, version in resolved.items()
-    )
-    return replace(environment, distributions=found, distributions_complete=True, python=environment.python or python)
+def _without_wheel(wanted: Requirement, python: str, built: dict[str, str]) -> list[str]:
+    """The requirement itself where its newest release has a wheel; else what that release requires, noted in ``built``."""
+    files = [file for file in _index().files(wanted.name) or () if wanted.specifier.contains(file.version)]
+    newest = max((file.version for file in files), key=Version, default=None)
+    of_newest = [file for file in files if file.version == newest]
+    if newest is None or any(file.filename.endswith(".whl") for file in of_newest):
+        return [str(wanted)]
+    metadata = _index().metadata(of_newest[0])
+    built[wanted.name] = newest
+    place = {"python_version": python, "python_full_version": f"{python}.0", "sys_platform": "linux", "extra": ""}
+    return [
+        f"{each.name}{each.specifier}"
+        for each in (metadata.requires if metadata else ())
+        if not each.marker or Marker(each.marker).evaluate(place)
+    ]
+
+
+@cache
+def _index() -> Index:
+    return Index(replace(gather(), timeout=60.0, retries=3), Store())
 
 
 def _fix(fix: FixTemplate) -> str:

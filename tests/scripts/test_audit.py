@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from compat.model import Distribution, Environment
+from compat.index.records import File, Metadata
+from compat.index.records import Requirement as Needed
+from compat.model import Distribution, Environment, Report
 from compat.records import replace
-from compat.rules.compiled import in_memory
+from compat.rules.compiled import in_memory, open_matrix
+from compat.rules.evaluate import judge
 from compat.rules.evidence import evidence_of, packed
 from compat.rules.loader import load_file
 from compat.rules.rule import FixTemplate, Rule
@@ -16,6 +19,8 @@ from compat.versions import ranges_of
 from scripts.audit import evidence, fixes
 from scripts.audit.bounds import Bound, bounds_of
 from scripts.audit.evidence import FOLDER, Evidence
+from scripts.audit.marks import Mark, Marks
+from scripts.audit.marks import read as read_marks
 from scripts.audit.reading import Reader
 from scripts.audit.sources import Sources
 from scripts.surface.store import Fetched, Store
@@ -144,13 +149,43 @@ def test_a_fix_is_followed_to_the_packages_that_it_brings_along(rule: Rule, monk
     fix = FixTemplate("upgrade", packages=(("b", ">=9"),))
     asked: list[list[str]] = []
 
-    def resolved(wanted: list[str], python: str, along: tuple[str, ...] = ()) -> tuple[dict[str, str] | None, str]:
+    def resolved(wanted: list[str], *_: object) -> tuple[dict[str, str] | None, str]:
         asked.append(wanted)
         return ({"a": "2.0", "b": "9.1", "c": "3.0"}, "") if "b>=9" in wanted else ({"a": "2.0", "b": "1.0", "c": "3.0"}, "")
 
     monkeypatch.setattr(fixes, "_resolved", resolved)
-    found = fixes.followed(rule, fix, environment, matrix)
+    monkeypatch.setattr(fixes, "check", lambda after: Report(after, findings=judge(after, matrix)))
+    found = fixes.followed(rule, fix, environment)
     assert (found.result, found.seen, found.python) == (fixes.LEADS, "c-is-broken", "3.11")
     assert asked[0] == ["b>=9", "a==2.0"]
     monkeypatch.setattr(fixes, "_resolved", lambda *_: (None, "no solution"))
-    assert (fixes.followed(rule, fix, environment, matrix).result) == fixes.IMPOSSIBLE
+    assert (fixes.followed(rule, fix, environment).result) == fixes.IMPOSSIBLE
+
+
+def test_what_has_no_wheel_is_resolved_by_what_it_requires(monkeypatch: pytest.MonkeyPatch) -> None:
+    class OneSource:
+        def files(self, name: str) -> list[File]:
+            return [File(name, "", f"{name}-{version}.tar.gz", version, None, 1, None) for version in ("1.0", "2.0")]
+
+        def metadata(self, file: File) -> Metadata:
+            needed = Needed("c", ">=3"), Needed("d", marker="python_version < '3.9'")
+            return Metadata(needed, None, (), "sdist")
+
+    monkeypatch.setattr(fixes, "_index", OneSource)
+    built: dict[str, str] = {}
+    assert fixes._without_wheel(fixes.Requirement("b<2"), "3.11", built) == ["c>=3"]
+    assert built == {"b": "1.0"}
+
+
+def test_a_mark_shows_the_bound_that_one_release_has_and_its_neighbour_has_not(rule: Rule, tmp_path: Path) -> None:
+    old, new = {"a/parts.py": "thing = 1\n"}, {"a/parts.py": "other = 1\n"}
+    sources = reader(tmp_path, {("a", "1.0"): old, ("a", "2.0"): new})._sources
+    bound = Bound(rule.id, "a", ">=2", "2.0", "1.0")
+    marks = Marks([Mark(rule.id, "a", "a/parts.py", "1"), Mark(rule.id, "a", "parts.py", "thing = 1")], sources)
+    assert marks.seen(bound) == "'thing = 1' is in parts.py of 1.0 and not of 2.0"
+    assert Marks([Mark("another", "a", "parts.py", "thing = 1")], sources).seen(bound) == ""
+
+
+def test_every_mark_is_about_a_rule_and_one_of_its_packages() -> None:
+    packages = {(rule.id, atom[1]) for rule in open_matrix().rules() for atom in rule.packages}
+    assert all((mark.rule, mark.package) in packages for mark in read_marks())
