@@ -165,7 +165,8 @@ def test_a_fix_is_followed_to_the_packages_that_it_brings_along(rule: Rule, monk
 def test_what_has_no_wheel_is_resolved_by_what_it_requires(monkeypatch: pytest.MonkeyPatch) -> None:
     class OneSource:
         def files(self, name: str) -> list[File]:
-            return [File(name, "", f"{name}-{version}.tar.gz", version, None, 1, None) for version in ("1.0", "2.0")]
+            rest = None, 1, None, None, None, "sdist", None, ""
+            return [File(name, "", f"{name}-{version}.tar.gz", version, *rest) for version in ("1.0", "2.0")]
 
         def metadata(self, file: File) -> Metadata:
             needed = Needed("c", ">=3"), Needed("d", marker="python_version < '3.9'")
