@@ -139,7 +139,8 @@ def _variables(value: Any) -> list[Atom]:
         elif isinstance(wanted, dict):
             known_keys(f"variables.{name}", wanted, ("contains",))
             texts = wanted.get("contains")
-            found.append(("variable", name, "contains", words(f"variables.{name}", texts if isinstance(texts, list) else [texts])))
+            texts = texts if isinstance(texts, list) else [texts]
+            found.append(("variable", name, "contains", words(f"variables.{name}", texts)))
         else:
             found.append(("variable", name, "in", words(f"variables.{name}", wanted)))
     return found
