@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.docker.base_images import server_of
-from compat.formats.docker.dockerfile import started
+from compat.formats.docker.dockerfile import is_job, started
 from compat.formats.installs.files import InstallFormat
 from compat.formats.jobs import Job, JobFile, Script, devices, is_known
 from compat.formats.listing import Listing
 from compat.formats.registry import Commands
 from compat.formats.shell import count_of
-from compat.model import Accelerator, Environment, Workload
+from compat.model import Accelerator, Environment
 from compat.records import record, replace
 from compat.syntax.yaml import Document, Value
 from compat.workload.launch import COMMAND
@@ -39,7 +39,6 @@ _DEEPEST = 12
 _MOST = 500
 """Containers of a file."""
 _NOTHING = "no container asks for a GPU, has an image that compat knows or starts a job that it knows"
-_LAUNCHERS = ("accelerate", "torchrun", "deepspeed", "ray")
 
 
 @record(frozen=True)
@@ -175,7 +174,7 @@ class _Resource:
             place = f"{self.file.path}:{container.line}"
             origins = {key: place if origin == COMMAND else origin for key, origin in workload.origins.items()}
             workload = replace(workload, origins=origins)
-        if not (accelerators or job.says_something or (workload is not None and _is_job(workload))):
+        if not (accelerators or job.says_something or (workload is not None and is_job(workload))):
             return None
         where = f"{self.file.path}:{container.line}: {container.label}"
         if image is None:
@@ -339,8 +338,3 @@ def _variables(document: Document, value: Value | None) -> dict[str, str]:
 def _plain_variables(document: Document, value: Value | None) -> dict[str, str]:
     table = document.table(value, "env_vars")
     return {name: text for name, each in table.items() if (text := document.text(each, name)) and is_known(text)}
-
-
-def _is_job(workload: Workload) -> bool:
-    """Whether it is one that rules speak of: any web server is a script that plain python starts."""
-    return workload.task is not None or workload.trainer is not None or workload.launcher in _LAUNCHERS

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from compat.formats.docker.dockerfile import is_job
 from compat.formats.installs.files import InstallFormat
 from compat.formats.jobs import Job, JobFile, Script, is_known
 from compat.formats.listing import Listing
@@ -118,14 +119,17 @@ class _Job:
             script = Script(tuple(self.file.placed(step.run)), step.certain, step.directory)
             job.run(script, step.variables)
         found = read_job(self.file.path, job.others, job.folders, {**self.variables, **job.exported})
-        for note in found.notes:
+        trains = found.workload is not None and is_job(found.workload)  # most run tests or build something
+        for note in found.notes if trains else ():
             job.files.note("", note)
         for problem in found.unread:
             job.files.not_read("", problem)
         context = Environment(python=self._python(), os=self._system())
         variables = {**self.variables, **(found.variables or {})}
         label = f"job {self.name}"
-        listing = job.listing("workflow", label=label, context=context, workload=found.workload, variables=variables)
+        listing = job.listing(
+            "workflow", label=label, context=context, workload=found.workload if trains else None, variables=variables
+        )
         return replace(listing, notes=(*self._templates(), *listing.notes))
 
     def _templates(self) -> tuple[str, ...]:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.docker.base_images import known_stack, server_of
-from compat.formats.docker.dockerfile import started
+from compat.formats.docker.dockerfile import is_job, started
 from compat.formats.docker.stage import MACHINES, closing_brace
 from compat.formats.listing import Entry, Listing
 from compat.formats.registry import Format
-from compat.model import Accelerator, Environment, Workload
+from compat.model import Accelerator, Environment
 from compat.records import record, replace
 from compat.redact import without_secrets
 from compat.syntax.yaml import Document, Value
@@ -240,7 +240,6 @@ def _is_amd(document: Document, value: Value, where: str) -> bool:
 # --- Compose files → one listing for each service that runs on GPUs, with the stack its image names and what it starts.
 
 
-_LAUNCHERS = ("accelerate", "torchrun", "deepspeed", "ray")
 _COMPOSE_MOST = 1000
 _COMPOSE_LONGEST = 500
 """Services of a file, characters of an image's name."""
@@ -293,7 +292,7 @@ class _Service:
         variables = variables_of(document, values.get("environment"), f"{where}.environment")
         devices = devices_of(document, values, variables, where)
         launch = self._launch(image, variables)
-        if not (devices.asked or stack.distributions or (launch is not None and _is_job(launch.workload))):
+        if not (devices.asked or stack.distributions or (launch is not None and is_job(launch.workload))):
             return None
         self._remark(image, stack)
         line = values["image"].line if "image" in values else None
@@ -334,11 +333,6 @@ class _Service:
             self.notes.append(f"{where}: what is in the image {image} is not known")
         if "env_file" in self.values:
             self.notes.append(f"{where}: its env_file was not read")
-
-
-def _is_job(workload: Workload) -> bool:
-    """Whether it is one that rules speak of: any web server is a script that plain python starts."""
-    return workload.task is not None or workload.trainer is not None or workload.launcher in _LAUNCHERS
 
 
 class Compose(Format):

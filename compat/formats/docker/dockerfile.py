@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _IN_IMAGE = "image:"
 """Stands in front of paths that are not in the build context, so that no file of this machine is meant."""
+_LAUNCHERS = ("accelerate", "torchrun", "deepspeed", "ray")
 _INIT = ("tini", "dumb-init", "catatonit", "docker-init")
 
 
@@ -71,6 +72,11 @@ def started(
         return None
     notes = tuple(note for note in launch.notes if _IN_IMAGE not in note)
     return replace(launch, workload=workload, notes=notes)
+
+
+def is_job(workload: Workload) -> bool:
+    """Whether it is one that rules speak of: any web server is a script that plain python starts."""
+    return workload.task is not None or workload.trainer is not None or workload.launcher in _LAUNCHERS
 
 
 def _without_init(words: list[str]) -> list[str]:
