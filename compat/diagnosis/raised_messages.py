@@ -16,6 +16,7 @@ from compat.interfaces.guards import Condition, Opposite, condition_of, fact_tes
 from compat.interfaces.messages import Match, Messages, Place, open_messages, plain
 from compat.model import Finding, Fix
 from compat.records import record, replace
+from compat.reports.log.native import passes_on
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
@@ -55,6 +56,8 @@ def raised(errors: Sequence[RaisedError], order: Sequence[int], facts: Facts) ->
         return ()
     messages = open_messages()
     for number in order[:MOST]:
+        if passes_on(errors[number].exception, errors[number].message):
+            continue  # "… because of the following error": who passes it on is not the cause
         best = _best(_sightings(errors[number], facts, messages))
         if best is not None:
             return (_finding(best, errors[number], facts, messages),)

@@ -102,3 +102,14 @@ def test_frames_tell_whose_a_short_message_is() -> None:
     assert diagnosed(short, {"trl": "0.12.0"}) == ()
     (found,) = diagnosed(f"Traceback (most recent call last):\n{frame}{short}", {})
     assert (found.verdict, dict(found.packages)) == ("hit", {"trl": None})
+
+
+def test_who_passes_an_error_on_is_not_the_cause() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/v/site-packages/transformers/utils/import_utils.py", line 3, in _get_module\n'
+        "    raise RuntimeError(\nRuntimeError: Failed to import transformers.models.auto.processing_auto because of the following "
+        "error (look up to see its traceback):\nstrange\n"
+    )
+    errors = parse_log(text)
+    facts = Facts(Environment(distributions=(Distribution("transformers", "4.49.0"),)))
+    assert raised(errors, decisive(errors), facts) == ()
