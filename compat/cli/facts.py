@@ -19,8 +19,14 @@ if TYPE_CHECKING:
 
 
 def run(words: Words) -> int:
-    """Prints the environment as JSON, several as a list; what could not be read is said on standard error."""
+    """Prints the environment as JSON, several as a list; what could not be read is said on standard error.
+
+    With ``--output`` this machine is written into a folder instead, as one node of a fleet.
+    """
     from compat.output.json import dumped
+
+    if words.flag("output"):
+        return _write_node(words)
 
     named = [*(("file", name) for name in words.operands), *(("pasted", name) for name in words.values.get("pasted", ()))]
     if named and words.flag("python"):
@@ -38,6 +44,34 @@ def run(words: Words) -> int:
     if printed:
         emit(dumped(printed[0] if len(printed) == 1 and len(named) < 2 else printed))
     return code
+
+
+def _write_node(words: Words) -> int:
+    """This machine as ``HOST.json`` in a folder: written beside and renamed, so that nobody reads half of it."""
+    import os
+    import re
+
+    from compat.api.machine import read_machine
+    from compat.machine.node import KEY, read_node
+    from compat.output.json import dumped
+
+    folder = words.one("output") or ""
+    if words.operands or words.flag("pasted"):
+        raise InputError("--output writes this machine as a node; files are printed: give one or the other")
+    machine = read_machine(words.one("python"), open_matrix())
+    environment = _completed(machine.environment, machine.notes, words)
+    node = read_node(machine.environment.folders or (), os.environ)
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", node.host)[:100].lstrip(".") or "node"
+    place = os.path.join(folder, f"{name}.json")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        beside = f"{place}.{os.getpid()}.part"
+        with open(beside, "w", encoding="utf-8") as file:
+            file.write(dumped({**environment.to_json(), KEY: node.to_json()}) + "\n")
+        os.replace(beside, place)
+    except OSError as problem:
+        raise InputError(f"cannot be written: {problem.strerror or problem}", place) from None
+    return 0
 
 
 def _read(kind: str, name: str, words: Words) -> Iterator[tuple[Environment, tuple[str, ...]]]:

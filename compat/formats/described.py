@@ -217,8 +217,8 @@ if TYPE_CHECKING:
     _Reader = Callable[[object, Path, list[str]], object]
 
 
-_PRINTED = ("extras", "cuda", "rocm")
-"""Keys of a distribution that ``compat facts`` prints and no rule asks about."""
+_PRINTED = ("extras", "cuda", "rocm", "node")
+"""Keys of a distribution, and of the environment of a node, that ``compat facts`` prints and no rule asks about."""
 _DISTRIBUTION: Mapping[str, _Reader] = {
     "name": _string, "version": _string, "source": _source, "marker": _string, "specifier": _string,
 }  # fmt: skip

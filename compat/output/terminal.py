@@ -43,9 +43,9 @@ def rendered(
     certain = [finding for finding in report.findings if finding.verdict == "hit"]
     open_questions = [finding for finding in report.findings if finding.verdict != "hit"]
     for finding in certain:
-        lines += ["", *_finding(finding, report.file)]
+        lines += ["", *finding_lines(finding, report.file)]
     for finding in open_questions:
-        lines += ["", *(_finding if at_length else _question)(finding, report.file)]
+        lines += ["", *(finding_lines if at_length else _question)(finding, report.file)]
     if report.notes:
         lines.append("")
         for note in report.notes:
@@ -134,7 +134,8 @@ def _question(finding: Finding, read_from: str | None) -> list[str]:
     return [*lines, *wrapped(finding.rule + more, "    rule      ", " " * 14)]
 
 
-def _finding(finding: Finding, read_from: str | None) -> list[str]:
+def finding_lines(finding: Finding, read_from: str | None = None) -> list[str]:
+    """A finding in full; ``read_from`` is the file that is not named again."""
     sign = _SIGNS["possible" if finding.verdict != "hit" else finding.severity][0]
     lines = wrapped(finding.title, f"  {sign} ", "    ")
     lines += wrapped(finding.why, "    ", "    ")

@@ -1,0 +1,180 @@
+"""Many described environments → groups of nodes that are the same, a report for each group, and what differs between nodes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from compat.api.report import machine_report
+from compat.checks.fleet import Group, compare
+from compat.errors import InputError
+from compat.files import regular
+from compat.formats.described import parse_described
+from compat.machine.node import KEY, Node, node_of
+from compat.model import Finding, Report
+from compat.records import record
+from compat.syntax.json import parse_json, read_text
+
+if TYPE_CHECKING:
+    from compat.api.words import Words
+    from compat.model import Environment
+    from compat.rules.compiled import Matrix
+
+_LARGEST = 16 * 1024 * 1024
+
+
+@record(frozen=True)
+class Judged:
+    """The nodes of one group and what is known to be bad on them."""
+
+    group: Group
+    report: Report
+
+
+@record(frozen=True)
+class Fleet:
+    """All nodes that answered. ``differences`` are between nodes, ``missing`` are expected hosts of which nothing was read."""
+
+    groups: tuple[Judged, ...]
+    differences: tuple[Finding, ...]
+    problems: tuple[InputError, ...]
+    missing: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def nodes(self) -> int:
+        return sum(len(each.group.nodes) for each in self.groups)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Everything that was found: between nodes first, then group by group."""
+        return (*self.differences, *(finding for each in self.groups for finding in each.report.findings))
+
+
+def read_fleet(folder: str) -> tuple[tuple[Group, ...], tuple[InputError, ...], tuple[str, ...]]:
+    """The groups of nodes that the files of a folder describe, the largest first; what cannot be used; notes.
+
+    Each distinct environment is parsed once. :class:`InputError` where the folder cannot be read or holds no described node.
+    """
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".json"))
+    except OSError as problem:
+        raise InputError(f"cannot be read: {problem.strerror or problem}", folder) from None
+    if not names:
+        raise InputError("holds no *.json, as 'compat facts --output' writes them", folder)
+    environments: dict[bytes, Environment] = {}
+    nodes: dict[bytes, list[Node]] = {}
+    problems: list[InputError] = []
+    files: dict[str, list[str]] = {}
+    notes: dict[str, None] = {}
+    for name in names:
+        path = os.path.join(folder, name)
+        try:
+            document = parse_json(read_text(regular(path), _LARGEST), path)
+            if not isinstance(document, dict):
+                raise InputError("expected an object, as 'compat facts --output' writes", path)
+            node = node_of(document.pop(KEY, None), path)
+            key = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).digest()
+            if key not in environments:
+                environments[key], remarks = parse_described(document, path)
+                notes.update(dict.fromkeys(remarks))
+        except InputError as problem:
+            problems.append(problem)
+            continue
+        files.setdefault(node.host, []).append(name)
+        nodes.setdefault(key, []).append(node)
+    for host, named in files.items():
+        if len(named) > 1:
+            notes[f"{len(named)} files are of a node called {host} ({named[0]}, {named[1]} …): each is counted"] = None
+    groups = [Group(environments[key], tuple(found)) for key, found in nodes.items()]
+    return tuple(sorted(groups, key=lambda group: (-len(group.nodes), group.nodes[0].host))), tuple(problems), tuple(notes)
+
+
+def judge_fleet(folder: str, words: Words, matrix: Matrix) -> Fleet:
+    """Judges every distinct environment once, for the job that ``words`` state, and compares the nodes.
+
+    ``--expect`` names the hosts that should have answered: ``node[001-128]``, separated by commas.
+    """
+    groups, problems, notes = read_fleet(folder)
+    judged = tuple(Judged(group, machine_report(group.environment, words, matrix)) for group in groups)
+    wanted = [host for text in words.values.get("expect", ()) for host in expand(text)]
+    there = {node.host for group in groups for node in group.nodes}
+    there |= {host.partition(".")[0] for host in there}  # a scheduler says node1 where the node says node1.cluster.example
+    missing = tuple(dict.fromkeys(host for host in wanted if host not in there))
+    if sum(len(group.nodes) for group in groups) == 1:
+        notes = (*notes, "only one node was read: nothing could be compared")
+    return Fleet(judged, compare(groups, ranged), problems, missing, notes)
+
+
+# --- Names of many hosts, as Slurm writes them.
+
+_MOST = 100_000
+
+
+def ranged(hosts: Sequence[str]) -> str:
+    """Hosts in the notation of Slurm: ``node[001-126,128],login``."""
+    numbered: dict[tuple[str, int], list[int]] = {}
+    plain: list[str] = []
+    for host in dict.fromkeys(hosts):
+        stem = host.rstrip("0123456789")
+        digits = host[len(stem) :]
+        if digits.isascii() and 0 < len(digits) < 10:
+            numbered.setdefault((stem, len(digits)), []).append(int(digits))
+        else:
+            plain.append(host)
+    parts = []
+    for (stem, width), numbers in sorted(numbered.items()):
+        runs = list(_runs(sorted(numbers)))
+        if len(runs) == 1 and runs[0][0] == runs[0][1]:
+            parts.append(f"{stem}{runs[0][0]:0{width}d}")
+        else:
+            inside = (f"{a:0{width}d}" if a == b else f"{a:0{width}d}-{b:0{width}d}" for a, b in runs)
+            parts.append(f"{stem}[{','.join(inside)}]")
+    return ",".join([*parts, *sorted(plain)])
+
+
+def _runs(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
+    """(first, last) of each run of consecutive numbers."""
+    start = previous = numbers[0]
+    for number in numbers[1:]:
+        if number != previous + 1:
+            yield start, previous
+            start = number
+        previous = number
+    yield start, previous
+
+
+def expand(text: str) -> list[str]:
+    """The hosts that :func:`ranged` would write so; :class:`InputError` for a range that is none."""
+    hosts: list[str] = []
+    for part in _outside_brackets(text):
+        stem, bracket, rest = part.partition("[")
+        if not bracket:
+            hosts += [part] if part else []
+            continue
+        inside, closed, after = rest.partition("]")
+        if not closed or after or not inside:
+            raise InputError(f"--expect: expected hosts such as node[001-128], not {text!r}")
+        for piece in inside.split(","):
+            first, _, last = piece.partition("-")
+            last = last or first
+            if not (first.isascii() and first.isdigit() and last.isascii() and last.isdigit()) or len(last) > 9:
+                raise InputError(f"--expect: {piece!r} is not a range of numbers")
+            if int(last) - int(first) > _MOST or len(hosts) > _MOST:
+                raise InputError(f"--expect: more than {_MOST} hosts")
+            hosts += [f"{stem}{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
+    return hosts
+
+
+def _outside_brackets(text: str) -> list[str]:
+    """The parts between commas that do not stand in brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "[") - (character == "]")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]

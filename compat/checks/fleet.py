@@ -1,0 +1,293 @@
+"""What must be alike on all nodes of a job, held against what is: findings of origin ``fleet``.
+
+NCCL refuses to connect releases whose major.minor differ (``bootstrap.cc`` compares what both sides send); processes of one job
+exchange pickled objects and call the same collectives in the same order, which other releases of the stack need not do.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from compat.machine.node import Node
+from compat.model import Environment, Finding, Fix
+from compat.records import record
+
+_STACK = (
+    "transformers", "trl", "accelerate", "peft", "deepspeed", "vllm", "sglang", "ray", "unsloth", "unsloth-zoo", "datasets",
+    "flash-attn", "xformers", "bitsandbytes", "triton", "megatron-core", "transformer-engine", "nvidia-cudnn-cu12", "numpy",
+)  # fmt: skip
+"""Packages that take part in what nodes say to each other."""
+_ALIKE = (
+    "NCCL_ALGO", "NCCL_PROTO", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE", "NCCL_NET", "NCCL_NET_PLUGIN",
+    "NCCL_BUFFSIZE", "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_CUMEM_ENABLE", "NCCL_NVLS_ENABLE", "NCCL_IB_GID_INDEX",
+    "NCCL_SOCKET_IFNAME", "NCCL_IB_HCA", "GLOO_SOCKET_IFNAME", "TORCH_NCCL_BLOCKING_WAIT", "TORCH_NCCL_ASYNC_ERROR_HANDLING",
+    "PYTORCH_CUDA_ALLOC_CONF", "CUDA_DEVICE_MAX_CONNECTIONS", "LD_LIBRARY_PATH", "VLLM_USE_V1", "VLLM_ATTENTION_BACKEND",
+)  # fmt: skip
+_SKEW = 900.0
+"""Seconds between a clock and the middle one: Kerberos refuses tickets from 300 on, and gathering itself takes minutes."""
+_NCCL = ("nvidia-nccl-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu11", "nvidia-nccl")
+_SHOWN = 4
+
+
+@record(frozen=True)
+class Group:
+    """Nodes whose environments are the same."""
+
+    environment: Environment
+    nodes: tuple[Node, ...]
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return tuple(node.host for node in self.nodes)
+
+
+@record(frozen=True)
+class Value:
+    """One value of something that should be alike, and the hosts that have it."""
+
+    text: str
+    hosts: tuple[str, ...]
+
+
+Ranged = Callable[[Sequence[str]], str]
+
+
+def compare(groups: Sequence[Group], ranged: Ranged) -> tuple[Finding, ...]:
+    """What differs between nodes where it matters. ``ranged`` writes hosts shortly: ``node[001-126,128]``."""
+    if sum(len(group.nodes) for group in groups) < 2:
+        return ()
+    found = [*_versions(groups), *_hardware(groups), *_variables(groups), *_network(groups), *_shared(groups)]
+    return tuple(each(ranged) for each in found)
+
+
+Told = Callable[[Ranged], Finding]
+
+
+def _differs(
+    name: str, severity: str, effect: str, title: str, why: str, values: Sequence[Value], fix: str, kind: str = "config",
+    packages: Mapping[str, str | None] | None = None, facts: tuple[str, ...] = (),
+) -> Told:  # fmt: skip
+    def finding(ranged: Ranged) -> Finding:
+        # the odd ones first: it is they who have to change
+        ordered = sorted(values, key=lambda value: (len(value.hosts), value.text))
+        shown = [f"{value.text} on {ranged(value.hosts)}" for value in ordered[:_SHOWN]]
+        more = len(ordered) - len(shown)
+        here = "; ".join(shown) + (f"; and {more} more values" if more else "")
+        return Finding(
+            rule=f"fleet-{name}", origin="fleet", verdict="hit", severity=severity, effect=effect, title=title, why=why,
+            confidence="confirmed", packages=packages or {}, facts=facts, fixes=(Fix(kind, text=fix),), here=here,
+        )  # fmt: skip
+
+    return finding
+
+
+def _values(said: Iterable[tuple[str | None, tuple[str, ...]]]) -> list[Value]:
+    """The known values and who has them, the commonest first."""
+    hosts: dict[str, list[str]] = {}
+    for text, names in said:
+        if text is not None:
+            hosts.setdefault(text, []).extend(names)
+    return sorted((Value(text, tuple(names)) for text, names in hosts.items()), key=lambda value: -len(value.hosts))
+
+
+def _of_environments(groups: Sequence[Group], key: Callable[[Environment], str | None]) -> list[Value]:
+    return _values((key(group.environment), group.hosts) for group in groups)
+
+
+def _of_nodes(groups: Sequence[Group], key: Callable[[Node], str | None]) -> list[Value]:
+    return _values((key(node), (node.host,)) for group in groups for node in group.nodes)
+
+
+def _minor(version: str | None) -> str | None:
+    return version and ".".join(version.split(".")[:2])
+
+
+def _versions(groups: Sequence[Group]) -> list[Told]:
+    found: list[Told] = []
+    installed = [{each.name: each.version for each in group.environment.distributions or ()} for group in groups]
+    complete = any(group.environment.distributions_complete for group in groups)
+
+    def of(*names: str) -> list[Value]:
+        """Releases of the first of these packages that is there; "absent" where a complete list has none of them."""
+        said = []
+        for group, versions in zip(groups, installed):
+            version = next((versions[name] for name in names if versions.get(name)), None)
+            absent = "absent" if complete and group.environment.distributions_complete else None
+            said.append((version or absent, group.hosts))
+        return _values(said)
+
+    nccl = _values((_minor(value.text), value.hosts) for value in of(*_NCCL))
+    if len(nccl) > 1:
+        found.append(_differs(
+            "nccl", "error", "hang", "Nodes have different releases of NCCL",
+            "NCCL compares major.minor when processes connect, and refuses or hangs where they differ.", nccl,
+            "install one environment on all nodes, from one lock file", "pin", {"nvidia-nccl-cu12": None},
+        ))  # fmt: skip
+    torch = of("torch")
+    if len(torch) > 1:
+        found.append(_differs(
+            "torch", "error", "crash", "Nodes have different releases or builds of torch",
+            "The processes of one job run the same collectives in the same order and exchange pickled state; another torch "
+            "need not, and brings another CUDA and NCCL.", torch,
+            "install one environment on all nodes, from one lock file", "pin", {"torch": None},
+        ))  # fmt: skip
+    python = _of_environments(groups, lambda environment: _minor(environment.python))
+    if len(python) > 1:
+        found.append(_differs(
+            "python", "error", "crash", "Nodes run different releases of Python",
+            "Functions and objects that are pickled with one minor release of Python cannot be loaded by another one; Ray "
+            "refuses to connect.", python, "use one Python on all nodes", facts=("python",),
+        ))  # fmt: skip
+    for name in _STACK:
+        values = of(name)
+        if len(values) > 1:
+            found.append(_differs(
+                f"package-{name}", "warning", "crash", f"Nodes have different releases of {name}",
+                "What one process sends, another release may not understand; the step in which they meet fails or hangs.",
+                values, "install one environment on all nodes, from one lock file", "pin", {name: None},
+            ))  # fmt: skip
+    return found
+
+
+def _hardware(groups: Sequence[Group]) -> list[Told]:
+    found: list[Told] = []
+    driver = _of_environments(groups, lambda environment: environment.driver)
+    if len(driver) > 1:
+        branches = {value.text.partition(".")[0] for value in driver}
+        found.append(_differs(
+            "driver", "warning" if len(branches) > 1 else "info", "crash", "Nodes have different NVIDIA drivers",
+            "A build for a newer CUDA than an older driver supports fails on some nodes only.", driver,
+            "install one driver on all nodes", "driver", facts=("driver",),
+        ))  # fmt: skip
+    counts = _of_environments(groups, _count)
+    if len(counts) > 1:
+        found.append(_differs(
+            "gpu-count", "warning", "hang", "Nodes have different numbers of GPUs",
+            "A launcher that starts one number of processes everywhere leaves GPUs idle or fails where there are fewer; a GPU "
+            "that has fallen off the bus looks like this.", counts,
+            "drain the nodes with fewer GPUs, or start by node (--nproc-per-node auto)", "launch", facts=("accelerators",),
+        ))  # fmt: skip
+    kinds = _of_environments(groups, _kinds)
+    if len(kinds) > 1:
+        found.append(_differs(
+            "gpu-kind", "warning", "slow", "Nodes have different GPUs",
+            "A step takes as long as the slowest device, memory limits are those of the smallest, and every wheel needs code "
+            "for each architecture.", kinds, "ask the scheduler for one kind of GPU", "launch", facts=("accelerators",),
+        ))  # fmt: skip
+    return found
+
+
+def _count(environment: Environment) -> str | None:
+    return None if environment.accelerators is None else f"{len(environment.accelerators)} GPUs"
+
+
+def _kinds(environment: Environment) -> str | None:
+    """The devices of a node in words; MIG instances are called by their profile and differ from whole devices."""
+    names = {
+        each.name or each.compute_capability or each.gfx or each.vendor or "GPU" for each in environment.accelerators or ()
+    }
+    return " + ".join(sorted(names)) or None
+
+
+def _variables(groups: Sequence[Group]) -> list[Told]:
+    found: list[Told] = []
+    for name in _ALIKE:
+        values = _values((_set_to(group.environment, name), group.hosts) for group in groups)
+        if len(values) > 1:
+            found.append(_differs(
+                f"variable-{name.lower().replace('_', '-')}", "warning", "hang", f"{name} is not the same on all nodes",
+                "Each process decides by its own variables how it talks to the others.", values,
+                f"set {name} alike on all nodes, where the job is started", "env-var", facts=("variables",),
+            ))  # fmt: skip
+    return found
+
+
+def _set_to(environment: Environment, name: str) -> str | None:
+    if environment.variables is None:
+        return None
+    value = environment.variables.get(name)
+    return "not set" if value is None else f"{name}={value}"
+
+
+def _network(groups: Sequence[Group]) -> list[Told]:
+    found: list[Told] = []
+    missing = []
+    for group in groups:
+        chosen = (group.environment.variables or {}).get("NCCL_SOCKET_IFNAME") or ""
+        for node in group.nodes if chosen and chosen[0] != "^" else ():
+            exact, names = chosen[0] == "=", [part for part in chosen.lstrip("=").split(",") if part]
+            have = [each.name for each in node.interfaces or ()]
+            if node.interfaces is not None and not any(
+                each == name if exact else each.startswith(name) for name in names for each in have
+            ):
+                missing.append((f"NCCL_SOCKET_IFNAME={chosen}, there is {', '.join(have) or 'none'}", (node.host,)))
+    if missing:
+        found.append(_differs(
+            "interface", "error", "crash", "NCCL_SOCKET_IFNAME names an interface that some nodes do not have",
+            "NCCL finds no interface there and the job ends with 'Bootstrap : no socket interface found'.", _values(missing),
+            "name a prefix that all nodes have, or exclude with ^docker,lo", "env-var", facts=("variables",),
+        ))  # fmt: skip
+    rdma = _of_nodes(groups, _ports)
+    if len(rdma) > 1:
+        found.append(_differs(
+            "rdma", "warning", "slow", "Nodes have different InfiniBand or RoCE ports that are up",
+            "NCCL falls back to sockets where a port is down, and the whole job takes the speed of that node.", rdma,
+            "bring the ports up, or drain the nodes", "driver",
+        ))  # fmt: skip
+    locked = _of_nodes(groups, _locked)
+    if locked:
+        found.append(_differs(
+            "memlock", "warning", "crash", "Locked memory is limited on nodes with InfiniBand or RoCE",
+            "Registering buffers with the device fails ('ibv_reg_mr failed'): ulimit -l has to be unlimited.",
+            locked,
+            "set 'memlock unlimited' in limits.conf, or LimitMEMLOCK=infinity for slurmd and containerd",
+        ))  # fmt: skip
+    return found
+
+
+def _ports(node: Node) -> str | None:
+    if node.rdma is None:
+        return None
+    up = sorted(each.link + (f" {each.rate}" if each.rate else "") for each in node.rdma if each.active)
+    return ", ".join(f"{up.count(text)} × {text}" for text in dict.fromkeys(up)) or "none"
+
+
+def _locked(node: Node) -> str | None:
+    limited = node.memlock is not None and node.memlock >= 0 and _ports(node) not in (None, "none")
+    return f"{(node.memlock or 0) // 1024} KiB" if limited else None
+
+
+def _shared(groups: Sequence[Group]) -> list[Told]:
+    found: list[Told] = []
+    container = _of_nodes(groups, lambda node: node.container)
+    if len(container) > 1:
+        found.append(_differs(
+            "container", "warning", "crash", "Nodes run different container images", "What is inside differs with the image.",
+            [Value(value.text or "no container", value.hosts) for value in container], "start one image on all nodes", "launch",
+        ))  # fmt: skip
+    files = _of_nodes(groups, lambda node: node.files)
+    installed = {tuple((each.name, each.version) for each in group.environment.distributions or ()) for group in groups}
+    if len(files) > 1 and len(installed) == 1:
+        found.append(_differs(
+            "files", "warning", "wrong-result", "The same releases are installed with other files",
+            "The RECORD of a distribution differs between nodes: another build, a local change, or half an update.",
+            [Value(f"files {value.text[:8]}", value.hosts) for value in files],
+            "install the environment anew on the odd nodes, or share one read-only",
+        ))  # fmt: skip
+    clocks = [node.clock for group in groups for node in group.nodes if node.clock is not None]
+    if len(clocks) > 2:
+        middle = statistics.median(clocks)
+
+        def off(node: Node) -> str | None:
+            """How far a clock is away; files are written one after the other, so only what no gathering takes counts."""
+            return f"{node.clock - middle:+.0f} s" if node.clock is not None and abs(node.clock - middle) > _SKEW else None
+
+        away = _of_nodes(groups, off)
+        if away:
+            found.append(_differs(
+                "clock", "warning", "hang", "Clocks are far apart, or some files are of another time",
+                "Tokens and TLS certificates are refused, and logs of different nodes cannot be put in order.",
+                away, "synchronise the clocks (chrony), and gather again",
+            ))  # fmt: skip
+    return found

@@ -1,0 +1,207 @@
+"""What matters of one node among many: its name and clock, its networks, limits, container, and the files it shares."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import time
+from collections.abc import Mapping, Sequence
+
+from compat.errors import InputError
+from compat.machine.system import first_text, in_container, under
+from compat.records import record
+
+KEY = "node"
+"""The key of a described environment under which a node's own facts stand."""
+_VIRTUAL = ("docker", "veth", "virbr", "br-", "cni", "flannel", "cali", "tun", "tap", "kube-ipvs", "dummy")
+_CONTAINERS = ("SLURM_CONTAINER", "APPTAINER_CONTAINER", "SINGULARITY_CONTAINER", "PYXIS_IMAGE", "CONTAINER_IMAGE")
+
+
+@record(frozen=True)
+class Interface:
+    """A network interface that is up; ``speed`` in Mbit/s, ``None`` where the kernel does not say."""
+
+    name: str
+    kind: str
+    speed: int | None = None
+
+
+@record(frozen=True)
+class RdmaPort:
+    """A port of an InfiniBand or RoCE device; ``link`` is ``InfiniBand`` or ``Ethernet``, ``rate`` as the kernel words it."""
+
+    device: str
+    link: str
+    active: bool
+    rate: str = ""
+
+
+@record(frozen=True)
+class Node:
+    """One node. ``clock`` is its time in seconds since 1970 when it was read, ``memlock`` the limit in bytes (-1: none).
+
+    ``container`` names the image where a variable tells it, and is "" outside of a container. ``files`` identifies what is
+    installed by the contents of every RECORD, ``folder`` is where, ``filesystem`` the type it is mounted as.
+    """
+
+    host: str
+    clock: float | None = None
+    interfaces: tuple[Interface, ...] | None = None
+    rdma: tuple[RdmaPort, ...] | None = None
+    memlock: int | None = None
+    hugepages: int | None = None
+    container: str | None = None
+    files: str | None = None
+    folder: str | None = None
+    filesystem: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """As plain JSON values; what is unknown is left out."""
+        known = {name: getattr(self, name) for name in _SCALARS if getattr(self, name) is not None}
+        if self.interfaces is not None:
+            known["interfaces"] = [{"name": each.name, "kind": each.kind, "speed": each.speed} for each in self.interfaces]
+        if self.rdma is not None:
+            known["rdma"] = [
+                {"device": each.device, "link": each.link, "active": each.active, "rate": each.rate} for each in self.rdma
+            ]
+        return known
+
+
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "host": (str,), "clock": (int, float), "memlock": (int,), "hugepages": (int,), "container": (str,), "files": (str,),
+    "folder": (str,), "filesystem": (str,),
+}  # fmt: skip
+
+
+def node_of(value: object, file: str) -> Node:
+    """A node out of JSON; :class:`InputError` where a value is of the wrong type or the name of the host is missing."""
+
+    def refuse(key: str, wanted: str) -> InputError:
+        return InputError(f"{KEY}{key}: expected {wanted}", file)
+
+    if not isinstance(value, dict):
+        raise refuse("", "an object, as 'compat facts --output' writes: which host is this?")
+    scalars: dict[str, object] = {}
+    for name, types in _SCALARS.items():
+        found = value.get(name)
+        if found is None:
+            continue
+        if not isinstance(found, types) or isinstance(found, bool):
+            raise refuse(f".{name}", "a text" if types == (str,) else "a number")
+        scalars[name] = found
+    if not scalars.get("host"):
+        raise refuse(".host", "the name of the node")
+    interfaces, rdma = value.get("interfaces"), value.get("rdma")
+    try:
+        found_interfaces = None if interfaces is None else tuple(
+            Interface(str(each["name"]), str(each["kind"]), None if each.get("speed") is None else int(each["speed"]))
+            for each in interfaces
+        )  # fmt: skip
+        found_rdma = None if rdma is None else tuple(
+            RdmaPort(str(each["device"]), str(each["link"]), bool(each["active"]), str(each.get("rate") or "")) for each in rdma
+        )  # fmt: skip
+    except (TypeError, KeyError, ValueError, AttributeError):
+        raise refuse("", "interfaces and rdma as 'compat facts --output' writes them") from None
+    return Node(**scalars, interfaces=found_interfaces, rdma=found_rdma)  # type: ignore[arg-type]
+
+
+def read_node(folders: Sequence[str], variables: Mapping[str, str], root: str = "/") -> Node:
+    """This node; ``folders`` are where the interpreter looks for distributions, the first ``site-packages`` is identified."""
+    folder = next((each for each in folders if each.rstrip(os.sep).endswith("-packages")), None)
+    container = next((variables[name] for name in _CONTAINERS if variables.get(name)), None)
+    return Node(
+        host=variables.get("SLURMD_NODENAME") or platform.node() or "unknown",
+        clock=time.time(),
+        interfaces=_interfaces(root),
+        rdma=_rdma(root),
+        memlock=_memlock(),
+        hugepages=_hugepages(root),
+        container=container if container or in_container(root) is not False else "",
+        files=None if folder is None else _identity(folder),
+        folder=folder,
+        filesystem=None if folder is None else _filesystem(folder, first_text(under(root, "/proc/self/mountinfo"))),
+    )
+
+
+def _names(path: str) -> list[str] | None:
+    try:
+        return sorted(os.listdir(path))
+    except OSError:
+        return None
+
+
+def _interfaces(root: str) -> tuple[Interface, ...] | None:
+    """Interfaces that are up (``/sys/class/net``); ``type`` is the kernel's ARPHRD number: 1 Ethernet, 32 InfiniBand."""
+    base = under(root, "/sys/class/net")
+    names = _names(base)
+    if names is None:
+        return None
+    found = []
+    for name in names:
+        if first_text(f"{base}/{name}/operstate").strip() not in ("up", "unknown"):
+            continue
+        number = first_text(f"{base}/{name}/type").strip()
+        kind = {"32": "infiniband", "772": "loopback"}.get(number, "ethernet")
+        speed = first_text(f"{base}/{name}/speed").strip()
+        kind = "virtual" if name.startswith(_VIRTUAL) else kind
+        found.append(Interface(name, kind, int(speed) if speed.isdecimal() else None))
+    return tuple(found)
+
+
+def _rdma(root: str) -> tuple[RdmaPort, ...]:
+    base = under(root, "/sys/class/infiniband")
+    found = []
+    for device in _names(base) or ():
+        for port in _names(f"{base}/{device}/ports") or ():
+            at = f"{base}/{device}/ports/{port}"
+            active = "ACTIVE" in first_text(f"{at}/state")
+            link, rate = first_text(f"{at}/link_layer").strip(), first_text(f"{at}/rate").strip()
+            found.append(RdmaPort(f"{device}:{port}", link or "unknown", active, rate))
+    return tuple(found)
+
+
+def _memlock() -> int | None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    return -1 if soft == resource.RLIM_INFINITY else soft
+
+
+def _hugepages(root: str) -> int | None:
+    for line in first_text(under(root, "/proc/meminfo")).splitlines():
+        name, _, value = line.partition(":")
+        if name == "HugePages_Total" and value.strip().isdecimal():
+            return int(value)
+    return None
+
+
+def _identity(folder: str) -> str | None:
+    """A digest of what is installed: the RECORD of every distribution holds the digests of its files."""
+    digest = hashlib.sha256()
+    for name in _names(folder) or ():
+        if name.endswith(".dist-info"):
+            try:
+                with open(f"{folder}/{name}/RECORD", "rb") as file:
+                    content = b"\n".join(sorted(line for line in file.read().splitlines() if b".pyc," not in line))
+            except OSError:
+                content = b""
+            digest.update(name.encode("utf-8", "surrogateescape") + b"\0" + hashlib.sha256(content).digest())
+    return digest.hexdigest()[:32]
+
+
+def _filesystem(folder: str, mountinfo: str) -> str | None:
+    """The type of the file system that holds a folder (proc(5), mountinfo): the longest mount point above it."""
+    real = os.path.realpath(folder)
+    best, kind = "", None
+    for line in mountinfo.splitlines():
+        before, dash, after = line.partition(" - ")
+        fields = before.split()
+        if not dash or len(fields) < 5 or not after.split():
+            continue
+        point = fields[4].replace("\\040", " ")
+        if len(point) >= len(best) and (real == point or real.startswith(point.rstrip("/") + "/")):
+            best, kind = point, after.split()[0]
+    return kind
