@@ -190,3 +190,7 @@ def test_a_mark_shows_the_bound_that_one_release_has_and_its_neighbour_has_not(r
 def test_every_mark_is_about_a_rule_and_one_of_its_packages() -> None:
     packages = {(rule.id, atom[1]) for rule in open_matrix().rules() for atom in rule.packages}
     assert all((mark.rule, mark.package) in packages for mark in read_marks())
+
+
+def test_what_only_reports_show_is_no_error() -> None:
+    assert [rule.id for rule in open_matrix().rules() if (rule.severity, rule.confidence) == ("error", "reported")] == []
