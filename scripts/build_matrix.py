@@ -16,7 +16,7 @@ from compat.files import sealed  # noqa: E402
 from compat.interfaces import at_once, messages, rows, table  # noqa: E402
 from compat.rules import compiled, evidence  # noqa: E402
 from compat.rules.loader import load_assessed, load_folder  # noqa: E402
-from compat.tables import builds, declared, hardware, pack_declared  # noqa: E402
+from compat.tables import builds, declared, hardware, pack_declared, stacks  # noqa: E402
 
 FACTS = os.path.join(ROOT, "matrix", "facts")
 
@@ -29,6 +29,7 @@ def build() -> None:
     _write(builds.FILE, marshal.dumps(builds.tables_from(FACTS), 4))
     _write(hardware.PEAK_RATES_FILE, marshal.dumps(hardware.peak_rates_tables_from(FACTS), 4))
     _write(declared.FILE, pack_declared.packed(FACTS))
+    _write(stacks.FILE, stacks.packed(FACTS))
     _copy_surface(os.path.join(ROOT, "matrix", "surface"), table.FOLDER)
     _without_others(messages.FOLDER, _copy(os.path.join(ROOT, "matrix", "messages"), messages.FOLDER))
     _write(evidence.FILE, evidence.packed(rules, _rows(os.path.join(ROOT, "matrix", "evidence"))))

@@ -93,7 +93,8 @@ def repaired(
         if case.listing is None or not plan.stands:
             break
         after = _as_written(case, plan, written, planner)
-        plan = _resolved(plan, after) if later else plan
+        assumed = any(each.index_url and f"{each.name} {each.after}" in plan.assumed for each in plan.changes)
+        plan = _resolved(plan, after) if later and not assumed else plan  # uv cannot find what no index was read for
         if not plan.stands:
             break
         again = planner_of(after, planner.problem.policy, planner.means, [*keep, *_moved(plan.changes)])
@@ -233,7 +234,8 @@ def _as_written(case: Case, plan: Plan, written: Written, planner: Planner) -> C
             listing = read[0] if len(read) == 1 else listing
     matrix: Matrix = planner.means.matrix
     after = read_again(case, listing, matrix, planner.means.index)
-    return after if after.whole else resolved(after, planner.means)
+    indexes = tuple(dict.fromkeys(each.index_url for each in plan.changes if each.index_url is not None))
+    return after if after.whole else resolved(after, planner.means, indexes)
 
 
 def moved_listing(listing: Listing, changes: Iterable[Change]) -> Listing:

@@ -154,7 +154,7 @@ def read_again(case: Case, listing: Listing, matrix: Matrix, index: Index) -> Ca
     )
 
 
-def resolved(case: Case, means: Means) -> Case:
+def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
     """The case with all that uv installs today for a file that lists but a part of it; as it is where uv finds nothing."""
     from compat.repair.inputs import UNBUILT, is_given
     from compat.repair.target import Target
@@ -168,7 +168,7 @@ def resolved(case: Case, means: Means) -> Case:
     nowhere = frozenset(name for name, files in elsewhere.items() if files == ())
     given |= nowhere
     pins = {copy.name: copy.version for copy in copies if copy.version is not None and copy.name not in given}
-    question = Question(pins, without=given, requires=tuple(need.text for need in case.asked))
+    question = Question(pins, without=given, requires=tuple(need.text for need in case.asked), indexes=indexes)
     offline = means.index.offline
     settings, override = means.index.reached(), case.overrides is not False
     found = resolved_by_uv(question, Target(environment), settings, offline=offline, override=override)

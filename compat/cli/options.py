@@ -167,6 +167,8 @@ COMMANDS = (
             PROBING, most=0),
     Command("suggest", "propose a complete set of compatible pins for a task and GPU",
             (Option("with", "LIST", "packages, or requirements such as 'vllm>=0.8'"),
+             Option("list", None,
+                    "list recorded combinations: the newest for a task and\na GPU that resolved and was judged clean"),
              Option("pre", None, "consider pre-releases, too"), *INDEX, *PLACE, *WORKLOAD, RULES, FORMAT)),
     Command("why", "explain why a package is at its version, and what would move with it",
             (PYTHON, ENVIRONMENT, *ONE_TARGET, *SELECTION,

@@ -30,6 +30,8 @@ _PYTHON = "3.12"
 
 def run(words: Words) -> int:
     """Prints pins in the form of a requirements file; 1 where nothing holds together, 3 where that is not known."""
+    if words.flag("list"):
+        return _listed(words)
     from compat.repair.problem import Policy
     from compat.repair.target import Target
 
@@ -45,6 +47,27 @@ def run(words: Words) -> int:
     with planning(words, matrix, Policy(prefer="newest", prereleases=words.flag("pre")), case) as (_, planner):
         plan = planner.plan(explained=False)
     return _told(words, case, plan)
+
+
+def _listed(words: Words) -> int:
+    """Prints what is recorded for the task, the GPU and the packages that are stated; 1 where there is nothing."""
+    from compat.tables.stacks import open_stacks
+
+    task, named = words.one("task"), {*words.all("with")}
+    gpu = (words.one("gpu") or "").partition(":")[0].lower()
+    found = [
+        each for each in open_stacks()
+        if (task is None or each.task == task.lower()) and gpu in ("", each.gpu.lower()) and named <= {*each.stack.split(",")}
+    ]  # fmt: skip
+    if words.one("format") == "json":
+        from compat.output.json import dumped
+
+        emit(dumped({"stacks": [each.to_json() for each in found]}))
+    else:
+        from compat.output.plan import shown_stacks
+
+        emit(shown_stacks(found))
+    return 0 if found else 1
 
 
 def _asked(texts: list[str], target: Target) -> tuple[Need, ...]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
     from compat.formats.registry import Commands
     from compat.repair.plan import Plan
+    from compat.tables.stacks import Stack
 
 
 _WIDTH = 100
@@ -77,6 +78,21 @@ def shown_pins(plan: Plan, told: Sequence[str]) -> str:
         head.append("# with uv: uv pip install --index-strategy unsafe-best-match -r FILE")
     pins = (f"{each.name}=={each.after}" for each in plan.changes)
     return "\n".join([*head, *rest, *(f"--extra-index-url {url}" for url in indexes), *pins])
+
+
+def shown_stacks(stacks: Sequence[Stack]) -> str:
+    """Recorded combinations as a table, with the command that prints all pins of one."""
+    if not stacks:
+        return "Nothing is recorded for this; compat suggest --task TASK --gpu GPU works it out.\n"
+    rows = [(each.task, each.stack, f"{each.gpu}{f' (driver {each.driver})' if each.driver else ''}") for each in stacks]
+    widths = [max(len(row[at]) for row in rows) for at in range(3)]
+    names = ("  ".join(f"{text:{width}}" for text, width in zip(row, widths)) for row in rows)
+    lines = (f"{name}  {_said_pins(each)}  (Python {each.python}, {each.checked})" for name, each in zip(names, stacks))
+    return "\n".join([*lines, "All pins of one: compat suggest --task TASK --gpu GPU --with STACK"]) + "\n"
+
+
+def _said_pins(stack: Stack) -> str:
+    return ", ".join(pin.replace("==", " ") for pin in stack.pins.split())
 
 
 def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:

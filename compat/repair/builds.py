@@ -1,7 +1,7 @@
 """torch's builds for other CUDAs than its default one, and what comes from the same index: torchvision and torchaudio.
 
-Which builds there are is what the matrix says (``torch_builds.csv``); what they require is what torch's own index says, or,
-where that cannot be read, what the default build does, less the CUDA libraries, which differ.
+Which builds there are is what the matrix says (``torch_builds.csv``); what they require is what torch's own index says. Where
+that cannot be read they are no candidates: a plan with one could not be installed here.
 """
 
 from __future__ import annotations
@@ -40,12 +40,11 @@ class Flavours:
         self._processors = linux and environment.accelerators == () and environment.driver is None
         self._wanted = linux and (self._processors or _has_nvidia(environment))
         self._read: dict[str, IndexUniverse] = {}
-        self._libraries = any(name.startswith("nvidia-") for name in current)
         self._unreachable = ""
+        self.assumed: dict[Release, str] = {}
+        """The builds without CUDA whose requirements were not read, and what was taken instead."""
         self.narrowed: dict[str, str] = {}
         """The indexes that could not be read, and why: what only they have was no candidate."""
-        self.assumed: dict[Release, str] = {}
-        """The builds whose requirements are not read, and what was taken instead."""
 
     def of(self, name: str, releases: Iterable[Release]) -> Iterator[Release]:
         """The builds of a package's releases besides those of the ordinary index."""
@@ -61,7 +60,7 @@ class Flavours:
                     yield Release(name, version, release.day, self._source(label), release.yanked)
 
     def needs(self, release: Release) -> Needs | None:
-        """What a build requires; ``None`` where torch's index was read and has none for the target."""
+        """What a build requires; ``None`` where torch's index has none for the target, or (for CUDA) cannot be read."""
         label = release.version.partition("+")[2]
         if not self._unreachable:
             vendor = self._vendor(label)
@@ -71,14 +70,16 @@ class Flavours:
             why = vendor.unknown.get(release.name, "its index was not read")
             self._unreachable = why if "cannot be reached" in why else ""  # each further page would take as long to fail
         self.narrowed[f"{self._address}/{'' if self._unreachable else label}".rstrip("/")] = self._unreachable or why
+        return self._for_processors(release) if label == "cpu" else None
+
+    def _for_processors(self, release: Release) -> Needs | None:
+        """What a build without CUDA requires, by the default one: all but the CUDA libraries and triton."""
         plain = Release(release.name, public(release.version))
         needs = self._base.needs([plain])[plain]
         if needs is None:
             return None
-        if release.name == "torch" and self._libraries:  # they are listed, and which ones the build wants is not known
-            return None
-        self.assumed[release] = f"taken to require what the default build does: {self._unreachable or why}"
-        own = ("nvidia-", "cuda-", *(("triton",) if label == "cpu" else ()))
+        self.assumed[release] = "taken to require what the default build does, without its CUDA libraries"
+        own = ("nvidia-", "cuda-", "triton")
         return {extra: tuple(each for each in found if not each.name.startswith(own)) for extra, found in needs.items()}
 
     def served(self, release: Release) -> bool:

@@ -31,11 +31,21 @@ ERRORS, WARNINGS = "errors left", "warnings left"
 
 
 @record(frozen=True)
+class Requires:
+    """What one release requires: ``package`` (with the extra that asks), its ``version``, and the requirement."""
+
+    package: str
+    version: str
+    needed: str
+
+
+@record(frozen=True)
 class Statement:
     """Where a clause comes from. ``kind``: requires, rule, finding, keep, stays, python; ``text`` is in the user's words."""
 
     kind: str
     text: str
+    requires: Requires | None = None
 
 
 class Clauses:

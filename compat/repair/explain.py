@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -113,6 +114,39 @@ def _contrast(solver: Solver, cost: tuple[int, ...], other: Solution) -> Contras
 def conflict(solver: Solver) -> tuple[Statement, ...]:
     """Statements that cannot hold together, where no plan without an error exists."""
     return contradiction(solver.relaxation(strict=True).clauses)
+
+
+def said(core: Iterable[Statement], opened: Mapping[str, tuple[Release, ...]]) -> tuple[str, ...]:
+    """The statements of a contradiction in words; what several releases of a package require is one of them."""
+    groups: dict[object, list[Statement]] = {}
+    for each in core:
+        asked = each.requires
+        name = "" if asked is None else requirement_name(asked.needed)
+        groups.setdefault(each if asked is None else (asked.package, name), []).append(each)
+    return tuple(_said_together(found, opened) for found in groups.values())
+
+
+def requirement_name(text: str) -> str:
+    return re.split(r"[^\w.-]", text, maxsplit=1)[0]
+
+
+def _said_together(statements: list[Statement], opened: Mapping[str, tuple[Release, ...]]) -> str:
+    """``peft<=0.18.1 requires torch>=1.13.0``: the range that the releases of a contradiction span."""
+    asking = [each.requires for each in statements if each.requires is not None]
+    if len(asking) < 2:
+        return statements[0].text
+    package = asking[0].package
+    known = [each.version for each in opened.get(package.partition("[")[0], ())]
+    places = sorted({known.index(each.version) for each in asking if each.version in known})
+    needed = " or ".join(dict.fromkeys(each.needed for each in asking))
+    if not places or places != list(range(places[0], places[-1] + 1)):
+        versions = ", ".join(dict.fromkeys(each.version for each in asking))
+        return f"{package} {versions} require {needed}"
+    if len(places) == len(known):
+        return f"all versions of {package} require {needed}"
+    lower = f">={known[places[0]]}" if places[0] else ""
+    upper = f"<={known[places[-1]]}" if places[-1] + 1 < len(known) else ""
+    return f"{package}{','.join(filter(None, (lower, upper)))} requires {needed}"
 
 
 def relieving(problem: Problem, core: Iterable[Statement], solve: Callable[[Problem], Solution]) -> tuple[str, Solution] | None:

@@ -16,7 +16,7 @@ from compat.repair import interfaces as surface
 from compat.repair.builds import Flavours
 from compat.repair.candidates import IndexUniverse, Release
 from compat.repair.clauses import ERRORS
-from compat.repair.explain import Contrast, conflict, next_best, reasons, relieving
+from compat.repair.explain import Contrast, conflict, next_best, reasons, relieving, said
 from compat.repair.problem import Problem, family, moves_major
 from compat.repair.relaxation import Needs
 from compat.repair.rules import forbidden, recommended
@@ -269,7 +269,7 @@ class Planner:
         core = conflict(solver)
         deadline = monotonic() + _RELIEF
         eased = relieving(self.problem, core, lambda problem: self._solver(problem, deadline).solve(self._seeds()))
-        return tuple(each.text for each in core), "" if eased is None else eased[0]
+        return said(core, solver.opened), "" if eased is None else eased[0]
 
     def _change(self, name: str, release: Release | None, why: str, *, implied: bool) -> Change:
         before = self.problem.current.get(name)

@@ -12,7 +12,7 @@ from datetime import date, timedelta
 
 from compat.records import record
 from compat.repair.candidates import Release
-from compat.repair.clauses import ERRORS, WARNINGS, Clauses, Statement
+from compat.repair.clauses import ERRORS, WARNINGS, Clauses, Requires, Statement
 from compat.repair.problem import BEHIND, DOWNGRADE, MAJOR, OLD, Problem, family, moves_major
 from compat.repair.target import Need, satisfies
 
@@ -209,7 +209,8 @@ class Relaxation:
                 continue
             if need.name in self.problem.given:
                 continue
-            statement = Statement("requires", f"{asking} {release.told} requires {need.text}")
+            text = f"{asking} {release.told} requires {need.text}"
+            statement = Statement("requires", text, Requires(asking, release.version, need.text))
             broken = self._tolerated(release, need, where)
             self.clauses.add((*where, self._met_by(need.name, need.specifier), *broken), statement)
             self._wants(where, need)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compat.syntax.toml import parse_toml
-from tests.conftest import ROOT
+from scripts.golden_inputs import SHARED
 
-FOLDER = ROOT.parent / "shared" / "packse"
+FOLDER = SHARED / "packse"
 
 
 class Scenario(NamedTuple):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from compat.model import Environment
 from compat.repair.candidates import Release
-from compat.repair.clauses import Statement
-from compat.repair.explain import conflict, reasons, relieving
+from compat.repair.clauses import Requires, Statement
+from compat.repair.explain import conflict, reasons, relieving, said
 from compat.repair.problem import Problem
 from compat.repair.relaxation import Forbidden
 from compat.repair.solve import Solution, Solver
@@ -99,3 +99,31 @@ def test_where_no_wish_helps_there_is_no_relief() -> None:
     asked = solver(("trl<2",))
     asked.solve(["trl"])
     assert relieving(asked.problem, [Statement("rule", "It breaks (a-rule)")], lambda problem: asked.solve()) is None
+
+
+def test_what_several_releases_require_is_one_statement() -> None:
+    """As uv puts it: a range of versions, or all of them."""
+    every = {
+        ("vllm", "1.0"): ("torch<2",),
+        ("vllm", "2.0"): ("torch<2",),
+        ("peft", "1.0"): ("torch<2",),
+        ("trl", "3.0"): ("peft<2",),
+    }
+    asked = solver(("torch>=2",), requires={**every, ("trl", "2.0"): ("peft<2",)})
+    assert asked.solve(["trl"]).chosen is None
+    texts = said(conflict(asked), asked.opened)
+    assert "you keep torch>=2" in texts
+    assert "all versions of vllm require torch<2" in texts
+
+
+def test_a_range_of_releases_is_named_by_its_ends() -> None:
+    opened = {"peft": tuple(Release("peft", each) for each in ("1.0", "2.0", "3.0", "4.0"))}
+
+    def of(version: str, needed: str) -> Statement:
+        return Statement("requires", f"peft {version} requires {needed}", Requires("peft", version, needed))
+
+    first = (of("1.0", "torch>=1"), of("2.0", "torch>=2"), of("3.0", "torch>=2"))
+    assert said(first, opened) == ("peft<=3.0 requires torch>=1 or torch>=2",)
+    assert said(first[1:], opened) == ("peft>=2.0,<=3.0 requires torch>=2",)
+    assert said((first[0], first[2]), opened) == ("peft 1.0, 3.0 require torch>=1 or torch>=2",)
+    assert said(first[:1], opened) == ("peft 1.0 requires torch>=1",)

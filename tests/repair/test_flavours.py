@@ -74,22 +74,18 @@ def test_what_a_build_needs_is_what_its_index_says() -> None:
         assert found.needs(Release("torch", "2.7.0+cu128")) is None  # read, and not there
         assert found.served(Release("torch", "2.7.1+cu128"))
         assert not found.served(Release("torch", "2.7.0+cu128"))
-        assert (found.assumed, found.narrowed) == ({}, {})
+        assert found.narrowed == {}
 
 
-def test_where_its_index_cannot_be_reached_it_needs_what_the_default_build_does_but_for_the_libraries() -> None:
+def test_an_index_that_cannot_be_reached_narrows_the_plan() -> None:
+    """With or without pinned CUDA libraries: nothing is taken for granted about a build that could not be installed."""
     release = Release("torch", "2.7.1+cu128")
-    with flavours(GPU, {"torch": "2.7.1"}) as found:
-        assert found.needs(release) == {"": (need("triton==3.3.1"),)}
-        assert "cannot be reached" in found.assumed[release]
-        assert not found.served(release)
-
-
-def test_where_libraries_are_pinned_an_index_that_cannot_be_reached_narrows_the_plan() -> None:
-    with flavours(GPU, {"torch": "2.7.1", "nvidia-cudnn-cu12": "9.5.1.17"}) as found:
-        assert found.needs(Release("torch", "2.7.1+cu128")) is None
-        assert len(found.narrowed) == 1  # once, whatever builds it has
-        assert found.assumed == {}
+    for current in ({"torch": "2.7.1"}, {"torch": "2.7.1", "nvidia-cudnn-cu12": "9.5.1.17"}):
+        with flavours(GPU, current) as found:
+            assert found.needs(release) is None
+            assert found.needs(Release("torch", "2.7.1+cu118")) is None
+            assert len(found.narrowed) == 1  # once, whatever builds it has
+            assert not found.served(release)
 
 
 def together(found: Flavours, **known: tuple[str, ...]) -> set[tuple[str, str]]:

@@ -1,0 +1,48 @@
+"""Combinations that resolved and were judged clean (``matrix/facts/stacks.csv``), compiled."""
+
+from __future__ import annotations
+
+import csv
+import marshal
+import os
+
+from compat.files import read_table
+from compat.records import record
+
+FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "stacks.bin")
+_COLUMNS = ("task", "stack", "gpu", "driver", "python", "pins", "packages", "checked")
+
+
+@record(frozen=True)
+class Stack:
+    """The newest releases of a stack for a task and a GPU, on the day they were ``checked`` (``2026-11-22``).
+
+    ``stack`` and ``pins`` are comma-separated and space-separated as in the table; ``packages`` counts all that is installed.
+    """
+
+    task: str
+    stack: str
+    gpu: str
+    driver: str
+    python: str
+    pins: str
+    packages: str
+    checked: str
+
+    def to_json(self) -> dict[str, object]:
+        shown = {name: getattr(self, name) for name in ("task", "gpu", "driver", "python", "checked")}
+        return {**shown, "stack": self.stack.split(","), "pins": self.pins.split(), "packages": int(self.packages)}
+
+
+def open_stacks() -> tuple[Stack, ...]:
+    """Every recorded combination, by task, stack and GPU."""
+    return tuple(Stack(*row) for row in marshal.loads(read_table(FILE)))
+
+
+def packed(facts: str) -> bytes:
+    """The compiled form of the table in a folder; empty where there is none."""
+    path = os.path.join(facts, "stacks.csv")
+    if not os.path.exists(path):
+        return marshal.dumps((), 4)
+    with open(path, encoding="utf-8", newline="") as file:
+        return marshal.dumps(tuple(tuple(row[name] for name in _COLUMNS) for row in csv.DictReader(file)), 4)
