@@ -140,9 +140,10 @@ def test_the_page_gives_the_report_of_the_command(seen: dict[str, Any], compat: 
     pasted, answer = INPUTS[number], seen["answers"][number]
     assert answer["status"].startswith("Done")
     words = shlex.split(answer["command"])[1:]
-    file = tmp_path / (pasted.name or "pasted")
-    file.write_text(pasted.text, encoding="utf-8")
-    done = compat(*words, "--format", "html", cwd=tmp_path)
+    folder = tmp_path / "project"  # the home directory of these tests is no project
+    folder.mkdir()
+    (folder / (pasted.name or "pasted")).write_text(pasted.text, encoding="utf-8")
+    done = compat(*words, "--format", "html", cwd=folder)
     assert answer["exit"] == done.returncode
     assert answer["page"].rstrip("\n") == done.stdout.rstrip("\n")
     assert answer["errors"].rstrip("\n") == done.stderr.rstrip("\n")
