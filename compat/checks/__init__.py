@@ -14,7 +14,7 @@ def judged(environment: Environment, matrix: Matrix) -> tuple[Environment, tuple
 
     Names of accelerators are looked up first, so that the environment in a report says what the verdict rests on.
     """
-    from compat.checks import derived, installation
+    from compat.checks import derived, guards, installation
     from compat.checks import interfaces as surface
     from compat.rules import evaluate as rules
     from compat.rules.facts import seen_by_torch, visible
@@ -22,7 +22,13 @@ def judged(environment: Environment, matrix: Matrix) -> tuple[Environment, tuple
     environment, notes = named_devices(environment)
     seen = visible(environment)
     used = seen_by_torch(seen)
-    found = surface.told_once((*installation.judge(environment), *rules.judge(used, matrix), *derived.judge(seen)))
+    found = guards.told_otherwise(
+        surface.told_once((*installation.judge(environment), *rules.judge(used, matrix), *derived.judge(seen)))
+    )
+    if not environment.distributions_complete:
+        from compat.checks import implied
+
+        found = implied.judge(seen, found, matrix)
     return environment, tuple(sorted(found, key=lambda finding: finding.order())), (*notes, *not_assessed(environment, matrix))
 
 

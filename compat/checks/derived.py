@@ -10,7 +10,7 @@ def judge(environment: Environment, suspects: frozenset[str] | None = None) -> t
 
     ``suspects``: the only packages whose source has anything to say here (default: nobody has looked).
     """
-    from compat.checks import builds, releases
+    from compat.checks import builds, guards, releases
     from compat.checks import interfaces as surface
     from compat.checks import requirements as metadata
     from compat.rules.facts import Facts
@@ -20,7 +20,8 @@ def judge(environment: Environment, suspects: frozenset[str] | None = None) -> t
     declared = open_declared()
     of_source = () if suspects is not None and not suspects else surface.judge(facts, suspects)
     return (
-        *builds.judge(facts), *metadata.judge(facts, declared), *releases.judge(facts, declared), *of_source,
+        *builds.judge(facts), *metadata.judge(facts, declared), *releases.judge(facts, declared), *guards.judge(facts),
+        *of_source,
         *_of_code(environment),
     )  # fmt: skip
 

@@ -170,6 +170,12 @@ def _applies(requirement: Requirement, environment: Environment) -> bool:
     return marker is None or _holds(marker, environment) is True
 
 
+def may_apply(requirement: Requirement, environment: Environment) -> bool:
+    """Whether nothing that is known of the environment contradicts the marker of a requirement."""
+    marker = requirement[2]
+    return marker is None or _holds(marker, environment) is not False
+
+
 def _holds(marker: Marker, environment: Environment) -> bool | None:
     """Whether a marker holds; ``None`` where what it asks is not known."""
     form = marker[0]

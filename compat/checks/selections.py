@@ -90,7 +90,7 @@ def _judged(
     matrix: Matrix, answers: Answers,
 ) -> _Selection:  # fmt: skip
     """One selection judged; where ``settled`` is given it is known already, and only the rules ``asking`` are open."""
-    from compat.checks import derived
+    from compat.checks import derived, guards
     from compat.checks import interfaces as surface
     from compat.rules import evaluate as rules
 
@@ -103,7 +103,7 @@ def _judged(
         distributions=tuple(entry.distribution for entry in entries), distributions_complete=listing.complete,
     )  # fmt: skip
     more = derived.judge(environment, suspects) if settled is None else ()
-    found = surface.told_once((*rules.judge(seen_by_torch(environment), matrix, asking, answers), *more))
+    found = guards.told_otherwise(surface.told_once((*rules.judge(seen_by_torch(environment), matrix, asking, answers), *more)))
     located = tuple(_located(finding, entries, listing) for finding in found)
     return _Selection(mask, tuple(places), (*located, *(settled or ())))
 

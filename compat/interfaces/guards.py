@@ -8,44 +8,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator
-from typing import TypeAlias
+from collections.abc import Collection
 
-from compat.records import record
+from compat.interfaces.conditions import Both, Condition, Either, FactTest, Opposite
 
 _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "==", ast.IsNot: "!=",
 }  # fmt: skip
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _WORDED = {"less_than": "<", "greater_or_equal": ">=", "greater_than": ">", "at_least": ">="}
-
-
-@record(frozen=True)
-class FactTest:
-    """A fact compared with a value. ``fact``: package, installed, capability, devices, python, os, variable or feature.
-
-    ``name`` is the distribution, the variable or the feature. ``fact`` is empty where nothing is known of the condition.
-    """
-
-    fact: str = ""
-    name: str = ""
-    operator: str = ""
-    value: str = ""
-
-
-@record(frozen=True)
-class Both:
-    parts: tuple[Condition, ...]
-
-
-@record(frozen=True)
-class Either:
-    parts: tuple[Condition, ...]
-
-
-@record(frozen=True)
-class Opposite:
-    part: Condition
 
 
 _OPEN = FactTest()
@@ -60,24 +31,18 @@ def condition_of(text: str, distributions: Collection[str]) -> Condition:
     return _Reader(distributions).read(tree)
 
 
-def fact_tests(condition: Condition) -> Iterator[FactTest]:
-    """The tests of facts in a condition."""
-    if isinstance(condition, FactTest):
-        if condition.fact:
-            yield condition
-    elif isinstance(condition, Opposite):
-        yield from fact_tests(condition.part)
-    else:
-        for part in condition.parts:
-            yield from fact_tests(part)
-
-
 _VERSION_NAME = re.compile(r"_*(?P<name>[a-z][a-z0-9_]*?)_version_*$", re.IGNORECASE)
 _ASKED_NAME = re.compile(
     r"is_(?P<name>\w+?)_(?:version_)?(?P<how>less_than|greater_or_equal|greater_than|at_least)(?:_than)?(?P<number>(?:_\d+)*)$"
 )
 _MODULES = {"awq": "autoawq", "flash_attn": "flash-attn", "flashinfer": "flashinfer-python", "hf_hub": "huggingface-hub"}
 _FEATURES = {"is_deepspeed_zero3_enabled": "zero-3", "is_fsdp_enabled": "fsdp", "is_deepspeed_enabled": "deepspeed"}
+_SWITCHES = {
+    "use_vllm": "vllm", "use_liger_kernel": "liger", "use_liger_loss": "liger", "use_liger": "liger",
+    "torch_compile": "torch-compile",
+}  # fmt: skip
+"""Arguments that put a feature on."""
+_PRECISIONS = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16"}
 _PASSED = frozenset(("parse", "Version", "LegacyVersion", "parse_version", "str", "tuple", "int", "split", "LooseVersion"))
 _PLAIN_PARTS = frozenset(("base_version", "release", "public"))
 
@@ -100,8 +65,22 @@ class _Reader:
             return parts[0] if len(parts) == 1 else Both(parts)
         if isinstance(node, ast.Call):
             return self._call(node)
-        asked = _ASKED_NAME.match(node.id) if isinstance(node, ast.Name) else None
-        return self._asked(asked, None) if asked is not None else _OPEN
+        if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+            return Both(()) if node.value else Either(())
+        return self._named(_dotted(node).rpartition(".")[2])
+
+    def _named(self, name: str) -> Condition:
+        """What a name stands for that is true or false."""
+        asked = _ASKED_NAME.match(name)
+        if asked is not None:
+            return self._asked(asked, None)
+        if name in _SWITCHES:
+            return FactTest("feature", _SWITCHES[name])
+        if name in ("bf16", "fp16"):
+            return FactTest("precision", "", "==", name)
+        there = re.fullmatch(r"_(?:is_)?(\w+)_available", name)
+        package = self._distribution(there[1]) if there is not None else ""
+        return FactTest("installed", package) if package else _OPEN
 
     def _comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> Condition:
         if isinstance(operator, (ast.In, ast.NotIn)):
@@ -109,7 +88,16 @@ class _Reader:
                 return FactTest("variable", left.value, "set" if isinstance(operator, ast.In) else "unset")
             return _OPEN
         symbol = _OPERATORS[type(operator)]
+        if symbol in ("==", "!=") and _dotted(right).startswith("torch."):
+            precision = _PRECISIONS.get(_dotted(right)[6:])
+            return FactTest("precision", "", symbol, precision) if precision else _OPEN
+        if isinstance(left, ast.Call) and _dotted(left.func).endswith("find_spec") and _is_none(right):
+            package = self._distribution(str(self._side(left.args[0])[1])) if len(left.args) == 1 else ""
+            found = FactTest("installed", package) if package else _OPEN
+            return Opposite(found) if symbol == "==" else found
         one, other = self._side(left), self._side(right)
+        if symbol == "==" and _dotted(left) == "DEVICE_TYPE" and other == ("value", "cuda"):
+            return FactTest("devices", "", ">=", "1")
         if one[0] == "value":
             one, other, symbol = other, one, _MIRRORED[symbol]
         if one[0] in ("", "value") or other[0] != "value":
@@ -130,6 +118,9 @@ class _Reader:
             return self._version(last[3:-8], *values)
         if last == "compare_versions" and len(values) == 3:
             return self._version(*values)
+        if last == "has_device_capability" and len(values) == 1:
+            number = values[0] if "." in values[0] else f"{values[0][:-1]}.{values[0][-1:]}"
+            return FactTest("capability", "", ">=", number) if re.fullmatch(r"\d+\.\d", number) else _OPEN
         asked = _ASKED_NAME.match(last)
         if asked is not None:
             return self._asked(asked, values[0] if values else None)
@@ -158,12 +149,12 @@ class _Reader:
             return self._subscript(node)
         if isinstance(node, ast.Call):
             return self._called(node)
+        if isinstance(node, ast.Attribute) and node.attr in _PLAIN_PARTS:
+            return self._side(node.value)
         name = _dotted(node)
         if name in ("sys.version_info", "sys.platform", "os.name"):
             return ("python" if name == "sys.version_info" else "os"), ""
         owner, _, last = name.rpartition(".")
-        if last in _PLAIN_PARTS and isinstance(node, ast.Attribute):
-            return self._side(node.value)
         if last == "__version__" and (package := self._distribution(owner.partition(".")[0])):
             return "package", package
         found = _VERSION_NAME.match(last)
@@ -205,12 +196,13 @@ class _Reader:
         return found if found in self._distributions else ""
 
 
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
 def _dotted(node: ast.expr) -> str:
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
-
-
-Condition: TypeAlias = "FactTest | Both | Either | Opposite"

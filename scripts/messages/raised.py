@@ -49,12 +49,12 @@ def messages_of(source: bytes) -> list[Message]:
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    walker = _Walker(_texts_at_top(tree))
+    walker = Walker(texts_at_top(tree))
     walker.block(tree.body)
     return list(dict.fromkeys(walker.found))
 
 
-def _texts_at_top(tree: ast.Module) -> dict[str, str]:
+def texts_at_top(tree: ast.Module) -> dict[str, str]:
     """Constants of the module: functions run when all of them are there."""
     texts: dict[str, str] = {}
     for node in tree.body:
@@ -81,7 +81,7 @@ class _Guard:
         return f"not {text}" if simple else f"not ({text})"
 
 
-class _Walker:
+class Walker:
     """Visits statements in order; expressions are read only where a statement says something."""
 
     def __init__(self, texts: dict[str, str]) -> None:
@@ -204,7 +204,11 @@ class _Walker:
         text = max(texts, key=len)
         template = normal(percent(text) if formatted else text)
         if re.search(r"[A-Za-z]{3}", template):
-            self.found.append(Message(kind, name, template, ".".join(self._names), self._guard_texts()))
+            self.say(kind, name, template)
+
+    def say(self, kind: str, name: str, template: str) -> None:
+        """Keeps a message of the place that is visited."""
+        self.found.append(Message(kind, name, template, ".".join(self._names), self._guard_texts()))
 
     def _guard_texts(self) -> tuple[str, ...]:
         """The innermost condition, cut to a sane length, and outer ones that are short."""

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compat.diagnosis.guard_logic import holds, known_in_words
-from compat.interfaces.guards import Both, Either, FactTest, Opposite, condition_of, fact_tests
+from compat.interfaces.conditions import Both, Either, FactTest, Opposite, fact_tests
+from compat.interfaces.guards import condition_of
 from compat.model import Accelerator, Distribution, Environment, Workload
 from compat.rules.facts import Facts
+from compat.rules.guard_logic import holds, known_in_words
 
 if TYPE_CHECKING:
-    from compat.interfaces.guards import Condition
+    from compat.interfaces.conditions import Condition
 
 NAMES = ("torch", "transformers", "vllm", "accelerate", "bitsandbytes", "flash-attn", "huggingface-hub", "triton", "peft")
 CAPABILITY = FactTest("capability", "", "<", "8.0")

@@ -107,6 +107,11 @@ def _flavour(torch: Distribution | None, release: str | None, facts: Facts, tabl
     if labelled is not None:
         return Flavour(labelled, certain=True)
     kind = None if torch.source is None else torch.source.kind
+    if kind == "image" and not local and facts.environment.cuda_toolkit:
+        # an image holds a published build as a rule, and one for the toolkit that it has
+        toolkit = ".".join(facts.environment.cuda_toolkit.split(".")[:2])
+        published = {build[1] for build in tables.torch.get(release, ())}
+        return Flavour(toolkit if toolkit in published else None)
     if local or kind in OWN_BUILDS or facts.environment.os in ("windows", "darwin"):
         return Flavour(None)
     url = str(torch.source.details.get("url", "")) if torch.source is not None else ""

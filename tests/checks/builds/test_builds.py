@@ -209,3 +209,11 @@ def test_vllm_without_code_for_the_gpu() -> None:
 
 def test_a_published_build_in_an_image_is_a_question() -> None:
     assert found("vllm==0.9.0", gpus=("RTX 5090",), source="image")["build-vllm-gpu"].verdict == "possible"
+
+
+def test_torch_in_an_image_is_the_build_for_its_toolkit() -> None:
+    asked = found("torch==2.0.1", gpus=("NVIDIA H100 PCIe",), source="image", cuda_toolkit="11.7")["build-torch-gpu"]
+    assert (asked.verdict, asked.unknown) == ("possible", ("build.torch",))
+    assert "build-torch-gpu" not in found("torch==2.0.1", gpus=("NVIDIA H100 PCIe",), source="image", cuda_toolkit="11.8")
+    assert "build-torch-gpu" not in found("torch==2.0.1", gpus=("NVIDIA H100 PCIe",), source="image")
+    assert "build-torch-gpu" not in found("torch==2.0.1", gpus=("NVIDIA H100 PCIe",), source="image", cuda_toolkit="10.2")

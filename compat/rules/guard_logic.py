@@ -4,42 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from compat.interfaces.guards import Both, Condition, Either, FactTest, Opposite, fact_tests
+from compat.interfaces.conditions import Both, Condition, Either, FactTest, Opposite, fact_tests
 from compat.rules.facts import ABSENT, Facts, has_more
 from compat.versions import is_version, key_of
 
 FACTS_OF = {
     "capability": "accelerators", "devices": "accelerators", "python": "python", "os": "os", "variable": "variables",
-    "feature": "workload",
+    "feature": "workload", "precision": "workload",
 }  # fmt: skip
 """What a test asks for, in the vocabulary of the report; the other tests are of packages."""
 _SYSTEMS = {"win32": "windows", "nt": "windows", "linux": "linux", "linux2": "linux", "darwin": "darwin", "windows": "windows"}
 
 
-def holds(condition: Condition, facts: Facts) -> bool | None:
-    """Whether a condition holds; ``None`` where the facts do not decide it."""
+def holds(condition: Condition, facts: Facts, *, presumed: bool = False) -> bool | None:
+    """Whether a condition holds; ``None`` where the facts do not decide it.
+
+    ``presumed``: what is installed can be imported, and a variable that nobody stated is not set. After an error neither can
+    be taken for granted.
+    """
     if isinstance(condition, Opposite):
-        answer = holds(condition.part, facts)
+        answer = holds(condition.part, facts, presumed=presumed)
         return None if answer is None else not answer
     if isinstance(condition, (Both, Either)):
-        answers = [holds(part, facts) for part in condition.parts]
+        answers = [holds(part, facts, presumed=presumed) for part in condition.parts]
         decisive = isinstance(condition, Either)
         return decisive if decisive in answers else None if None in answers else not decisive
-    return _test(condition, facts)
+    return _test(condition, facts, presumed=presumed)
 
 
-def _test(test: FactTest, facts: Facts) -> bool | None:
+def _test(test: FactTest, facts: Facts, *, presumed: bool) -> bool | None:
+    if test.fact == "installed" and presumed and isinstance(facts.package(test.name), list):
+        return True
     if test.fact in ("package", "installed"):
         return _package(test, facts)
     if test.fact == "variable":
         known, value = facts.variable(test.name)
-        if not known:
+        if not known and not presumed:
             return None
         if test.operator in ("set", "unset"):
             return (value is not None) == (test.operator == "set")
-        return None if value is None else _equal(value, test)
+        if value is None:
+            return test.operator == "!=" if presumed else None
+        return _equal(value, test)
     if test.fact == "feature":
         return facts.feature(test.name)
+    if test.fact == "precision":
+        precision = facts.value("workload.precision")
+        return None if precision is None else _equal(precision, test)
     if test.fact == "os":
         system = facts.value("os")
         return (
@@ -135,3 +146,33 @@ def _said(test: FactTest, facts: Facts) -> Iterator[str]:
         yield from (
             f"compute capability {each.compute_capability}" for each in facts.accelerators() or () if each.compute_capability
         )
+
+
+def in_words(condition: Condition) -> str:
+    """A condition as text: ``torch < 2.4.0 and xformers > 0.0.27``."""
+    if isinstance(condition, FactTest):
+        return _test_in_words(condition)
+    if isinstance(condition, Opposite):
+        part = condition.part
+        if isinstance(part, FactTest) and part.fact == "installed":
+            return f"{part.name} is not installed"
+        if isinstance(part, Opposite):
+            return in_words(part.part)
+        text = in_words(part)
+        return f"not ({text})" if text else ""
+    parts = [
+        text if isinstance(part, (FactTest, Opposite)) or type(part) is type(condition) else f"({text})"
+        for part in condition.parts if (text := in_words(part))
+    ]  # fmt: skip
+    return (" and " if isinstance(condition, Both) else " or ").join(dict.fromkeys(parts))
+
+
+def _test_in_words(test: FactTest) -> str:
+    if test.fact == "installed":
+        return f"{test.name} is installed"
+    if test.fact == "feature":
+        return f"{test.name} is on"
+    if test.fact == "variable" and test.operator in ("set", "unset"):
+        return f"{test.name} is {'not ' if test.operator == 'unset' else ''}set"
+    subject = {"capability": "compute capability", "devices": "GPUs", "python": "Python"}.get(test.fact, test.name or test.fact)
+    return f"{subject} {test.operator} {test.value}"

@@ -1,0 +1,103 @@
+"""What a partial description leaves out and yet implies: the releases that a listed release pins.
+
+``torch 2.9.1`` alone is never alone: it pins triton, NCCL and cuDNN. A pin can be overruled, so that a finding about an implied
+release is a question, never a hit. Requirements that are open imply nothing: the newest release that they admit is bad beside
+half of what was locked long ago.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from compat.checks.ranking import LEAST, likelihood
+from compat.checks.requirements import may_apply
+from compat.model import Distribution, Environment, Finding, of_no_index
+from compat.records import record, replace
+from compat.rules.likelihood import of_paths
+from compat.versions import is_version
+
+if TYPE_CHECKING:
+    from compat.rules.compiled import Matrix
+    from compat.tables.declared import Declared
+
+_PINNED = 0.8
+"""How likely what is pinned is there in that release."""
+
+
+@record(frozen=True)
+class Implied:
+    """A release that nobody listed; ``by`` is the one that pins it."""
+
+    name: str
+    version: str
+    by: str
+
+
+def judge(environment: Environment, found: tuple[Finding, ...], matrix: Matrix) -> tuple[Finding, ...]:
+    """The findings of an environment with the likely questions that implied releases raise."""
+    from compat.checks import builds
+    from compat.rules import evaluate as rules
+    from compat.rules.facts import Facts, seen_by_torch
+    from compat.tables.declared import open_declared
+
+    implied = implied_by(environment, open_declared())
+    if not implied:
+        return found
+    more = (Distribution(each.name, each.version) for each in implied.values())
+    whole = replace(environment, distributions=(*(environment.distributions or ()), *more))
+    again = (*rules.judge(seen_by_torch(whole), matrix), *builds.judge(Facts(whole)))
+    certain = {each.rule for each in found if each.verdict == "hit"}
+    asked = {
+        each.rule: _asked(each, implied) for each in again
+        if each.rule not in certain and not implied.keys().isdisjoint(each.packages)
+    }  # fmt: skip
+    likely = {rule: each for rule, each in asked.items() if likelihood(each) >= LEAST}
+    return (*(each for each in found if each.rule not in likely), *likely.values())
+
+
+def implied_by(environment: Environment, declared: Declared) -> Mapping[str, Implied]:
+    """The releases that are pinned and not listed, by name; none where the list is complete."""
+    if environment.distributions_complete:
+        return {}
+    listed = environment.distributions or ()
+    known = {copy.name for copy in listed}
+    waiting = [(copy.name, copy.version) for copy in listed if copy.version is not None and not of_no_index(copy)]
+    found: dict[str, Implied] = {}
+    while waiting:
+        for each in _pinned(*waiting.pop(0), environment, declared):
+            if each.name not in known:
+                known.add(each.name)
+                found[each.name] = each
+                waiting.append((each.name, each.version))
+    return found
+
+
+def _pinned(name: str, version: str, environment: Environment, declared: Declared) -> Iterator[Implied]:
+    """What a release pins whatever its extras. A marker that nothing decides counts; where several pins are left none does."""
+    package = declared.package(name)
+    place = None if package is None else package.place(version)
+    if package is None or place is None:
+        return
+    for asked in package.asks:
+        specifiers = {
+            each[0] for each in package.requirements(place, asked) if each[3] is None and may_apply(each, environment)
+        }
+        pin = specifiers.pop().removeprefix("==") if len(specifiers) == 1 else ""
+        if is_version(pin):
+            yield Implied(asked, pin, f"{name} {version}")
+
+
+def _asked(finding: Finding, implied: Mapping[str, Implied]) -> Finding:
+    """A finding about implied releases as the question whether those releases are there."""
+    names = [name for name in finding.packages if name in implied]
+    stated = (f"{name} {version}" for name, version in finding.packages.items() if name not in implied and version)
+    known = of_paths(finding.unknown) if finding.likelihood is None else finding.likelihood
+    return replace(
+        finding, verdict="possible",
+        unknown=tuple(dict.fromkeys((*finding.unknown, *(f"distributions.{name}" for name in names)))),
+        missing=tuple(dict.fromkeys((*finding.missing, "distributions"))),
+        likelihood=_PINNED * (1.0 if finding.verdict == "hit" else known),
+        packages={name: None if name in implied else version for name, version in finding.packages.items()},
+        here="; ".join((*stated, *(f"{name} {implied[name].version}, which {implied[name].by} requires" for name in names))),
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Mines the conditions on which releases refuse to work, for ``matrix/guards/``."""

@@ -1,0 +1,303 @@
+"""``python -m scripts.guards.truth``: random rows of ``matrix/guards/`` triggered in the code of the releases they are about.
+
+The function that a row names is run, alone and as it was published, with stand-ins for everything around it: once with facts
+under which the row says that it refuses, once with facts that differ in one. It has to raise (or warn) the first time, and
+not the second. What cannot be run this way is counted apart and is to be read by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import builtins
+import csv
+import random
+import re
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+from packaging import requirements, specifiers, version
+
+from compat.interfaces.guards import condition_of
+from compat.interfaces.messages import HOLE, plain
+from compat.rules.facts import Facts
+from compat.tables.declared import open_declared
+from scripts.guards.refusals import contents_of
+from scripts.guards.sides import facts_on_both_sides
+from scripts.guards.tables import ELSEWHERE, FOLDER
+from scripts.messages.extract import modules_of
+from scripts.surface.store import Store
+
+CONFIRMED, REFUTED, NOT_RUN = "confirmed", "refuted", "not run"
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m scripts.guards.truth", description=__doc__)
+    parser.add_argument("--rows", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--store", type=Path, metavar="FOLDER", help="default: the user's cache")
+    words = parser.parse_args(arguments)
+    chosen = random.Random(words.seed)
+    rows = [row for path in sorted(FOLDER.glob("*.csv")) for row in csv.DictReader(path.open(encoding="utf-8", newline=""))]
+    store, counts = Store(words.store), Counter[str]()
+    for row in sorted(chosen.sample(rows, min(words.rows, len(rows))), key=lambda each: (each["package"], each["module"])):
+        release = chosen.choice(row["releases"].split()).partition("..")[0]
+        result, why = answered(row, release, store)
+        counts[result] += 1
+        print(
+            result, row["package"], release, row["module"], row["function"], row["condition"][:160], why, sep=" | ", flush=True
+        )
+    print(", ".join(f"{count} {result}" for result, count in counts.most_common()))
+    return int(counts[REFUTED] > 0)
+
+
+def answered(row: Mapping[str, str], release: str, store: Store) -> tuple[str, str]:
+    """What a release says of one row, and why."""
+    found = store.release(row["package"], release)
+    source = None if found is None else modules_of(found).get(row["module"])
+    if found is None or source is None:
+        return NOT_RUN, "the release is not in the store"
+    condition = condition_of(row["condition"], open_declared().names)
+    pair = facts_on_both_sides(condition)
+    if pair is None:
+        return REFUTED, "no facts decide it"
+    least: dict[str, str] = {}
+    for each in modules_of(found).values() if "available()" in row["condition"] or "_available" in row["condition"] else ():
+        body = store.body(each)
+        if b"min_version" in body and b"_available" in body:
+            least.update(contents_of(body).least)
+    text = store.body(source).decode("utf-8", "replace")
+    try:
+        bad = _says(_Trial(text, row, pair[0], least), strictly=True)
+        good = _says(_Trial(text, row, pair[1], least))
+    except Exception as problem:
+        return NOT_RUN, f"{type(problem).__name__}: {problem}"[:120]
+    if bad and not good:
+        return CONFIRMED, ""
+    return REFUTED, "both sides refuse" if bad else "does not refuse"
+
+
+# --- A function of a release, run alone.
+
+
+class _Trial:
+    """The stand-ins for one row and one set of facts."""
+
+    def __init__(self, source: str, row: Mapping[str, str], facts: Facts, least: Mapping[str, str]) -> None:
+        self.source, self.row, self.facts, self.least = source, row, facts, least
+
+    def version(self, name: str) -> str | None:
+        copies = self.facts.package(name.replace("_", "-"))
+        return copies[0].version if isinstance(copies, list) else None
+
+    def metadata(self, name: str) -> str:
+        found = self.version(name)
+        if found is None:
+            raise ModuleNotFoundError(name)
+        return found
+
+    def available(self, name: str, least: str | None) -> bool:
+        found = self.version(_NAMES.get(name, name))
+        least = least or self.least.get(name)
+        return found is not None and (not least or version.parse(found) >= version.parse(least))
+
+    def required(self, text: str, *_: Any) -> None:
+        wanted = requirements.Requirement(text)
+        if f"'{wanted.name}'" not in self.row["condition"]:
+            return
+        if not wanted.specifier.contains(self.metadata(wanted.name), prereleases=True):
+            raise ImportError(text)
+
+    def named(self, name: str) -> Any:
+        """What a name of the module stands for."""
+        plain: dict[str, Any] = {
+            "version": version, "Version": version.Version, "parse": version.parse,
+            "packaging": SimpleNamespace(version=version),
+            "importlib": self._importlib(), "importlib_metadata": SimpleNamespace(version=self.metadata), "sys": self._sys(),
+            "metadata": SimpleNamespace(version=self.metadata), "os": self._os(), "torch": self._torch(),
+            "pkg_version": version, "SpecifierSet": specifiers.SpecifierSet, "find_spec": self._spec, "warnings": warnings,
+            "require_version": self.required, "check_version": self.required, "importlib_version": self.metadata,
+            "dep_version_check": lambda name, *_: self.required(self.listed(name)),
+            "assert_pkg_version": lambda name, least, *_: self.required(f"{name}>={least}"), "platform": MagicMock(),
+            "logger": MagicMock(), "logging": MagicMock(),
+            "_is_package_available": lambda name, **_: (self.version(name) is not None, self.version(name) or "N/A"),
+        }  # fmt: skip
+        if name in plain:
+            return plain[name]
+        asked = re.fullmatch(r"_?is_(\w+)_available", name)
+        if asked is not None:
+            return lambda *given, **words: self.available(asked[1], next((each for each in (*given, *words.values())), None))
+        there = re.fullmatch(r"_(\w+)_available", name)
+        if there is not None:
+            return self.version(_NAMES.get(there[1], there[1])) is not None
+        stated = re.fullmatch(r"_*(\w+?)_version_*", name)
+        if stated is not None and self.version(stated[1]):
+            return self.version(stated[1])
+        if self.version(name):
+            return SimpleNamespace(__version__=self.version(name))
+        if ELSEWHERE.match(f"{name}()"):
+            return lambda *_, **__: False
+        if name.startswith(("is_", "compare_versions")):
+            raise LookupError(f"{name} is not known")
+        return MagicMock(name=name)
+
+    def listed(self, name: str) -> str:
+        ranges = re.findall(r"\) ([<>=!]+) '([^']+)'", self.row["condition"])
+        return name + ",".join(f"{operator}{number}" for operator, number in ranges)
+
+    def _spec(self, name: str, *_: Any, **__: Any) -> object | None:
+        return object() if self.version(name) else None
+
+    def _importlib(self) -> Any:
+        return SimpleNamespace(metadata=SimpleNamespace(version=self.metadata), util=SimpleNamespace(find_spec=self._spec))
+
+    def _sys(self) -> Any:
+        python = tuple(int(part) for part in str(self.facts.value("python")).split("."))
+        system = str(self.facts.value("os"))
+        return SimpleNamespace(version_info=python, platform="win32" if system == "windows" else system)
+
+    def _os(self) -> Any:
+        environ = {name: each for name, each in (self.facts.environment.variables or {}).items() if each is not None}
+        return SimpleNamespace(environ=environ, getenv=environ.get, name="posix")
+
+    def _torch(self) -> Any:
+        devices = self.facts.accelerators() or ()
+        number = _Capability(int(part) for part in str(devices[0].compute_capability).split(".")) if devices else (0, 0)
+        torch = MagicMock()
+        torch.__version__ = self.version("torch") or "2.6.0"
+        torch.cuda.is_available = lambda: bool(devices)
+        torch.cuda.device_count = lambda: len(devices)
+        torch.cuda.get_device_capability = lambda *_: number
+        torch.bfloat16, torch.float16 = "bf16", "fp16"
+        return torch
+
+    def argument(self) -> Any:
+        """Stands for every argument: what it is asked for about features and precision it answers."""
+        answers = MagicMock()
+        precision = self.facts.workload.precision
+        answers.use_vllm = self.facts.feature("vllm")
+        answers.use_liger_kernel = answers.use_liger_loss = answers.use_liger = self.facts.feature("liger")
+        answers.torch_compile = self.facts.feature("torch-compile")
+        answers.bf16, answers.fp16 = precision == "bf16", precision == "fp16"
+        devices = self.facts.accelerators() or ()
+        number = _Capability(int(part) for part in str(devices[0].compute_capability).split(".")) if devices else (0, 0)
+        answers.has_device_capability = lambda asked, *_: number >= (asked if isinstance(asked, tuple) else divmod(asked, 10))
+        answers.get_device_capability = lambda *_: number
+        return answers
+
+
+class _Capability(tuple[int, ...]):
+    """What vLLM's platforms return."""
+
+    def as_version_str(self) -> str:
+        return ".".join(map(str, self))
+
+
+_NAMES = {"awq": "autoawq", "hf_hub": "huggingface-hub", "flash_attn": "flash-attn"}
+
+
+class _Globals(dict[str, Any]):
+    def __init__(self, trial: _Trial) -> None:
+        super().__init__(__builtins__=builtins)
+        self._trial = trial
+
+    def __missing__(self, name: str) -> Any:
+        if hasattr(builtins, name):
+            raise KeyError(name)
+        self[name] = self._trial.named(name)
+        return self[name]
+
+
+def _says(trial: _Trial, *, strictly: bool = False) -> bool:
+    """Whether the place refuses under the facts; ``strictly``: another error is no answer."""
+    tree = ast.parse(trial.source)
+    if trial.row["function"].endswith(".get_min_capability"):
+        return _floor(tree, trial)
+    parameters, body = _statements(tree, trial.row["function"])
+    text = trial.row["message"].removesuffix(" is required for a normal functioning").removesuffix(" is required")
+    wanted = re.compile(".*?".join(re.escape(part) for part in plain(text).split(HOLE)))
+    namespace = _Globals(trial)
+    for node in tree.body:
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, (ast.Constant, ast.Call)):
+            with suppress(Exception):
+                exec(compile(ast.Module([node], []), "module", "exec"), namespace)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            _run(body, parameters, namespace, trial)
+        except Exception as problem:
+            alike = not trial.row["error"] or type(problem).__name__ == trial.row["error"]
+            if alike and wanted.search(plain(str(problem))) is not None:
+                return True
+            if strictly:
+                raise
+    return any(wanted.search(plain(str(each.message))) for each in warned)
+
+
+def _run(body: list[ast.stmt], parameters: list[str], namespace: dict[str, Any], trial: _Trial) -> None:
+    names = {node.id for each in body for node in ast.walk(each) if isinstance(node, ast.Name)}
+    for each in names & _PARAMETERS:
+        namespace[each] = trial.argument()
+    for each in names & {"dtype", "torch_dtype"}:
+        namespace[each] = trial.facts.workload.precision or "fp32"
+    if "current_platform" in names:
+        namespace["current_platform"] = trial.argument()
+    if not trial.row["function"]:
+        exec(compile(ast.Module(body, []), "module", "exec"), namespace)
+        return
+    namespace["super"] = MagicMock()
+    given = sorted({*(names & (_PARAMETERS | {"dtype", "torch_dtype"})), *parameters})
+    arguments = ast.arguments([], [ast.arg(name) for name in given], None, [], [], None, [])
+    function = ast.FunctionDef("tried", arguments, body, [])
+    exec(compile(ast.fix_missing_locations(ast.Module([function], [])), "function", "exec"), namespace)
+    namespace["tried"](*(namespace[name] if name in namespace else MagicMock() for name in given))
+
+
+_PARAMETERS = frozenset(("self", "args", "cls", "config", "training_args"))
+
+
+def _statements(tree: ast.Module, function: str) -> tuple[list[str], list[ast.stmt]]:
+    """The parameters and the body of a function, or what the module runs itself, without imports and definitions."""
+    body, parameters = tree.body, []
+    for name in filter(None, function.split(".")):
+        found = next(
+            node for outer in body for node in ast.walk(outer)
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)) and node.name == name
+        )  # fmt: skip
+        body = found.body
+        if not isinstance(found, ast.ClassDef):
+            parameters = [each.arg for each in (*found.args.args, *found.args.kwonlyargs)]
+    dropped = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef)
+    kept = [node for node in body if not isinstance(node, dropped)] or [ast.Pass()]
+    return parameters, [ast.fix_missing_locations(_WithoutImports().visit(node)) for node in kept]
+
+
+class _WithoutImports(ast.NodeTransformer):
+    def visit_Import(self, node: ast.Import) -> ast.stmt:
+        return ast.copy_location(ast.Pass(), node)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
+        return ast.copy_location(ast.Pass(), node)
+
+
+def _floor(tree: ast.Module, trial: _Trial) -> bool:
+    """The class's own method is called, and compared with the device as the engine does."""
+    name, _, method = trial.row["function"].partition(".")
+    owner = next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name)
+    body = next(node.body for node in owner.body if isinstance(node, ast.FunctionDef) and node.name == method)
+    function = ast.FunctionDef("tried", ast.arguments([], [], None, [], [], None, []), body, [])
+    namespace: dict[str, Any] = {}
+    exec(compile(ast.fix_missing_locations(ast.Module([function], [])), "function", "exec"), namespace)
+    major, minor = str((trial.facts.accelerators() or ())[0].compute_capability).split(".")
+    return 10 * int(major) + int(minor) < int(namespace["tried"]())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

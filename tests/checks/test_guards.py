@@ -1,0 +1,127 @@
+"""Conditions on which releases refuse to work, judged before anything is run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compat.checks import guards
+from compat.interfaces.refusals import Refusals, packed
+from compat.model import Accelerator, Distribution, Environment, Finding, Workload
+from compat.rules.facts import Facts
+
+NAMES = frozenset(("peft", "torchao", "torch", "xformers", "unsloth", "accelerate", "transformers", "vllm", "trl", "gptqmodel"))
+ROWS = [
+    {
+        "package": "peft", "releases": "0.19.0..0.21.2", "module": "peft.import_utils", "function": "is_torchao_available",
+        "kind": "raise", "error": "ImportError", "reach": "task=lora|feature=peft",
+        "condition": "(find_spec('torchao') is not None) and (version.parse(metadata.version('torchao')) < version.parse('0.16.0'))",
+        "message": "Found an incompatible version of torchao. Found version ¤, but only versions above ¤ are supported",
+    },
+    {
+        "package": "unsloth", "releases": "2024.9..2026.10.9", "module": "unsloth.models._utils", "function": "",
+        "kind": "raise", "error": "ImportError", "reach": "import",
+        "condition": "Version(torch.__version__) < Version('2.4.0') and Version(xformers_version) > Version('0.0.27')",
+        "message": "Unsloth: You have torch = ¤ but xformers = ¤.",
+    },
+    {
+        "package": "transformers", "releases": "4.40.0..4.57.6", "module": "transformers.trainer", "function": "Trainer.__init__",
+        "kind": "raise", "error": "ImportError", "reach": "task=sft|task=train",
+        "condition": "not (is_accelerate_available() and importlib.metadata.version('accelerate') >= '0.26.0')",
+        "message": "Using the `Trainer` with `PyTorch` requires `accelerate>=¤`",
+    },
+    {
+        "package": "trl", "releases": "0.27.0", "module": "trl.import_utils", "function": "is_vllm_available",
+        "kind": "warn", "error": "UserWarning", "reach": "feature=vllm",
+        "condition": "_vllm_available and not (Version('0.10.2') <= Version(_vllm_version) <= Version('0.12.0'))",
+        "message": "TRL currently supports vLLM versions from 0.10.2 to 0.12.0.",
+    },
+    {
+        "package": "vllm", "releases": "0.3.0..0.9.0", "module": "vllm.q.awq", "function": "AWQConfig.get_min_capability",
+        "kind": "raise", "error": "ValueError", "reach": "quantization=awq",
+        "condition": "torch.cuda.get_device_capability() < (7, 5)", "message": "Minimum capability: 75.",
+    },
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guards, "_opened", [Refusals(packed(ROWS, NAMES))])
+
+
+def found(*, complete: bool = True, gpu: str | None = None, workload: Workload | None = None, **packages: str) -> list[Finding]:
+    environment = Environment(
+        distributions=tuple(Distribution(name.replace("_", "-"), version) for name, version in packages.items()),
+        distributions_complete=complete, workload=workload,
+        accelerators=None if gpu is None else (Accelerator("nvidia", compute_capability=gpu),),
+    )  # fmt: skip
+    return list(guards.judge(Facts(environment)))
+
+
+def test_what_is_run_at_import_is_certain() -> None:
+    (finding,) = found(unsloth="2025.3.1", torch="2.3.0+cu121", xformers="0.0.28")
+    assert (finding.rule, finding.verdict, finding.severity) == ("guard-unsloth-torch", "hit", "error")
+    assert finding.packages == {"unsloth": "2025.3.1", "torch": "2.3.0+cu121", "xformers": "0.0.28"}
+    assert [(fix.kind, fix.package, fix.spec) for fix in finding.fixes] == [
+        ("upgrade", "torch", ">=2.4.0"), ("downgrade", "xformers", "<=0.0.27"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "packages",
+    [
+        {"unsloth": "2025.3.1", "torch": "2.5.1", "xformers": "0.0.28"},
+        {"unsloth": "2025.3.1", "torch": "2.3.0", "xformers": "0.0.26"},
+        {"unsloth": "2025.3.1", "torch": "2.3.0"},
+        {"unsloth": "2024.8", "torch": "2.3.0", "xformers": "0.0.28"},
+        {"unsloth": "2026.11.0", "torch": "2.3.0", "xformers": "0.0.28"},
+        {"unsloth": "2025.3.1.dev0", "torch": "2.3.0", "xformers": "0.0.28"},
+    ],
+)
+def test_releases_and_versions_outside_the_row_are_clear(packages: dict[str, Any]) -> None:
+    assert found(**packages) == []
+
+
+def test_a_feature_has_to_be_known() -> None:
+    packages = {"peft": "0.19.1", "torchao": "0.9.0"}
+    (shown,) = found(**packages, workload=Workload(task="lora"))
+    assert (shown.verdict, shown.fixes[0].spec) == ("hit", ">=0.16.0")
+    (open_one,) = found(**packages)
+    assert (open_one.verdict, open_one.missing, open_one.likelihood) == ("possible", ("workload",), 0.2)
+    assert found(**packages, workload=Workload(task="sft", features_complete=True)) == []
+    assert found(**packages, workload=Workload(task="install", features=("peft",))) == []
+    assert found(**packages, workload=Workload(task="serve", features=("peft",))) == []
+
+
+def test_a_package_that_is_known_to_be_absent_is_not_available() -> None:
+    workload = Workload(task="sft")
+    (finding,) = found(transformers="4.50.0", workload=workload)
+    assert (finding.packages, finding.fixes[0].package) == ({"transformers": "4.50.0", "accelerate": None}, "accelerate")
+    assert found(transformers="4.50.0", accelerate="1.0.0", workload=workload) == []
+    assert found(transformers="4.50.0", complete=False, workload=workload) == [], "nobody mentioned accelerate"
+    assert found(transformers="4.50.0") == [], "what a feature would want installed is no question without it"
+
+
+def test_a_warned_range_is_a_warning_with_the_whole_range_as_its_fix() -> None:
+    (finding,) = found(trl="0.27.0", vllm="0.13.0", workload=Workload(features=("vllm",)))
+    assert finding.why.endswith("where vllm is installed and not (vllm >= 0.10.2 and vllm <= 0.12.0).")
+    assert (finding.severity, finding.verdict) == ("warning", "hit")
+    assert [(fix.kind, fix.spec) for fix in finding.fixes] == [("downgrade", ">=0.10.2,<=0.12.0")]
+
+
+def test_a_least_capability_counts_with_its_quantization() -> None:
+    workload = Workload(task="serve", quantization="awq")
+    (finding,) = found(vllm="0.8.0", gpu="7.0", workload=workload)
+    assert (finding.rule, finding.facts) == ("guard-vllm-capability", ("accelerators",))
+    assert found(vllm="0.8.0", gpu="7.5", workload=workload) == []
+    assert found(vllm="0.8.0", workload=workload) == []
+    assert found(vllm="0.8.0", gpu="7.0", workload=Workload(task="serve", quantization="fp8")) == []
+    assert found(vllm="0.8.0", gpu="7.0", workload=Workload(task="sft", quantization="awq")) == [], "trained, not served"
+
+
+def test_a_rule_that_says_it_comes_first() -> None:
+    (finding,) = found(peft="0.19.1", torchao="0.9.0", workload=Workload(task="lora"))
+    rule = Finding("r", "rule", "hit", "error", "crash", "t", "w", "confirmed", packages={"peft": "0.19.1", "torchao": "0.9.0"})
+    assert guards.told_otherwise((rule, finding)) == (rule,)
+    assert guards.told_otherwise((finding,)) == (finding,)

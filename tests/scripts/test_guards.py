@@ -1,0 +1,123 @@
+"""What modules refuse, read out of their source; how it is reached; and rows triggered in that source."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from textwrap import dedent
+
+from scripts.guards import tables, truth
+from scripts.guards.reach import may_say, reach_of
+from scripts.guards.refusals import asks, contents_of
+from scripts.surface.store import Fetched, Store
+
+SOURCE = dedent("""
+    import importlib.util, importlib.metadata as importlib_metadata
+    import packaging.version
+
+    LEAST = "0.26.0"
+
+    def is_accelerate_available(min_version: str = LEAST):
+        return False
+
+    def is_torchao_available():
+        if importlib.util.find_spec("torchao") is None:
+            return False
+        least = packaging.version.parse("0.16.0")
+        found = packaging.version.parse(importlib_metadata.version("torchao"))
+        if found < least:
+            raise ImportError(f"Found an incompatible version of torchao. Found version {found}, but only versions above {least}")
+        return True
+
+    def unknown(flag):
+        if flag and found < least:
+            raise ImportError("something about versions")
+
+    def check_dependencies():
+        require_version("trl>=0.8.6,<=0.9.6", "to fix: pip install trl")
+        if not is_accelerate_available():
+            raise ImportError("needs accelerate of some version")
+""")
+QUANTIZATION = dedent("""
+    class AWQConfig:
+        def get_name(self):
+            return "awq"
+
+        @classmethod
+        def get_min_capability(cls):
+            # the kernels are compiled for Turing and newer
+            return 75
+""")
+
+
+def test_guards_are_whole_with_local_names_written_out() -> None:
+    found = contents_of(SOURCE.encode())
+    (torchao,) = (each for each in found.refusals if each.function == "is_torchao_available")
+    assert torchao.guards == (
+        "packaging.version.parse(importlib_metadata.version('torchao')) < packaging.version.parse('0.16.0')",
+        "not (importlib.util.find_spec('torchao') is None)",
+    )
+    assert found.least == (("accelerate", "0.26.0"),)
+
+
+def test_requirements_that_are_checked_are_refusals() -> None:
+    (trl,) = (each for each in contents_of(SOURCE.encode()).refusals if each.template.startswith("trl"))
+    version = "importlib.metadata.version('trl')"
+    assert trl.guards == (f"not ({version} <= '0.9.6' and {version} >= '0.8.6')",)
+    assert asks("trl") == asks("trl==0.9.*") == asks("not a requirement!") == ""
+
+
+def test_a_quantization_states_its_least_capability() -> None:
+    (floor,) = contents_of(QUANTIZATION.encode()).refusals
+    assert (floor.reach, floor.guards) == ("quantization=awq", ("torch.cuda.get_device_capability() < (7, 5)",))
+
+
+def test_a_module_that_cannot_be_parsed_says_nothing() -> None:
+    assert contents_of(b"version = (").refusals == ()
+    assert contents_of(b"raise ValueError('no fact is asked for here')").refusals == ()
+
+
+def test_the_reach_of_functions() -> None:
+    assert reach_of("peft", "peft.import_utils", "is_torchao_available") == ("task=lora", "feature=peft")
+    assert reach_of("trl", "trl.trainer.grpo_trainer", "GRPOTrainer.__init__") == ("trainer=grpotrainer", "task=grpo")
+    assert reach_of("peft", "peft.import_utils", "is_xpu_available") == ()
+    assert may_say("transformers", "transformers.quantizers.quantizer_awq")
+    assert not may_say("transformers", "transformers.models.llama.modeling_llama")
+
+
+def store_with(folder: Path, *releases: str) -> Store:
+    store = Store(folder)
+    for version in releases:
+        members = {"peft/__init__.py": b"", "peft/import_utils.py": SOURCE.encode()}
+        store.keep(Fetched("peft", version, f"peft-{version}.whl", None, "2026-01-01", True, 0, 0.0, (), members))
+    return store
+
+
+def test_rows_are_written_with_the_releases_that_have_them(tmp_path: Path) -> None:
+    store = store_with(tmp_path, "0.19.0", "0.19.1", "0.20.0")
+    (row,) = tables.rows_of(store, "peft")
+    cells = dict(zip(tables.COLUMNS, row))
+    assert (cells["releases"], cells["function"], cells["reach"]) == (
+        "0.19.0..0.20.0",
+        "is_torchao_available",
+        "task=lora|feature=peft",
+    )
+    assert list(tables.rows_of(store, "peft")) == [row], "records are kept in the store"
+
+
+def test_a_row_is_triggered_in_the_released_code(tmp_path: Path) -> None:
+    store = store_with(tmp_path, "0.19.0")
+    (row,) = tables.rows_of(store, "peft")
+    cells = dict(zip(tables.COLUMNS, row))
+    assert truth.answered(cells, "0.19.0", store) == (truth.CONFIRMED, "")
+    wrong = {**cells, "condition": cells["condition"].replace("0.16.0", "0.3.0").replace("<", ">")}
+    assert truth.answered(wrong, "0.19.0", store)[0] == truth.REFUTED
+    assert truth.answered(cells, "0.18.0", store)[0] == truth.NOT_RUN
+
+
+def test_the_shipped_rows_are_well_formed() -> None:
+    for path in sorted(tables.FOLDER.glob("*.csv")):
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                assert row["package"] == path.stem
+                assert all(each == "import" or "=" in each for each in row["reach"].split("|")), row
