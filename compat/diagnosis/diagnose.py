@@ -200,6 +200,8 @@ def _judged(sighting: Sighting, facts: Facts) -> Finding | None:
     otherwise = [f"although {', '.join(said(atom, facts))} is stated" for atom in _stated_otherwise(rule, facts)]
     # what the rule only presumes is no fact of this failure
     finding = replace(finding, here=", ".join(filter(None, (seen, here(rule, facts), *otherwise))))
+    if finding.severity == "info":  # too unlikely to warn of before the run; but here it has happened
+        finding = replace(finding, severity="warning")
     against = contradictions(rule, facts)
     if against:
         if sighting.strength < _WHOLE:

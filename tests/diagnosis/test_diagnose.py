@@ -204,3 +204,13 @@ def test_a_symbol_that_another_librarys_file_misses(compat: Run) -> None:
     result = compat("diagnose", "-", "--format", "json", stdin=text)
     rules = [finding["rule"] for finding in json.loads(result.stdout)["findings"]]
     assert rules == ["symptom-undefined-symbol"]
+
+
+def test_what_is_too_unlikely_to_warn_of_is_a_warning_once_it_has_happened(compat: Run, described: Write) -> None:
+    packages, devices = {"vllm": "0.8.1", "ray": "2.44.0"}, [{"name": "NVIDIA H20"}] * 8
+    environment = described(packages, accelerators=devices, workload={"task": "serve"})
+    text = traceback(
+        "RuntimeError: CUDA error: an illegal memory access was encountered", ("ray/dag/dag_node_operation.py", "run")
+    )
+    found = {each["rule"]: each["severity"] for each in findings(compat, text, "--environment", environment)}
+    assert found["ray-2-44-vllm-pipeline-parallel"] == "warning"
