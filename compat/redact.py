@@ -73,7 +73,8 @@ def _compile() -> tuple[_Pattern, ...]:
 
     secret = r"(?:token|sig|signature|secret|passw(?:or)?d|pwd|credentials?|auth|key)"
     return (
-        ("://", re.compile(r"(?<=://)[^\s'\"<>`|]{1,4000}"), _without_user),
+        # up to the next scheme: a proxy's address has another one in its path
+        ("://", re.compile(r"(?<=://)(?:[^\s'\"<>`|:]|:(?!//)){1,4000}"), _without_user),
         # bob:password@host, but not image:tag@sha256:…
         (
             "@",

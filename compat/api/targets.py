@@ -149,7 +149,7 @@ def _accelerator(name: str) -> Accelerator:
     if match.compute_capability is None and match.gfx is None and match.vendor in (None, "nvidia"):
         near = nearest(table, name)
         hint = f" (nearest: {', '.join(near)})" if near else ""
-        raise InputError(f"--gpu: nobody knows a {name!r}{hint}; a capability such as 'sm_90' does as well")
+        raise InputError(f"--gpu: unknown GPU {name!r}{hint}; a compute capability such as 'sm_90' works, too")
     return Accelerator(vendor=match.vendor, name=name, compute_capability=match.compute_capability,
                        memory_mib=match.memory_mib, gfx=match.gfx)  # fmt: skip
 
@@ -180,7 +180,7 @@ def _word(name: str, value: str) -> str:
 
     near = difflib.get_close_matches(value.lower(), known, 1, 0.7)
     if near:
-        raise InputError(f"--{name}: nobody knows {value!r}; did you mean {near[0]}?")
+        raise InputError(f"--{name}: unknown value {value!r}; did you mean {near[0]}?")
     return value
 
 

@@ -8,7 +8,7 @@ from compat.model import Environment, Finding
 def judge(environment: Environment, suspects: frozenset[str] | None = None) -> tuple[Finding, ...]:
     """Every derived finding about an environment whose devices are those that the job sees.
 
-    ``suspects``: the only packages whose source has anything to say here (default: nobody has looked).
+    ``suspects``: the only packages whose source has anything to say here (default: unknown).
     """
     from compat.checks import builds, guards, releases
     from compat.checks import interfaces as surface

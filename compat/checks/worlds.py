@@ -257,7 +257,7 @@ class Worlds:
             chosen = self._chosen(variable, text)
             return chosen if operator in ("==", "in") else self.all & ~chosen
         if variable in ("platform_release", "platform_version"):
-            return self.all  # nobody knows the kernel of the target
+            return self.all  # the target's kernel is unknown
         if not left_is_variable:
             operator = _MIRRORED.get(operator, operator)
         return self._in_places(lambda place: _holds(place, variable, operator, text, in_text=left_is_variable))

@@ -1,6 +1,6 @@
 """Jobs in files that people deploy with: shell text in YAML and JSON, each line with its place, and what a job installs.
 
-A template (Helm, ``${{ … }}`` of workflows) is read with every value that is filled in later as a variable nobody knows.
+A template (Helm, ``${{ … }}`` of workflows) is read with every value that is filled in later as an unknown variable.
 """
 
 from __future__ import annotations

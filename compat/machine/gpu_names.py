@@ -53,7 +53,7 @@ _APART = str.maketrans(dict.fromkeys("-_/,;:()[]®™+@|\t", " "))
 class GpuMatch:
     """What the table knows of a name: what its rows agree on, ``None`` where they differ or there is none.
 
-    ``names`` are the rows that fit (empty: nobody knows the name), ``candidates`` the same where they differ in capability
+    ``names`` are the rows that fit (empty: the name is unknown), ``candidates`` the same where they differ in capability
     or gfx target, so that the name has to be said more precisely. ``memory_mib`` is the nominal size.
     """
 

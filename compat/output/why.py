@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def why_text(why: Why) -> str:
     """The answer for a terminal."""
     lines = [f"{why.name} {why.version} is there."]
-    lines += [f"  asked for by  {_asked(each, why)}" for each in why.asking] or ["  nobody asks for it but you"]
+    lines += [f"  asked for by  {_asked(each, why)}" for each in why.asking] or ["  no other package asks for it"]
     moved = why.moved
     if moved is None:
         return "\n".join([*lines, f"  newest        {why.wanted}: it is the one that is there"])
@@ -44,7 +44,7 @@ def why_page(why: Why) -> str:
     from compat.output.html.report import page
 
     graph = holding(why.name, why.versions, why.requirements)
-    asking = [said(each) for each in why.asking] or ["nobody asks for it but you"]
+    asking = [said(each) for each in why.asking] or ["no other package asks for it"]
     parts: list[Child] = [
         element("h1", f"Why {why.name} {why.version}"),
         element("ul", *(element("li", text) for text in asking)),

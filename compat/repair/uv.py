@@ -18,7 +18,7 @@ class Question:
     """``pins`` are versions by name, ``loose`` those of them whose version others may require otherwise.
 
     ``indexes`` are those that a pin comes from besides the ordinary ones.
-    ``without`` is never looked for: no index has a wheel of it, or it is missing already, or nobody knows whether it is there.
+    ``without`` is never looked for: no index has a wheel of it, or it is missing already, or it is unknown whether it is there.
     ``requires`` is what the plan's releases without a wheel declare.
     """
 

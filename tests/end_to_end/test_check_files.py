@@ -88,7 +88,7 @@ def test_a_wrong_value_in_a_target_names_its_place(compat: Run, project: Path) -
     (project / "pyproject.toml").write_text(TARGET.replace("A100:2", "A1000000"), encoding="utf-8")
     done = compat("check", lock("4.53.3", project))
     assert done.returncode == 2
-    assert done.stderr.startswith("compat: pyproject.toml:1: target train: --gpu: nobody knows a 'A1000000'")
+    assert done.stderr.startswith("compat: pyproject.toml:1: target train: --gpu: unknown GPU 'A1000000'")
 
 
 def test_an_ignore_hides_until_it_expires(compat: Run, project: Path) -> None:

@@ -247,7 +247,7 @@ def test_a_warning_and_an_open_question_fail_only_where_asked(compat: Run, descr
     [
         (("doctro",), "unknown command 'doctro'; did you mean doctor?"),
         (("doctor", "--foramt", "json"), "did you mean --format?"),
-        (("doctor", "--gpu", "RTX 9090"), "nobody knows a 'RTX 9090' (nearest: "),
+        (("doctor", "--gpu", "RTX 9090"), "unknown GPU 'RTX 9090' (nearest: "),
         (("doctor", "--gpu", "RTX 4000"), "say which"),
         (("doctor", "--gpu", "A100:x"), "expected NAME or NAME:COUNT"),
         (("doctor", "--python", "nowhere/at/all"), "no such interpreter"),

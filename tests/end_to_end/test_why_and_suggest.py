@@ -74,7 +74,7 @@ def test_a_move_that_cannot_be_made_says_what_stands_against_it(ask: Run) -> Non
 
 def test_what_is_the_newest_already(ask: Run) -> None:
     assert "2.7.0: it is the one that is there" not in ask("why", "torch", "requirements.txt").stdout
-    assert "nobody asks for it but you" in ask("why", "trl", "requirements.txt").stdout
+    assert "no other package asks for it" in ask("why", "trl", "requirements.txt").stdout
 
 
 @pytest.mark.parametrize(("words", "message"), [((), "expected the name of a package"), (("flax",), "flax is not there")])
