@@ -29,7 +29,7 @@ def build() -> None:
     _write(builds.FILE, marshal.dumps(builds.tables_from(FACTS), 4))
     _write(hardware.PEAK_RATES_FILE, marshal.dumps(hardware.peak_rates_tables_from(FACTS), 4))
     _write(declared.FILE, pack_declared.packed(FACTS))
-    _write(stacks.FILE, stacks.packed(FACTS))
+    _write(stacks.FILE, stacks.packed(os.path.dirname(FACTS)))
     _copy_surface(os.path.join(ROOT, "matrix", "surface"), table.FOLDER)
     _without_others(messages.FOLDER, _copy(os.path.join(ROOT, "matrix", "messages"), messages.FOLDER))
     _write(evidence.FILE, evidence.packed(rules, _rows(os.path.join(ROOT, "matrix", "evidence"))))

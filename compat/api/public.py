@@ -84,7 +84,7 @@ def diagnose(text: str, *, environment: Environment | Mapping[str, Any] | None =
     >>> error = "ImportError: cannot import name 'AutoModelForVision2Seq' from 'transformers'"
     >>> report = compat.diagnose(error, environment={"distributions": installed})
     >>> report.findings[0].title
-    'verl 0.6.0 to 0.7.0 cannot be imported with transformers 5: AutoModelForVision2Seq'
+    "verl before 0.7.1 fails with transformers 5: cannot import name 'AutoModelForVision2Seq'"
 
     They are judged by ``environment`` and what the text adds to it; without one, by the environment that the text describes.
     Options and errors are those of :func:`check`.

@@ -8,15 +8,15 @@ leave open says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 from compat.interfaces.refusals import IMPORT
 from compat.model import Finding, Fix, of_no_index
 from compat.records import replace
 from compat.rules.facts import ABSENT
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from compat.interfaces.conditions import Condition, FactTest
     from compat.interfaces.refusals import Refusal, Refusals
     from compat.model import Distribution

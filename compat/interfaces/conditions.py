@@ -5,10 +5,12 @@ Apart from :mod:`compat.interfaces.guards`, which reads them from source text, s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypeAlias
-
 from compat.records import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TypeAlias
 
 
 @record(frozen=True)

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import marshal
 import os
-from collections.abc import Iterable, Iterator
-from typing import Any
 
 from compat.files import read_table
 from compat.interfaces.conditions import Both, Condition, Either, FactTest, Opposite
 from compat.records import record
 from compat.versions import is_version, key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
 
 FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "guards.bin")
 IMPORT = "import"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 from compat.interfaces.conditions import Both, Condition, Either, FactTest, Opposite, fact_tests
 from compat.rules.facts import ABSENT, Facts, has_more
 from compat.versions import is_version, key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 FACTS_OF = {
     "capability": "accelerators", "devices": "accelerators", "python": "python", "os": "os", "variable": "variables",

@@ -1,4 +1,4 @@
-"""Combinations that resolved and were judged clean (``matrix/facts/stacks.csv``), compiled."""
+"""Combinations that resolved and were judged clean (``matrix/stacks.csv``), compiled."""
 
 from __future__ import annotations
 

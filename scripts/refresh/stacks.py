@@ -1,6 +1,6 @@
 """``python -m scripts.refresh.stacks``: the newest combination for each task and GPU that resolves and is judged clean.
 
-Each row of ``matrix/facts/stacks.csv`` is one run of ``compat suggest`` whose pins ``compat check`` finds nothing against:
+Each row of ``matrix/stacks.csv`` is one run of ``compat suggest`` whose pins ``compat check`` finds nothing against:
 no error and no warning. A combination that does not come to that loses its row, and is named on the terminal.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import astuple, dataclass, fields
 from datetime import date
 from pathlib import Path
 
-TABLE = Path(__file__).resolve().parents[2] / "matrix" / "facts" / "stacks.csv"
+TABLE = Path(__file__).resolve().parents[2] / "matrix" / "stacks.csv"
 GPUS = ("RTX 5090", "B200", "H100", "A100 --driver 525.147.05", "T4", "MI300X", "Apple M3", "none")
 STACKS = (
     ("grpo", "trl"), ("grpo", "trl,vllm"), ("grpo", "unsloth"), ("sft", "trl"), ("sft", "unsloth"), ("sft", "trl,deepspeed"),

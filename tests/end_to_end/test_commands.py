@@ -18,7 +18,7 @@ from tests.conftest import ROOT
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 Write = Callable[..., str]
 
-AFFECTED = {"torch": "2.6.0+cu124", "transformers": "4.51.3", "trl": "0.17.0"}
+AFFECTED = {"torch": "2.6.0+cu124", "transformers": "4.51.3", "trl": "0.17.0", "accelerate": "1.6.0"}
 TWO = [{"name": "NVIDIA A100-SXM4-80GB"}] * 2
 
 
@@ -173,7 +173,7 @@ def test_the_environment_under_inspection_is_not_started(compat: Run, tmp_path: 
 def test_the_activated_environment_is_read(compat: Run, tmp_path: Path) -> None:
     venv = site(tmp_path, AFFECTED)
     report = json.loads(compat("doctor", "--format", "json", VIRTUAL_ENV=str(venv)).stdout)
-    assert [d["name"] for d in report["environment"]["distributions"]] == ["torch", "transformers", "trl"]
+    assert [d["name"] for d in report["environment"]["distributions"]] == ["accelerate", "torch", "transformers", "trl"]
 
 
 def test_what_facts_prints_check_reads(compat: Run, tmp_path: Path) -> None:

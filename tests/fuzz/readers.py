@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compat.api.diagnosis import unexplained
 from compat.checks.baseline import known
 from compat.checks.selections import described, judged_listing
-from compat.cli.diagnose import unexplained
 from compat.diagnosis.diagnose import diagnose
 from compat.errors import InputError
 from compat.formats.described import parse_described, read_described
