@@ -16,17 +16,19 @@ _LEVELS = ("error", "warning")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The option and its counterpart in the configuration file."""
     group = parser.getgroup("compat")
-    group.addoption(
-        "--compat", nargs="?", const="error", choices=_LEVELS, default=None, metavar="LEVEL",
-        help="fail at once where what is installed is known to be bad, from LEVEL on: error (default) or warning",
-    )  # fmt: skip
+    # flags without a value: one that may be left out would take the path behind it
+    for name, level in (("--compat", "error"), ("--compat-warnings", "warning")):
+        group.addoption(
+            name, dest="compat", action="store_const", const=level, default=None,
+            help=f"fail at once where what is installed is known to be bad, from the level {level} on",
+        )  # fmt: skip
     parser.addini("compat", "as --compat: error or warning", default="")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Checks once, in the process that started the session; the workers of pytest-xdist do nothing."""
     config = session.config
-    level = config.getoption("--compat") or config.getini("compat")
+    level = config.getoption("compat") or config.getini("compat")
     if not level or hasattr(config, "workerinput"):
         return
     import pytest

@@ -136,14 +136,16 @@ def test_run_refuses_what_it_cannot_start(start: Run, words: tuple[str, ...], wa
 
 def test_pytest_fails_at_once_where_it_is_asked_to(start: Run, tmp_path: Path) -> None:
     (tmp_path / "project" / "test_one.py").write_text("def test_one():\n    pass\n", encoding="utf-8")
+    # by name alone, whether or not the entry point is installed as well
+    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     plugin = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "compat.integrations.pytest_plugin")
-    assert start(*plugin).returncode == 0
-    failed = start(*plugin, "--compat")
+    assert start(*plugin, **alone).returncode == 0
+    failed = start(*plugin, "--compat", "test_one.py", **alone)
     assert failed.returncode == 1
     assert "peft" in failed.stdout + failed.stderr
     assert "1 passed" not in failed.stdout
     (tmp_path / "project" / "pytest.ini").write_text("[pytest]\ncompat = nonsense\n", encoding="utf-8")
-    assert "'nonsense' is not one of error, warning" in start(*plugin).stderr
+    assert "'nonsense' is not one of error, warning" in start(*plugin, **alone).stderr
 
 
 def test_vllm_s_plugin_does_nothing_unless_it_is_asked_to(start: Run, tmp_path: Path) -> None:
