@@ -158,3 +158,10 @@ def test_names_in_the_text_are_not_notified(hub: Hub, tmp_path: Path) -> None:
     triaged(hub, tmp_path, KNOWN.replace("superb.py", "@octocat/superb.py"))
     (comment,) = hub.comments
     assert "@octocat" not in comment["body"]
+
+
+def test_what_only_repeats_the_text_is_no_answer(hub: Hub, tmp_path: Path) -> None:
+    stated = "ERROR: pip's dependency resolver does not take all packages into account.\n"
+    stated += "torchtext 0.17.0 requires torch==2.2.0, but you have torch 2.3.0 which is incompatible.\n"
+    assert triaged(hub, tmp_path, stated) == 0
+    assert hub.comments == []
