@@ -131,7 +131,7 @@ def _accelerators(values: list[str]) -> tuple[Accelerator, ...]:
 
 
 def _accelerator(name: str) -> Accelerator:
-    """A device as a person names it; a name nobody knows is refused here, with the nearest ones."""
+    """A device as a person names it; an unknown name is refused with the nearest known ones."""
     lower = name.lower()
     if lower.startswith("sm_") and lower[3:].isdecimal() and len(lower) > 4:
         return Accelerator(vendor="nvidia", compute_capability=f"{lower[3:-1]}.{lower[-1]}")

@@ -228,7 +228,7 @@ def _short(lack: Lack) -> str:
 
 
 def _not_installed(module: str, asking: str | None, error: RaisedError, facts: Facts) -> list[Finding]:
-    """A whole package that is not there; a module that nobody knows may be the user's own."""
+    """A package that is not installed; an unknown module may be the user's own."""
     if not providers(module) and distribution_of(module) is None:
         return []
     name = distribution_of_module(module)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.diagnosis.frame_packages import meeting, version_of
@@ -112,17 +112,29 @@ def _symbol(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
     return _cuda_mixed(_WHEELS[owner] + _CUDA_11_TO_13.get(asked[1] if asked else "12", ""), library, where, facts)
 
 
+def _question(
+    rule: str,
+    title: str,
+    why: str,
+    packages: Mapping[str, str | None],
+    facts: tuple[str, ...],
+    fixes: tuple[Fix, ...],
+    evidence: tuple[str, ...],
+    here: str,
+) -> Finding:
+    """What a loader's message suggests: a crash for certain, by this cause as far as the names of libraries tell."""
+    return Finding(
+        rule=rule, origin="build", verdict="possible", severity="error", effect="crash", title=title, why=why,
+        confidence="reported", packages=packages, facts=facts, fixes=fixes, evidence=evidence, here=here,
+    )  # fmt: skip
+
+
 def _of_torch(name: str, where: str, facts: Facts) -> Finding:
     """torch's C++ symbols are mangled names of its namespaces: an extension that misses one was compiled for another torch."""
-    return Finding(
+    return _question(
         rule="symptom-undefined-symbol",
-        origin="build",
-        verdict="possible",
-        severity="error",
-        effect="crash",
         title=f"{name} is compiled for another torch than the one that is installed",
         why="The missing symbol belongs to torch's C++ interface, which changes from release to release.",
-        confidence="reported",
         packages={each: version_of(each, facts) for each in (name, "torch")},
         facts=("build",),
         fixes=(
@@ -142,16 +154,11 @@ def _of_torch(name: str, where: str, facts: Facts) -> Finding:
 
 
 def _cuda_mixed(wheel: str, library: str, where: str, facts: Facts) -> Finding:
-    return Finding(
+    return _question(
         rule="symptom-nvjitlink",
-        origin="build",
-        verdict="possible",
-        severity="error",
-        effect="crash",
         title=f"CUDA libraries of two releases are mixed: {wheel} is older than {library} needs",
         why="A library found another one of an older CUDA first: in LD_LIBRARY_PATH, in conda's folder, or in a second nvidia "
         "package.",
-        confidence="reported",
         packages={each: version_of(each, facts) for each in ("torch", wheel)},
         facts=("variables", "build"),
         fixes=(
@@ -196,15 +203,10 @@ def _library(said: str, where: str, error: RaisedError | None, facts: Facts) -> 
                 "pip uninstall -y opencv-python && pip install opencv-python-headless",
             )
         )
-    return Finding(
+    return _question(
         rule="symptom-system-library",
-        origin="build",
-        verdict="possible",
-        severity="error",
-        effect="crash",
         title=f"lib{name}.so, which {asking} needs, is not installed",
         why="It is a library of the system that no wheel brings; slim images leave it out.",
-        confidence="reported",
         packages={asking: version_of(asking, facts)},
         facts=("platform",),
         fixes=tuple(fixes),
@@ -218,17 +220,12 @@ def _cuda_library(name: str, release: str, about: Sequence[str], where: str, fac
     of_cuda = {"-cu11": "11", "-cu12": "12", "": "13"}.get(ending) if ending is not None else None
     wheel = f"{_WHEELS[name]}{'-cu12' if ending is None else ending}"
     spec = f"=={release}.*" if name == "cudnn" and release else None
-    return Finding(
+    return _question(
         rule="symptom-cuda-library-missing",
-        origin="build",
-        verdict="possible",
-        severity="error",
-        effect="crash",
         title=f"A package is linked to {f'CUDA {of_cuda}' if of_cuda else f'lib{name}.so.{release}'}, whose libraries are "
         f"not there",
         why=f"Its wheel was built for another major release of CUDA than the torch that is installed brings. {wheel} ships "
         f"lib{name}.so.{release}.",
-        confidence="reported",
         packages={each: version_of(each, facts) for each in dict.fromkeys((*about, wheel))},
         facts=("build",),
         fixes=(
@@ -253,15 +250,10 @@ def _system(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
     names = packages_in(by) or packages_in(said[: match.start()][-400:]) or _importing(error)
     shown = f"{names[0]} needs" if names else "A wheel needs"
     if match["what"] == "GLIBC":
-        return Finding(
+        return _question(
             rule="symptom-glibc",
-            origin="build",
-            verdict="possible",
-            severity="error",
-            effect="crash",
             title=f"{shown} glibc {match['least']}, and this system has an older one",
             why="Its binary was made on a newer Linux distribution; glibc cannot be upgraded by pip.",
-            confidence="reported",
             packages={name: version_of(name, facts) for name in names[:1]},
             facts=("glibc",),
             fixes=(
@@ -279,15 +271,10 @@ def _system(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
             evidence=(_MANYLINUX,),
             here=where,
         )
-    return Finding(
+    return _question(
         rule="symptom-glibcxx",
-        origin="build",
-        verdict="possible",
-        severity="error",
-        effect="crash",
         title=f"{shown} {match['what']}_{match['least']}, and an older libstdc++ is found first",
         why="conda's libstdc++, or the system's, stands before a newer one.",
-        confidence="reported",
         packages={name: version_of(name, facts) for name in names[:1]},
         facts=("variables", "glibc"),
         fixes=(

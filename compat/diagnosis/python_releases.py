@@ -67,7 +67,7 @@ def is_of_release(lack: Lack) -> bool:
 
 
 def of_release(lack: Lack, asking: str | None, where: str, facts: Facts) -> Finding | None:
-    """The finding for a name that another release of Python or NumPy has; ``None`` where it is none of them."""
+    """The finding for a missing name that another release of Python or NumPy defines; ``None`` for any other name."""
     if lack.kind not in (NAME, MODULE, ATTRIBUTE):
         return None
     if lack.owner in ("numpy", "np") and lack.kind != MODULE:

@@ -48,18 +48,12 @@ def guard(*, fail_on: str | None = None, **options: Option) -> Report | None:
     with ``COMPAT_GUARD=off``. Raises :class:`compat.errors.InputError` for a value that no option takes. Where the check
     itself cannot be made, that is printed, and raised if ``fail_on`` is set.
     """
-    if not is_first():
-        return None
-    level = _level(fail_on)
-    if level == "off":
-        return None
-    return enforce(_report(started_command(), Workload(), options, level), level)
+    return _checked(started_command(), Workload(), options, fail_on)
 
 
 def check_command(command: tuple[str, ...], options: Mapping[str, Option], fail_on: str | None = None) -> Report | None:
     """What :func:`guard` does, for a command that is about to replace this process."""
-    level = _level(fail_on)
-    return enforce(_report(command, Workload(), options, level), level) if is_first() and level != "off" else None
+    return _checked(command, Workload(), options, fail_on)
 
 
 def check_workload(workload: Workload, fail_on: str | None = None, task: str | None = None) -> Report | None:
@@ -67,14 +61,19 @@ def check_workload(workload: Workload, fail_on: str | None = None, task: str | N
 
     ``task`` stands in where the workload has none.
     """
+    if workload.task is None and task is not None:
+        workload = replace(workload, task=task)
+    return _checked(None, workload, {}, fail_on)
+
+
+def _checked(
+    command: tuple[str, ...] | None, workload: Workload, options: Mapping[str, Option], fail_on: str | None
+) -> Report | None:
+    """The report of this job, enforced; ``None`` where this process does not check or the guard is switched off."""
     if not is_first():
         return None
     level = _level(fail_on)
-    if level == "off":
-        return None
-    if workload.task is None and task is not None:
-        workload = replace(workload, task=task)
-    return enforce(_report(None, workload, {}, level), level)
+    return None if level == "off" else enforce(_report(command, workload, options, level), level)
 
 
 def is_first(variables: Mapping[str, str] | None = None) -> bool:

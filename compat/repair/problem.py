@@ -87,7 +87,7 @@ class Problem:
 
     ``ignored`` are rules whose findings the user lives with.
     ``direct`` are the packages that the user asked for by name: they are not removed, and going back costs more.
-    ``given`` are there in a version that nobody knows (a repository, a folder), and ``fixed`` came from one in a known version:
+    ``given`` are installed in an unknown version (from a repository or a folder), ``fixed`` from one in a known version;
     neither moves. ``recommended`` is what the rules of the findings say, ``violated`` are the pairs of packages of which one
     does not meet what the other declares, as an error to be fixed.
     """
@@ -123,7 +123,7 @@ class Problem:
 
     @property
     def complete(self) -> bool:
-        """Whether what is not listed is not there; else nobody knows."""
+        """Whether what is not listed is not installed; otherwise that is unknown."""
         return self.environment.distributions_complete is True
 
     def _may(self, release: Release, current: Release | None, wanted: list[str], day: str) -> bool:

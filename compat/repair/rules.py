@@ -53,7 +53,7 @@ def _of_rule(rule: Rule, level: str, facts: Facts, current: Mapping[str, Release
             continue
         about = [atom for atom in atoms if _about_packages(atom)]
         if not about or None in states or any(atom[0] == "any" for atom in about):
-            return  # it is spared, or nobody knows whether it is before the plan is finished
+            return  # it is exempt, or that is unknown until the plan is complete
         group = _together(about, facts, current, known, spares=True)
         if group is not None and all(name in known for name, versions in group if ABSENT not in versions):
             unless.append(group)
@@ -108,7 +108,7 @@ def _fitting(atom: Any, facts: Facts, current: Release | None, releases: tuple[R
     form, _, how, *rest = atom
     if form == "package" and how == "absent":
         if current is not None or not any(copy.name == atom[1] for copy in facts.environment.distributions or ()):
-            yield ABSENT  # else it is there, in a version that nobody knows
+            yield ABSENT  # else it is installed, in an unknown version
         return
     for release in releases:
         if form == "package":

@@ -60,7 +60,7 @@ def is_name(word: str) -> bool:
 
 
 def is_absent(text: str) -> bool:
-    """Whether a value says that there is nothing, or that nobody knows."""
+    """Whether a value says that there is nothing, or that it is unknown."""
     return text.strip("`*_\"'. ").lower() in _ABSENT or text.startswith(("<", "e.g.", "[e.g.", "i.e.", "eg."))
 
 

@@ -189,7 +189,7 @@ _compared: dict[tuple[str, Ranges], bool | None] = {}
 
 
 def _agreed(values: Iterable[bool | None]) -> bool | None:
-    """What all copies of a distribution agree on; with two versions on one path nobody knows which one is imported."""
+    """What all copies of a distribution agree on; with two versions on one path it is unknown which one is imported."""
     distinct = set(values)
     return distinct.pop() if len(distinct) == 1 else None
 

@@ -37,7 +37,7 @@ class Lean:
 
 @record(frozen=True)
 class Answer:
-    """Whether a release meets a need: yes, no, nobody knows (``None``), or another package decides."""
+    """Whether a release meets a need: yes, no, unknown (``None``), or another package decides."""
 
     met: bool | None
     lean: Lean | None = None

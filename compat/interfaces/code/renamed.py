@@ -30,7 +30,7 @@ class Renamed:
 
 
 def in_other_release(releases: Releases, package: str, need: Need, has: str, lacks: str) -> Renamed | None:
-    """What a need that release ``has`` meets is called in release ``lacks``; ``None`` where nobody knows."""
+    """What a need that release ``has`` meets is called in release ``lacks``; ``None`` if unknown."""
     having, lacking, table = releases.world(package, has), releases.world(package, lacks), releases.table(package)
     if having is None or lacking is None or table is None:
         return None

@@ -174,7 +174,7 @@ class Module:
     ``lazy`` are names provided on demand, with the dotted place where that is known (else ``""``). ``listed``: the ``__all__``
     of every module below it is provided too. ``open``: names may exist that cannot be seen (``globals().update``, a
     ``__getattr__`` that asks elsewhere). ``wrappers`` are decorators with the keywords that they may take themselves (``None``:
-    nobody knows), ``aliases`` modules that are made importable without a file. ``all`` is ``__all__`` where it is a plain list.
+    unknown), ``aliases`` modules that are made importable without a file. ``all`` is ``__all__`` where it is a plain list.
     ``getter`` is the module of the function that makes its ``__getattr__``, ``gives`` the names that such a function of this
     module gives to others (``"module:name"``). ``known``, of a shipped table: the names that some release has here; another
     one is in no release, or where ``partial`` was left out of the table.
