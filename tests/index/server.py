@@ -86,6 +86,11 @@ class IndexServer:
         self.faults = dict(faults or {})
         self.seconds, self.login, self.root, self.validators = seconds, login, root, validators
         self.turns = threading.Semaphore(0)
+        self.counting = threading.Lock()
+        self.waiting, self.busiest = 0, 0
+        """How many slow answers are under way, and the most that were so far."""
+        self.dripped = 0
+        """How many bytes were sent now and then."""
         self.full: list[str] = []
         """Every path that was answered with a body, not with 304."""
         self.requests: list[str] = []
@@ -269,7 +274,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, b"half of it", {"Content-Length": "1000", "Content-Type": "text/html"})
             self.close_connection = True
         elif fault == "slow":
+            with self.index.counting:
+                self.index.waiting += 1
+                self.index.busiest = max(self.index.busiest, self.index.waiting)
             time.sleep(self.index.seconds)
+            with self.index.counting:
+                self.index.waiting -= 1
             return False
         elif fault == "held":
             self.index.turns.acquire()
@@ -288,6 +298,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             for byte in b"HTTP/1.1 200 OK\r\nX-Padding: " + b"x" * 1000:
                 self.wfile.write(bytes((byte,)))
+                self.index.dripped += 1
                 time.sleep(0.05)
         except OSError:
             self.close_connection = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +11,7 @@ from compat.model import normalized
 from compat.reports.log.native import is_abrupt
 from compat.reports.log.traceback import MOST_ERRORS, Frame, decisive, parse_log, versions_in
 from compat.versions import key_of
+from tests.growth import assert_linear
 
 PIECES = (
     "Traceback (most recent call last):", "Traceback (most recent call last)", '  File "a.py", line 3, in f', '  File "', "    g()", "\n",
@@ -137,9 +137,10 @@ def test_a_chain_begins_with_its_root(raised, prefix):
 @given(st.sampled_from(PIECES), st.sampled_from(PIECES), st.integers(0, 2))
 @settings(max_examples=60, deadline=None)
 def test_time_is_linear(one, other, ends):
-    """A repeated piece, on one line or on many, costs no more than so much a character."""
-    text = (one + other + "\n" * ends) * (100_000 // (len(one + other) + ends))
-    begun = time.process_time()
-    decisive(parse_log(text))
-    versions_in(text)
-    assert time.process_time() - begun < 2
+    """A repeated piece, on one line or on many, costs as much as it is long."""
+
+    def read(text: str) -> None:
+        decisive(parse_log(text))
+        versions_in(text)
+
+    assert_linear(read, lambda length: (one + other + "\n" * ends) * (length // (len(one + other) + ends)), 60_000)

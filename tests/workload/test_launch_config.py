@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -137,10 +136,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     "a: &a [*a]\n", "a: &a\n  <<: *a\n", "[" * 20000, "{a: " * 5000,
 ])  # fmt: skip
 def test_yaml_that_unfolds_without_end_is_refused(text: str) -> None:
-    start = time.perf_counter()
     with pytest.raises(InputError, match=r"expands to more than|nested too deeply|found undefined"):
         parse_yaml(text, "bomb.yaml")
-    assert time.perf_counter() - start < 20
 
 
 def test_yaml_values_and_lines() -> None:

@@ -1,0 +1,18 @@
+"""The measure of growth itself: it tells a quadratic reader from a linear one."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.growth import assert_linear
+
+
+def test_a_quadratic_pattern_is_found() -> None:
+    with pytest.raises(AssertionError, match="times as long on an input 4 times as long"):
+        assert_linear(re.compile(r"a+b").search, "a".__mul__, 8_000)
+
+
+def test_a_linear_pattern_passes() -> None:
+    assert_linear(re.compile(r"b").search, "a".__mul__, 8_000_000)
