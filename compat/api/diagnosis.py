@@ -19,7 +19,7 @@ from compat.reports.log.traceback import RaisedError, decisive, parse_log, versi
 from compat.reports.stated import told_in
 
 if TYPE_CHECKING:
-    from compat.api.words import Words
+    from compat.api.options import Options
     from compat.rules.compiled import Matrix
 
 
@@ -60,15 +60,15 @@ def with_versions_of(text: str, environment: Environment) -> tuple[Environment, 
     return _filled(_filled(environment, told), told_in(text)), notes
 
 
-def report_on(text: str, given: Environment | None, words: Words, matrix: Matrix) -> Report:
+def report_on(text: str, given: Environment | None, options: Options, matrix: Matrix) -> Report:
     """What the errors in a text mean in an environment, or (``None``) in the one that the text describes."""
     text = cut_lines(text)
     if not text.strip():
         raise InputError("the text is empty: expected a traceback or a log")
     environment, notes = environment_in(text) if given is None else with_versions_of(text, given)
-    found = diagnosed(text, stated(environment, words), matrix)
+    found = diagnosed(text, stated(environment, options), matrix)
     notes = (*notes, *found.notes, *(() if found.findings else unexplained(found.errors)))
-    return Report(found.environment, found.findings, notes, threshold_code(found.findings, words))
+    return Report(found.environment, found.findings, notes, threshold_code(found.findings, options))
 
 
 def diagnosed(text: str, environment: Environment, matrix: Matrix) -> Diagnosis:

@@ -24,7 +24,7 @@ from compat.repair.problem import Policy
 from compat.repair.verify import Checks, Verified
 
 if TYPE_CHECKING:
-    from compat.api.words import Words
+    from compat.api.options import Options
     from compat.rules.compiled import Matrix
 
 _ROUNDS = 4
@@ -50,23 +50,23 @@ class Repair:
     written: Written
 
 
-def repair_of(words: Words, matrix: Matrix, case: Case | None = None) -> Repair:
-    """The repair of what the words name, or of a case, as the options of ``compat fix`` ask for it."""
+def repair_of(options: Options, matrix: Matrix, case: Case | None = None) -> Repair:
+    """The repair of what the options name, or of a case."""
     policy = Policy(
-        prefer=words.one("prefer") or "stay",
-        prereleases=words.flag("pre"),
-        any_age=words.flag("any-age"),
-        allow_source=words.flag("allow-source"),
-        warnings=words.one("level") == "warning",
+        prefer=options.one("prefer") or "stay",
+        prereleases=options.flag("pre"),
+        any_age=options.flag("any-age"),
+        allow_source=options.flag("allow-source"),
+        warnings=options.one("level") == "warning",
     )
-    with planning(words, matrix, policy, case) as (case, planner):
-        checks = Checks(install=words.one("verify") == "install", python=None if case.file else case.interpreter)
+    with planning(options, matrix, policy, case) as (case, planner):
+        checks = Checks(install=options.one("verify") == "install", python=None if case.file else case.interpreter)
         return repaired(
             case,
             planner,
-            keep=words.values.get("keep", ()),
-            explained=not words.flag("brief"),
-            contrasted=words.flag("explain"),
+            keep=options.values.get("keep", ()),
+            explained=not options.flag("brief"),
+            contrasted=options.flag("explain"),
             checks=checks,
         )
 

@@ -19,7 +19,7 @@ from compat.records import record
 from compat.syntax.json import parse_json, read_text
 
 if TYPE_CHECKING:
-    from compat.api.words import Words
+    from compat.api.options import Options
     from compat.model import Environment
     from compat.rules.compiled import Matrix
 
@@ -92,14 +92,14 @@ def read_fleet(folder: str) -> tuple[tuple[Group, ...], tuple[InputError, ...], 
     return tuple(sorted(groups, key=lambda group: (-len(group.nodes), group.nodes[0].host))), tuple(problems), tuple(notes)
 
 
-def judge_fleet(folder: str, words: Words, matrix: Matrix) -> Fleet:
-    """Judges every distinct environment once, for the job that ``words`` state, and compares the nodes.
+def judge_fleet(folder: str, options: Options, matrix: Matrix) -> Fleet:
+    """Judges every distinct environment once, for the job that ``options`` state, and compares the nodes.
 
     ``--expect`` names the hosts that should have answered: ``node[001-128]``, separated by commas.
     """
     groups, problems, notes = read_fleet(folder)
-    judged = tuple(Judged(group, machine_report(group.environment, words, matrix)) for group in groups)
-    wanted = [host for text in words.values.get("expect", ()) for host in expand(text)]
+    judged = tuple(Judged(group, machine_report(group.environment, options, matrix)) for group in groups)
+    wanted = [host for text in options.values.get("expect", ()) for host in expand(text)]
     there = {node.host for group in groups for node in group.nodes}
     there |= {host.partition(".")[0] for host in there}  # a scheduler says node1 where the node says node1.cluster.example
     missing = tuple(dict.fromkeys(host for host in wanted if host not in there))

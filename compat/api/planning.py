@@ -16,7 +16,7 @@ from compat.records import record, replace
 from compat.rules.compiled import Matrix
 
 if TYPE_CHECKING:
-    from compat.api.words import Words
+    from compat.api.options import Options
     from compat.checks.choices import Asked
     from compat.formats.listing import Listing
     from compat.formats.project.config import ProjectConfig, Target
@@ -56,27 +56,27 @@ class Case:
     asked_choices: Asked | None = None
 
 
-def case_of(words: Words, matrix: Matrix, index: Callable[[], Index]) -> Case:
-    """What the words name: a file, a described environment, or what is installed; ``index`` tells what a file leaves open."""
-    if len(words.operands) + words.flag("environment") + words.flag("python") > 1:
+def case_of(options: Options, matrix: Matrix, index: Callable[[], Index]) -> Case:
+    """What the options name: a file, a described environment, or what is installed; ``index`` tells what a file leaves open."""
+    if len(options.operands) + options.flag("environment") + options.flag("python") > 1:
         raise InputError("give one of a file, --python and --environment")
-    config = config_of(words.operands[0] if words.operands else ".", words)
-    if words.operands:
-        return _of_file(words, config, matrix, index)
-    if words.flag("environment"):
+    config = config_of(options.operands[0] if options.operands else ".", options)
+    if options.operands:
+        return _of_file(options, config, matrix, index)
+    if options.flag("environment"):
         from compat.formats.described import read_described
 
-        return described_case(*read_described(words.one("environment") or ""), words)
-    if words.flag("target"):
+        return described_case(*read_described(options.one("environment") or ""), options)
+    if options.flag("target"):
         raise InputError("--target goes with a file or --environment: what is installed is fixed for this machine")
     from compat.api.machine import read_machine
     from compat.machine.interpreter import default_target, target_at
     from compat.repair.subject import placed
 
-    python = words.one("python")
+    python = options.one("python")
     place = target_at(python) if python else default_target(os.environ)
     machine = read_machine(python, matrix)
-    environment, more = _told_of(machine.environment, None, words)
+    environment, more = _told_of(machine.environment, None, options)
     environment, told = placed(environment)
     return Case(
         environment, folders=place.folders, interpreter=machine.interpreter, notes=(*machine.notes, *more),
@@ -84,21 +84,21 @@ def case_of(words: Words, matrix: Matrix, index: Callable[[], Index]) -> Case:
     )  # fmt: skip
 
 
-def described_case(environment: Environment, notes: tuple[str, ...], words: Words) -> Case:
-    """A described environment, for the target that the project declares or the words name."""
+def described_case(environment: Environment, notes: tuple[str, ...], options: Options) -> Case:
+    """A described environment, for the target that the project declares or the options name."""
     from compat.repair.subject import placed
 
-    config = config_of(".", words)
-    target = _one_target(words, config)
-    environment, more = _told_of(environment, target, words)
+    config = config_of(".", options)
+    target = _one_target(options, config)
+    environment, more = _told_of(environment, target, options)
     environment, told = placed(environment)
     told = (f"Python {environment.python}", *told)
     return Case(environment, notes=(*notes, *more), told=told, ignored=_ignored(config, target))
 
 
-def _one_target(words: Words, config: ProjectConfig) -> Target | None:
+def _one_target(options: Options, config: ProjectConfig) -> Target | None:
     """The declared target that is meant; :class:`InputError` where there are several."""
-    targets = chosen_targets(words, config)
+    targets = chosen_targets(options, config)
     if len(targets) > 1:
         names = ", ".join(each.name for each in targets if each is not None)
         raise InputError(f"there are several targets ({names}): name one with --target", config.file)
@@ -111,20 +111,20 @@ def _ignored(config: ProjectConfig, target: Target | None) -> frozenset[str]:
     return frozenset(each.rule for each in config.ignores if each.target in named and in_force(each))
 
 
-def _told_of(environment: Environment, target: Target | None, words: Words) -> tuple[Environment, tuple[str, ...]]:
+def _told_of(environment: Environment, target: Target | None, options: Options) -> tuple[Environment, tuple[str, ...]]:
     """The environment with what its target declares and the command line states, and what is to be said about it."""
     from compat.checks import named_devices
 
-    environment, notes = targeted(environment, target, words)
+    environment, notes = targeted(environment, target, options)
     environment, more = named_devices(environment)
     return environment, (*notes, *more)
 
 
-def _of_file(words: Words, config: ProjectConfig, matrix: Matrix, index: Callable[[], Index]) -> Case:
+def _of_file(options: Options, config: ProjectConfig, matrix: Matrix, index: Callable[[], Index]) -> Case:
     from compat.formats.registry import format_of, read_content
     from compat.repair.subject import installed_by
 
-    path = words.operands[0]
+    path = options.operands[0]
     content = read_content(path)
     listings = [each for each in format_of(path, content).listings(path, content) if each.entries]
     if not listings:
@@ -133,9 +133,9 @@ def _of_file(words: Words, config: ProjectConfig, matrix: Matrix, index: Callabl
         names = ", ".join(each.label or each.file for each in listings)
         raise InputError(f"holds several environments ({names}); fix takes one at a time", path)
     (listing,) = listings
-    target = _one_target(words, config)
-    known, notes = _told_of(listing.context, target, words)
-    asked = asked_of(target, words)
+    target = _one_target(options, config)
+    known, notes = _told_of(listing.context, target, options)
+    asked = asked_of(target, options)
     found = installed_by(listing, known, matrix, index, asked)
     return Case(
         found.environment, file=path, direct=found.direct, asked=found.asked, notes=(*listing.notes, *notes), told=found.told,
@@ -212,20 +212,20 @@ def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = (
     return Planner(problem, needs, means)
 
 
-def means_of(words: Words, matrix: Matrix, progress: Callable[[str], None] | None = None) -> Means:
+def means_of(options: Options, matrix: Matrix, progress: Callable[[str], None] | None = None) -> Means:
     """What a plan is made with, by the options and the configuration of indexes; its index is to be closed."""
     from compat.checks.builds.stack import INDEX
     from compat.index import Index, Store, gather
     from compat.repair.plan import Means
 
     settings = gather(
-        os.path.dirname(words.operands[0]) or "." if words.operands else ".",
-        index_url=words.one("index-url"), extra_index_urls=tuple(words.all("extra-index-url")),
-        find_links=tuple(words.all("find-links")),
+        os.path.dirname(options.operands[0]) or "." if options.operands else ".",
+        index_url=options.one("index-url"), extra_index_urls=tuple(options.all("extra-index-url")),
+        find_links=tuple(options.all("find-links")),
     )  # fmt: skip
-    seconds = _seconds(words.one("time-limit") or str(_TIME_LIMIT))
-    index = Index(settings, Store(), offline=words.flag("offline"), before=words.one("before"))
-    return Means(index, settings, matrix, words.one("torch-index") or INDEX, progress, monotonic() + seconds)
+    seconds = _seconds(options.one("time-limit") or str(_TIME_LIMIT))
+    index = Index(settings, Store(), offline=options.flag("offline"), before=options.one("before"))
+    return Means(index, settings, matrix, options.one("torch-index") or INDEX, progress, monotonic() + seconds)
 
 
 def _seconds(text: str) -> float:
@@ -255,8 +255,8 @@ class _Progress:
 
 
 @contextmanager
-def planning(words: Words, matrix: Matrix, policy: Policy, case: Case | None = None) -> Iterator[tuple[Case, Planner]]:
-    """The case that the words name (or one that is given) and who plans for it; ends what it began.
+def planning(options: Options, matrix: Matrix, policy: Policy, case: Case | None = None) -> Iterator[tuple[Case, Planner]]:
+    """The case that the options name (or one that is given) and who plans for it; ends what it began.
 
     :class:`Undecided` where the time was up before there was a plan. Whoever interrupts it is told what is proven so far.
     """
@@ -265,13 +265,13 @@ def planning(words: Words, matrix: Matrix, policy: Policy, case: Case | None = N
 
     def means() -> Means:
         if not opened:
-            opened.append(means_of(words, matrix, progress))
+            opened.append(means_of(options, matrix, progress))
         return opened[0]
 
     try:
-        case = case or case_of(words, matrix, lambda: means().index)
+        case = case or case_of(options, matrix, lambda: means().index)
         case = case if case.whole else resolved(case, means())
-        yield case, planner_of(case, policy, means(), words.values.get("keep", ()))
+        yield case, planner_of(case, policy, means(), options.values.get("keep", ()))
     except TimeoutError as problem:
         raise Undecided(str(problem)) from None
     except KeyboardInterrupt:

@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from compat.api.inputs import Subject, read_subject
+from compat.api.options import Options
 from compat.api.report import config_of, report_of
-from compat.api.words import Words
 from compat.formats.described import parse_described
 from compat.model import Environment, Report
 from compat.records import replace, values_of
@@ -55,10 +55,10 @@ def check(
     Raises :class:`compat.errors.InputError` for input that cannot be read and for an unknown value of an option, and
     :class:`TypeError` for an option of the wrong type.
     """
-    words = words_of("check", command, options)
-    matrix = open_matrix(words.values.get("rules", ()))
+    chosen = options_of("check", command, options)
+    matrix = open_matrix(chosen.values.get("rules", ()))
     read = subject_of(subject, matrix)
-    report = report_of(read, words, config_of(read.file or ".", words), matrix)
+    report = report_of(read, chosen, config_of(read.file or ".", chosen), matrix)
     return DisplayedReport(*values_of(report))
 
 
@@ -71,10 +71,10 @@ def doctor(*, command: Sequence[str] | None = None, **options: Option) -> Report
     from compat.api.machine import read_machine
     from compat.api.report import machine_report
 
-    words = words_of("doctor", command, options)
-    matrix = open_matrix(words.values.get("rules", ()))
-    machine = read_machine(words.one("python"), matrix)
-    return DisplayedReport(*values_of(machine_report(machine.environment, words, matrix, machine.notes)))
+    chosen = options_of("doctor", command, options)
+    matrix = open_matrix(chosen.values.get("rules", ()))
+    machine = read_machine(chosen.one("python"), matrix)
+    return DisplayedReport(*values_of(machine_report(machine.environment, chosen, matrix, machine.notes)))
 
 
 def diagnose(text: str, *, environment: Environment | Mapping[str, Any] | None = None, **options: Option) -> Report:
@@ -91,10 +91,10 @@ def diagnose(text: str, *, environment: Environment | Mapping[str, Any] | None =
     """
     from compat.api.diagnosis import report_on
 
-    words = words_of("diagnose", None, options)
-    matrix = open_matrix(words.values.get("rules", ()))
+    chosen = options_of("diagnose", None, options)
+    matrix = open_matrix(chosen.values.get("rules", ()))
     known = None if environment is None else subject_of(environment, matrix)
-    report = report_on(text, None if known is None else known.environment, words, matrix)
+    report = report_on(text, None if known is None else known.environment, chosen, matrix)
     notes = report.notes if known is None else (*known.notes, *report.notes)
     return DisplayedReport(*values_of(replace(report, notes=notes)))
 
@@ -120,12 +120,12 @@ def fix(
     from compat.api.planning import described_case
 
     operands = (os.fspath(subject),) if isinstance(subject, (str, os.PathLike)) else ()
-    words = words_of("fix", command, options, operands)
-    matrix = open_matrix(words.values.get("rules", ()))
+    chosen = options_of("fix", command, options, operands)
+    matrix = open_matrix(chosen.values.get("rules", ()))
     if operands or subject is None:
-        return repair_of(words, matrix).plan
+        return repair_of(chosen, matrix).plan
     read = subject_of(subject, matrix)
-    return repair_of(words, matrix, described_case(read.environment or Environment(), read.notes, words)).plan
+    return repair_of(chosen, matrix, described_case(read.environment or Environment(), read.notes, chosen)).plan
 
 
 def subject_of(subject: str | os.PathLike[str] | Environment | Mapping[str, Any] | None, matrix: Matrix) -> Subject:
@@ -140,7 +140,9 @@ def subject_of(subject: str | os.PathLike[str] | Environment | Mapping[str, Any]
     return read_subject("file", os.fspath(subject), matrix)
 
 
-def words_of(name: str, command: Sequence[str] | None, options: Mapping[str, Option], operands: tuple[str, ...] = ()) -> Words:
+def options_of(
+    name: str, command: Sequence[str] | None, options: Mapping[str, Option], operands: tuple[str, ...] = ()
+) -> Options:
     """Keyword arguments as the options of a command: ``python_version="3.11"`` is ``--python-version 3.11``."""
     values: dict[str, list[str]] = {}
     for key, value in options.items():
@@ -155,4 +157,4 @@ def words_of(name: str, command: Sequence[str] | None, options: Mapping[str, Opt
             values[option] = [str(each) for each in value]
             if not all(isinstance(each, (str, os.PathLike)) for each in value):
                 raise TypeError(f"{key}: expected a text, a number, a flag or a list of texts, not {value!r}")
-    return Words(command=name, values=values, operands=operands, rest=None if command is None else tuple(command))
+    return Options(command=name, values=values, operands=operands, rest=None if command is None else tuple(command))

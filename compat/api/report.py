@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from compat.api.inputs import Subject
-    from compat.api.words import Words
+    from compat.api.options import Options
     from compat.checks.choices import Asked
     from compat.formats.listing import Listing
     from compat.formats.project.config import Ignore, ProjectConfig, Target
     from compat.rules.compiled import Matrix
 
 
-def report_of(subject: Subject, words: Words, config: ProjectConfig, matrix: Matrix) -> Report:
+def report_of(subject: Subject, options: Options, config: ProjectConfig, matrix: Matrix) -> Report:
     """Findings for every chosen target, worst first; ignored ones are left out and counted in a note."""
     judgements = [
-        judgement for target in chosen_targets(words, config) for judgement in _judgements(subject, target, words, matrix)
+        judgement for target in chosen_targets(options, config) for judgement in _judgements(subject, target, options, matrix)
     ]
     found = _distinct([finding for judgement in judgements for finding in judgement.findings])
     unread = tuple(dict.fromkeys(text for listing in subject.listings for text in listing.unread))
     errors = _distinct([finding for judgement in judgements for finding in judgement.errors])
-    chosen = choose(found, config.ignores, words, errors)
+    chosen = choose(found, config.ignores, options, errors)
     notes = (*subject.notes, *(note for each in judgements for note in each.notes), *unread, *chosen.notes)
     names = dict.fromkeys(judgement.name for judgement in judgements)
     return Report(
@@ -40,16 +40,16 @@ def report_of(subject: Subject, words: Words, config: ProjectConfig, matrix: Mat
     )  # fmt: skip
 
 
-def machine_report(environment: Environment, words: Words, matrix: Matrix, notes: tuple[str, ...] = ()) -> Report:
-    """What is known to be bad on one machine, for the command and the workload that ``words`` state.
+def machine_report(environment: Environment, options: Options, matrix: Matrix, notes: tuple[str, ...] = ()) -> Report:
+    """What is known to be bad on one machine, for the command and the workload that ``options`` state.
 
     What the project in the current directory ignores is left out and counted in a note. ``notes`` come first in the report.
     """
     from compat.formats.project.config import find_config
 
-    environment, more = command_of(environment, words)
-    environment, findings, remarks = judged(stated(environment, words), matrix)
-    chosen = choose((*findings, *unreached(environment, words)), find_config(".").ignores, words)
+    environment, more = command_of(environment, options)
+    environment, findings, remarks = judged(stated(environment, options), matrix)
+    chosen = choose((*findings, *unreached(environment, options)), find_config(".").ignores, options)
     return Report(
         environment=environment, findings=chosen.findings, notes=(*notes, *more, *remarks, *chosen.notes),
         exit=chosen.exit, ignored=chosen.ignored,
@@ -66,7 +66,7 @@ class Choice:
     ignored: int
 
 
-def choose(found: Sequence[Finding], ignores: Sequence[Ignore], words: Words, errors: Sequence[Finding] = ()) -> Choice:
+def choose(found: Sequence[Finding], ignores: Sequence[Ignore], options: Options, errors: Sequence[Finding] = ()) -> Choice:
     """Leaves out what the project ignores, and without ``--all`` unlikely questions and those about what nobody mentioned.
 
     ``errors`` are findings about an error that was seen: none of them is unlikely, and they come first, in their order.
@@ -77,11 +77,11 @@ def choose(found: Sequence[Finding], ignores: Sequence[Ignore], words: Words, er
     kept = tuple(each for each in kept if each not in errors)
     shown: tuple[Finding, ...] = kept
     folded_away: tuple[str, ...] = ()
-    if not words.flag("all"):
+    if not options.flag("all"):
         kept = about_what_is_there(kept)
         shown, folded_away = folded(kept)
     ordered = tuple(sorted(shown, key=lambda finding: finding.order()))
-    return Choice((*seen, *ordered), (*notes, *folded_away), threshold_code((*seen, *kept), words), ignored)
+    return Choice((*seen, *ordered), (*notes, *folded_away), threshold_code((*seen, *kept), options), ignored)
 
 
 @record(frozen=True)
@@ -98,11 +98,11 @@ class _Judgement:
     errors: tuple[Finding, ...] = ()
 
 
-def _judgements(subject: Subject, target: Target | None, words: Words, matrix: Matrix) -> Iterator[_Judgement]:
+def _judgements(subject: Subject, target: Target | None, options: Options, matrix: Matrix) -> Iterator[_Judgement]:
     if subject.environment is not None:
-        yield _environment(subject, subject.environment, target, words, matrix)
+        yield _environment(subject, subject.environment, target, options, matrix)
     for listing in subject.listings:
-        yield _listing(listing, target, words, matrix)
+        yield _listing(listing, target, options, matrix)
 
 
 def _worst(judgements: list[_Judgement]) -> Environment:
@@ -116,19 +116,19 @@ def _worst(judgements: list[_Judgement]) -> Environment:
 _NO_FINDING = (len(SEVERITIES), 1)
 
 
-def config_of(start: str, words: Words) -> ProjectConfig:
+def config_of(start: str, options: Options) -> ProjectConfig:
     """What the project that a file or folder is part of declares, or the file that ``--config`` names."""
     from compat.formats.project.config import ProjectConfig, find_config, read_config
 
-    given = words.one("config")
+    given = options.one("config")
     if given == "none":
         return ProjectConfig()
     return find_config(start) if given is None else read_config(given)
 
 
-def chosen_targets(words: Words, config: ProjectConfig) -> Sequence[Target | None]:
+def chosen_targets(options: Options, config: ProjectConfig) -> Sequence[Target | None]:
     """The targets to judge for: those named, else all that are declared, else one about which nothing is known."""
-    names = words.all("target")
+    names = options.all("target")
     if not names:
         return config.targets or (None,)
     known = {target.name: target for target in config.targets}
@@ -139,8 +139,10 @@ def chosen_targets(words: Words, config: ProjectConfig) -> Sequence[Target | Non
     return [known[name] for name in names]
 
 
-def _environment(subject: Subject, environment: Environment, target: Target | None, words: Words, matrix: Matrix) -> _Judgement:
-    known, notes = targeted(environment, target, words)
+def _environment(
+    subject: Subject, environment: Environment, target: Target | None, options: Options, matrix: Matrix
+) -> _Judgement:
+    known, notes = targeted(environment, target, options)
     known, findings, remarks = judged(known, matrix)
     errors = () if subject.text is None else _errors(subject.text, known, matrix)
     location = None if subject.file is None else Location(subject.file)
@@ -149,7 +151,7 @@ def _environment(subject: Subject, environment: Environment, target: Target | No
         return replace(each, location=each.location or location, target=_name(target))
 
     shown = {finding.rule for finding in errors}  # an error proves what was only possible before
-    found = tuple(placed(each) for each in (*findings, *unreached(known, words)) if each.rule not in shown)
+    found = tuple(placed(each) for each in (*findings, *unreached(known, options)) if each.rule not in shown)
     return _Judgement(known, found, (*notes, *remarks), errors=tuple(map(placed, errors)))
 
 
@@ -161,13 +163,13 @@ def _errors(text: str, environment: Environment, matrix: Matrix) -> tuple[Findin
     return found.findings if shows_error(found.errors) else ()
 
 
-def _listing(listing: Listing, target: Target | None, words: Words, matrix: Matrix) -> _Judgement:
+def _listing(listing: Listing, target: Target | None, options: Options, matrix: Matrix) -> _Judgement:
     from compat.checks.conflicting_pins import judge_pins
     from compat.checks.selections import described, judged_listing
 
-    known, notes = targeted(listing.context, target, words)
+    known, notes = targeted(listing.context, target, options)
     known, more = named_devices(known)
-    asked = asked_of(target, words)
+    asked = asked_of(target, options)
     findings, remarks = judged_listing(listing, known, matrix, asked)
     part = part_name(listing)
     shown = tuple(
@@ -179,14 +181,14 @@ def _listing(listing: Listing, target: Target | None, words: Words, matrix: Matr
     assessed = not_assessed(whole, matrix) if listing.entries else ()
     shown += tuple(
         replace(each, location=Location(listing.file), target=_name(target), selections=(part,) if part else ())
-        for each in unreached(whole, words)
+        for each in unreached(whole, options)
     )
     return _Judgement(whole, shown, (*listing.notes, *notes, *more, *remarks, *assessed), part)
 
 
-def unreached(environment: Environment, words: Words) -> tuple[Finding, ...]:
+def unreached(environment: Environment, options: Options) -> tuple[Finding, ...]:
     """With ``--all``: what releases need of one another in submodules and calls, where nobody said what is run."""
-    if not words.flag("all"):
+    if not options.flag("all"):
         return ()
     from compat.checks import interfaces as surface
 
@@ -204,26 +206,26 @@ def _name(target: Target | None) -> str | None:
     return None if target is None else target.name
 
 
-def targeted(environment: Environment, target: Target | None, words: Words) -> tuple[Environment, tuple[str, ...]]:
+def targeted(environment: Environment, target: Target | None, options: Options) -> tuple[Environment, tuple[str, ...]]:
     """The environment with what the target declares and, over it, what the command line states."""
     notes: tuple[str, ...] = ()
     if target is not None:
-        environment, notes = _declared(environment, target, words)
-    environment, more = command_of(environment, words)
-    return stated(environment, words), (*notes, *more)
+        environment, notes = _declared(environment, target, options)
+    environment, more = command_of(environment, options)
+    return stated(environment, options), (*notes, *more)
 
 
-def _declared(environment: Environment, target: Target, words: Words) -> tuple[Environment, tuple[str, ...]]:
+def _declared(environment: Environment, target: Target, options: Options) -> tuple[Environment, tuple[str, ...]]:
     """The environment with what a target says; what is wrong with it is reported where the target stands."""
     rest = None
-    if target.command is not None and words.rest is None:
+    if target.command is not None and options.rest is None:
         import shlex
 
         try:
             rest = tuple(shlex.split(target.command))
         except ValueError as problem:
             raise InputError(f"target {target.name}: command: {problem}", target.file, target.line) from None
-    declared = replace(words, values=target.values, rest=rest or None)
+    declared = replace(options, values=target.values, rest=rest or None)
     if target.variables:
         environment = replace(environment, variables={**(environment.variables or {}), **target.variables})
     try:
@@ -235,17 +237,17 @@ def _declared(environment: Environment, target: Target, words: Words) -> tuple[E
         raise InputError(f"target {target.name}: {problem.message}", target.file, target.line) from None
 
 
-def asked_of(target: Target | None, words: Words) -> Asked:
+def asked_of(target: Target | None, options: Options) -> Asked:
     """Which extras, groups and lock environment are installed, by the command line and the target."""
     from compat.checks.choices import Asked
 
     def named(option: str) -> tuple[str, ...] | None:
-        if words.flag(option):
-            return tuple(words.all(option))
+        if options.flag(option):
+            return tuple(options.all(option))
         return None if target is None or option not in target.values else tuple(target.values[option])
 
     environment = named("lock-environment")
-    declared = not words.flag("extras") and not words.flag("groups")
+    declared = not options.flag("extras") and not options.flag("groups")
     return Asked(named("extras"), named("groups"), environment[-1] if environment else None, declared)
 
 

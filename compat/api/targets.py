@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from compat.api.words import Words
+    from compat.api.options import Options
 
 
 _WORDS = ("task", "trainer", "model", "launcher", "precision", "quantization")
@@ -20,19 +20,19 @@ _NUMBERS = ("processes", "batch-size")
 _VERSIONS = {"driver": "driver", "cuda-toolkit": "cuda_toolkit", "python-version": "python", "glibc": "glibc"}
 
 
-def stated(environment: Environment, words: Words, origin: str = "the command line") -> Environment:
+def stated(environment: Environment, options: Options, origin: str = "the command line") -> Environment:
     """The environment with everything the options say; they win over what was read. ``origin`` is where they stand."""
     changes: dict[str, Any] = {}
     for name, field in _VERSIONS.items():
-        value = words.one(name)
+        value = options.one(name)
         if value is not None:
             changes[field] = _version(name, value)
     for name in ("os", "machine"):
-        if words.flag(name):
-            changes[name] = words.one(name)
-    if words.flag("gpu"):
-        changes["accelerators"] = _accelerators(words.values["gpu"])
-    workload = stated_workload(words, origin)
+        if options.flag(name):
+            changes[name] = options.one(name)
+    if options.flag("gpu"):
+        changes["accelerators"] = _accelerators(options.values["gpu"])
+    workload = stated_workload(options, origin)
     if workload is not None:
         from compat.workload.launch import merge
 
@@ -40,16 +40,16 @@ def stated(environment: Environment, words: Words, origin: str = "the command li
     return replace(environment, **changes) if changes else environment
 
 
-def stated_workload(words: Words, origin: str = "the command line") -> Workload | None:
+def stated_workload(options: Options, origin: str = "the command line") -> Workload | None:
     """The workload the options describe, ``None`` where they say nothing about it."""
-    values: dict[str, Any] = {name: _word(name, words.one(name) or "") for name in _WORDS if words.flag(name)}
-    values.update({name.replace("-", "_"): _number(name, words.one(name) or "") for name in _NUMBERS if words.flag(name)})
-    if words.flag("features"):
-        values["features"] = tuple(_word("features", name) for name in words.all("features"))
-    if words.flag("without"):
-        values["features_absent"] = tuple(_word("features", name) for name in words.all("without"))
-    if words.flag("script"):
-        values["code"] = tuple(words.values["script"])
+    values: dict[str, Any] = {name: _word(name, options.one(name) or "") for name in _WORDS if options.flag(name)}
+    values.update({name.replace("-", "_"): _number(name, options.one(name) or "") for name in _NUMBERS if options.flag(name)})
+    if options.flag("features"):
+        values["features"] = tuple(_word("features", name) for name in options.all("features"))
+    if options.flag("without"):
+        values["features_absent"] = tuple(_word("features", name) for name in options.all("without"))
+    if options.flag("script"):
+        values["code"] = tuple(options.values["script"])
     both = set(values.get("features", ())) & set(values.get("features_absent", ()))
     if both:
         raise InputError(f"--features and --without both name {', '.join(sorted(both))}")
@@ -85,20 +85,20 @@ def _with_code(workload: Workload) -> Workload:
 
 
 def command_of(
-    environment: Environment, words: Words, variables: Mapping[str, str] | None = None
+    environment: Environment, options: Options, variables: Mapping[str, str] | None = None
 ) -> tuple[Environment, tuple[str, ...]]:
     """The environment with what the command behind ``--`` says, and notes about what could not be told from it.
 
     ``variables`` are those the command would be started with (default: those of this process).
     """
-    if words.rest is None:
+    if options.rest is None:
         return environment, ()
     import os
 
     from compat.workload.command import from_command
     from compat.workload.launch import merge
 
-    launch = from_command(words.rest, os.getcwd(), os.environ if variables is None else variables)
+    launch = from_command(options.rest, os.getcwd(), os.environ if variables is None else variables)
     merged = merge(launch.workload, environment.workload or Workload())
     if merged.code is None and launch.script is not None and os.path.isfile(launch.script):
         merged = replace(merged, code=(launch.script,))  # judged as --script judges it
@@ -108,9 +108,9 @@ def command_of(
     return replace(environment, **changes), launch.notes
 
 
-def threshold_code(findings: tuple[Finding, ...], words: Words) -> int:
+def threshold_code(findings: tuple[Finding, ...], options: Options) -> int:
     """The exit code that ``--fail-on`` asks for."""
-    level = words.one("fail-on") or "error"
+    level = options.one("fail-on") or "error"
     if level == "possible":
         return int(any(finding.severity == "error" for finding in findings))
     return exit_code(findings, level)

@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 
-from compat.api.words import Words
+from compat.api.options import Options
 from compat.cli.options import COMMANDS, asks_for_help, command_named, parse
 from compat.errors import InputError, Undecided, printable, unexpected
 from compat.output.stream import emit
@@ -80,7 +80,7 @@ def _run(words: list[str]) -> int:
     return _dispatch(parse(command, words[1:]))
 
 
-def _dispatch(words: Words) -> int:
+def _dispatch(options: Options) -> int:
     """Imports the one command that is run, so that none pays for another."""
-    module = __import__(f"compat.cli.{words.command}", fromlist=["run"])
-    return int(module.run(words))
+    module = __import__(f"compat.cli.{options.command}", fromlist=["run"])
+    return int(module.run(options))

@@ -8,14 +8,14 @@ from compat.errors import InputError
 from compat.output.stream import emit
 
 if TYPE_CHECKING:
-    from compat.api.words import Words
+    from compat.api.options import Options
 
 
-def run(words: Words) -> int:
+def run(options: Options) -> int:
     """Prints the completion script of a shell."""
     from compat.cli.help import SHELLS
 
-    if not words.operands or words.operands[0] not in SHELLS:
+    if not options.operands or options.operands[0] not in SHELLS:
         raise InputError(f"expected one of {', '.join(SHELLS)}")
-    emit(SHELLS[words.operands[0]]())
+    emit(SHELLS[options.operands[0]]())
     return 0

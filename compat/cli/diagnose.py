@@ -14,20 +14,20 @@ from compat.rules.compiled import Matrix, open_matrix
 from compat.syntax.json import read_text
 
 if TYPE_CHECKING:
-    from compat.api.words import Words
+    from compat.api.options import Options
 
 
 _LIMIT = 256 * 1024 * 1024
 _NOTHING = "No rule of the matrix explains this text."
 
 
-def run(words: Words) -> int:
+def run(options: Options) -> int:
     """Reads the text (standard input without a file or with ``-``) and prints what the matrix knows about it."""
-    matrix = open_matrix(words.values.get("rules", ()))
-    text = _text(words.operands[0] if words.operands else "-")
-    environment, notes = _environment(words, matrix)
-    report = report_on(text, environment, words, matrix)
-    _print(replace(report, notes=(*notes, *report.notes)), words.one("format"))
+    matrix = open_matrix(options.values.get("rules", ()))
+    text = _text(options.operands[0] if options.operands else "-")
+    environment, notes = _environment(options, matrix)
+    report = report_on(text, environment, options, matrix)
+    _print(replace(report, notes=(*notes, *report.notes)), options.one("format"))
     return report.exit
 
 
@@ -61,17 +61,17 @@ def _text(path: str) -> str:
     return content.decode("utf-8", "replace")
 
 
-def _environment(words: Words, matrix: Matrix) -> tuple[Environment | None, tuple[str, ...]]:
+def _environment(options: Options, matrix: Matrix) -> tuple[Environment | None, tuple[str, ...]]:
     """The described or installed environment to judge by; ``None``: the one that the text describes."""
-    if words.flag("environment") and words.flag("python"):
+    if options.flag("environment") and options.flag("python"):
         raise InputError("--environment and --python both name an environment: give one")
-    if words.flag("environment"):
+    if options.flag("environment"):
         from compat.formats.described import read_described
 
-        return read_described(words.one("environment") or "")
-    if words.flag("python"):
+        return read_described(options.one("environment") or "")
+    if options.flag("python"):
         from compat.api.machine import read_machine
 
-        machine = read_machine(words.one("python"), matrix)
+        machine = read_machine(options.one("python"), matrix)
         return machine.environment, machine.notes
     return None, ()

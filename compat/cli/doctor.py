@@ -12,32 +12,32 @@ from compat.rules.compiled import Matrix, open_matrix
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compat.api.machine import Machine
-    from compat.api.words import Words
+    from compat.api.options import Options
     from compat.probe.results import ProbeReport
 
 
-def run(words: Words) -> int:
+def run(options: Options) -> int:
     """Judges this machine, or the described one, with what the command behind ``--`` tells about the workload.
 
     What the project in the current directory ignores is left out and counted in a note, as ``compat check`` does.
     """
-    matrix = open_matrix(words.values.get("rules", ()))
-    environment, machine, notes = _read(words, matrix)
-    report = machine_report(environment, words, matrix, notes)
-    if words.flag("python") and machine and machine.interpreter:
+    matrix = open_matrix(options.values.get("rules", ()))
+    environment, machine, notes = _read(options, matrix)
+    report = machine_report(environment, options, matrix, notes)
+    if options.flag("python") and machine and machine.interpreter:
         report = replace(report, findings=with_pip_of(machine.interpreter, report.findings))
-    if words.flag("probe") and words.one("format") == "html":
+    if options.flag("probe") and options.one("format") == "html":
         raise InputError("--format html shows findings; print what --probe measures as text or json")
-    probes = _probed(words, report.environment) if words.flag("probe") else None
+    probes = _probed(options, report.environment) if options.flag("probe") else None
     code = report.exit if probes is None else report.exit or probes.exit
-    if words.one("format") == "json":
+    if options.one("format") == "json":
         from compat.output.json import dumped
 
         document = report.to_json()
         if probes is not None:
             document.update(probes=probes.to_json()["probes"], exit=code)
         emit(dumped(document))
-    elif words.one("format") == "html":
+    elif options.one("format") == "html":
         from compat.model import Outcome
         from compat.output.html.report import outcomes_page
 
@@ -47,7 +47,7 @@ def run(words: Words) -> int:
         from compat.tables.hardware import driver_cuda
 
         # what this machine's driver supports says nothing about another one
-        measured = machine.driver_cuda if machine and not words.flag("driver") else None
+        measured = machine.driver_cuda if machine and not options.flag("driver") else None
         label = machine.label if machine else None
         supported = measured or driver_cuda(report.environment)
         emit(coloured(rendered(report, label=label, driver_cuda=supported, nothing=nothing_found(report))))
@@ -59,7 +59,7 @@ def run(words: Words) -> int:
     return code
 
 
-def _probed(words: Words, environment: Environment) -> ProbeReport:
+def _probed(options: Options, environment: Environment) -> ProbeReport:
     """The probes of this machine, with the trainer and the launcher that the command names.
 
     Where there is no torch to run them with, that is what the one result says.
@@ -71,10 +71,10 @@ def _probed(words: Words, environment: Environment) -> ProbeReport:
     from compat.probe.session import NoTorch
 
     workload = environment.workload
-    task = words.one("task") or (workload.task if workload else None)
-    launcher = words.one("launcher") or (workload.launcher if workload else None)
+    task = options.one("task") or (workload.task if workload else None)
+    launcher = options.one("launcher") or (workload.launcher if workload else None)
     request = Request(
-        interpreter(words.one("python")),
+        interpreter(options.one("python")),
         trainer=task if task in TRAINERS else None,
         launcher=launcher if launcher in LAUNCHERS else None,
     )
@@ -84,21 +84,21 @@ def _probed(words: Words, environment: Environment) -> ProbeReport:
         return ProbeReport((ProbeResult("torch/import", "cpu", COULD_NOT_RUN, str(reason)),), request.python, {}, 0.0, 0)
 
 
-def _read(words: Words, matrix: Matrix) -> tuple[Environment, Machine | None, tuple[str, ...]]:
-    if words.flag("environment"):
-        if words.flag("probe"):
+def _read(options: Options, matrix: Matrix) -> tuple[Environment, Machine | None, tuple[str, ...]]:
+    if options.flag("environment"):
+        if options.flag("probe"):
             raise InputError("--probe runs what is installed; --environment describes another machine: give one or the other")
-        if words.flag("python") or words.flag("deep"):
+        if options.flag("python") or options.flag("deep"):
             raise InputError("--environment describes a machine; --python and --deep read this one: give one or the other")
         from compat.formats.described import read_described
 
-        environment, notes = read_described(words.one("environment") or "")
+        environment, notes = read_described(options.one("environment") or "")
         return environment, None, notes
     from compat.api.machine import read_machine
 
-    machine = read_machine(words.one("python"), matrix)
+    machine = read_machine(options.one("python"), matrix)
     notes = machine.notes
-    if words.flag("deep"):
+    if options.flag("deep"):
         if not machine.running:
             raise InputError("--deep asks pip of the running environment; it is not used on another one")
         from compat.machine.pip_view import disagreements

@@ -15,28 +15,28 @@ from compat.output.stream import emit
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
-    from compat.api.words import Words
+    from compat.api.options import Options
 
 
-def run(words: Words) -> int:
+def run(options: Options) -> int:
     """Prints the environment as JSON, several as a list; what could not be read is said on standard error.
 
     With ``--output`` this machine is written into a folder instead, as one node of a fleet.
     """
     from compat.output.json import dumped
 
-    if words.flag("output"):
-        return _write_node(words)
+    if options.flag("output"):
+        return _write_node(options)
 
-    named = [*(("file", name) for name in words.operands), *(("pasted", name) for name in words.values.get("pasted", ()))]
-    if named and words.flag("python"):
+    named = [*(("file", name) for name in options.operands), *(("pasted", name) for name in options.values.get("pasted", ()))]
+    if named and options.flag("python"):
         raise InputError("--python reads what is installed; files are read as they are: give one or the other")
     code = 0
     found: list[Environment] = []
     for kind, name in named or [("machine", "")]:
         try:
-            for environment, notes in _read(kind, name, words):
-                found.append(_completed(environment, notes, words))
+            for environment, notes in _read(kind, name, options):
+                found.append(_completed(environment, notes, options))
         except InputError as problem:
             print(f"compat: {problem}", file=sys.stderr)
             code = 2
@@ -46,7 +46,7 @@ def run(words: Words) -> int:
     return code
 
 
-def _write_node(words: Words) -> int:
+def _write_node(options: Options) -> int:
     """This machine as ``HOST.json`` in a folder: written beside and renamed, so that nobody reads half of it."""
     import os
     import re
@@ -55,11 +55,11 @@ def _write_node(words: Words) -> int:
     from compat.machine.node import KEY, read_node
     from compat.output.json import dumped
 
-    folder = words.one("output") or ""
-    if words.operands or words.flag("pasted"):
+    folder = options.one("output") or ""
+    if options.operands or options.flag("pasted"):
         raise InputError("--output writes this machine as a node; files are printed: give one or the other")
-    machine = read_machine(words.one("python"), open_matrix())
-    environment = _completed(machine.environment, machine.notes, words)
+    machine = read_machine(options.one("python"), open_matrix())
+    environment = _completed(machine.environment, machine.notes, options)
     node = read_node(machine.environment.folders or (), os.environ)
     name = re.sub(r"[^A-Za-z0-9._-]", "_", node.host)[:100].lstrip(".") or "node"
     place = os.path.join(folder, f"{name}.json")
@@ -74,12 +74,12 @@ def _write_node(words: Words) -> int:
     return 0
 
 
-def _read(kind: str, name: str, words: Words) -> Iterator[tuple[Environment, tuple[str, ...]]]:
+def _read(kind: str, name: str, options: Options) -> Iterator[tuple[Environment, tuple[str, ...]]]:
     matrix = open_matrix()
     if kind == "machine":
         from compat.api.machine import read_machine
 
-        machine = read_machine(words.one("python"), matrix)
+        machine = read_machine(options.one("python"), matrix)
         yield machine.environment, machine.notes
         return
     subject = read_subject(kind, name, matrix)
@@ -92,9 +92,9 @@ def _read(kind: str, name: str, words: Words) -> Iterator[tuple[Environment, tup
             yield described(listing), (*subject.notes, *listing.notes, *listing.unread)
 
 
-def _completed(environment: Environment, notes: tuple[str, ...], words: Words) -> Environment:
-    environment, more = command_of(environment, words)
-    environment, remarks = named_devices(stated(environment, words))
+def _completed(environment: Environment, notes: tuple[str, ...], options: Options) -> Environment:
+    environment, more = command_of(environment, options)
+    environment, remarks = named_devices(stated(environment, options))
     for note in dict.fromkeys((*notes, *more, *remarks)):
         print(f"compat: note: {printable(note)}", file=sys.stderr)
     return environment

@@ -12,8 +12,8 @@ from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
     from compat.api.fixing import Written
+    from compat.api.options import Options
     from compat.api.planning import Case
-    from compat.api.words import Words
     from compat.formats.edit.files import Edit
     from compat.repair.plan import Plan
 
@@ -22,21 +22,21 @@ UNDECIDED = 3
 """The exit code where something could not be read, or time was up."""
 
 
-def run(words: Words) -> int:
+def run(options: Options) -> int:
     """Plans, prints, and writes where ``--write`` asks for it.
 
     0: nothing to fix, or a plan that fixes all; 1: an error is left, or no plan exists; 3: it could not be decided.
     """
     from compat.api.fixing import lock_alone, repair_of
 
-    matrix = open_matrix(words.values.get("rules", ()))
-    locked = lock_alone(words.operands[0]) if words.operands else ""
+    matrix = open_matrix(options.values.get("rules", ()))
+    locked = lock_alone(options.operands[0]) if options.operands else ""
     if locked:
         print(f"compat: {locked}", file=sys.stderr)
-    found = repair_of(words, matrix)
+    found = repair_of(options, matrix)
     case, errors, plan, steps = found.case, found.errors, found.plan, found.written
     code = _code(errors, plan)
-    if words.one("format") == "json":
+    if options.one("format") == "json":
         from compat.model import Report
         from compat.output.json import dumped
 
@@ -44,7 +44,7 @@ def run(words: Words) -> int:
         made = {**plan.to_json(), "target": list(case.told)}
         made["commands"] = [*steps.commands.install, *steps.commands.lock] if steps.commands else []
         emit(dumped({**Report(case.environment, errors, notes, code, case.file).to_json(), "plan": made}))
-    elif words.one("format") == "html":
+    elif options.one("format") == "html":
         emit(_page(case, plan, errors, steps))
     else:
         from compat.formats.edit.files import edits_difference
@@ -52,11 +52,11 @@ def run(words: Words) -> int:
 
         if code == UNDECIDED and not plan.stands:
             raise Undecided(_why_not(plan))
-        emit(shown_plan(plan, errors, steps.commands, told=case.told, notes=case.notes, explained=not words.flag("brief")))
+        emit(shown_plan(plan, errors, steps.commands, told=case.told, notes=case.notes, explained=not options.flag("brief")))
         emit("".join(edits_difference(edit) for edit in steps.edits))
-        if steps.refused and not words.flag("write"):
+        if steps.refused and not options.flag("write"):
             emit(f"  not written: {steps.refused}\n")
-    if words.flag("write") and plan.stands and not locked:
+    if options.flag("write") and plan.stands and not locked:
         if steps.refused is not None:
             raise steps.refused
         _write(case, steps.edits)

@@ -12,29 +12,29 @@ from compat.output.stream import emit
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
-    from compat.api.words import Words
+    from compat.api.options import Options
 
 
-def run(words: Words) -> int:
+def run(options: Options) -> int:
     """Judges the files of a folder, gathered before or now.
 
     0 nothing found, 1 findings, 2 a file that cannot be used and nothing worse, 3 expected nodes that did not answer.
     """
-    if len(words.operands) != 1:
+    if len(options.operands) != 1:
         raise InputError("expected the folder into which 'compat facts --output' wrote: compat fleet DIR")
-    matrix = open_matrix(words.values.get("rules", ()))
-    folder = words.operands[0]
-    if words.flag("slurm"):
+    matrix = open_matrix(options.values.get("rules", ()))
+    folder = options.operands[0]
+    if options.flag("slurm"):
         from compat.integrations.gather import gather_slurm
 
-        gather_slurm(folder, words)
-    if words.flag("ray"):
+        gather_slurm(folder, options)
+    if options.flag("ray"):
         from compat.integrations.gather import gather_ray
 
-        gather_ray(folder, words)
-    fleet = judge_fleet(folder, words, matrix)
-    code = threshold_code(fleet.findings(), words) or (2 if fleet.problems else 3 if fleet.missing else 0)
-    if words.one("format") == "json":
+        gather_ray(folder, options)
+    fleet = judge_fleet(folder, options, matrix)
+    code = threshold_code(fleet.findings(), options) or (2 if fleet.problems else 3 if fleet.missing else 0)
+    if options.one("format") == "json":
         from compat.output.fleet import fleet_json
         from compat.output.json import dumped
 

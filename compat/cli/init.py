@@ -14,22 +14,22 @@ from compat.records import replace
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
-    from compat.api.words import Words
+    from compat.api.options import Options
 
 
 _FILE = "pyproject.toml"
 
 
-def run(words: Words) -> int:
+def run(options: Options) -> int:
     """Adds one target and shows the change; a target of that name that is there already is left alone (exit code 2)."""
     from compat.api.machine import read_machine
 
-    path = words.operands[0] if words.operands else _FILE
+    path = options.operands[0] if options.operands else _FILE
     machine = read_machine(None, open_matrix())
-    environment, _ = command_of(machine.environment, words)
-    environment, _ = named_devices(stated(_elsewhere(environment) if words.flag("gpu") else environment, words))
-    table = _target(words.one("target") or "this-machine", environment)
-    if words.flag("print"):
+    environment, _ = command_of(machine.environment, options)
+    environment, _ = named_devices(stated(_elsewhere(environment) if options.flag("gpu") else environment, options))
+    table = _target(options.one("target") or "this-machine", environment)
+    if options.flag("print"):
         emit(_alone(table))
         return 0
     before, document = _document(path)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from compat.errors import InputError
 
 if TYPE_CHECKING:
-    from compat.api.words import Words
+    from compat.api.options import Options
 
 
-def run(words: Words) -> int:
+def run(options: Options) -> int:
     """Serves until the client closes its end; 2 where the extra ``mcp`` is not installed."""
     try:
         from compat.integrations.mcp import server
@@ -18,5 +18,5 @@ def run(words: Words) -> int:
         if (missing.name or "").partition(".")[0] not in ("mcp", "mcp_types", "pydantic"):
             raise
         raise InputError("needs the package mcp, version 2 or later: pip install 'compat-doctor[mcp]'") from None
-    server(allow_write=words.flag("allow-write")).run("stdio")
+    server(allow_write=options.flag("allow-write")).run("stdio")
     return 0

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from compat.api.words import Words
+from compat.api.options import Options
 from compat.errors import InputError
 from compat.records import record
 
@@ -217,20 +217,20 @@ def command_named(name: str) -> Command:
     raise InputError(f"unknown command {name!r}{_nearest(name, [command.name for command in COMMANDS])}")
 
 
-def parse(command: Command, words: Sequence[str]) -> Words:
+def parse(command: Command, options: Sequence[str]) -> Options:
     """The words behind a command's name; :class:`InputError` for anything the command does not take."""
     values: dict[str, list[str]] = {}
     operands: list[str] = []
     rest: tuple[str, ...] | None = None
     position = 0
-    while position < len(words):
-        word = words[position]
+    while position < len(options):
+        word = options[position]
         position += 1
         if word == "--":
-            rest = tuple(words[position:])
+            rest = tuple(options[position:])
             break
         if command.program and _starts_program(word):
-            rest = tuple(words[position - 1 :])
+            rest = tuple(options[position - 1 :])
             break
         if not word.startswith("--"):
             if word.startswith("-") and word != "-":
@@ -247,13 +247,13 @@ def parse(command: Command, words: Sequence[str]) -> Words:
         elif equals:
             taken.append(_checked(option, given))
         else:
-            count = _following(words, position) if option.many else int(position < len(words) and words[position] != "--")
+            count = _following(options, position) if option.many else int(position < len(options) and options[position] != "--")
             if not count:
                 raise InputError(f"--{name} needs a value ({option.metavar})")
-            taken += [_checked(option, each) for each in words[position : position + count]]
+            taken += [_checked(option, each) for each in options[position : position + count]]
             position += count
     _check_operands(command, operands, rest)
-    return Words(command=command.name, values=values, operands=tuple(operands), rest=rest)
+    return Options(command=command.name, values=values, operands=tuple(operands), rest=rest)
 
 
 def _starts_program(word: str) -> bool:

@@ -6,8 +6,8 @@ import os
 import sys
 
 from compat.api.machine import read_machine
+from compat.api.options import Options
 from compat.api.probe import probe
-from compat.api.words import Words
 from compat.errors import InputError
 from compat.machine.interpreter import default_target, target_at
 from compat.output.stream import emit
@@ -17,12 +17,12 @@ from compat.probe.results import ProbeReport
 from compat.rules.compiled import open_matrix
 
 
-def run(words: Words) -> int:
+def run(options: Options) -> int:
     """Probes the stack; 0 where nothing failed, 1 a failed probe, 3 where ``--require-device`` found none to probe."""
-    request = requested(words)
-    machine = read_machine(words.one("python"), open_matrix(()))
+    request = requested(options)
+    machine = read_machine(options.one("python"), open_matrix(()))
     report = probe(request, machine.environment)
-    show(report, words.one("format") or "text", machine.label)
+    show(report, options.one("format") or "text", machine.label)
     return report.exit
 
 
@@ -39,29 +39,29 @@ def show(report: ProbeReport, form: str, label: str) -> None:
         emit(coloured(rendered(report, label)))
 
 
-def requested(words: Words) -> Request:
+def requested(options: Options) -> Request:
     """The request of a command line; :class:`InputError` for a group, a device or a time that is none."""
-    if words.flag("quick") and words.flag("thorough"):
+    if options.flag("quick") and options.flag("thorough"):
         raise InputError("--quick and --thorough: give one or the other")
-    depth = QUICK if words.flag("quick") else THOROUGH if words.flag("thorough") else NORMAL
-    only = tuple(dict.fromkeys(words.all("only")))
+    depth = QUICK if options.flag("quick") else THOROUGH if options.flag("thorough") else NORMAL
+    only = tuple(dict.fromkeys(options.all("only")))
     for name in only:
         if name.partition("/")[0] not in NAMES:
             raise InputError(f"--only: {name!r} is no group of probes: {', '.join(NAMES)}")
-    if words.flag("only") and not only:
+    if options.flag("only") and not only:
         raise InputError(f"--only: expected groups of probes: {', '.join(NAMES)}")
-    trainer = words.one("trainer")
+    trainer = options.one("trainer")
     if trainer is not None and only and not any(name.partition("/")[0] == "trainer" for name in only):
         raise InputError("--trainer goes with the group 'trainer', which --only leaves out")
     return Request(
-        python=interpreter(words.one("python")),
-        device=_device(words.one("device") or "all"),
+        python=interpreter(options.one("python")),
+        device=_device(options.one("device") or "all"),
         only=only,
         depth=depth,
         trainer=trainer,
-        launcher=words.one("launcher"),
-        limit=_seconds(words.one("timeout"), LIMITS[depth]),
-        device_required=words.flag("require-device"),
+        launcher=options.one("launcher"),
+        limit=_seconds(options.one("timeout"), LIMITS[depth]),
+        device_required=options.flag("require-device"),
     )
 
 

@@ -11,27 +11,27 @@ from compat.output.stream import emit
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
-    from compat.api.words import Words
+    from compat.api.options import Options
 
 
-def run(words: Words) -> int:
+def run(options: Options) -> int:
     """``list`` (the default), ``show ID…`` or ``lint [FILE…]``."""
-    action, *operands = words.operands or ("list",)
-    extra = words.values.get("rules", ())
+    action, *operands = options.operands or ("list",)
+    extra = options.values.get("rules", ())
     if action == "list":
         if operands:
             raise InputError(f"'compat rules list' does not take {operands[0]!r}")
-        return _list(extra, words)
+        return _list(extra, options)
     if action == "show":
-        return _show(extra, operands, words)
+        return _show(extra, operands, options)
     if action == "lint":
         return _lint((*extra, *operands))
     raise InputError(f"'compat rules' knows list, show and lint, not {action!r}")
 
 
-def _list(extra: Sequence[str], words: Words) -> int:
+def _list(extra: Sequence[str], options: Options) -> int:
     rules = open_matrix(extra).rules()
-    if words.one("format") == "json":
+    if options.one("format") == "json":
         from compat.output.json import dumped
         from compat.output.rule import as_json
 
@@ -43,7 +43,7 @@ def _list(extra: Sequence[str], words: Words) -> int:
     return 0
 
 
-def _show(extra: Sequence[str], names: Sequence[str], words: Words) -> int:
+def _show(extra: Sequence[str], names: Sequence[str], options: Options) -> int:
     from compat.output.rule import as_json, shown
     from compat.rules.evidence import evidence_of
 
@@ -59,7 +59,7 @@ def _show(extra: Sequence[str], names: Sequence[str], words: Words) -> int:
             near = difflib.get_close_matches(name, rules, 1)
             raise InputError(f"there is no rule {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
         found.append(rule)
-    if words.one("format") == "json":
+    if options.one("format") == "json":
         from compat.output.json import dumped
 
         emit(dumped([as_json(rule, evidence_of(rule.id)) for rule in found]))

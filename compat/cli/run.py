@@ -13,21 +13,21 @@ from compat.errors import InputError
 from compat.integrations.guard import GUARDED, KnownBad, check_command
 
 if TYPE_CHECKING:
-    from compat.api.words import Words
+    from compat.api.options import Options
 
 
-def run(words: Words) -> int:
+def run(options: Options) -> int:
     """Prints what is known to be bad and starts the program; 1 without starting it where ``--fail-on`` is reached."""
-    program = words.rest or ()
+    program = options.rest or ()
     if not program:
         raise InputError("expected a script or -m MODULE: compat run train.py")
     if program[0] == "-m" and len(program) < 2:
         raise InputError("-m needs the name of a module")
     if program[0] != "-m" and not os.path.exists(program[0]):
         raise InputError("no such file", program[0])
-    options = {name: values for name, values in words.values.items() if name != "fail-on"}
+    checked = {name: values for name, values in options.values.items() if name != "fail-on"}
     try:
-        check_command((os.path.basename(sys.executable) or "python", *program), options, words.one("fail-on"))
+        check_command((os.path.basename(sys.executable) or "python", *program), checked, options.one("fail-on"))
     except KnownBad as problem:
         print(f"compat: not started: {problem}", file=sys.stderr)
         return 1

@@ -19,7 +19,7 @@ from compat.records import record
 from compat.tables.declared import Declared
 
 if TYPE_CHECKING:
-    from compat.api.words import Words
+    from compat.api.options import Options
     from compat.interfaces.code.records import Code
 
 
@@ -40,14 +40,14 @@ class Answered:
         return int(bool(self.nowhere) or any(each.first is None for each in self.packages))
 
 
-def run(words: Words) -> int:
+def run(options: Options) -> int:
     """Prints, for every tracked package that the code uses, the releases that will do and what decides each bound."""
-    if not words.operands:
+    if not options.operands:
         raise InputError("expected a script, a notebook or a folder: compat script train.py")
-    answered = answer(words.operands)
+    answered = answer(options.operands)
     for problem in answered.code.problems:
         print(f"compat: {problem}", file=sys.stderr)
-    if words.one("format") == "json":
+    if options.one("format") == "json":
         from compat.output.json import dumped
         from compat.output.script import script_json
 

@@ -13,7 +13,7 @@ from compat.records import replace
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
-    from compat.api.words import Words
+    from compat.api.options import Options
     from compat.repair.plan import Plan
     from compat.repair.target import Need, Target
 
@@ -28,38 +28,38 @@ _FOR_TASK = {
 _PYTHON = "3.12"
 
 
-def run(words: Words) -> int:
+def run(options: Options) -> int:
     """Prints pins in the form of a requirements file; 1 where nothing holds together, 3 where that is not known."""
-    if words.flag("list"):
-        return _listed(words)
+    if options.flag("list"):
+        return _listed(options)
     from compat.repair.problem import Policy
     from compat.repair.target import Target
 
-    matrix = open_matrix(words.values.get("rules", ()))
-    environment, told = _environment(words)
-    texts = words.all("with") or list(_FOR_TASK.get((words.one("task") or "").lower(), ()))
+    matrix = open_matrix(options.values.get("rules", ()))
+    environment, told = _environment(options)
+    texts = options.all("with") or list(_FOR_TASK.get((options.one("task") or "").lower(), ()))
     if not texts:
         raise InputError("say what for: --task, or --with trl,vllm")
     asked = _asked(texts, Target(environment))
     if any(each.vendor == "amd" for each in environment.accelerators or ()):
         environment = _on_rocm(environment, asked)
     case = Case(environment, direct=frozenset(need.name for need in asked), asked=asked, told=told)
-    with planning(words, matrix, Policy(prefer="newest", prereleases=words.flag("pre")), case) as (_, planner):
+    with planning(options, matrix, Policy(prefer="newest", prereleases=options.flag("pre")), case) as (_, planner):
         plan = planner.plan(explained=False)
-    return _told(words, case, plan)
+    return _told(options, case, plan)
 
 
-def _listed(words: Words) -> int:
+def _listed(options: Options) -> int:
     """Prints what is recorded for the task, the GPU and the packages that are stated; 1 where there is nothing."""
     from compat.tables.stacks import open_stacks
 
-    task, named = words.one("task"), {*words.all("with")}
-    gpu = (words.one("gpu") or "").partition(":")[0].lower()
+    task, named = options.one("task"), {*options.all("with")}
+    gpu = (options.one("gpu") or "").partition(":")[0].lower()
     found = [
         each for each in open_stacks()
         if (task is None or each.task == task.lower()) and gpu in ("", each.gpu.lower()) and named <= {*each.stack.split(",")}
     ]  # fmt: skip
-    if words.one("format") == "json":
+    if options.one("format") == "json":
         from compat.output.json import dumped
 
         emit(dumped({"stacks": [each.to_json() for each in found]}))
@@ -94,19 +94,19 @@ def _on_rocm(environment: Environment, asked: tuple[Need, ...]) -> Environment:
     return replace(environment, distributions=tuple(Distribution(name, source=Source("url")) for name in ROCM))
 
 
-def _environment(words: Words) -> tuple[Environment, tuple[str, ...]]:
+def _environment(options: Options) -> tuple[Environment, tuple[str, ...]]:
     """What the pins are for, and that in words."""
     from compat.checks import named_devices
     from compat.repair.subject import placed
 
-    environment, _ = named_devices(stated(Environment(), words))
+    environment, _ = named_devices(stated(Environment(), options))
     origin = "" if environment.python else " (assumed)"
     environment = replace(environment, python=environment.python or _PYTHON, distributions=(), distributions_complete=True)
     environment, told = placed(environment)
     return environment, (f"Python {environment.python}{origin}", *told)
 
 
-def _told(words: Words, case: Case, plan: Plan) -> int:
+def _told(options: Options, case: Case, plan: Plan) -> int:
     from compat.model import Report
 
     unread = {**plan.unread, **plan.narrowed}
@@ -114,7 +114,7 @@ def _told(words: Words, case: Case, plan: Plan) -> int:
         name, why = next(iter(unread.items()))
         raise Undecided(f"{name} could not be read: {why}")
     code = 0 if plan.stands and not plan.left else 1
-    if words.one("format") == "json":
+    if options.one("format") == "json":
         from compat.output.json import dumped
 
         emit(dumped({**Report(case.environment, exit=code).to_json(), "plan": {**plan.to_json(), "target": list(case.told)}}))

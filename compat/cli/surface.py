@@ -12,15 +12,15 @@ from compat.output.stream import emit
 from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:
-    from compat.api.words import Words
+    from compat.api.options import Options
 
 
-def run(words: Words) -> int:
+def run(options: Options) -> int:
     """Prints what the releases need of one another and do not have; 0: nothing, 1: something, 3: one is in no table."""
-    if len(words.operands) < 2:
+    if len(options.operands) < 2:
         raise InputError("expected two releases or more: compat surface trl==0.11.4 transformers==4.46.0")
-    asked = dict(_release(text) for text in words.operands)
-    if len(asked) < len(words.operands):
+    asked = dict(_release(text) for text in options.operands)
+    if len(asked) < len(options.operands):
         raise InputError("expected one release of each package")
     rows = open_rows_once()
     if rows is None:
@@ -28,7 +28,7 @@ def run(words: Words) -> int:
     for name, version in asked.items():
         _must_be_known(name, version, rows)
     found = sorted(rows.broken(asked), key=lambda row: (row.tier, row.consumer, row.package, row.what, row.path))
-    if words.one("format") == "json":
+    if options.one("format") == "json":
         from compat.output.json import dumped
         from compat.output.surface import surface_json
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from compat.errors import InputError, Undecided, printable
 
 if TYPE_CHECKING:
-    from compat.api.words import Words
+    from compat.api.options import Options
 
 _TIMEOUT = 120
 
 
-def gather_slurm(folder: str, words: Words) -> None:
+def gather_slurm(folder: str, options: Options) -> None:
     """One task on every node, through ``srun``; the nodes of the current allocation, or those that the options name.
 
     Raises :class:`InputError` without ``srun`` and :class:`Undecided` where it cannot start anything. Tasks that fail on some
@@ -30,11 +30,11 @@ def gather_slurm(folder: str, words: Words) -> None:
     srun = shutil.which("srun")
     if srun is None:
         raise InputError("--slurm: srun is not on PATH")
-    seconds = timeout_of(words)
+    seconds = timeout_of(options)
     os.makedirs(folder, exist_ok=True)
-    hosts = words.one("nodelist") or os.environ.get("SLURM_JOB_NODELIST")
+    hosts = options.one("nodelist") or os.environ.get("SLURM_JOB_NODELIST")
     command = [srun, "--ntasks-per-node=1", "--overlap", "--kill-on-bad-exit=0", f"--time={max(1, -(-seconds // 60))}"]
-    command += [f"--partition={words.one('partition')}"] if words.flag("partition") else []
+    command += [f"--partition={options.one('partition')}"] if options.flag("partition") else []
     command += [f"--nodelist={hosts}"] if hosts else []
     if hosts:
         command.append(f"--nodes={len(_hostnames(hosts))}")
@@ -66,7 +66,7 @@ def _said(text: str) -> None:
             print(f"compat: srun: {printable(line)}", file=sys.stderr)
 
 
-def gather_ray(folder: str, words: Words) -> None:
+def gather_ray(folder: str, options: Options) -> None:
     """One task on every node that Ray knows to be alive, written as each answers.
 
     Raises :class:`InputError` where ``ray`` is not installed and :class:`Undecided` where there is no cluster.
@@ -76,10 +76,10 @@ def gather_ray(folder: str, words: Words) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
     except ModuleNotFoundError:
         raise InputError("--ray: ray is not installed in this environment") from None
-    seconds = timeout_of(words)
+    seconds = timeout_of(options)
     os.makedirs(folder, exist_ok=True)
     try:
-        ray.init(address=words.one("address") or "auto", log_to_driver=False, logging_level="ERROR", configure_logging=False)
+        ray.init(address=options.one("address") or "auto", log_to_driver=False, logging_level="ERROR", configure_logging=False)
     except (ConnectionError, RuntimeError, ValueError) as problem:
         reason = str(problem).partition("\n")[0] or type(problem).__name__
         raise Undecided(f"Ray: no cluster was reached ({reason})") from None
@@ -134,9 +134,9 @@ def _keep(folder: str, identity: str, text: str) -> None:
     os.replace(f"{path}.part", path)
 
 
-def timeout_of(words: Words) -> int:
+def timeout_of(options: Options) -> int:
     """Seconds that a node may take."""
-    text = words.one("timeout") or str(_TIMEOUT)
+    text = options.one("timeout") or str(_TIMEOUT)
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 86_400:
         raise InputError(f"--timeout: expected whole seconds, not {text!r}")
     return int(text)

@@ -132,19 +132,19 @@ def _level(fail_on: str | None) -> str:
 
 def _report(command: tuple[str, ...] | None, workload: Workload, options: Mapping[str, Option], level: str) -> Report | None:
     from compat.api.machine import read_machine
-    from compat.api.public import words_of
+    from compat.api.public import options_of
     from compat.api.report import machine_report
     from compat.machine.interpreter import running_target
     from compat.rules.compiled import open_matrix
     from compat.workload.launch import merge
 
-    words = words_of("doctor", command, options)
+    chosen = options_of("doctor", command, options)
     try:
-        matrix = open_matrix(words.values.get("rules", ()))
+        matrix = open_matrix(chosen.values.get("rules", ()))
         machine = read_machine(running_target(), matrix)
         known = machine.environment.workload or Workload()
         environment = replace(machine.environment, workload=merge(workload, known))
-        return machine_report(environment, words, matrix, machine.notes)
+        return machine_report(environment, chosen, matrix, machine.notes)
     except Exception as problem:  # a guard that cannot check says so and never passes for one that has checked
         if level != "warn":
             raise

@@ -11,8 +11,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 
+from compat.api.options import Options
 from compat.api.report import choose
-from compat.api.words import Words
 from compat.checks import judged
 from compat.model import Accelerator, Distribution, Environment, Finding
 from compat.output.html.markup import Child, Html, element, joined
@@ -190,7 +190,7 @@ _TARGET = Environment(python="3.12", os="linux", machine="x86_64")
 
 def _findings(environment: Environment, *flags: str) -> tuple[Finding, ...]:
     _, found, _ = judged(environment, _matrix())
-    return choose(found, (), Words("check", {flag: [""] for flag in flags}, (), None)).findings
+    return choose(found, (), Options("check", {flag: [""] for flag in flags}, (), None)).findings
 
 
 @cache

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compat.api.fleet import Fleet, expand, judge_fleet, ranged, read_fleet
-from compat.api.words import Words
+from compat.api.options import Options
 from compat.errors import InputError
 from compat.rules.compiled import open_matrix
 
@@ -42,7 +42,7 @@ def node(folder: Path, host: str, facts: dict[str, Any] | None = None, **changes
 
 def fleet(folder: Path, **values: str) -> Fleet:
     return judge_fleet(
-        str(folder), Words(command="fleet", values={k: [v] for k, v in values.items()}, operands=(), rest=None), open_matrix()
+        str(folder), Options(command="fleet", values={k: [v] for k, v in values.items()}, operands=(), rest=None), open_matrix()
     )
 
 

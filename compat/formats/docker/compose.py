@@ -65,7 +65,7 @@ def _default(inside: str, whole: str, depth: int) -> str:
     return whole
 
 
-def words_of(document: Document, value: Value | None, name: str) -> tuple[str, ...] | None:
+def options_of(document: Document, value: Value | None, name: str) -> tuple[str, ...] | None:
     """The words of ``command`` or ``entrypoint``; ``None`` where it is not given or cannot be split."""
     if value is None or value.is_null:
         return None
@@ -303,8 +303,8 @@ class _Service:
 
     def _launch(self, image: str, variables: dict[str, str]) -> Launch | None:
         where = f"services.{self.name}"
-        entrypoint = words_of(self.document, self.values.get("entrypoint"), f"{where}.entrypoint")
-        command = words_of(self.document, self.values.get("command"), f"{where}.command")
+        entrypoint = options_of(self.document, self.values.get("entrypoint"), f"{where}.entrypoint")
+        command = options_of(self.document, self.values.get("command"), f"{where}.command")
         if entrypoint is None:
             entrypoint = server_of(image)
         launch = started(entrypoint, command, variables, "", lambda _: None)

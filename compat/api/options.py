@@ -1,4 +1,4 @@
-"""What a caller asks for, in the words of the command line: options by name, operands, the command to read."""
+"""The options of a command, whether they come from the command line or from the arguments of a call."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 @record(frozen=True)
-class Words:
-    """What was asked for: a parsed command line, or the arguments of a call.
+class Options:
+    """A parsed command line.
 
-    An option that was not given is not in ``values``; a flag that was has ``[""]``. ``rest`` is the command after ``--``.
+    ``values`` holds the options that were given, by name; a flag has ``[""]``. ``rest`` is the command after ``--``.
     """
 
     command: str
@@ -26,7 +26,7 @@ class Words:
         return self.values[name][-1] if self.values.get(name) else None
 
     def all(self, name: str) -> list[str]:
-        """Every value of an option that may be repeated; values joined by commas are taken apart."""
+        """Every value of an option that may be repeated; values separated by commas are split."""
         return [part.strip() for value in self.values.get(name, ()) for part in value.split(",") if part.strip()]
 
     def flag(self, name: str) -> bool:
