@@ -15,11 +15,12 @@ RECORD ?= 0
 # make test PROBES=0: without torch and trl, which the tests of the probes need (1.3 GB where torch is its build for CPU)
 PROBES ?= 1
 
-.PHONY: help doctor test golden shape fuzz lint bench bench-probe bench-repair peers fixes fixes-corpus reproductions audit audit-fixes audit-rules build site test-site clean
+.PHONY: help doctor test test-all golden shape fuzz lint bench bench-probe bench-repair peers fixes fixes-corpus reproductions audit audit-fixes audit-rules build site test-site clean
 
 help:
 	@echo "make doctor         set up, and judge the Python and the hardware of this machine"
 	@echo "make test           set up, and run every test (PROBES=0: without those that need torch)"
+	@echo "make test-all       the same with four times as many examples in the property tests"
 	@echo "make golden         what every command answers, held against recorded answers (RECORD=1: record them anew)"
 	@echo "make shape          size, cycles, directions and the like of the code, as figures"
 	@echo "make fuzz           COUNT=1000000 inputs for each reader (READERS=\"uv conda\" JOBS=2 START=0)"
@@ -44,6 +45,9 @@ doctor: $(VENV)/.installed $(COMPILED)
 
 test: $(VENV)/.dev $(if $(filter-out 0,$(PROBES)),$(VENV)/.probes) $(COMPILED)
 	$(BIN)/pytest -n auto
+
+test-all: export COMPAT_THOROUGH = 1
+test-all: test
 
 golden: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m scripts.golden $(if $(filter-out 0,$(RECORD)),--record)

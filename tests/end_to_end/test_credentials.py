@@ -14,6 +14,7 @@ from compat.cli import main
 from compat.formats.described import parse_described
 from compat.model import Source
 from compat.redact import HIDDEN, redacted, without_credentials
+from tests.examples import examples
 
 CANARY = "S3CRETTOKEN"
 ADDRESSES = (
@@ -114,7 +115,7 @@ def test_what_looks_like_a_credential_and_is_none_is_kept() -> None:
         assert redacted(text) == text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), max_size=30),
     st.text(st.sampled_from("abcXYZ019.-_~!*+,;%"), max_size=12),

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compat.interfaces.messages import HOLE, Messages, Template, matched, open_messages, plain
+from tests.examples import examples
 from tests.growth import assert_linear
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -30,7 +31,7 @@ def template(text: str) -> Template:
     return Template("a", "raise", "ValueError", text, (), (), ())
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.data())
 def test_a_message_made_from_a_shipped_template_is_found_again(data: st.DataObject) -> None:
     messages = open_messages()

@@ -23,6 +23,7 @@ from compat.output.html.report import fragment, outcomes_page
 from compat.output.html.style import DARK, LIGHT
 from compat.repair.plan import Plan
 from tests.conftest import ROOT
+from tests.examples import examples
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 TAGS = frozenset(
@@ -151,7 +152,7 @@ def assert_harmless(html: str) -> Page:
     return page
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(HOSTILE)
 def test_hostile_text_in_every_field_of_a_report_is_text(text: str) -> None:
     report = report_with(text)
@@ -159,7 +160,7 @@ def test_hostile_text_in_every_field_of_a_report_is_text(text: str) -> None:
     assert_harmless(fragment(report))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(HOSTILE)
 def test_hostile_text_in_every_field_of_a_plan_is_text(text: str) -> None:
     report = report_with(text)

@@ -15,6 +15,7 @@ from compat.formats.conda_environment import CondaEnvironment
 from compat.formats.conda_lock import CondaLock, PixiLock
 from compat.formats.docker.compose import read_compose
 from compat.formats.listing import Listing
+from tests.examples import examples
 from tests.formats import test_conda_environment, test_conda_lock, test_pixi_lock
 from tests.formats.docker import test_compose
 
@@ -59,13 +60,13 @@ def check(reader: Reader, text: str) -> None:
 @example(text="dependencies: {<<: [x]}")
 @example(text="version: 6\npackages: null\nenvironments: null")
 @example(text="services: null")
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_any_text(reader: Reader, text: str) -> None:
     check(reader, text)
 
 
 @given(st.sampled_from(SAMPLES), st.integers(0, 2**32), st.sampled_from(READERS))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_damaged_files(sample: tuple[Reader, str], seed: int, other: Reader) -> None:
     reader, text = sample
     chance = random.Random(seed)

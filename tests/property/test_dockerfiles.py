@@ -11,6 +11,7 @@ from compat.formats.docker.stage import substituted
 from compat.formats.installs.command import install_of
 from compat.model import EMPTY
 from compat.versions import key_of
+from tests.examples import examples
 
 PIECES = [
     "FROM a\n", "FROM pytorch/pytorch:2.6.0-cuda12.4-cudnn9-devel AS b\n", "FROM b\n", "RUN ", "pip install ", "torch==2.6.0 ",
@@ -22,7 +23,7 @@ texts = st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=40).map(
 
 
 @given(texts, st.booleans())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_any_text_is_read_or_refused(text: str, begun: bool) -> None:
     text = f"FROM a\nRUN {text}" if begun else text
     try:
@@ -45,7 +46,7 @@ def test_any_text_is_read_or_refused(text: str, begun: bool) -> None:
     st.lists(st.one_of(st.text(), st.sampled_from(PIECES).map(str.strip)), max_size=8),
     st.sampled_from(["pip", "uv pip", "conda"]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_words_are_an_install_command_or_not(words: list[str], program: str) -> None:
     for each in (words, [*program.split(), "install", *words]):
         found = install_of(each)

@@ -22,6 +22,7 @@ from compat.formats.requirements.lines import logical_lines
 from compat.formats.specifiers import ADMIT, EXACT, RANGE, admits, changed
 from compat.syntax.shell import quoted, simple_commands
 from compat.versions import key_of
+from tests.examples import examples
 
 NAMES = ("torch", "vllm", "trl", "flash-attn", "numpy", "ruamel-yaml")
 SPELLED = {"flash-attn": ("flash_attn", "Flash-Attn"), "ruamel-yaml": ("ruamel.yaml",)}
@@ -107,7 +108,7 @@ def check_one_pin(path: str, name: str, before: str, after: str) -> None:
     assert back.after == original
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(requirements(), st.data())
 def test_requirements(file: tuple[str, dict[str, str]], data: st.DataObject) -> None:
     text, pins = file
@@ -142,7 +143,7 @@ TEMPLATES = [(name, each) for name, all_ in (("Dockerfile", DOCKERFILES), ("a.sh
                                              ("environment.yml", ENVIRONMENTS)) for each in all_]  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.sampled_from(TEMPLATES), st.permutations(NAMES), VERSION, VERSION, VERSION, EXTRAS, ENDS)
 def test_other_files(
     template: tuple[str, str], names: list[str], before: str, after: str, other: str, extras: str, end: str
@@ -156,7 +157,7 @@ def test_other_files(
         check_one_pin(path, names[0], before, after)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text("ab=1 \\\n\r#-\t;@\x0b\u2028'\"", max_size=60))
 def test_every_letter_of_a_line_has_its_place(text: str) -> None:
     for line in logical_lines(text):
@@ -166,7 +167,7 @@ def test_every_letter_of_a_line_has_its_place(text: str) -> None:
         assert 0 <= line.start < line.end <= len(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(CLAUSE, max_size=3), VERSION, VERSION, st.sampled_from([EXACT, RANGE, ADMIT]))
 def test_clauses(clauses: list[tuple[str, str]], before: str, after: str, how: str) -> None:
     text = ",".join(operator + version for operator, version in clauses)
@@ -180,7 +181,7 @@ def test_clauses(clauses: list[tuple[str, str]], before: str, after: str, how: s
     assert changed(new, before, after, how) == new
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text("ab=<>,[]'\"$ \\&|;#!", min_size=1, max_size=20), st.sampled_from(["x", "'x'", '"x"']))
 def test_a_word_is_one_word_again(text: str, old: str) -> None:
     if ("'" in text and '"' in text) or "\\" in text or "$" in text:
@@ -188,7 +189,7 @@ def test_a_word_is_one_word_again(text: str, old: str) -> None:
     assert [[word.value for word in command] for command in simple_commands(f"pip {quoted(text, old)}\n")] == [["pip", text]]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text("pi nstal=1.\\\n\"'`$(){}<>&|;#EOF", max_size=80))
 def test_shell_text_of_any_kind(text: str) -> None:
     at = 0
@@ -198,7 +199,7 @@ def test_shell_text_of_any_kind(text: str) -> None:
             at = word.end
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.sampled_from([*TEMPLATES, ("requirements.txt", "{0}\n{1} # x\n"), ("requirements.txt", "{0} --hash=sha256:aa\n{1}\n")]),
     st.lists(st.tuples(st.integers(0, 200), st.text("\n\\\"'[]{}=,#; -$@", max_size=3)), max_size=3),

@@ -19,11 +19,12 @@ from compat.index.archives import tar_metadata, zip_metadata
 from compat.index.metadata import parse_metadata
 from compat.index.pages import JSON, parse_page
 from compat.index.records import File, Page, Requirement, Unread, Unusable
+from tests.examples import examples
 from tests.index.archives import metadata_text, sdist, wheel
 
 RELEASE = {"requires": ["b>1"], "padding": 300}
 WHEEL, SDIST = wheel("a", "1.0", RELEASE), sdist("a", "1.0", RELEASE)
-QUICK = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def file(filename: str) -> File:

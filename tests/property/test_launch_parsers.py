@@ -20,8 +20,9 @@ from compat.workload.launch import from_variables, merge
 from compat.workload.launch_config import read_accelerate, read_deepspeed
 from compat.workload.recipe import axolotl, llamafactory, read_recipe
 from compat.workload.script import read_script
+from tests.examples import examples
 
-quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 FEATURES = ("vllm", "zero-1", "zero-2", "zero-3", "fsdp", "fsdp2", "deepspeed", "peft", "liger", "packing", "resume", "unsloth")
 WORDS = (

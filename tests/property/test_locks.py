@@ -16,6 +16,7 @@ from compat.formats.locks.pdm import PdmLock
 from compat.formats.locks.pipfile import PipfileLock
 from compat.formats.locks.poetry import PoetryLock
 from compat.formats.locks.pylock import Pylock
+from tests.examples import examples
 
 Reader = Callable[[str, str], tuple[Listing, ...]]
 POETRY = (
@@ -102,7 +103,7 @@ def changed(draw: st.DrawFn) -> tuple[Reader, str]:
     return reader, "\n".join(lines)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(changed())
 def test_a_damaged_lock_is_read_or_refused(case: tuple[Reader, str]) -> None:
     read(*case)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from compat.errors import InputError
 from compat.formats.described import parse_described
 from compat.reports import read_pasted
+from tests.examples import examples
 from tests.growth import assert_linear
 
 PIECES = (
@@ -41,7 +42,7 @@ def check(text: str) -> None:
 
 
 @given(st.one_of(mixed, glued, st.text(), st.binary().map(lambda raw: raw.decode("utf-8", "surrogateescape"))))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_any_text(text: str):
     check(text)
 

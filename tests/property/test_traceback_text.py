@@ -11,6 +11,7 @@ from compat.model import normalized
 from compat.reports.log.native import is_abrupt
 from compat.reports.log.traceback import MOST_ERRORS, Frame, decisive, parse_log, versions_in
 from compat.versions import key_of
+from tests.examples import examples
 from tests.growth import assert_linear
 
 PIECES = (
@@ -32,7 +33,7 @@ anything = st.one_of(
 
 
 @given(anything)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_nothing_escapes_and_everything_fits_together(text):
     errors = parse_log(text)
     assert len(errors) <= MOST_ERRORS
@@ -98,7 +99,7 @@ def written(name: str, message: str, calls: list[Frame], markers: bool, color: b
 
 
 @given(names, messages, frames, prefixes, st.booleans(), st.booleans(), st.booleans())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 def test_a_traceback_comes_back(name, message, calls, prefix, markers, color, windows):
     lines = written(name, message, calls, markers, color)
     end = "\r\n" if windows else "\n"
@@ -108,7 +109,7 @@ def test_a_traceback_comes_back(name, message, calls, prefix, markers, color, wi
 
 
 @given(st.lists(st.tuples(names, messages, frames), min_size=2, max_size=4), st.randoms(use_true_random=False), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_ranks_that_write_in_turn_come_apart(raised, random, color):
     queues = [[f"[rank{rank}]: {line}" for line in written(*error, True, color)] for rank, error in enumerate(raised)]
     lines = []
@@ -121,7 +122,7 @@ def test_ranks_that_write_in_turn_come_apart(raised, random, color):
 
 
 @given(st.lists(st.tuples(names, messages, frames), min_size=2, max_size=5), prefixes)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_a_chain_begins_with_its_root(raised, prefix):
     lines: list[str] = []
     for error in raised:
@@ -135,7 +136,7 @@ def test_a_chain_begins_with_its_root(raised, prefix):
 
 
 @given(st.sampled_from(PIECES), st.sampled_from(PIECES), st.integers(0, 2))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_time_is_linear(one, other, ends):
     """A repeated piece, on one line or on many, costs as much as it is long."""
 
