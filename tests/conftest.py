@@ -48,7 +48,7 @@ def compat(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         keep = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8", "PYTHONPATH": str(ROOT)}
         return subprocess.run(
             [sys.executable, "-m", "compat", *words], input=stdin, capture_output=True, text=True, cwd=cwd or tmp_path,
-            env={**keep, **variables}, timeout=60, check=False,
+            env={**keep, **variables}, timeout=300, check=False,
         )  # fmt: skip
 
     return run

@@ -129,7 +129,7 @@ def test_no_character_ends_the_report(tmp_path: Path, described: Write, form: st
     path = affected(described, os.path.basename(name))
     done = subprocess.run(
         [sys.executable, "-m", "compat", "check", "--environment", path, "--format", form],
-        capture_output=True, cwd=tmp_path, timeout=60, check=False,
+        capture_output=True, cwd=tmp_path, timeout=300, check=False,
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **variables},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, b"")

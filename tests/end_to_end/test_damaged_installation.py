@@ -42,7 +42,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def checked(folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "compat", "check", "given.txt"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -124,7 +124,7 @@ class Project:
         words += [] if chosen.groups is None else ["--no-default-groups"]
         words += [word for group in chosen.groups or () for word in ("--group", group)]
         done = subprocess.run(
-            words, cwd=self.folder, capture_output=True, text=True, timeout=60, check=False,
+            words, cwd=self.folder, capture_output=True, text=True, timeout=300, check=False,
             env={"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "UV_PYTHON_DOWNLOADS": "never"},
         )  # fmt: skip
         if "are incompatible with the declared conflicts" in done.stderr:

@@ -21,7 +21,7 @@ def ran(
     *words: str, cwd: Path, before: Callable[[], object] | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "compat", *words], cwd=cwd, capture_output=True, text=True, check=False, timeout=60,
+        [sys.executable, "-m", "compat", *words], cwd=cwd, capture_output=True, text=True, check=False, timeout=300,
         env={**os.environ, **variables}, preexec_fn=before,
     )  # fmt: skip
 
@@ -103,7 +103,7 @@ def test_the_current_folder_is_gone(tmp_path: Path) -> None:
     for words in (("check", str(tmp_path / "good.txt")), ("doctor",), ("check", "--installed")):
         code = "import os, sys; os.rmdir(os.getcwd()); from compat.cli import entry; entry()"
         done = subprocess.run(
-            [sys.executable, "-c", code, *words], cwd=gone, capture_output=True, text=True, check=False, timeout=60,
+            [sys.executable, "-c", code, *words], cwd=gone, capture_output=True, text=True, check=False, timeout=300,
             env={**os.environ, "PYTHONPATH": str(root)},
         )  # fmt: skip
         gone.mkdir()

@@ -170,7 +170,7 @@ def write_project(name: str, folder: Path, uv: str, python: str) -> None:
         (folder / member / "pyproject.toml").write_text(text, encoding="utf-8")
     words = [uv, "lock", "--offline", "--no-config", "--no-index", "--find-links", "wheels", "--python", python]
     done = subprocess.run(
-        words, cwd=folder, capture_output=True, text=True, timeout=60, check=False,
+        words, cwd=folder, capture_output=True, text=True, timeout=300, check=False,
         env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "UV_PYTHON_DOWNLOADS": "never"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

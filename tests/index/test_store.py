@@ -326,7 +326,7 @@ def test_a_run_that_is_killed_leaves_the_cache_whole(tmp_path: Path) -> None:
         assert process.stdout.readline() == "ready\n"
         time.sleep(delay)
         process.send_signal(signal.SIGKILL)
-        process.wait(60)
+        process.wait(300)
         assert survives(path).note is None
     store = Store(str(path))
     assert page(store, "p0") == PAGE

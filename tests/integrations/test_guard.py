@@ -38,7 +38,7 @@ def start(tmp_path: Path) -> Run:
         kept = {name: value for name, value in os.environ.items() if name not in _LAUNCHERS}
         path = os.pathsep.join((str(tmp_path / "site"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])))
         return subprocess.run(
-            [sys.executable, *words], cwd=project, capture_output=True, text=True, timeout=120, check=False,
+            [sys.executable, *words], cwd=project, capture_output=True, text=True, timeout=300, check=False,
             env={**kept, "PYTHONPATH": path, **variables},
         )  # fmt: skip
 
