@@ -15,17 +15,26 @@ import tempfile
 from collections.abc import Sequence
 from time import perf_counter
 
-from benchmarks.check import BENCH, prepare
+from benchmarks.check import BENCH
 from benchmarks.measure import interleaved
 from benchmarks.repair_growth import growth
 from benchmarks.repair_problems import PROBLEMS, PYTHON, Problem, said, written
+from compat.index.configuration import uv_binary
 
 FOLDER = BENCH / "repair"
+_REACHED_WITH = ("PIP_CERT", "PIP_PROXY", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_CACHE_DIR")
+"""Variables that say how the index is reached."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Prints costs and ratios; 1 where a ratio or a cost is missed, a plan is refused, or one exists that may not."""
-    uv = prepare()
+    uv = uv_binary()
+    if uv is None:
+        print("uv was not found: pip install uv", file=sys.stderr)
+        return 1
+    for name in [name for name in os.environ if name.startswith(("PIP_", "UV_")) and name not in _REACHED_WITH]:
+        del os.environ[name]  # uv reads no configuration of pip's: both shall read the same index
+    os.environ["PIP_CONFIG_FILE"] = os.devnull
     if "--second-engine" in arguments:
         return sum([second_opinion(problem, uv) for problem in PROBLEMS]) > 0
     missed = 0

@@ -116,7 +116,7 @@ def repaired(
 def _resolved(plan: Plan, after: Case) -> Plan:
     """The plan with what uv says about the file as it will be written."""
     rules = plan.verified is None or plan.verified.rules
-    return replace(plan, verified=Verified(rules, after.resolves, "" if after.resolves else after.notes[-1]))
+    return replace(plan, verified=Verified(rules, after.resolves, after.unresolved))
 
 
 def _key(finding: Finding) -> tuple[str, tuple[str, ...]]:

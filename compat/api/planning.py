@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from compat.formats.listing import Listing
     from compat.formats.project.config import ProjectConfig, Target
     from compat.index import Index
+    from compat.repair.candidates import Release
     from compat.repair.plan import Means, Planner
     from compat.repair.problem import Policy
+    from compat.repair.relaxation import Needs
     from compat.repair.target import Need
 
 
@@ -37,8 +39,8 @@ class Case:
 
     ``told`` says what the plan is made for; ``ignored`` are the rules that the project ignores. ``listing`` is what
     the file was read as, ``asked_choices`` are the extras and groups that are stated. ``resolves``: whether uv finds what a
-    file that lists but a part installs (``None``: that is not known), ``overrides`` whether its pins have to hold for that
-    against what others require."""
+    file that lists but a part installs (``None``: that is not known; ``unresolved`` says why not), ``overrides`` whether its
+    pins have to hold for that against what others require. ``needs`` is what its releases require, as far as that was read."""
 
     environment: Environment
     file: str | None = None
@@ -51,7 +53,9 @@ class Case:
     whole: bool = True
     ignored: frozenset[str] = frozenset()
     resolves: bool | None = None
+    unresolved: str = ""
     overrides: bool | None = None
+    needs: Mapping[Release, Needs] | None = None
     listing: Listing | None = None
     asked_choices: Asked | None = None
 
@@ -154,6 +158,30 @@ def read_again(case: Case, listing: Listing, matrix: Matrix, index: Index) -> Ca
     )
 
 
+def closed(case: Case, means: Means) -> Case | None:
+    """The case, where its pins are all that is installed: each has a wheel, and they require one another alone.
+
+    ``None`` where that is not so, or is not known. uv would resolve the same, and it is asked about the file as it will be
+    written.
+    """
+    from compat.repair.candidates import IndexUniverse
+    from compat.repair.inputs import problem_of
+    from compat.repair.problem import Policy
+    from compat.repair.uv import unmet
+
+    problem = problem_of(case.environment, asked=case.asked, policy=Policy())
+    pins = problem.current
+    if len(pins) != len(case.environment.distributions or ()) or any(each.source is not None for each in pins.values()):
+        return None
+    universe = IndexUniverse(means.index, problem.target)
+    needs = {release: found for release, found in universe.needs(pins.values()).items() if found is not None}
+    asked_met = all(need.name in pins and pins[need.name].meets(need.specifier) for need in case.asked)
+    if len(needs) < len(pins) or not asked_met or not all(map(universe.serves, needs)) or any(unmet(problem, pins, needs)):
+        return None
+    environment = replace(case.environment, distributions_complete=True)
+    return replace(case, environment=environment, resolves=True, overrides=False, needs=needs)
+
+
 def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
     """The case with all that uv installs today for a file that lists but a part of it; as it is where uv finds nothing."""
     from compat.repair.inputs import UNBUILT, is_given
@@ -174,7 +202,8 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
     found = resolved_by_uv(question, Target(environment), settings, offline=offline, override=override)
     if found.releases is None:
         note = f"uv resolves no environment from this file, so that only what it lists is judged: {found.why[:200]}"
-        return replace(case, notes=(*case.notes, note), resolves=False if found.refused and not offline else None)
+        resolves = False if found.refused and not offline else None
+        return replace(case, notes=(*case.notes, note), resolves=resolves, unresolved=found.why)
     listed = {copy.name for copy in copies}
     copies += [Distribution(name, version, source=INDEX) for name, version in found.releases.items() if name not in listed]
     unbuilt = [name for name in sorted(found.unbuilt) if name not in listed]
@@ -206,7 +235,7 @@ def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = (
         case.environment, asked=case.asked, keep=keep, direct=case.direct or (), policy=policy, ignored=case.ignored,
         concerned=concerned,
     )  # fmt: skip
-    needs = needs_of_installed(case.folders, problem.current, problem.target)
+    needs = {**(case.needs or {}), **needs_of_installed(case.folders, problem.current, problem.target)}
     if case.direct is None:
         problem = replace(problem, direct=roots(needs, problem.current))
     return Planner(problem, needs, means)
@@ -270,7 +299,7 @@ def planning(options: Options, matrix: Matrix, policy: Policy, case: Case | None
 
     try:
         case = case or case_of(options, matrix, lambda: means().index)
-        case = case if case.whole else resolved(case, means())
+        case = case if case.whole else closed(case, means()) or resolved(case, means())
         yield case, planner_of(case, policy, means(), options.values.get("keep", ()))
     except TimeoutError as problem:
         raise Undecided(str(problem)) from None

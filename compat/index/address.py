@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
-from urllib.request import url2pathname
 
 from compat.errors import InputError
 from compat.redact import without_credentials
@@ -53,7 +52,11 @@ def host_of(url: str) -> str:
 
 def path_of(url: str) -> Path | None:
     """The path of a ``file:`` address, ``None`` for every other."""
-    return Path(url2pathname(urlsplit(url).path)) if url.startswith("file:") else None
+    if not url.startswith("file:"):
+        return None
+    from urllib.request import url2pathname  # imports an HTTP client
+
+    return Path(url2pathname(urlsplit(url).path))
 
 
 def page_of(index: str, name: str) -> str:

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from compat.errors import InputError
 from compat.index.address import Credentials, host_of, parse_address, path_of
@@ -37,7 +38,7 @@ class Source:
         """What pages and files of it are kept under."""
         return self.url or ""
 
-    @property
+    @cached_property
     def local(self) -> bool:
         """Whether it lies on this machine: it is then read each time, and offline too."""
         return path_of(self.key) is not None

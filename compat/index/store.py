@@ -59,7 +59,8 @@ _OF_PINS = f"""
 SELECT asked.key, page.read, page.parts, files.body, {_METADATA} FROM json_each(?) AS asked
 JOIN page ON page.source = json_extract(asked.value, '$[0]') AND page.page = json_extract(asked.value, '$[1]')
 LEFT JOIN files ON files.source = page.source AND files.page = page.page AND files.part = json_extract(asked.value, '$[2]')
-LEFT JOIN metadata ON metadata.source = page.source AND metadata.name = json_extract(asked.value, '$[3]')
+LEFT JOIN metadata INDEXED BY metadata_of_release  -- the planner takes the primary key, and reads all of a source for each pin
+    ON metadata.source = page.source AND metadata.name = json_extract(asked.value, '$[3]')
     AND metadata.version = json_extract(asked.value, '$[4]')
 LEFT JOIN body ON body.hash = metadata.body
 """
@@ -368,7 +369,8 @@ def _busy(problem: Exception) -> bool:
 
 def _damaged(problem: Exception) -> bool:
     return isinstance(problem, sqlite3.DatabaseError) and any(
-        words in str(problem) for words in ("not a database", "malformed", "encrypted", "no such column", "no such table")
+        words in str(problem)
+        for words in ("not a database", "malformed", "encrypted", "no such column", "no such table", "no such index")
     )
 
 

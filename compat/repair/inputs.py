@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping
-from email.parser import HeaderParser
 
 from compat.errors import InputError
 from compat.model import Distribution, Environment, Source, normalized, of_no_index
@@ -43,6 +42,8 @@ _LARGEST = 4 << 20
 
 def needs_of_installed(folders: Iterable[str], current: Mapping[str, Release], target: Target) -> dict[Release, Needs]:
     """The needs of installed releases by their metadata; one that cannot be read is left to the index."""
+    from email.parser import HeaderParser
+
     found: dict[Release, Needs] = {}
     for folder in folders:
         try:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from typing import TYPE_CHECKING
 
-from compat.checks.code import releases, wanted_of
 from compat.checks.interfaces import open_rows_once
 from compat.interfaces.at_once import importable
-from compat.interfaces.code.releases import Lean, Releases
-from compat.interfaces.code.wanted import Wanted
 from compat.interfaces.rows import Row, Rows
 from compat.model import Environment
 from compat.repair.candidates import Release
 from compat.repair.clauses import ERRORS, Statement
 from compat.repair.relaxation import Forbidden
 from compat.repair.rules import Known
+
+if TYPE_CHECKING:
+    from compat.interfaces.code.releases import Lean, Releases
+    from compat.interfaces.code.wanted import Wanted
 
 
 def forbidden(environment: Environment, known: Known) -> Iterator[Forbidden]:
@@ -61,6 +63,8 @@ def _public(release: Release) -> str:
 
 def of_code(paths: tuple[str, ...], known: Known) -> Iterator[Forbidden]:
     """What the code needs of each package: the releases that lack it must not be chosen, alone or beside others."""
+    from compat.checks.code import releases, wanted_of
+
     wanted, answers = wanted_of(paths), releases()
     for each in wanted.all:
         for package in wanted.packages_of(each)[:1]:

@@ -47,7 +47,7 @@ class Served(Protocol):
 def question(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs], index: Served) -> Question:
     """The question for a plan: what it holds is pinned, and what is broken as it was is not asked about."""
     gone = {name for name, release in chosen.items() if _elsewhere(release, index)}
-    broken = list(_broken(problem, chosen, needs))
+    broken = list(unmet(problem, chosen, needs))
     missing = {name for name in broken if name not in chosen}
     wanted = [need for name in gone for need in needs.get(chosen[name], EMPTY).get("", ())]
     return Question(
@@ -92,8 +92,8 @@ def partial(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Rele
     return not problem.complete and any(need.name not in problem.current for found in listed for need in found)
 
 
-def _broken(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> Iterator[str]:
-    """Packages that are not as another one requires, as they were before."""
+def unmet(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> Iterator[str]:
+    """Packages that are not as another one, or the user, requires."""
     for name, extra in _active(problem, chosen, needs):
         for need in needs.get(chosen[name], EMPTY).get(extra, ()):
             other = chosen.get(need.name)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from compat.index.configuration import uv_binary
 from tests.conftest import ROOT
 from tests.index.server import IndexServer
 
@@ -530,6 +531,23 @@ def test_what_uv_installs_for_a_list_is_what_is_judged(fix: Run, index: IndexSer
     assert lines[0] == "trl"
     assert [line.partition(" ")[0] for line in lines[1:]] == ["accelerate==1.6.0"]
     assert "Nothing to fix" in fix(*own(tmp_path, bad), url=index.url, job=CLEAN).stdout
+
+
+def test_uv_is_asked_once_where_the_pins_are_all_that_is_installed(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """Pins that require one another alone are what uv resolves; with one of them missing it has to be asked first."""
+    counting = tmp_path / "counting"
+    counting.mkdir()
+    (counting / "uv.py").write_text(f"def find_uv_bin():\n    return {str(counting / 'uv')!r}\n")
+    asked = counting / "asked"
+    (counting / "uv").write_text(f'#!/bin/sh\necho >> "{asked}"\nexec "{uv_binary()}" "$@"\n')
+    (counting / "uv").chmod(0o755)
+    for lines, times in ((LINES, 1), (LINES.replace("tokenizers==0.21.1\n", ""), 2)):
+        (tmp_path / "requirements.txt").write_text(lines)
+        asked.unlink(missing_ok=True)
+        done = fix("--format", "json", url=index.url, PYTHONPATH=f"{counting}{os.pathsep}{ROOT}")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["plan"]["verified"]["uv"] is True
+        assert len(asked.read_text()) == times
 
 
 # Indexes that only some packages come from, and packages that only a build could tell about
