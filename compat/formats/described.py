@@ -237,6 +237,7 @@ _ENVIRONMENT: Mapping[str, _Reader] = {
     "driver_state": _word(*DRIVER_STATES), "cuda_toolkit": _version, "variables": _variables,
     "workload": _workload,
 }  # fmt: skip
+
 _KEYS = f"{', '.join(list(_ENVIRONMENT)[:-1])} and {list(_ENVIRONMENT)[-1]}"
 
 

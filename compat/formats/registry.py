@@ -213,16 +213,26 @@ def _by_content(path: str, name: str, content: bytes) -> Registered | None:
     if name.endswith((".yml", ".yaml")):
         keys = {line.partition(b":")[0].strip(b"'\"") for line in content.splitlines() if line[:1].strip() and b":" in line}
         found = next((each for each in FORMATS if each.keys and keys.issuperset(each.keys)), None)
+        if keys.issuperset((b"apiVersion", b"name", b"version")):
+            raise InputError(
+                "is the Chart.yaml of a Helm chart: its dependencies are charts, not packages; check what it renders: "
+                "helm template . > rendered.yaml", path,
+            )  # fmt: skip
         if found is None:
             refuse_launch_keys(path, {key.decode("utf-8", "replace") for key in keys})
         return found
-    is_json = name.endswith(".json") or content.lstrip()[:1] == b"{"
+    is_named_json = name.endswith(".json")
+    # templates begin with {{ or {%
+    is_json = is_named_json or (content.lstrip()[:1] == b"{" and content.lstrip()[1:].lstrip()[:1] in (b'"', b"}"))
     for each in (*FORMATS, _PLAIN_LOCK):
         if each.marks and each.marks[0].startswith(b'"') == is_json and all(mark in content for mark in each.marks):
             return each
     if is_json:
         refuse_launch_json(path, content)
-        return _DESCRIBED
+        from compat.model import Environment
+
+        known = any(f'"{key}"'.encode() in content for key in ("schema", *Environment.__match_args__))
+        return _DESCRIBED if is_named_json or known else None
     first = content[:200].split(b"\n", 1)[0]
     if first.startswith(b"#!"):
         return next((each for each in FORMATS if each.shebang and each.shebang in first), None)

@@ -65,3 +65,31 @@ def test_other_json_is_left_to_its_reader(text: str) -> None:
 def test_other_yaml_is_what_it_was() -> None:
     assert format_of("e.yml", b"name: x\ndependencies: [python]\n").kind == "environment.yml"
     assert "unrecognized file type" in refused("x.yaml", "a: 1\n")
+
+
+CHART = """apiVersion: v2
+name: vllm
+version: 0.1.0
+dependencies:
+  - name: postgresql
+    version: 12.1.3
+    repository: https://charts.example
+"""
+
+
+def test_the_chart_of_helm() -> None:
+    message = refused("charts/vllm/Chart.yaml", CHART)
+    assert message.startswith("is the Chart.yaml of a Helm chart")
+    assert "helm template" in message
+    assert format_of("e.yml", b"name: x\nversion: 1\ndependencies: [python]\n").kind == "environment.yml"
+
+
+@pytest.mark.parametrize("text", ['{"python": "3.11"}', ' {\n "schema": "compat/environment/1"}', '{"distributions": []}'])
+def test_an_object_in_a_file_without_an_ending_is_a_described_environment_by_its_keys(text: str) -> None:
+    assert format_of("environment", text.encode()).kind == "described"
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', "{}", "{% set x = 1 %}\ntorch\n", "{{ torch }}\n"])
+def test_other_text_that_begins_with_a_brace_is_no_described_environment(text: str) -> None:
+    assert refused("environment", text).startswith("unrecognized file type")
+    assert format_of("requirements.j2", b"{% set x = 1 %}\ntorch\n").kind == "requirements"
