@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compat.errors import InputError, printable
-from compat.formats.include import WorkingFolders
 from compat.formats.installs.command import install_of
 from compat.formats.installs.files import InstallFiles
 from compat.formats.installs.shell import ShellSteps
@@ -243,7 +242,7 @@ def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
     steps = NotebookSteps(path)
     for cell in cells:
         steps.read(cell)
-    files = InstallFiles(path, WorkingFolders(path))
+    files = InstallFiles(path)
     installs = Installs(files)
     installs.run(steps.steps)
     for number, problem in list(steps.unread.items())[:20]:

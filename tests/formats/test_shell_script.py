@@ -145,6 +145,10 @@ def test_a_lock_file_that_is_installed(tmp_path: Path) -> None:
     found = read(tmp_path, "uv sync\nuv pip install trl==0.16 torch\n")
     assert {name: version for name, version in asked(found).items() if name != "app"} == {"torch": "2.6.0", "trl": "0.16"}
     assert found.edges is not None
+    without = read(tmp_path, "uv sync --no-install-package torch\nuv sync --no-install-package torch\n")
+    assert without.unread == ()
+    installed = {child for _, child, _, _ in without.edges or ()}
+    assert [e.distribution.name for at, e in enumerate(without.entries) if at in installed] == ["app", "trl"]
 
 
 def test_what_is_there_and_cannot_be_read_is_unread(tmp_path: Path) -> None:

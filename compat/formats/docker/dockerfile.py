@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
-from compat.formats.docker.stage import Run, Stage, declared, pairs, substituted, unresolved
+from compat.formats.docker.stage import MACHINES, Run, Stage, declared, pairs, substituted, unresolved
 from compat.formats.docker.text import Dockerfile, Instruction, json_words, parse_dockerfile, read_commands, without_documents
 from compat.formats.include import BuildContext, Copied
-from compat.formats.installs.files import InstallFormat, combined
+from compat.formats.installs.files import InstallFormat
 from compat.formats.listing import Listing
 from compat.formats.registry import Commands
 from compat.model import EMPTY, Environment, Workload
@@ -158,11 +158,11 @@ class _Reader:
         image = substituted(words[0], self.globals, self.dockerfile.escape)
         name = words[2].lower() if len(words) > 2 and words[1].upper() == "AS" else None
         parent = self._stage(image)
-        stage = Stage(self.path, len(self.stages), name, instruction.line, parent)
+        stage = Stage(self.path, len(self.stages), name, instruction.line, self.context, parent)
         self.stages.append(stage)
         platform = substituted(instruction.flag("platform") or "", self.globals)
-        if platform:
-            stage.on_platform(platform)
+        if platform:  # linux/arm64
+            stage.machine = MACHINES.get(platform.partition("/")[2].partition("/")[0])
         if parent is None:
             stage.start(image)
             if unresolved(image):
@@ -183,7 +183,8 @@ class _Reader:
     def _apply(self, stage: Stage, instruction: Instruction) -> None:
         name, known, escape = instruction.name, stage.known(), self.dockerfile.escape
         if name == "RUN":
-            Run(stage, instruction, self.context, self._mounts(stage, instruction)).read(instruction)
+            stage.files.mounts = self._mounts(stage, instruction)
+            Run(stage, instruction).read(instruction)
         elif name == "ENV":
             for key, value in pairs(instruction.text, known, escape):
                 stage.set(key, value)
@@ -193,7 +194,7 @@ class _Reader:
         elif name in ("COPY", "ADD"):
             self._copy(stage, instruction)
         elif name == "WORKDIR":
-            stage.workdir = stage.place(substituted(instruction.text, known, escape))
+            stage.files.workdir = stage.files.place(substituted(instruction.text, known, escape))
         elif name == "CMD":
             stage.command, stage.own_command = _started(instruction), True
         elif name == "ENTRYPOINT":
@@ -236,7 +237,7 @@ class _Reader:
             target = options.get("target") or options.get("dst") or options.get("destination") or "."
             source = options.get("source") or options.get("src") or "."
             self.context.wants([source])
-            found.append(Copied((substituted(source, stage.known()),), stage.place(substituted(target, stage.known()))))
+            found.append(Copied((substituted(source, stage.known()),), stage.files.place(substituted(target, stage.known()))))
         return found
 
     def _copy(self, stage: Stage, instruction: Instruction) -> None:
@@ -244,38 +245,35 @@ class _Reader:
         text = without_documents(instruction.text) if instruction.documents else instruction.text
         words = instruction.words if instruction.words is not None else [word.value for word in written_words(text)]
         *sources, target = [substituted(word, known, escape) for word in words] or [""]
-        place = stage.place(target)
+        place = stage.files.place(target)
         for document in instruction.documents:
-            stage.documents[place] = (document.text, document.line)
+            stage.files.documents[place] = document
         origin = instruction.flag("from")
         if origin is not None:
             self._copy_stage(stage, self._stage(substituted(origin, known, escape)), sources, place)
             return
         if stage.system == "scratch" and any("://" in source and ".git" in source for source in sources):
             # FROM scratch with the repository itself is there to be replaced by a build context
-            stage.copies.append(Copied((".",), place))
+            stage.files.copies.append(Copied((".",), place))
         here = tuple(source for source in sources if "://" not in source)
         if here:
             self.context.wants(here)
-            stage.copies.append(Copied(here, place))
+            stage.files.copies.append(Copied(here, place))
 
     def _copy_stage(self, stage: Stage, other: Stage | None, sources: Sequence[str], place: str) -> None:
         """``COPY --from``: files the other stage has from the build context; with an environment's folder all it installed."""
         if other is None:
             return
         other.used = True
-        origins = [each for source in sources for each in self.context.sources(other.place(source, "/"), other.copies)]
+        origins = [
+            each for source in sources for each in self.context.sources(other.files.place(source, "/"), other.files.copies)
+        ]
         if origins:
-            stage.copies.append(Copied(tuple(origins), place))
-        if not any(_is_environment(source) for source in sources):
-            return
-        for entry in other.installed.entries():
-            stage.installed.add(entry)
-        stage.locks.update(other.locks)
-        stage.gone |= other.gone
-        stage.notes.update(other.notes)
-        stage.unread.update(other.unread)
-        stage.python = stage.python or other.python
+            stage.files.copies.append(Copied(tuple(origins), place))
+        if any(_is_environment(source) for source in sources):
+            stage.installs.take(other.installs)
+            stage.files.notes.update(other.files.notes)
+            stage.files.unread.update(other.files.unread)
 
     def deployed(self, target: str | None) -> list[Stage]:
         """The stages that listings are made of, in the order of the file."""
@@ -289,12 +287,12 @@ class _Reader:
 
     def listing(self, stage: Stage, *, several: bool) -> Listing:
         """What a stage has become."""
-        entries, edges = combined(list(stage.locks.values()), stage.installed.entries(), stage.gone)
+        entries, edges = stage.installs.listed()
         workload, variables = self._started(stage)
         kept = {name: value for name, value in variables.items() if value and not unresolved(value) and not is_secret(name)}
         stack = stage.stack or Environment()
         context = Environment(
-            python=stage.python, os=stack.os, machine=stage.machine, glibc=stack.glibc, cuda_toolkit=stage.toolkit,
+            python=stage.installs.python, os=stack.os, machine=stage.machine, glibc=stack.glibc, cuda_toolkit=stage.toolkit,
             variables=kept or None, workload=workload,
         )  # fmt: skip
         if self.dockerfile.template:
@@ -302,15 +300,15 @@ class _Reader:
         return Listing(
             self.path, "dockerfile", entries, edges, context=context,
             label=(stage.name or f"stage {stage.number}") if several else None,
-            notes=tuple(map(printable, stage.notes)), unread=tuple(map(printable, stage.unread)),
+            notes=tuple(map(printable, stage.files.notes)), unread=tuple(map(printable, stage.files.unread)),
         )  # fmt: skip
 
     def _started(self, stage: Stage) -> tuple[Workload | None, dict[str, str]]:
         """The workload that the container starts, and its variables with those that its command sets."""
 
         launch = started(
-            stage.entrypoint, stage.command, stage.variables, stage.workdir,
-            lambda name: self.context.find(stage.place(name), stage.copies),
+            stage.entrypoint, stage.command, stage.variables, stage.files.workdir,
+            lambda name: self.context.find(stage.files.place(name), stage.files.copies),
         )  # fmt: skip
         if launch is None:
             return None, stage.variables
@@ -332,7 +330,7 @@ def _is_environment(source: str) -> bool:
 
 
 def _says_something(stage: Stage) -> bool:
-    return bool(stage.installed.entries() or stage.locks or stage.unread)
+    return bool(stage.installs.entries() or stage.installs.locks or stage.files.unread)
 
 
 class DockerfileFormat(InstallFormat):

@@ -5,25 +5,19 @@ from __future__ import annotations
 import posixpath
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.docker.base_images import image_variables, known_stack, system_python
-from compat.formats.docker.text import Instruction, without_documents
-from compat.formats.include import NotRead
+from compat.formats.docker.text import HereDocument, Instruction, without_documents
+from compat.formats.include import BuildContext, Copied, NotRead
 from compat.formats.installs.command import install_of
-from compat.formats.installs.steps import Installed
-from compat.formats.installs.words import Install, LockInstall, from_index
-from compat.formats.listing import Entry, Listing
-from compat.formats.requirements.lines import constrained
+from compat.formats.installs.files import InstallFiles, Opened
+from compat.formats.installs.steps import Command, Installs
+from compat.formats.listing import Entry
 from compat.model import EMPTY, Environment, normalized
-from compat.records import replace
 from compat.syntax.shell import written_words
 from compat.syntax.shell_commands import commands_of, name_end, parameter
 from compat.workload.wrappers import SHELLS, program_name, unwrapped
-
-if TYPE_CHECKING:
-    from compat.formats.include import BuildContext, Copied
 
 _DEEPEST = 8
 """``${A:-${B:-…}}``."""
@@ -129,61 +123,89 @@ def closing_brace(text: str, at: int) -> int:
         at = close + 1
 
 
-# --- One stage of a Dockerfile while it is read: what is installed so far, which variables are set, what it starts.
+# --- One stage while it is read: the files of its image, what is installed, which variables are set, what it starts.
 
 
 MACHINES = {"amd64": "x86_64", "x86_64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
 """Processors as the platforms of images name them, and as Python does."""
-_MOST_NOTES = 200
 _MOST_VARIABLES = 1000
+
+
+class ImageFiles(InstallFiles):
+    """The files of an image, as far as the instructions bring them from the build context or have their text."""
+
+    def __init__(self, path: str, context: BuildContext, parent: ImageFiles | None = None) -> None:
+        super().__init__(path)
+        self.context = context
+        self.workdir = "/"
+        self.copies: list[Copied] = []
+        self.mounts: list[Copied] = []
+        """The bind mounts of the RUN that is read."""
+        self.documents: dict[str, HereDocument] = {}
+        if parent is not None:
+            self.workdir = parent.workdir
+            self.copies = list(parent.copies)
+            self.documents = dict(parent.documents)
+            self.notes = dict(parent.notes)
+            self.unread = dict(parent.unread)
+
+    def place(self, name: str, directory: str | None = None) -> str:
+        """A path in the image: absolute, by the working directory."""
+        return posixpath.normpath(posixpath.join("/", self.workdir, directory or "", name))
+
+    def open(self, file: str, command: Command, purpose: str, what: str) -> Opened | None:
+        try:
+            if "://" in file:
+                raise NotRead("it is an address")
+            path = self.place(file, command.directory)
+            if path in self.documents:
+                document = self.documents[path]
+                return Opened(self.path, document.text.encode("utf-8", "surrogatepass"), document.line - 1)
+            return Opened(*self.context.open(path, [*self.copies, *self.mounts]))
+        except NotRead as reason:
+            if purpose == "project":
+                self.note(command.where, f"{what} was not read (pyproject.toml: {reason})")
+            else:
+                self.not_read(command.where, f"{what} was not read: {reason}")
+            return None
 
 
 class Stage:
     """A stage; everything its parent has is there to begin with.
 
     ``command`` and ``entrypoint`` are the words they start, ``triggers`` what runs where a later stage is made from it.
-    ``locks`` are the lock files that are installed, by path, and ``gone`` what was uninstalled after that.
     """
 
-    def __init__(self, path: str, number: int, name: str | None, line: int, parent: Stage | None = None) -> None:
+    def __init__(
+        self, path: str, number: int, name: str | None, line: int, context: BuildContext, parent: Stage | None = None
+    ) -> None:
         self.path = path
         self.number = number
         self.name = name
         self.line = line
         self.used = False
+        self.own_command = False
+        self.triggers: list[Instruction] = []
+        self.files: ImageFiles = ImageFiles(path, context, None if parent is None else parent.files)
+        self.installs: Installs = Installs(self.files) if parent is None else parent.installs.copied(self.files)
         self.system: str | None = None if parent is None else parent.system
         self.stack: Environment | None = None if parent is None else parent.stack
         self.machine: str | None = None if parent is None else parent.machine
-        self.python: str | None = None if parent is None else parent.python
         self.toolkit: str | None = None if parent is None else parent.toolkit
-        self.installed: Installed = Installed(() if parent is None else parent.installed.entries())
-        self.locks: dict[str, Listing] = {} if parent is None else dict(parent.locks)
-        self.gone: set[str] = set() if parent is None else set(parent.gone)
         self.variables: dict[str, str] = {} if parent is None else dict(parent.variables)
         self.arguments: dict[str, str] = {} if parent is None else dict(parent.arguments)
-        self.workdir: str = "/" if parent is None else parent.workdir
-        self.copies: list[Copied] = [] if parent is None else list(parent.copies)
-        self.documents: dict[str, tuple[str, int]] = {} if parent is None else dict(parent.documents)
         self.entrypoint: tuple[str, ...] | None = None if parent is None else parent.entrypoint
         self.command: tuple[str, ...] | None = None if parent is None else parent.command
-        self.own_command = False
-        self.triggers: list[Instruction] = []
-        self.notes: dict[str, None] = {} if parent is None else dict(parent.notes)
-        self.unread: dict[str, None] = {} if parent is None else dict(parent.unread)
 
     def start(self, image: str) -> None:
         """Begin with what a base image says about itself."""
         self.stack = known_stack(image)
         self.system = image
-        self.python = self.stack.python
+        self.installs.python = self.stack.python
         self.toolkit = self.stack.cuda_toolkit
         self.variables.update(image_variables(image))
         for distribution in self.stack.distributions or ():
-            self.installed.add(Entry(distribution, self.line))
-
-    def on_platform(self, platform: str) -> None:
-        """The processor that ``--platform=linux/arm64`` names."""
-        self.machine = MACHINES.get(platform.partition("/")[2].partition("/")[0])
+            self.installs.add(Entry(distribution, self.line))
 
     def known(self) -> dict[str, str]:
         """The variables an instruction sees, by ``ENV`` and ``ARG``: the later statement wins, as in BuildKit."""
@@ -205,25 +227,12 @@ class Stage:
         elif default is not None:
             self.arguments.pop(name, None)
 
-    def place(self, name: str, directory: str | None = None) -> str:
-        """A path as the image has it: absolute, by the working directory."""
-        return posixpath.normpath(posixpath.join("/", self.workdir, directory or "", name))
-
     def note(self, line: int, text: str) -> None:
-        if len(self.notes) < _MOST_NOTES:
-            self.notes[f"{self.path}:{line}: {text}"] = None
+        self.files.note(f"{self.path}:{line}", text)
 
     def not_read(self, line: int, text: str) -> None:
         """Something that should have been read: the check must not end well because of it."""
-        if len(self.unread) < _MOST_NOTES:
-            self.unread[f"{self.path}:{line}: {text}"] = None
-
-    def open(self, context: BuildContext, path: str, copies: list[Copied]) -> tuple[str, bytes, int]:
-        """Path, content and number of lines in front of a file of the image; :class:`NotRead` where it cannot be had."""
-        if path in self.documents:
-            text, first = self.documents[path]
-            return self.path, text.encode("utf-8", "surrogatepass"), first - 1
-        return (*context.open(path, [*self.copies, *copies]), 0)
+        self.files.not_read(f"{self.path}:{line}", text)
 
 
 # --- ``RUN`` of a Dockerfile: the commands in it, in order, applied to the stage.
@@ -239,10 +248,8 @@ _BLANKS = str.maketrans(dict.fromkeys("\"'=<>[]@/;~!,`()&|", " "))
 class Run:
     """One ``RUN`` while it is read."""
 
-    def __init__(self, stage: Stage, instruction: Instruction, context: BuildContext, mounts: list[Copied]) -> None:
+    def __init__(self, stage: Stage, instruction: Instruction) -> None:
         self.stage = stage
-        self.context = context
-        self.mounts = mounts
         self.places = _Places(instruction)
 
     def read(self, instruction: Instruction) -> None:
@@ -251,7 +258,7 @@ class Run:
         if not any(word in text for word in _TELLING):
             return
         self.places.at = first
-        before = self.stage.installed.changes
+        before = self.stage.installs.changes
         known = self.stage.known()
         if instruction.words is not None:
             self._commands(_handed_on(instruction.words, known, {}, None, 0))
@@ -261,118 +268,18 @@ class Run:
             if not found and " install" in text:
                 # a command whose quotes do not pair is left out by the shell reader: it may have installed something
                 self.stage.not_read(self.places.at, "the RUN was not read: expected quotes that pair")
-        if not set(_BRANCHES).isdisjoint(text.split()) and self.stage.installed.changes != before:
+        if not set(_BRANCHES).isdisjoint(text.split()) and self.stage.installs.changes != before:
             self.stage.note(instruction.line, "installs under a condition; every branch was read, the last one counts")
 
     def _commands(self, commands: Iterator[tuple[list[str], Mapping[str, str], str | None]]) -> None:
         for words, variables, directory in commands:
             install = install_of(words, variables)
-            if install is not None:
-                self.install(install, directory)
-            else:
+            if install is None:
                 self._other(words, variables)
-
-    def install(self, install: Install, directory: str | None) -> None:
-        """Apply one install command."""
-        stage, line = self.stage, self.places.line_of(("install", "add", "sync", "uninstall", "create"))
-        if install.python is not None:
-            stage.python = install.python
-        entries: list[Entry] = []
-        constraints: list[Entry] = []
-        for file, is_constraint in install.files:
-            (constraints if is_constraint else entries).extend(self._file(file, directory, line, is_constraint))
-        entries += [Entry(each, self.places.line_of((each.name,))) for each in install.requirements]
-        for project, _ in install.directories if not install.no_deps else ():
-            entries += self._project(project, directory, line)
-        for lock in install.locks:
-            self._lock(lock, directory, line)
-        for name in install.removed:
-            stage.installed.remove(name)
-            stage.gone.add(name)
-        notes: list[str] = []
-        for entry in constrained(entries, constraints, notes):
-            if install.index_url is not None and entry.file is not None:
-                entry = replace(entry, distribution=from_index(entry.distribution, install.index_url))
-            self._add(entry, upgrade=install.upgrade)
-        for note in (*install.notes, *notes):
-            stage.note(line, note)
-
-    def _add(self, entry: Entry, *, upgrade: bool) -> None:
-        name = entry.distribution.name
-        locked = (each.distribution.name for lock in self.stage.locks.values() for each in lock.entries)
-        if entry.distribution.version is None and name not in self.stage.gone and not upgrade and name in locked:
-            return
-        self.stage.gone.discard(name)
-        self.stage.installed.add(entry, upgrade=upgrade)
-
-    def _file(self, file: str, directory: str | None, line: int, is_constraint: bool) -> list[Entry]:
-        """The entries of ``-r`` and ``-c``, which may also name a project or a lock."""
-        option = "-c" if is_constraint else "-r"
-        name = posixpath.basename(file)
-        if name == "pyproject.toml" and not is_constraint:
-            return self._project(posixpath.dirname(file) or ".", directory, line)
-        if name.startswith("pylock.") and not is_constraint:
-            self._lock(LockInstall(file), directory, line)
-            return []
-        try:
-            if "://" in file:
-                raise NotRead("it is an address")
-            path, content, shift = self._open(file, directory)
-        except NotRead as reason:
-            self.stage.not_read(line, f"{option} {file} was not read: {reason}")
-            return []
-        from compat.formats.requirements.file import decode, read_requirements
-
-        found: list[Entry] = []
-        for listing in read_requirements(path, decode(content, path)):
-            self.stage.notes.update(dict.fromkeys(listing.notes))
-            self.stage.unread.update(dict.fromkeys(listing.unread))
-            for entry in listing.entries:
-                place = None if entry.line is None else entry.line + shift
-                found.append(replace(entry, file=None if shift else entry.file or path, line=place))
-        return found
-
-    def _open(self, file: str, directory: str | None) -> tuple[str, bytes, int]:
-        return self.stage.open(self.context, self.stage.place(file, directory), self.mounts)
-
-    def _project(self, project: str, directory: str | None, line: int) -> list[Entry]:
-        """What a project that is installed from source declares, by its pyproject.toml."""
-        from compat.formats.installs.files import installed_directly, selected
-        from compat.formats.registry import format_named
-
-        folder, _, extras = project.partition("[")
-        folder = folder.removeprefix("file://")
-        try:
-            path, content, _ = self._open(posixpath.join(folder or ".", "pyproject.toml"), directory)
-        except NotRead as reason:
-            self.stage.note(line, f"what {project} requires was not read (pyproject.toml: {reason})")
-            return []
-        asked = LockInstall(path, tuple(each.strip() for each in extras.rstrip("]").split(",")), default_groups=False)
-        found: list[Entry] = []
-        for listing in format_named("pyproject").listings(path, content):
-            self.stage.unread.update(dict.fromkeys(listing.unread))
-            found += [replace(entry, file=entry.file or path) for entry in installed_directly(selected(listing, asked))]
-        return found
-
-    def _lock(self, lock: LockInstall, directory: str | None, line: int) -> None:
-        """A lock file or an environment file that is installed."""
-        from compat.formats.installs.files import selected
-        from compat.formats.registry import format_of
-
-        try:
-            path, content, _ = self._open(lock.file, directory)
-        except NotRead as reason:
-            self.stage.not_read(line, f"{lock.file}, which is installed, was not read: {reason}")
-            return
-        for listing in format_of(path, content).listings(path, content):
-            self.stage.locks[path] = selected(listing, lock)
-            for name in {entry.distribution.name for entry in listing.entries}:
-                if name not in lock.left_out:
-                    self.stage.installed.remove(name)
-                    self.stage.gone.discard(name)
-                elif not self.stage.installed.has(name):
-                    self.stage.gone.add(name)
-            self.stage.python = listing.context.python or self.stage.python
+                continue
+            line = self.places.line_of(("install", "add", "sync", "uninstall", "create"))
+            command = Command(install, f"{self.stage.path}:{line}", directory=directory)
+            self.stage.installs.install(command, lambda name: self.places.line_of((name,)))
 
     def _other(self, words: Sequence[str], variables: Mapping[str, str]) -> None:
         """A command that is no installer of Python distributions."""
@@ -397,9 +304,9 @@ class Run:
         for package in packages:
             version = package.removeprefix("python").partition("-")[0]
             if package.startswith("python") and version.startswith("3.") and version[2:].isdecimal():
-                self.stage.python = version
-            elif package in ("python3", "python3-dev", "python3-venv", "python3-pip") and self.stage.python is None:
-                self.stage.python = system_python(self.stage.system or "")
+                self.stage.installs.python = version
+            elif package in ("python3", "python3-dev", "python3-venv", "python3-pip") and self.stage.installs.python is None:
+                self.stage.installs.python = system_python(self.stage.system or "")
             mark, _, release = package.partition("-toolkit-") if "-toolkit-" in package else package.partition("-")
             parts = release.split("-")
             if mark == "cuda" and len(parts) == 2 and all(part.isascii() and part.isdigit() for part in parts):

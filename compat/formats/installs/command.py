@@ -1,7 +1,7 @@
 """Commands that install → what they install: pip, uv, conda, poetry and their relatives. Nothing is run.
 
 The words are those a shell would hand to the program; a variable that is left in them (``torch==$VERSION``) leaves the
-version unknown. ``Installed`` (``steps``) applies the commands one after the other.
+version unknown. ``Installs`` (``steps``) applies the commands one after the other.
 """
 
 from __future__ import annotations

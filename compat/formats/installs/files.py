@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
 from compat.formats.include import Missing, NotRead, WorkingFolders
+from compat.formats.installs.words import LockInstall
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.registry import Format
 from compat.model import normalized
-from compat.records import replace
+from compat.records import record, replace
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
     from compat.formats.edit.files import Edit
     from compat.formats.installs.edit import InstallScript
     from compat.formats.installs.steps import Command
-    from compat.formats.installs.words import LockInstall
 
 
 # --- A lock file that a command installs: what of it is installed, and how that combines with what else is installed.
@@ -113,118 +113,139 @@ _LONGEST = 300
 """Characters of a note."""
 
 
+@record(frozen=True)
+class Opened:
+    """A file that a command names: its path on this machine and its content.
+
+    ``before`` is the number of lines in front of the content where it is a part of the file that is read itself.
+    """
+
+    path: str
+    content: bytes
+    before: int = 0
+
+
 class InstallFiles:
-    """Reads those files, each of them once, and gathers notes and what could not be read.
+    """Opens and reads the files that install commands name, each once, and gathers notes and what could not be read.
 
     A file that the project does not have is a note: something else brings it. ``unread`` is what is there and was not
     read: it is refused, or is not what it should be.
     """
 
-    def __init__(self, path: str, folders: WorkingFolders) -> None:
+    def __init__(self, path: str, folders: WorkingFolders | None = None) -> None:
         self.path = path
-        self.folders = folders
+        self.folders = folders or WorkingFolders(path)
         self.notes: dict[str, None] = {}
         self.unread: dict[str, None] = {}
-        self._requirements: dict[tuple[str, str | None], list[Entry]] = {}
-        self._constraints: dict[tuple[str, str | None], dict[str, list[Entry]]] = {}
+        self._opened: dict[tuple[str, str | None, str], Opened | None] = {}
+        self._listed: dict[tuple[str, int, str], list[Entry]] = {}
+        self._by_name: dict[tuple[str, int], dict[str, list[Entry]]] = {}
+        self._locks: dict[str, tuple[Listing, ...]] = {}
 
     def note(self, where: str, text: str) -> None:
+        """Add a note; ``where`` is its file and line, or empty."""
         if len(self.notes) < _MOST_NOTES:
             self.notes[_line(f"{where}: {text}" if where else text)] = None
 
     def not_read(self, where: str, text: str) -> None:
+        """Add something that should have been read: the check is undecided without it."""
         if len(self.unread) < _MOST_NOTES:
             self.unread[_line(f"{where}: {text}" if where else text)] = None
 
+    def open(self, file: str, command: Command, purpose: str, what: str) -> Opened | None:
+        """The file that a command means; ``None``, with a note, where it is not in the project or is refused.
+
+        ``purpose`` is ``-r``, ``-c``, ``project`` or ``lock``; ``what`` names the file in the note.
+        """
+        key = (file, command.directory, purpose)
+        if key not in self._opened:
+            self._opened[key] = None
+            try:
+                self._opened[key] = Opened(*self.folders.open(file, command.directory, f"{purpose} {command.directory}"))
+            except Missing as reason:
+                self.note(command.where, f"{what} was not read: {reason}")
+            except NotRead as reason:
+                self.not_read(command.where, f"{what} was not read: {reason}")
+        return self._opened[key]
+
     def requirements(self, file: str, command: Command) -> list[Entry]:
         """The entries of a file behind ``-r``."""
-        key = (file, command.directory)
-        if key not in self._requirements:
-            self._requirements[key] = self._read(file, command, "-r")
-        return self._requirements[key]
+        opened = self.open(file, command, "-r", f"-r {file}")
+        return [] if opened is None else self._entries(opened, "-r")
 
     def constraints(self, file: str, command: Command) -> dict[str, list[Entry]]:
         """The entries of a file behind ``-c``, by name."""
-        key = (file, command.directory)
-        if key not in self._constraints:
-            found: dict[str, list[Entry]] = {}
-            for entry in self._read(file, command, "-c"):
-                found.setdefault(entry.distribution.name, []).append(entry)
-            self._constraints[key] = found
-        return self._constraints[key]
-
-    def _read(self, file: str, command: Command, option: str) -> list[Entry]:
-        from compat.formats.requirements.file import decode, read_requirements
-
-        opened = self._open(file, command, option, f"{option} {file}")
+        opened = self.open(file, command, "-c", f"-c {file}")
         if opened is None:
-            return []
-        path, content = opened
-        if os.path.basename(path) == "pyproject.toml":
-            return self._project(path, content, ())
-        try:
-            return self._entries(read_requirements(path, decode(content, path)), path)
-        except InputError as problem:
-            self.not_read("", str(problem))
-            return []
-
-    def _entries(self, listings: tuple[Listing, ...], path: str) -> list[Entry]:
-        found: list[Entry] = []
-        for listing in listings:
-            self.notes.update(dict.fromkeys(listing.notes))
-            self.unread.update(dict.fromkeys(listing.unread))
-            found += [replace(entry, file=entry.file or path) for entry in listing.entries]
-        return found
-
-    def _open(self, file: str, command: Command, purpose: str, what: str) -> tuple[str, bytes] | None:
-        try:
-            return self.folders.open(file, command.directory, f"{purpose} {command.directory}")
-        except Missing as reason:
-            self.note(command.where, f"{what} was not read: {reason}")
-        except NotRead as reason:
-            self.not_read(command.where, f"{what} was not read: {reason}")
-        return None
+            return {}
+        key = (opened.path, opened.before)
+        if key not in self._by_name:
+            found = self._by_name[key] = {}
+            for entry in self._entries(opened, "-c"):
+                found.setdefault(entry.distribution.name, []).append(entry)
+        return self._by_name[key]
 
     def project(self, project: str, command: Command) -> list[Entry]:
         """What a project that is installed from source (``.``, ``./vllm[audio]``) declares."""
         folder, _, extras = project.removeprefix("file://").partition("[")
-        name = os.path.join(folder or ".", "pyproject.toml")
-        key = (f"{project}\0", command.directory)
-        if key not in self._requirements:
-            opened = self._open(name, command, "project", f"what {project} requires")
-            wanted = tuple(each.strip() for each in extras.rstrip("]").split(","))
-            self._requirements[key] = [] if opened is None else self._project(*opened, wanted)
-        return self._requirements[key]
+        opened = self.open(os.path.join(folder or ".", "pyproject.toml"), command, "project", f"what {project} requires")
+        return [] if opened is None else self._entries(opened, extras.rstrip("]"))
 
-    def _project(self, path: str, content: bytes, extras: tuple[str, ...]) -> list[Entry]:
-        from compat.formats.installs.words import LockInstall
+    def _entries(self, opened: Opened, asked: str) -> list[Entry]:
+        """The entries of a requirements file, or of a pyproject.toml whose extras are ``asked`` for."""
+        key = (opened.path, opened.before, asked)
+        if key not in self._listed:
+            self._listed[key] = []
+            try:
+                if os.path.basename(opened.path) == "pyproject.toml":
+                    self._listed[key] = self._declared(opened, "" if asked in ("-r", "-c") else asked)
+                else:
+                    self._listed[key] = self._required(opened)
+            except InputError as problem:
+                self.not_read("", str(problem))
+        return self._listed[key]
+
+    def _required(self, opened: Opened) -> list[Entry]:
+        from compat.formats.requirements.file import decode, read_requirements
+
+        found: list[Entry] = []
+        for listing in read_requirements(opened.path, decode(opened.content, opened.path)):
+            self.notes.update(dict.fromkeys(listing.notes))
+            self.unread.update(dict.fromkeys(listing.unread))
+            for entry in listing.entries:
+                if opened.before and entry.file is None:
+                    found.append(replace(entry, line=None if entry.line is None else entry.line + opened.before))
+                else:
+                    found.append(replace(entry, file=entry.file or opened.path))
+        return found
+
+    def _declared(self, opened: Opened, extras: str) -> list[Entry]:
         from compat.formats.registry import format_named
 
-        asked = LockInstall(path, extras, default_groups=False)
+        asked = LockInstall(opened.path, tuple(each.strip() for each in extras.split(",")), default_groups=False)
         found: list[Entry] = []
-        try:
-            for listing in format_named("pyproject").listings(path, content):
-                self.unread.update(dict.fromkeys(listing.unread))
-                found += [replace(entry, file=entry.file or path) for entry in installed_directly(selected(listing, asked))]
-        except InputError as problem:
-            self.not_read("", str(problem))
+        for listing in format_named("pyproject").listings(opened.path, opened.content):
+            self.unread.update(dict.fromkeys(listing.unread))
+            found += [replace(entry, file=entry.file or opened.path) for entry in installed_directly(selected(listing, asked))]
         return found
 
     def lock(self, lock: LockInstall, command: Command) -> tuple[Listing, ...]:
         """The lock file, or environment file, that a command installs, with its choices made."""
         from compat.formats.registry import format_of
 
-        opened = self._open(lock.file, command, "lock", f"{lock.file}, which is installed,")
+        opened = self.open(lock.file, command, "lock", f"{lock.file}, which is installed,")
         if opened is None:
             return ()
-        try:
-            found = format_of(*opened)
-            if not found.lists_packages:
-                raise InputError("expected a lock file or an environment file", opened[0])
-            return tuple(selected(each, lock) for each in found.listings(*opened))
-        except InputError as problem:
-            self.not_read("", str(problem))
-            return ()
+        if opened.path not in self._locks:
+            self._locks[opened.path] = ()
+            try:
+                found = format_of(opened.path, opened.content)
+                if not found.lists_packages:
+                    raise InputError("expected a lock file or an environment file", opened.path)
+                self._locks[opened.path] = found.listings(opened.path, opened.content)
+            except InputError as problem:
+                self.not_read("", str(problem))
+        return tuple(selected(each, lock) for each in self._locks[opened.path])
 
 
 def _line(text: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import posixpath
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from compat.formats.installs.words import from_index
+from compat.formats.installs.words import LockInstall, from_index
 from compat.formats.listing import Edge, Entry, Listing
 from compat.formats.requirements.lines import constrained
 from compat.model import Distribution, Source, normalized
@@ -63,55 +64,6 @@ def alternatives(branches: Sequence[Sequence[Step]]) -> list[Step]:
     return [Alternatives(tuple(map(tuple, branches)))] if any(branches) else []
 
 
-# --- Install commands applied one after the other: what is there in the end.
-
-
-class Installed:
-    """The distributions that are installed so far, by name; one that has markers may be there several times."""
-
-    def __init__(self, entries: Iterable[Entry] = ()) -> None:
-        self.changes = 0
-        """How often something was installed or uninstalled."""
-        self._entries: dict[str, dict[str | None, Entry]] = {}
-        for entry in entries:
-            self._entries.setdefault(entry.distribution.name, {})[entry.distribution.marker] = entry
-
-    def apply(self, install: Install, line: int | None, file: str | None = None) -> None:
-        """One command: its requirements replace what was there, what it uninstalls is gone."""
-        for name in install.removed:
-            self.remove(name)
-        for distribution in install.requirements:
-            self.add(Entry(distribution, line, file), upgrade=install.upgrade)
-
-    def add(self, entry: Entry, *, upgrade: bool = False) -> None:
-        """The last explicit statement holds; without ``upgrade`` what already fits is left as it is."""
-        wanted = entry.distribution
-        there = self._entries.get(wanted.name, {})
-        earlier = there.get(wanted.marker) or there.get(None)
-        if earlier is not None and not upgrade and fits(earlier.distribution, wanted):
-            return
-        self.changes += 1
-        copies = self._entries.pop(wanted.name, {})
-        if wanted.marker is None:
-            copies = {}
-        copies.pop(None, None)
-        copies[wanted.marker] = entry
-        self._entries[wanted.name] = copies
-
-    def remove(self, name: str) -> None:
-        """What ``pip uninstall`` does; a name that is not there is no error."""
-        if self._entries.pop(name, None):
-            self.changes += 1
-
-    def has(self, name: str) -> bool:
-        """Whether a distribution is there."""
-        return name in self._entries
-
-    def entries(self) -> tuple[Entry, ...]:
-        """What is there, in the order of the statements that hold."""
-        return tuple(entry for copies in self._entries.values() for entry in copies.values())
-
-
 def fits(there: Distribution, wanted: Distribution) -> bool:
     """Whether an installer leaves a distribution as it is when ``wanted`` is asked for."""
     if wanted.version is not None or (wanted.source is not None and wanted.source.kind not in ("index", "nightly", "conda")):
@@ -128,47 +80,114 @@ def fits(there: Distribution, wanted: Distribution) -> bool:
         return False
 
 
-# --- Install commands with branches, applied in order: what is there in the end, and what depends on a condition.
-#
-# The last explicit statement about a distribution holds. Where it stands in a branch of a condition that is not known, and
-# the other branch would leave something else, neither version nor range is known.
-
-
 class Installs:
-    """What is installed so far; inside of a branch, only what the branch changes.
+    """What install commands leave installed, applied in order; inside a branch of a condition, only what the branch changes.
 
-    ``locks`` are the lock files that are installed, by path; ``python`` is the version that an environment is made with.
+    The last explicit statement about a distribution holds. Where it is in one branch of a condition, and another branch would
+    leave something else, neither version nor range is known.
+
+    ``locks`` are the lock files that are installed, by path; ``python`` is the version of the environment that was made, and
+    ``changes`` counts the statements that changed something.
     """
 
     def __init__(self, files: InstallFiles, around: Installs | None = None) -> None:
         self._files = files
         self._around = around
         self._changed: dict[str, tuple[Entry, ...]] = {}
+        """The entries of a distribution, several where they have markers; none where it was uninstalled."""
         self.locks: dict[str, Listing] = {} if around is None else around.locks
         self._locked: set[str] = set() if around is None else around._locked
-        self.python: str | None = None
         self._unsure: dict[str, tuple[tuple[Entry, ...], str]] = {} if around is None else around._unsure
+        self.python: str | None = None
+        self.changes = 0
+
+    def copied(self, files: InstallFiles) -> Installs:
+        """The same state, which goes on by itself: a stage of a Dockerfile that is made from another one."""
+        copy = Installs(files)
+        copy._changed, copy.locks, copy._locked = dict(self._changed), dict(self.locks), set(self._locked)
+        copy.python = self.python
+        return copy
+
+    def take(self, other: Installs) -> None:
+        """Add what another environment has, whose folder is copied into this one."""
+        for name, copies in other._changed.items():
+            for entry in copies:
+                self.add(entry)
+            if not copies and name not in self._changed:
+                self._put(name, ())
+        self.locks.update(other.locks)
+        self._locked |= other._locked
+        self.python = self.python or other.python
 
     def run(self, steps: Iterable[Step]) -> None:
-        """Apply the steps in order."""
+        """Apply commands and branches in order."""
         for step in steps:
             if isinstance(step, Alternatives):
                 self._branch(step)
             else:
-                self._command(step)
+                self.install(step, Places(step.lines).of)
+
+    def entries(self) -> tuple[Entry, ...]:
+        """What is installed by name, in the order of the statements that hold."""
+        return tuple(entry for copies in self._changed.values() for entry in copies)
 
     def listed(self) -> tuple[tuple[Entry, ...], tuple[Edge, ...] | None]:
-        """Entries and edges of a listing, in the order of the statements that hold; a note says what depends on what."""
+        """The entries and edges of a listing; distributions whose version depends on a condition are noted."""
         for name, (copies, text) in self._unsure.items():
             if self._changed.get(name) == copies:
                 self._files.note(self._files.path, text)
-        entries = [entry for copies in self._changed.values() for entry in copies]
         if not self.locks:
-            return tuple(entries), None
+            return self.entries(), None
         from compat.formats.installs.files import combined
 
         gone = {name for name, copies in self._changed.items() if not copies}
-        return combined(list(self.locks.values()), entries, gone)
+        return combined(list(self.locks.values()), self.entries(), gone)
+
+    def install(self, command: Command, line_of: Callable[[str], int | None]) -> None:
+        """Apply one command. ``line_of`` returns the line that names a distribution."""
+        install = command.install
+        self.python = install.python or self.python
+        for name in install.removed:
+            self._put(name, ())
+        for lock in install.locks:
+            self._lock(self._files.lock(lock, command), lock.left_out)
+        wanted: list[Entry] = []
+        constraints: list[dict[str, list[Entry]]] = []
+        for file, is_constraint in install.files:
+            if is_constraint:
+                constraints.append(self._files.constraints(file, command))
+                continue
+            if posixpath.basename(file).startswith("pylock."):
+                self._lock(self._files.lock(LockInstall(file), command))
+                continue
+            for entry in self._files.requirements(file, command):
+                index = install.index_url
+                wanted.append(replace(entry, distribution=from_index(entry.distribution, index)) if index else entry)
+        wanted += [Entry(each, line_of(each.name)) for each in install.requirements]
+        for project, _ in install.directories if not install.no_deps else ():
+            wanted += self._files.project(project, command)
+        notes: list[str] = []
+        limits = [c for by_name in constraints for entry in wanted for c in by_name.get(entry.distribution.name, ())]
+        for entry in constrained(wanted, limits, notes):
+            self.add(entry, upgrade=install.upgrade)
+        for note in (*install.notes, *notes):
+            self._files.note(command.where, note)
+
+    def add(self, entry: Entry, *, upgrade: bool = False) -> None:
+        """Install one distribution; without ``upgrade``, one that is there and fits stays as it is."""
+        wanted = entry.distribution
+        before = self._there(wanted.name)
+        if before is None and not upgrade and wanted.version is None and wanted.name in self._locked:
+            return
+        copies = {each.distribution.marker: each for each in before or ()}
+        earlier = copies.get(wanted.marker) or copies.get(None)
+        if earlier is not None and not upgrade and fits(earlier.distribution, wanted):
+            return
+        if wanted.marker is None:
+            copies = {}
+        copies.pop(None, None)
+        copies[wanted.marker] = entry
+        self._put(wanted.name, tuple(copies.values()))
 
     def _there(self, name: str) -> tuple[Entry, ...] | None:
         """The entries of a distribution; empty where it was uninstalled, ``None`` where nothing was said of it."""
@@ -179,52 +198,22 @@ class Installs:
             state = state._around
         return None
 
-    def _command(self, command: Command) -> None:
-        install = command.install
-        self.python = install.python or self.python
-        for name in install.removed:
-            self._put(name, ())
-        for lock in install.locks:
-            self._lock(self._files.lock(lock, command))
-        places = Places(command.lines)
-        wanted = [Entry(each, places.of(each.name)) for each in install.requirements]
-        constraints: list[dict[str, list[Entry]]] = []
-        for file, is_constraint in install.files:
-            if is_constraint:
-                constraints.append(self._files.constraints(file, command))
-                continue
-            for entry in self._files.requirements(file, command):
-                index = install.index_url
-                wanted.append(replace(entry, distribution=from_index(entry.distribution, index)) if index else entry)
-        for project, _ in install.directories if not install.no_deps else ():
-            wanted += self._files.project(project, command)
-        notes: list[str] = []
-        limits = [c for by_name in constraints for entry in wanted for c in by_name.get(entry.distribution.name, ())]
-        for entry in constrained(wanted, limits, notes):
-            self._add(entry, upgrade=install.upgrade)
-        for note in (*install.notes, *notes):
-            self._files.note(command.where, note)
-
-    def _add(self, entry: Entry, *, upgrade: bool) -> None:
-        name = entry.distribution.name
-        before = self._there(name)
-        if before is None and not upgrade and entry.distribution.version is None and name in self._locked:
-            return
-        copies = Installed(before or ())
-        copies.add(entry, upgrade=upgrade)
-        self._put(name, copies.entries())
-
     def _put(self, name: str, copies: tuple[Entry, ...]) -> None:
         if copies != self._changed.get(name):
-            self._changed.pop(name, None)  # what is said last stands last
+            self.changes += bool(copies or self._changed.get(name))
+            self._changed.pop(name, None)  # the last statement comes last
             self._changed[name] = copies
 
-    def _lock(self, listings: Sequence[Listing]) -> None:
+    def _lock(self, listings: Sequence[Listing], left_out: Collection[str] = ()) -> None:
         for listing in listings:
             self.locks[listing.file] = listing
             for entry in listing.entries:
-                self._locked.add(entry.distribution.name)
-                self._changed.pop(entry.distribution.name, None)
+                name = entry.distribution.name
+                if name in left_out:
+                    self._put(name, self._there(name) or ())
+                else:
+                    self._locked.add(name)
+                    self.changes += bool(self._changed.pop(name, None))
             self.python = listing.context.python or self.python
 
     def _branch(self, step: Alternatives) -> None:

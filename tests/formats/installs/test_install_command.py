@@ -7,7 +7,8 @@ import shlex
 import pytest
 
 from compat.formats.installs.command import install_of
-from compat.formats.installs.steps import Installed
+from compat.formats.installs.files import InstallFiles
+from compat.formats.installs.steps import Command, Installs
 from compat.formats.installs.words import Install
 from compat.model import Distribution, Source
 
@@ -169,9 +170,9 @@ def test_another_folder_is_another_environment() -> None:
 
 
 def installed(*commands: str) -> dict[str, str | None]:
-    state = Installed()
+    state = Installs(InstallFiles("setup.sh"))
     for line, command in enumerate(commands, 1):
-        state.apply(read(command), line)
+        state.run([Command(read(command), f"setup.sh:{line}", ((line, command),))])
     return {each.distribution.name: each.distribution.version or each.distribution.specifier for each in state.entries()}
 
 
@@ -193,9 +194,9 @@ def test_commands_applied_in_order(commands: tuple[str, ...], expected: dict[str
 
 
 def test_releases_for_several_platforms_stay_side_by_side() -> None:
-    state = Installed()
+    state = Installs(InstallFiles("setup.sh"))
     command = ["pip", "install", "torch==2.6.0; sys_platform == 'linux'", "torch==2.5.1; sys_platform == 'darwin'"]
-    state.apply(install_of(command) or Install(), 1)
+    state.run([Command(install_of(command) or Install(), "setup.sh:1")])
     assert [each.distribution.version for each in state.entries()] == ["2.6.0", "2.5.1"]
-    state.apply(Install(requirements=(Distribution("torch", "2.7.0"),)), 2)
+    state.run([Command(Install(requirements=(Distribution("torch", "2.7.0"),)), "setup.sh:2")])
     assert [each.distribution.version for each in state.entries()] == ["2.7.0"]
