@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from compat.api.report import machine_report
-from compat.checks.fleet import Group, compare
+from compat.checks.fleet import Group, compare, not_probed
 from compat.errors import InputError
 from compat.files import regular
 from compat.formats.described import parse_described
+from compat.formats.project.config import find_config
 from compat.machine.node import KEY, Node, node_of
 from compat.model import Finding, Report
 from compat.records import record
@@ -35,14 +36,32 @@ class Judged:
 
 
 @record(frozen=True)
+class Gathered:
+    """What a gathering did. ``hosts`` were asked, ``silent`` did not answer, ``old`` are files that it did not write.
+
+    ``began`` and ``ended`` are seconds since 1970.
+    """
+
+    hosts: tuple[str, ...]
+    silent: tuple[str, ...]
+    old: frozenset[str]
+    began: float
+    ended: float
+
+
+@record(frozen=True)
 class Fleet:
-    """All nodes that answered. ``differences`` are between nodes, ``missing`` are expected hosts of which nothing was read."""
+    """All nodes that answered. ``differences`` are between nodes, ``missing`` are expected hosts of which nothing was read.
+
+    ``undecided`` are hosts that were to be probed, and were not.
+    """
 
     groups: tuple[Judged, ...]
     differences: tuple[Finding, ...]
     problems: tuple[InputError, ...]
     missing: tuple[str, ...]
     notes: tuple[str, ...]
+    undecided: tuple[str, ...] = ()
 
     @property
     def nodes(self) -> int:
@@ -53,10 +72,13 @@ class Fleet:
         return (*self.differences, *(finding for each in self.groups for finding in each.report.findings))
 
 
-def read_fleet(folder: str) -> tuple[tuple[Group, ...], tuple[InputError, ...], tuple[str, ...]]:
+def read_fleet(
+    folder: str, old: frozenset[str] = frozenset()
+) -> tuple[tuple[Group, ...], tuple[InputError, ...], tuple[str, ...]]:
     """The groups of nodes that the files of a folder describe, the largest first; what cannot be used; notes.
 
-    Each distinct environment is parsed once. :class:`InputError` where the folder cannot be read or holds no described node.
+    Each distinct environment is parsed once; files in ``old`` are left out, with a note. :class:`InputError` where the folder
+    cannot be read or holds no described node.
     """
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".json"))
@@ -69,7 +91,12 @@ def read_fleet(folder: str) -> tuple[tuple[Group, ...], tuple[InputError, ...], 
     problems: list[InputError] = []
     files: dict[str, list[str]] = {}
     notes: dict[str, None] = {}
+    if old:
+        few = ", ".join(sorted(old)[:3]) + (" …" if len(old) > 3 else "")
+        notes[f"left out, of an earlier gathering: {few}"] = None
     for name in names:
+        if name in old:
+            continue
         path = os.path.join(folder, name)
         try:
             document = parse_json(read_text(regular(path), _LARGEST), path)
@@ -92,20 +119,25 @@ def read_fleet(folder: str) -> tuple[tuple[Group, ...], tuple[InputError, ...], 
     return tuple(sorted(groups, key=lambda group: (-len(group.nodes), group.nodes[0].host))), tuple(problems), tuple(notes)
 
 
-def judge_fleet(folder: str, options: Options, matrix: Matrix) -> Fleet:
+def judge_fleet(folder: str, options: Options, matrix: Matrix, gathered: Gathered | None = None) -> Fleet:
     """Judges every distinct environment once, for the job that ``options`` state, and compares the nodes.
 
     ``--expect`` names the hosts that should have answered: ``node[001-128]``, separated by commas.
     """
-    groups, problems, notes = read_fleet(folder)
-    judged = tuple(Judged(group, machine_report(group.environment, options, matrix)) for group in groups)
+    groups, problems, notes = read_fleet(folder, gathered.old if gathered else frozenset())
+    ignores = find_config(".").ignores
+    judged = tuple(Judged(group, machine_report(group.environment, options, matrix, ignores=ignores)) for group in groups)
     wanted = [host for text in options.values.get("expect", ()) for host in expand(text)]
+    wanted += gathered.hosts if gathered else ()
     there = {node.host for group in groups for node in group.nodes}
     there |= {host.partition(".")[0] for host in there}  # a scheduler says node1 where the node says node1.cluster.example
-    missing = tuple(dict.fromkeys(host for host in wanted if host not in there))
+    missing = tuple(dict.fromkeys((*(host for host in wanted if host not in there), *(gathered.silent if gathered else ()))))
+    to_probe = options.flag("probe") or any(node.probes is not None for group in groups for node in group.nodes)
+    undecided = [node.host for group in groups for node in group.nodes if to_probe and not_probed(node)]
     if sum(len(group.nodes) for group in groups) == 1:
         notes = (*notes, "only one node was read: nothing could be compared")
-    return Fleet(judged, compare(groups, ranged), problems, missing, notes)
+    window = (gathered.began, gathered.ended) if gathered else None
+    return Fleet(judged, compare(groups, ranged, window), problems, missing, notes, tuple(undecided))
 
 
 # --- Names of many hosts, as Slurm writes them.
@@ -146,8 +178,8 @@ def _runs(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
     yield start, previous
 
 
-def expand(text: str) -> list[str]:
-    """The hosts that :func:`ranged` would write so; :class:`InputError` for a range that is none."""
+def expand(text: str, option: str = "--expect") -> list[str]:
+    """The hosts that :func:`ranged` would write so; :class:`InputError`, which names ``option``, for a range that is none."""
     hosts: list[str] = []
     for part in _outside_brackets(text):
         stem, bracket, rest = part.partition("[")
@@ -156,14 +188,14 @@ def expand(text: str) -> list[str]:
             continue
         inside, closed, after = rest.partition("]")
         if not closed or after or not inside:
-            raise InputError(f"--expect: expected hosts such as node[001-128], not {text!r}")
+            raise InputError(f"{option}: expected hosts such as node[001-128], not {text!r}")
         for piece in inside.split(","):
             first, _, last = piece.partition("-")
             last = last or first
             if not (first.isascii() and first.isdigit() and last.isascii() and last.isdigit()) or len(last) > 9:
-                raise InputError(f"--expect: {piece!r} is not a range of numbers")
+                raise InputError(f"{option}: {piece!r} is not a range of numbers")
             if int(last) - int(first) > _MOST or len(hosts) > _MOST:
-                raise InputError(f"--expect: more than {_MOST} hosts")
+                raise InputError(f"{option}: more than {_MOST} hosts")
             hosts += [f"{stem}{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
     return hosts
 

@@ -40,16 +40,25 @@ def report_of(subject: Subject, options: Options, config: ProjectConfig, matrix:
     )  # fmt: skip
 
 
-def machine_report(environment: Environment, options: Options, matrix: Matrix, notes: tuple[str, ...] = ()) -> Report:
+def machine_report(
+    environment: Environment,
+    options: Options,
+    matrix: Matrix,
+    notes: tuple[str, ...] = (),
+    ignores: Sequence[Ignore] | None = None,
+) -> Report:
     """What is known to be bad on one machine, for the command and the workload that ``options`` state.
 
-    What the project in the current directory ignores is left out and counted in a note. ``notes`` come first in the report.
+    What ``ignores`` say (default: those of the project in the current directory) is left out and counted in a note.
+    ``notes`` come first in the report.
     """
-    from compat.formats.project.config import find_config
+    if ignores is None:
+        from compat.formats.project.config import find_config
 
+        ignores = find_config(".").ignores
     environment, more = command_of(environment, options)
     environment, findings, remarks = judged(stated(environment, options), matrix)
-    chosen = choose((*findings, *unreached(environment, options)), find_config(".").ignores, options)
+    chosen = choose((*findings, *unreached(environment, options)), ignores, options)
     return Report(
         environment=environment, findings=chosen.findings, notes=(*notes, *more, *remarks, *chosen.notes),
         exit=chosen.exit, ignored=chosen.ignored,

@@ -26,6 +26,8 @@ _ALIKE = (
 )  # fmt: skip
 _SKEW = 900.0
 """Seconds between a clock and the middle one: Kerberos refuses tickets from 300 on, and gathering itself takes minutes."""
+_SKEW_WITHIN = 60.0
+"""The same where it is known when the nodes were read."""
 _NCCL = ("nvidia-nccl-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu11", "nvidia-nccl")
 _SHOWN = 4
 
@@ -53,11 +55,15 @@ class Value:
 Ranged = Callable[[Sequence[str]], str]
 
 
-def compare(groups: Sequence[Group], ranged: Ranged) -> tuple[Finding, ...]:
-    """What differs between nodes where it matters. ``ranged`` writes hosts shortly: ``node[001-126,128]``."""
-    if sum(len(group.nodes) for group in groups) < 2:
-        return ()
-    found = [*_versions(groups), *_hardware(groups), *_variables(groups), *_network(groups), *_shared(groups)]
+def compare(groups: Sequence[Group], ranged: Ranged, window: tuple[float, float] | None = None) -> tuple[Finding, ...]:
+    """What differs between nodes where it matters, and which probes failed. ``ranged`` writes hosts: ``node[001-126,128]``.
+
+    ``window`` is when the nodes were read, by the clock of this machine.
+    """
+    found = _probes(groups)
+    if sum(len(group.nodes) for group in groups) > 1:
+        found += [*_versions(groups), *_hardware(groups), *_variables(groups), *_network(groups), *_shared(groups)]
+        found += _clocks(groups, window)
     return tuple(each(ranged) for each in found)
 
 
@@ -228,6 +234,13 @@ def _network(groups: Sequence[Group]) -> list[Told]:
             "NCCL finds no interface there and the job ends with 'Bootstrap : no socket interface found'.", _values(missing),
             "name a prefix that all nodes have, or exclude with ^docker,lo", "env-var", facts=("variables",),
         ))  # fmt: skip
+    speeds = _of_nodes(groups, _speed)
+    if len(speeds) > 1:
+        found.append(_differs(
+            "network", "warning", "slow", "Nodes have networks of different speeds",
+            "Every collective takes the speed of the slowest link; a bad cable or port makes a link come up slower.", speeds,
+            "look at the link of the slower nodes (ethtool), or drain them", "driver",
+        ))  # fmt: skip
     rdma = _of_nodes(groups, _ports)
     if len(rdma) > 1:
         found.append(_differs(
@@ -244,6 +257,12 @@ def _network(groups: Sequence[Group]) -> list[Told]:
             "set 'memlock unlimited' in limits.conf, or LimitMEMLOCK=infinity for slurmd and containerd",
         ))  # fmt: skip
     return found
+
+
+def _speed(node: Node) -> str | None:
+    """The fastest link of a node, where the kernel says how fast it is."""
+    speeds = [each.speed for each in node.interfaces or () if each.speed and each.kind in ("ethernet", "infiniband")]
+    return f"{max(speeds) / 1000:g} Gbit/s" if speeds else None
 
 
 def _ports(node: Node) -> str | None:
@@ -275,19 +294,61 @@ def _shared(groups: Sequence[Group]) -> list[Told]:
             [Value(f"files {value.text[:8]}", value.hosts) for value in files],
             "install the environment anew on the odd nodes, or share one read-only",
         ))  # fmt: skip
-    clocks = [node.clock for group in groups for node in group.nodes if node.clock is not None]
-    if len(clocks) > 2:
-        middle = statistics.median(clocks)
-
-        def off(node: Node) -> str | None:
-            """How far a clock is away; files are written one after the other, so only what no gathering takes counts."""
-            return f"{node.clock - middle:+.0f} s" if node.clock is not None and abs(node.clock - middle) > _SKEW else None
-
-        away = _of_nodes(groups, off)
-        if away:
-            found.append(_differs(
-                "clock", "warning", "hang", "Clocks are far apart, or some files are of another time",
-                "Tokens and TLS certificates are refused, and logs of different nodes cannot be put in order.",
-                away, "synchronise the clocks (chrony), and gather again",
-            ))  # fmt: skip
     return found
+
+
+def _clocks(groups: Sequence[Group], window: tuple[float, float] | None) -> list[Told]:
+    """Clocks that show a time outside of ``window``; without one, those far from the middle of all files."""
+    clocks = [node.clock for group in groups for node in group.nodes if node.clock is not None]
+    if window is None and len(clocks) < 3:
+        return []
+    # files that somebody gathered are written one after the other: only what no gathering takes counts
+    first, last = window or (statistics.median(clocks),) * 2
+    least = _SKEW if window is None else _SKEW_WITHIN
+
+    def off(node: Node) -> str | None:
+        away = 0.0 if node.clock is None else min(node.clock - first, 0.0) + max(node.clock - last, 0.0)
+        return f"{away:+.0f} s" if abs(away) > least else None
+
+    found = _of_nodes(groups, off)
+    return [_differs(
+        "clock", "warning", "hang", "Clocks are far apart" + ("" if window else ", or some files are of another time"),
+        "Tokens and TLS certificates are refused, and logs of different nodes cannot be put in order.",
+        found, "synchronise the clocks (chrony), and gather again",
+    )] if found else []  # fmt: skip
+
+
+_BETWEEN = {"nodes/names": "Nodes do not reach each other by name", "nodes/collectives": "Collectives between the nodes fail"}
+"""Probes that need several nodes, and what it means that one fails."""
+
+
+def _probes(groups: Sequence[Group]) -> list[Told]:
+    """Every probe that failed somewhere: one finding a probe, with each reason and the nodes that gave it."""
+    failed: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+    fixes: dict[str, str] = {}
+    for node in (node for group in groups for node in group.nodes):
+        for each in node.probes or ():
+            if each.status == "failed":
+                why = each.why if each.probe in _BETWEEN else f"{each.device}: {each.why}"
+                failed.setdefault(each.probe, []).append((why, (node.host,)))
+                fixes[each.probe] = fixes.get(each.probe) or each.fix or ""
+    found = []
+    for name, said in failed.items():
+        effect, why, fix = (
+            ("hang", "A job on these nodes would fail or hang in the same way.",
+             "look first at the node that gives a reason of its own: the others wait for it")
+            if name in _BETWEEN else
+            ("wrong-result", "What this device computes is wrong, or it does not compute at all.",
+             "drain the nodes, and run 'compat probe' on one of them")
+        )  # fmt: skip
+        title = _BETWEEN.get(name, f"The probe {name} fails")
+        rule = f"probe-{name.replace('/', '-')}"
+        found.append(_differs(rule, "error", effect, title, why, _values(said), fixes[name] or fix, "driver"))
+    return found
+
+
+def not_probed(node: Node) -> bool:
+    """Whether the probes of a node did not come to an end, or could not begin."""
+    return node.probes is None or any(
+        each.status == "could-not-run" and each.probe in ("torch/import", "nodes/collectives") for each in node.probes
+    )

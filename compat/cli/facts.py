@@ -16,6 +16,7 @@ from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
     from compat.api.options import Options
+    from compat.probe.results import ProbeResult
 
 
 def run(options: Options) -> int:
@@ -28,6 +29,9 @@ def run(options: Options) -> int:
     if options.flag("output"):
         return _write_node(options)
 
+    for name in ("probe", "rendezvous", "nodes", "timeout"):
+        if options.flag(name):
+            raise InputError(f"--{name} goes with --output DIR, which writes this machine as a node")
     named = [*(("file", name) for name in options.operands), *(("pasted", name) for name in options.values.get("pasted", ()))]
     if named and options.flag("python"):
         raise InputError("--python reads what is installed; files are read as they are: give one or the other")
@@ -52,26 +56,67 @@ def _write_node(options: Options) -> int:
     import re
 
     from compat.api.machine import read_machine
-    from compat.machine.node import KEY, read_node
+    from compat.machine.node import KEY, Node, probed_of, read_node
     from compat.output.json import dumped
+    from compat.records import replace
 
     folder = options.one("output") or ""
     if options.operands or options.flag("pasted"):
         raise InputError("--output writes this machine as a node; files are printed: give one or the other")
+    probing = _Probing(options) if options.flag("probe") else None
     machine = read_machine(options.one("python"), open_matrix())
-    environment = _completed(machine.environment, machine.notes, options)
+    # what started this command on every node is not the job that they will run
+    environment = _completed(replace(machine.environment, workload=None), machine.notes, options)
     node = read_node(machine.environment.folders or (), os.environ)
     name = re.sub(r"[^A-Za-z0-9._-]", "_", node.host)[:100].lstrip(".") or "node"
     place = os.path.join(folder, f"{name}.json")
-    try:
-        os.makedirs(folder, exist_ok=True)
-        beside = f"{place}.{os.getpid()}.part"
-        with open(beside, "w", encoding="utf-8") as file:
-            file.write(dumped({**environment.to_json(), KEY: node.to_json()}) + "\n")
-        os.replace(beside, place)
-    except OSError as problem:
-        raise InputError(f"cannot be written: {problem.strerror or problem}", place) from None
+
+    def write(node: Node) -> None:
+        try:
+            os.makedirs(folder, exist_ok=True)
+            beside = f"{place}.{os.getpid()}.part"
+            with open(beside, "w", encoding="utf-8") as file:
+                file.write(dumped({**environment.to_json(), KEY: node.to_json()}) + "\n")
+            os.replace(beside, place)
+        except OSError as problem:
+            raise InputError(f"cannot be written: {problem.strerror or problem}", place) from None
+
+    write(node)  # before anything is probed: a node whose probes hang is read all the same
+    if probing is not None:
+        results = probing.run(machine.environment)
+        write(replace(node, probes=tuple(probed_of(each.to_json()) for each in results)))
     return 0
+
+
+class _Probing:
+    """The probes of one node: first those that need the other nodes, which wait, then the quick ones of every device."""
+
+    def __init__(self, options: Options) -> None:
+        """:class:`InputError` for a meeting place, a number of nodes, a time or an interpreter that is none."""
+        from compat.cli.probe import interpreter, seconds_of
+        from compat.probe.nodes import meeting_at
+
+        self.python = interpreter(options.one("python"))
+        self.limit = seconds_of(options.one("timeout"), 120.0) / 2
+        where = options.one("rendezvous")
+        self.meeting = None if where is None else meeting_at(where, options.one("nodes"), self.limit / 2)
+
+    def run(self, environment: Environment) -> tuple[ProbeResult, ...]:
+        from compat.api.probe import probe
+        from compat.probe.groups import QUICK
+        from compat.probe.nodes import probe_nodes
+        from compat.probe.request import Request
+        from compat.probe.results import COULD_NOT_RUN, ProbeResult
+        from compat.probe.session import NoTorch
+        from compat.rules.facts import visible
+
+        found: tuple[ProbeResult, ...] = ()
+        if self.meeting is not None:
+            found = probe_nodes(self.python, self.meeting, len(visible(environment).accelerators or ()))
+        try:
+            return (*found, *probe(Request(self.python, depth=QUICK, limit=self.limit), environment).results)
+        except NoTorch as reason:
+            return (*found, ProbeResult("torch/import", "cpu", COULD_NOT_RUN, str(reason)))
 
 
 def _read(kind: str, name: str, options: Options) -> Iterator[tuple[Environment, tuple[str, ...]]]:

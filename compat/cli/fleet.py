@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from compat.api.fleet import judge_fleet, ranged
 from compat.api.targets import threshold_code
 from compat.errors import InputError
+from compat.output.fleet import fleet_json, fleet_markdown, fleet_text
 from compat.output.stream import emit
 from compat.rules.compiled import open_matrix
 
@@ -18,29 +19,28 @@ if TYPE_CHECKING:
 def run(options: Options) -> int:
     """Judges the files of a folder, gathered before or now.
 
-    0 nothing found, 1 findings, 2 a file that cannot be used and nothing worse, 3 expected nodes that did not answer.
+    0 nothing found, 1 findings, 2 a file that cannot be used and nothing worse, 3 nodes that did not answer or were not probed.
     """
     if len(options.operands) != 1:
         raise InputError("expected the folder into which 'compat facts --output' wrote: compat fleet DIR")
     matrix = open_matrix(options.values.get("rules", ()))
     folder = options.operands[0]
-    if options.flag("slurm"):
-        from compat.integrations.gather import gather_slurm
+    from compat.integrations.gather import gather
 
-        gather_slurm(folder, options)
-    if options.flag("ray"):
-        from compat.integrations.gather import gather_ray
-
-        gather_ray(folder, options)
-    fleet = judge_fleet(folder, options, matrix)
-    code = threshold_code(fleet.findings(), options) or (2 if fleet.problems else 3 if fleet.missing else 0)
-    if options.one("format") == "json":
-        from compat.output.fleet import fleet_json
+    fleet = judge_fleet(folder, options, matrix, gather(folder, options))
+    code = threshold_code(fleet.findings(), options) or (2 if fleet.problems else 3 if fleet.missing or fleet.undecided else 0)
+    form = options.one("format")
+    if form == "json":
         from compat.output.json import dumped
 
         emit(dumped(fleet_json(fleet, code)))
+    elif form == "markdown":
+        emit(fleet_markdown(fleet, ranged))
+    elif form == "html":
+        from compat.output.html.fleet import fleet_page
+
+        emit(fleet_page(fleet, ranged))
     else:
-        from compat.output.fleet import fleet_text
         from compat.output.terminal import coloured
 
         emit(coloured(fleet_text(fleet, ranged)))

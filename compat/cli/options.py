@@ -49,6 +49,8 @@ REPORT = Option("format", "FORMAT", "how the result is printed: text (default), 
 SCRIPT = Option("script", "FILE", "your own code: a script, a notebook or a folder\n(may be repeated)")
 _REPLIES = Option("format", "FORMAT", "how the result is printed: text (default), json,\nmarkdown (a reply in an "
                   "issue), html (a page)", choices=(*_FORMATS, "markdown", "html"))  # fmt: skip
+_FLEET = Option("format", "FORMAT", "how the result is printed: text (default), json,\nmarkdown (a comment), html (a page)",
+                choices=(*_FORMATS, "markdown", "html"))  # fmt: skip
 PAGE = Option(
     "format", "FORMAT", "how the result is printed: text (default), json,\nhtml (a page)", choices=(*_FORMATS, "html")
 )
@@ -178,6 +180,10 @@ COMMANDS = (
     Command("facts", "print this machine or a file as an environment description (JSON)",
             (PYTHON, PASTED,
              Option("output", "DIR", "write this machine as HOST.json into a folder, for\n'compat fleet'"),
+             Option("probe", None, "with --output: also the quick probes of every device"),
+             Option("rendezvous", "HOST:PORT", "with --probe: where the nodes meet for collectives"),
+             Option("nodes", "N", "with --rendezvous: how many meet"),
+             Option("timeout", "SECONDS", "with --probe: how long the probes may take\n(default: 120)"),
              *PLACE, *WORKLOAD), operands="[FILE…] [-- COMMAND…]", most=100_000, command_after_dashes=True),
     Command("script", "find the releases that have everything a script uses",
             (FORMAT,), operands="FILE…", most=100_000),
@@ -200,7 +206,9 @@ COMMANDS = (
              Option("ray", None, "gather first, with Ray: one task on every node"),
              Option("address", "ADDRESS", "with --ray: the cluster (default: auto)"),
              Option("timeout", "SECONDS", "how long a node may take to answer (default: 120)"),
-             *WORKLOAD, RULES, FORMAT, FAIL_ON),
+             Option("probe", None, "with --slurm or --ray: also run the quick probes of\nevery device, and collectives "
+                    "between the nodes"),
+             *WORKLOAD, RULES, _FLEET, FAIL_ON),
             operands="DIR [-- COMMAND…]", most=1, command_after_dashes=True),
     Command("mcp", "serve check, diagnose, fix, suggest and rules to agents (MCP)",
             (Option("allow-write", None, "let 'fix' write files (default: it only plans)"),)),

@@ -60,7 +60,7 @@ def requested(options: Options) -> Request:
         depth=depth,
         trainer=trainer,
         launcher=options.one("launcher"),
-        limit=_seconds(options.one("timeout"), LIMITS[depth]),
+        limit=seconds_of(options.one("timeout"), LIMITS[depth]),
         device_required=options.flag("require-device"),
     )
 
@@ -72,7 +72,8 @@ def _device(name: str) -> str:
     raise InputError(f"--device: expected all, cpu, cuda or cuda:NUMBER, not {name!r}")
 
 
-def _seconds(text: str | None, default: float) -> float:
+def seconds_of(text: str | None, default: float) -> float:
+    """The value of ``--timeout``; :class:`InputError` for anything but seconds of one day at most."""
     if text is None:
         return default
     try:

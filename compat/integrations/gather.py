@@ -1,18 +1,21 @@
 """Described environments from all nodes, through the scheduler that is there: ``srun`` or Ray. Nothing is installed on them.
 
 compat has to be importable on the nodes by the interpreter that runs here, as on a shared file system; that is what the job
-itself needs, too. A node that does not answer in time is left out; which ones are missing is said afterwards.
+itself needs, too. A node that does not answer in time is left out and named; an older file of it in the folder does not
+stand for it.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from compat.api.fleet import Gathered, expand, ranged
 from compat.errors import InputError, Undecided, printable
 
 if TYPE_CHECKING:
@@ -21,42 +24,115 @@ if TYPE_CHECKING:
 _TIMEOUT = 120
 
 
-def gather_slurm(folder: str, options: Options) -> None:
-    """One task on every node, through ``srun``; the nodes of the current allocation, or those that the options name.
+def gather(folder: str, options: Options) -> Gathered | None:
+    """Gathers with what ``--slurm`` or ``--ray`` asks for; ``None`` where neither does.
 
-    Raises :class:`InputError` without ``srun`` and :class:`Undecided` where it cannot start anything. Tasks that fail on some
-    nodes are reported on standard error; the others have written their files.
+    Raises :class:`InputError` for options that do not go together and :class:`Undecided` where nothing can be started.
+    """
+    chosen = [name for name in ("slurm", "ray") if options.flag(name)]
+    if len(chosen) > 1:
+        raise InputError("--slurm and --ray: give one or the other")
+    for name, needed in (("partition", "slurm"), ("nodelist", "slurm"), ("address", "ray")):
+        if options.flag(name) and needed not in chosen:
+            raise InputError(f"--{name} goes with --{needed}")
+    if not chosen:
+        if options.flag("probe"):
+            raise InputError(
+                "--probe goes with --slurm or --ray; started otherwise, nodes run 'compat facts --output DIR --probe'"
+            )
+        return None
+    seconds = timeout_of(options)
+    began = time.time()
+    before = _files(folder)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as problem:
+        raise InputError(f"cannot be made: {problem.strerror or problem}", folder) from None
+    hosts, silent = (gather_slurm if chosen == ["slurm"] else gather_ray)(folder, options, seconds)
+    after = _files(folder)
+    old = frozenset(name for name, identity in before.items() if after.get(name) == identity)
+    if not after.keys() - old:
+        raise Undecided(f"no node answered ({', '.join(silent[:5]) or chosen[0]})")
+    return Gathered(hosts, silent, old, began, time.time())
+
+
+def _files(folder: str) -> dict[str, tuple[int, int]]:
+    """What is in the folder, each file with what a new one in its place does not share."""
+    try:
+        with os.scandir(folder) as entries:
+            found = {each.name: each.stat(follow_symlinks=False) for each in entries if each.name.endswith(".json")}
+    except OSError:
+        return {}
+    return {name: (status.st_ino, status.st_mtime_ns) for name, status in found.items()}
+
+
+def _probing(options: Options, seconds: int, address: str, nodes: int) -> list[str]:
+    """The options of ``compat facts`` that probe; from two nodes on they meet at a port of ``address``."""
+    if not options.flag("probe"):
+        return []
+    # below the ports that systems give to outgoing connections, and not torchrun's own
+    meeting = ["--rendezvous", f"{address}:{random.randint(20_000, 29_000)}", "--nodes", str(nodes)] if nodes > 1 else []
+    return ["--probe", "--timeout", str(max(10, seconds - 15)), *meeting]
+
+
+def gather_slurm(folder: str, options: Options, seconds: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """One task on every node, through ``srun``: of the current allocation, of ``--nodelist``, or of the (default) partition.
+
+    Returns the hosts that were asked, and those that Slurm says cannot be. Raises :class:`InputError` without ``srun``. Tasks
+    that fail on some nodes are reported on standard error; the others have written their files.
     """
     srun = shutil.which("srun")
     if srun is None:
         raise InputError("--slurm: srun is not on PATH")
-    seconds = timeout_of(options)
-    os.makedirs(folder, exist_ok=True)
-    hosts = options.one("nodelist") or os.environ.get("SLURM_JOB_NODELIST")
+    inside = os.environ.get("SLURM_JOB_NODELIST")
+    given = options.one("nodelist") or inside
+    hosts, silent = tuple(expand(given, "--nodelist")) if given else (), []
     command = [srun, "--ntasks-per-node=1", "--overlap", "--kill-on-bad-exit=0", f"--time={max(1, -(-seconds // 60))}"]
     command += [f"--partition={options.one('partition')}"] if options.flag("partition") else []
-    command += [f"--nodelist={hosts}"] if hosts else []
+    if not inside:
+        states = _states(options)
+        if states:
+            hosts = tuple(name for name, state in states.items() if state in _READY)
+            silent = [name for name in states if name not in hosts]
+            for name in silent:
+                print(
+                    f"compat: {printable(name)} is not asked: its state in Slurm is {printable(states[name])}", file=sys.stderr
+                )
+            if not hosts:
+                raise Undecided("--slurm: no node is idle or has room")
+        command.append(f"--immediate={seconds}")  # a node that has become busy is not waited for
     if hosts:
-        command.append(f"--nodes={len(_hostnames(hosts))}")
+        command += [f"--nodelist={ranged(hosts)}", f"--nodes={len(hosts)}"]
     command += [sys.executable, "-I", "-m", "compat", "facts", "--output", os.path.abspath(folder)]
-    print(f"compat: gathering with srun (at most {seconds} s)", file=sys.stderr)
+    command += _probing(options, seconds, hosts[0] if hosts else "", len(hosts))
+    print(f"compat: gathering with srun from {len(hosts) or 1} nodes (at most {seconds} s)", file=sys.stderr)
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=seconds + 30,
                               check=False)  # fmt: skip
+        _said(done.stderr)
     except subprocess.TimeoutExpired as late:
-        text = late.stderr.decode("utf-8", "replace") if isinstance(late.stderr, bytes) else late.stderr or ""
-        _said(text)
+        _said(late.stderr.decode("utf-8", "replace") if isinstance(late.stderr, bytes) else late.stderr or "")
         print(f"compat: srun did not end within {seconds + 30} s: what was written until then is judged", file=sys.stderr)
-        return
-    _said(done.stderr)
-    if done.returncode and not any(name.endswith(".json") for name in os.listdir(folder)):
-        raise Undecided(f"srun ended with exit code {done.returncode} and no node answered")
+    return hosts, tuple(silent)
 
 
-def _hostnames(hosts: str) -> list[str]:
-    from compat.api.fleet import expand
+_READY = ("idle", "mix", "mixed")
 
-    return expand(hosts)
+
+def _states(options: Options) -> dict[str, str]:
+    """The nodes of ``--nodelist`` and ``--partition`` with their states by ``sinfo``; empty where it says nothing."""
+    sinfo = shutil.which("sinfo")
+    if sinfo is None:
+        return {}
+    command = [sinfo, "--noheader", "--Node", "--format=%N %t"]
+    command += [f"--partition={options.one('partition')}"] if options.flag("partition") else []
+    command += [f"--nodes={options.one('nodelist')}"] if options.flag("nodelist") else []
+    try:
+        said = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    rows = [line.split() for line in said.splitlines()]
+    return {row[0]: row[1] for row in rows if len(row) == 2}
 
 
 def _said(text: str) -> None:
@@ -66,8 +142,8 @@ def _said(text: str) -> None:
             print(f"compat: srun: {printable(line)}", file=sys.stderr)
 
 
-def gather_ray(folder: str, options: Options) -> None:
-    """One task on every node that Ray knows to be alive, written as each answers.
+def gather_ray(folder: str, options: Options, seconds: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """One task on every node that Ray knows to be alive, written as each answers. Returns those that did not, by name.
 
     Raises :class:`InputError` where ``ray`` is not installed and :class:`Undecided` where there is no cluster.
     """
@@ -76,20 +152,24 @@ def gather_ray(folder: str, options: Options) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
     except ModuleNotFoundError:
         raise InputError("--ray: ray is not installed in this environment") from None
-    seconds = timeout_of(options)
-    os.makedirs(folder, exist_ok=True)
     try:
         ray.init(address=options.one("address") or "auto", log_to_driver=False, logging_level="ERROR", configure_logging=False)
     except (ConnectionError, RuntimeError, ValueError) as problem:
         reason = str(problem).partition("\n")[0] or type(problem).__name__
         raise Undecided(f"Ray: no cluster was reached ({reason})") from None
+    silent = []
     try:
         nodes = {each["NodeID"]: each for each in ray.nodes() if each.get("Alive")}
+        probing = _probing(options, seconds, next((str(each["NodeManagerAddress"]) for each in nodes.values()), ""), len(nodes))
+        names = {
+            identity: str(each.get("NodeName") or each.get("NodeManagerHostname") or identity)
+            for identity, each in nodes.items()
+        }
         task = ray.remote(num_cpus=0, max_retries=0)(facts_here)
         waiting: dict[Any, str] = {}
         for identity in nodes:
             there = NodeAffinitySchedulingStrategy(node_id=identity, soft=False)
-            waiting[task.options(scheduling_strategy=there).remote(seconds)] = identity
+            waiting[task.options(scheduling_strategy=there).remote(seconds, probing)] = identity
         end = time.monotonic() + seconds
         while waiting:
             ready, _ = ray.wait(list(waiting), num_returns=1, timeout=max(0.0, end - time.monotonic()))
@@ -101,23 +181,26 @@ def gather_ray(folder: str, options: Options) -> None:
                     _keep(folder, identity, ray.get(each))
                 except Exception as problem:
                     first = (str(problem).strip().splitlines() or [type(problem).__name__])[-1]
-                    address = nodes[identity].get("NodeManagerHostname", identity)
-                    print(f"compat: {printable(str(address))} could not be read: {printable(first[:200])}", file=sys.stderr)
+                    silent.append(names[identity])
+                    print(f"compat: {printable(names[identity])} could not be read: {printable(first[:200])}", file=sys.stderr)
         for identity in waiting.values():
-            address = nodes[identity].get("NodeManagerHostname", identity)
-            print(f"compat: {printable(str(address))} did not answer within {seconds} s", file=sys.stderr)
+            silent.append(names[identity])
+            print(f"compat: {printable(names[identity])} did not answer within {seconds} s", file=sys.stderr)
     finally:
         ray.shutdown()
+    return (), tuple(silent)
 
 
-def facts_here(seconds: int) -> str:
+def facts_here(seconds: int, probing: list[str]) -> str:
     """What ``compat facts --output`` writes on this node, run by the interpreter of this process."""
     import tempfile
 
+    # Ray hides the devices of a node from a task that asks for none of them
+    variables = {name: value for name, value in os.environ.items() if value or not name.endswith("VISIBLE_DEVICES")}
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [sys.executable, "-I", "-m", "compat", "facts", "--output", folder], capture_output=True, text=True,
-            timeout=seconds, check=False,
+            [sys.executable, "-I", "-m", "compat", "facts", "--output", folder, *probing], capture_output=True, text=True,
+            timeout=seconds, check=False, env=variables,
         )  # fmt: skip
         names = os.listdir(folder)
         if not names:

@@ -38,11 +38,23 @@ class RdmaPort:
 
 
 @record(frozen=True)
+class Probed:
+    """One probe that ran on a node, as ``compat probe`` says it; ``status`` is passed, failed or could-not-run."""
+
+    probe: str
+    device: str
+    status: str
+    why: str = ""
+    fix: str | None = None
+
+
+@record(frozen=True)
 class Node:
     """One node. ``clock`` is its time in seconds since 1970 when it was read, ``memlock`` the limit in bytes (-1: none).
 
     ``container`` names the image where a variable tells it, and is "" outside of a container. ``files`` identifies what is
-    installed by the contents of every RECORD, ``folder`` is where, ``filesystem`` the type it is mounted as.
+    installed by the contents of every RECORD, ``folder`` is where, ``filesystem`` the type it is mounted as. ``probes`` is
+    ``None`` where none were run, or where they did not come to an end.
     """
 
     host: str
@@ -55,6 +67,7 @@ class Node:
     files: str | None = None
     folder: str | None = None
     filesystem: str | None = None
+    probes: tuple[Probed, ...] | None = None
 
     def to_json(self) -> dict[str, object]:
         """As plain JSON values; what is unknown is left out."""
@@ -65,6 +78,8 @@ class Node:
             known["rdma"] = [
                 {"device": each.device, "link": each.link, "active": each.active, "rate": each.rate} for each in self.rdma
             ]
+        if self.probes is not None:
+            known["probes"] = [{name: getattr(each, name) for name in _PROBED if getattr(each, name)} for each in self.probes]
         return known
 
 
@@ -72,6 +87,7 @@ _SCALARS: dict[str, tuple[type, ...]] = {
     "host": (str,), "clock": (int, float), "memlock": (int,), "hugepages": (int,), "container": (str,), "files": (str,),
     "folder": (str,), "filesystem": (str,),
 }  # fmt: skip
+_PROBED = ("probe", "device", "status", "why", "fix")
 
 
 def node_of(value: object, file: str) -> Node:
@@ -92,7 +108,7 @@ def node_of(value: object, file: str) -> Node:
         scalars[name] = found
     if not scalars.get("host"):
         raise refuse(".host", "the name of the node")
-    interfaces, rdma = value.get("interfaces"), value.get("rdma")
+    interfaces, rdma, probes = value.get("interfaces"), value.get("rdma"), value.get("probes")
     try:
         found_interfaces = None if interfaces is None else tuple(
             Interface(str(each["name"]), str(each["kind"]), None if each.get("speed") is None else int(each["speed"]))
@@ -101,9 +117,18 @@ def node_of(value: object, file: str) -> Node:
         found_rdma = None if rdma is None else tuple(
             RdmaPort(str(each["device"]), str(each["link"]), bool(each["active"]), str(each.get("rate") or "")) for each in rdma
         )  # fmt: skip
+        found_probes = None if probes is None else tuple(probed_of(each) for each in probes)
     except (TypeError, KeyError, ValueError, AttributeError):
-        raise refuse("", "interfaces and rdma as 'compat facts --output' writes them") from None
-    return Node(**scalars, interfaces=found_interfaces, rdma=found_rdma)  # type: ignore[arg-type]
+        raise refuse("", "interfaces, rdma and probes as 'compat facts --output' writes them") from None
+    return Node(**scalars, interfaces=found_interfaces, rdma=found_rdma, probes=found_probes)  # type: ignore[arg-type]
+
+
+def probed_of(value: Mapping[str, object]) -> Probed:
+    """A probe out of the JSON of ``compat probe``; :class:`KeyError` where one of its names is missing."""
+    return Probed(
+        str(value["probe"]), str(value["device"]), str(value["status"]), str(value.get("why") or ""),
+        None if value.get("fix") is None else str(value["fix"]),
+    )  # fmt: skip
 
 
 def read_node(folders: Sequence[str], variables: Mapping[str, str], root: str = "/") -> Node:

@@ -18,7 +18,11 @@ _SPECIAL = str.maketrans({**{character: f"\\{character}" for character in "\\`*_
 def markdown(report: Report, nothing: str = "Nothing known to be bad.") -> str:
     """The report as GitHub's Markdown; ``nothing`` is said where there are no findings."""
     shown = report.findings[:_MOST]
-    blocks = [_finding(finding, first=not number) for number, finding in enumerate(shown)] or [_escaped(nothing)]
+    verdicts = [_VERDICTS[finding.verdict] if not number else "It may also be" for number, finding in enumerate(shown)]
+    blocks = [
+        finding_blocks(finding, f"{verdict} a known problem: {escaped(finding.title)}")
+        for verdict, finding in zip(verdicts, shown)
+    ] or [escaped(nothing)]
     left = len(report.findings) - len(shown)
     if left:
         blocks.append(f"{left} more {'finding' if left == 1 else 'findings'}: run `compat diagnose` on the text.")
@@ -26,15 +30,15 @@ def markdown(report: Report, nothing: str = "Nothing known to be bad.") -> str:
     if question:
         blocks.append(f"**To settle it:** {question}")
     if report.notes and not shown:
-        blocks.append("\n".join(f"- {_escaped(note)}" for note in report.notes))
+        blocks.append("\n".join(f"- {escaped(note)}" for note in report.notes))
     return "\n".join(map(printable, "\n\n".join(blocks).split("\n")))
 
 
-def _finding(finding: Finding, *, first: bool) -> str:
-    verdict = _VERDICTS[finding.verdict] if first else "It may also be"
-    parts = [f"**{verdict} a known problem: {_escaped(finding.title)}**", _escaped(finding.why)]
+def finding_blocks(finding: Finding, title: str) -> str:
+    """A finding in full under its title, which is Markdown already."""
+    parts = [f"**{title}**", escaped(finding.why)]
     if finding.here:
-        parts.append(f"**Applies because:** {_escaped(finding.here)}")
+        parts.append(f"**Applies because:** {escaped(finding.here)}")
     parts += [_fix(fix, "Fix" if not number else "Or") for number, fix in enumerate(finding.fixes)]
     links = ", ".join(address if address.startswith("https://") else _code(address) for address in finding.evidence[:3])
     parts.append(f"{f'**Evidence:** {links} ' if links else ''}({_code(finding.rule)}, {finding.confidence})")
@@ -43,9 +47,9 @@ def _finding(finding: Finding, *, first: bool) -> str:
 
 def _fix(fix: Fix, label: str) -> str:
     if fix.command is None:
-        return f"**{label}:** {_escaped(fix.text)}"
+        return f"**{label}:** {escaped(fix.text)}"
     fence = "````" if "```" in fix.command else "```"
-    return f"**{label}:** {_escaped(fix.text) or 'run'}\n\n{fence}bash\n{fix.command}\n{fence}"
+    return f"**{label}:** {escaped(fix.text) or 'run'}\n\n{fence}bash\n{fix.command}\n{fence}"
 
 
 def _question(findings: tuple[Finding, ...]) -> str:
@@ -82,6 +86,6 @@ def _code(text: str) -> str:
     return f"`{text.replace('`', '')}`"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Text in which nothing is Markdown: what an error says may hold anything."""
     return " ".join(text.translate(_SPECIAL).split())

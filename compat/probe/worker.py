@@ -59,11 +59,11 @@ def work_off(work: Work, stop: Callable[[], bool] = lambda: False) -> Outcome:
         job = _job_file(work, folder, said, left, [result.probe for result in results])
         began = time.monotonic()
         try:
-            ended = run([work.python, START, job], left, _variables(), folder)
+            ended = run([work.python, START, job], left, variables_of_child(), folder)
         except OSError as problem:
             return Outcome((), no_torch=f"{work.python} cannot be started: {problem.strerror or problem}")
         left -= time.monotonic() - began
-        events = list(_events(said))
+        events = list(events_of(said))
         results += [_result(event, work.device) for event in events if event["event"] == "result"]
         stack = stack or next((event for event in events if event["event"] == "hello"), None)
         torch = next((event for event in events if event["event"] == "torch"), None)
@@ -94,7 +94,7 @@ def _job_file(work: Work, folder: str, results: str, left: float, over: list[str
     return path
 
 
-def _variables() -> dict[str, str]:
+def variables_of_child() -> dict[str, str]:
     """The user's variables; relative parts of PYTHONPATH stay what they are, though the child has a folder of its own."""
     variables = {**os.environ, **_OFFLINE, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     variables.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin while they wait cost seconds on a busy machine
@@ -104,7 +104,7 @@ def _variables() -> dict[str, str]:
     return variables
 
 
-def _events(path: str) -> Iterator[dict[str, Any]]:
+def events_of(path: str) -> Iterator[dict[str, Any]]:
     """The lines a child has written; one that it did not finish is not there."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:

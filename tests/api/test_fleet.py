@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from compat.api.fleet import Fleet, expand, judge_fleet, ranged, read_fleet
 from compat.api.options import Options
+from compat.checks.fleet import compare
 from compat.errors import InputError
 from compat.rules.compiled import open_matrix
 
@@ -31,7 +32,7 @@ def node(folder: Path, host: str, facts: dict[str, Any] | None = None, **changes
         "schema": "compat/environment/1", "python": "3.11.9", "os": "linux", "machine": "x86_64", "driver": "550.54.15",
         "distributions": [{"name": name, "version": version} for name, version in stack.items() if version],
         "distributions_complete": True, "accelerators": [A100] * 8, "variables": {}, **changes,
-        "node": {"host": host, "clock": 1_800_000_000.0, "interfaces": [{"name": "ib0", "kind": "infiniband", "speed": None}],
+        "node": {"host": host, "clock": 1_800_000_000.0, "interfaces": [{"name": "ib0", "kind": "infiniband", "speed": 200_000}],
                  "rdma": [{"device": "mlx5_0:1", "link": "InfiniBand", "active": True, "rate": "200 Gb/sec"}],
                  "memlock": -1, "container": "", "files": "aa", **(facts or {})},
     }  # fmt: skip
@@ -69,6 +70,7 @@ def test_nodes_that_are_alike_are_one_group_without_a_difference(tmp_path: Path)
         ({"accelerators": [{**A100, "name": "NVIDIA H100"}] * 8}, "fleet-gpu-kind", "warning"),
         ({"variables": {"NCCL_P2P_DISABLE": "1"}}, "fleet-variable-nccl-p2p-disable", "warning"),
         ({"facts": {"rdma": []}}, "fleet-rdma", "warning"),
+        ({"facts": {"interfaces": [{"name": "ib0", "kind": "infiniband", "speed": 1000}]}}, "fleet-network", "warning"),
         ({"facts": {"memlock": 65536}}, "fleet-memlock", "warning"),
         ({"facts": {"container": "image:2"}}, "fleet-container", "warning"),
         ({"facts": {"files": "bb"}}, "fleet-files", "warning"),
@@ -108,7 +110,7 @@ def test_each_distinct_environment_is_judged_once(tmp_path: Path, monkeypatch: p
         node(tmp_path, f"node{number:02d}", stack={"trl": "0.24.0" if number else "0.14.0", "vllm": "0.7.1"})
     judged = []
     report = module.machine_report
-    monkeypatch.setattr(module, "machine_report", lambda *words: judged.append(1) or report(*words))
+    monkeypatch.setattr(module, "machine_report", lambda *words, **more: judged.append(1) or report(*words, **more))
     read = fleet(tmp_path, task="grpo", features="vllm")
     assert len(judged) == 2
     odd = next(each for each in read.groups if each.group.hosts == ("node00",))
@@ -169,25 +171,114 @@ def test_a_machine_writes_itself_as_a_node(tmp_path: Path, compat: Run) -> None:
     assert compat("fleet", tmp_path / "nodes").returncode in (0, 1)
 
 
-def test_srun_is_asked_for_one_task_on_each_node(tmp_path: Path, compat: Run) -> None:
-    """A stand-in for srun that starts the task once for each node it is given, one of which fails."""
-    program = tmp_path / "bin" / "srun"
-    program.parent.mkdir()
-    program.write_text(
-        '#!/bin/sh\nprintf \'%s\\n\' "$@" > "$LOG"\nwhile [ "${1#--}" != "$1" ]; do shift; done\n'
-        "for host in n1 n2; do SLURMD_NODENAME=$host \"$@\"; done\necho 'srun: error: n3: task 2: Exited' >&2\nexit 1\n",
-        encoding="utf-8",
-    )
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    variables = {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}", "LOG": str(tmp_path / "log")}
-    words = ("fleet", tmp_path / "nodes", "--slurm", "--nodelist", "n[1-3]", "--partition", "gpu", "--expect", "n[1-3]")
-    done = compat(*words, **variables)
+def slurm(folder: Path) -> dict[str, str]:
+    """Stand-ins: sinfo knows of four nodes, one of them drained; srun starts the task on two of the others, and one fails."""
+    programs = {
+        "sinfo": "printf 'n1 idle\\nn2 idle\\nn3 mix\\nn4 drain\\n'",
+        "srun": 'printf \'%s\\n\' "$@" > "$LOG"\nwhile [ "${1#--}" != "$1" ]; do shift; done\n'
+        'for host in n1 n2; do SLURM_NTASKS=3 SLURMD_NODENAME=$host "$@" || true; done\n'
+        "echo 'srun: error: n3: task 2: Exited' >&2\nexit 1",
+    }
+    (folder / "bin").mkdir()
+    for name, text in programs.items():
+        program = folder / "bin" / name
+        program.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return {"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "LOG": str(folder / "log"), "SLURM_JOB_NODELIST": ""}
+
+
+def test_srun_is_asked_for_one_task_on_each_node_that_is_there(tmp_path: Path, compat: Run) -> None:
+    variables = slurm(tmp_path)
+    (tmp_path / "nodes").mkdir()
+    node(tmp_path / "nodes", "n3", driver="470.1")  # what it said last week
+    done = compat("fleet", tmp_path / "nodes", "--slurm", "--partition", "gpu", "--format", "json", **variables)
     log = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
-    assert {"--ntasks-per-node=1", "--nodelist=n[1-3]", "--nodes=3", "--partition=gpu"} <= set(log)
-    assert sorted(path.name for path in (tmp_path / "nodes").iterdir()) == ["n1.json", "n2.json"]
+    assert {"--ntasks-per-node=1", "--nodelist=n[1-3]", "--nodes=3", "--partition=gpu", "--immediate=120"} <= set(log)
     assert "compat: srun: srun: error: n3: task 2: Exited" in done.stderr
-    assert "1 did not answer: n3" in done.stdout
+    assert "n4 is not asked: its state in Slurm is drain" in done.stderr
+    read = json.loads(done.stdout)
+    assert [each["hosts"] for each in read["groups"]] == [["n1", "n2"]]
+    assert "workload" not in read["groups"][0]["environment"]  # srun starts the gathering, not the job
+    assert read["missing"] == ["n3", "n4"]
+    assert any("n3.json" in note for note in read["notes"])
     assert done.returncode in (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--probe",), "--probe goes with --slurm or --ray"),
+        (("--nodelist", "n1"), "--nodelist goes with --slurm"),
+        (("--slurm", "--ray"), "give one or the other"),
+        (("--slurm", "--nodelist", "n[1-"), "--nodelist: expected hosts"),
+        (("--slurm", "--timeout", "soon"), "--timeout: expected whole seconds"),
+    ],
+)
+def test_options_of_a_gathering_that_do_not_go_together(tmp_path: Path, compat: Run, words: tuple[str, ...], said: str) -> None:
+    done = compat("fleet", tmp_path / "nodes", *words, **slurm(tmp_path))
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert said in done.stderr
+
+
+def probe(name: str, status: str = "passed", why: str = "", device: str = "cuda:0") -> dict[str, str]:
+    return {"probe": name, "device": device, "status": status, "why": why}
+
+
+def test_a_failed_probe_is_an_error_that_names_nodes_and_reasons(tmp_path: Path, compat: Run) -> None:
+    good = [probe("nodes/collectives", why="nccl, 3 nodes, 24 processes"), probe("matmul/bf16")]
+    node(tmp_path, "node0", {"probes": good})
+    node(tmp_path, "node1", {"probes": [*good, probe("matmul/bf16", "failed", "element 3 is 7, not 8", "cuda:5")]})
+    waits = [probe("nodes/collectives", "failed", "Connection closed by peer")]
+    node(tmp_path, "node2", {"probes": waits})
+    found = {finding.rule: finding for finding in fleet(tmp_path).differences}
+    assert set(found) == {"fleet-probe-matmul-bf16", "fleet-probe-nodes-collectives"}
+    assert found["fleet-probe-matmul-bf16"].here == "cuda:5: element 3 is 7, not 8 on node1"
+    done = compat("fleet", tmp_path)
+    assert done.returncode == 1
+    assert "3 nodes: 4 passed, 2 failed, 0 could not run" in done.stdout
+    assert "collectives between the nodes passed: nccl, 3 nodes, 24 processes" in done.stdout
+
+
+@pytest.mark.parametrize("probes", [None, [probe("torch/import", "could-not-run", "no torch in /usr/bin/python")]])
+def test_a_node_that_was_not_probed_leaves_it_undecided(tmp_path: Path, compat: Run, probes: list[Any] | None) -> None:
+    node(tmp_path, "node1", {"probes": [probe("matmul/bf16")]})
+    node(tmp_path, "node2", {"probes": probes})
+    done = compat("fleet", tmp_path, "--fail-on", "never")
+    assert done.returncode == 3
+    assert "1 not probed to the end: node2" in done.stdout
+
+
+def test_clocks_are_held_against_the_time_of_the_gathering(tmp_path: Path) -> None:
+    for number, clock in enumerate((1000.0, 1005.0, 1130.0)):
+        node(tmp_path, f"node{number}", {"clock": clock})
+    groups, _, _ = read_fleet(str(tmp_path))
+    assert compare(groups, ranged) == ()
+    (finding,) = compare(groups, ranged, (1000.0, 1010.0))
+    assert (finding.rule, finding.here) == ("fleet-clock", "+120 s on node2")
+
+
+@pytest.mark.parametrize(("form", "start"), [("markdown", "**1 error, 1 warning.**"), ("html", "<!doctype html>")])
+def test_other_forms_have_the_same_in_them_and_nothing_of_a_name_is_markup(
+    tmp_path: Path, compat: Run, form: str, start: str
+) -> None:
+    node(tmp_path, "node1")
+    node(tmp_path, "a|b<script>`x`", stack={"torch": "2.5.0"})
+    done = compat("fleet", tmp_path, "--format", form)
+    assert done.stdout.startswith(start)
+    for text in ("2 nodes in 2 groups", "fleet-torch", "install one environment on all nodes"):
+        assert text in done.stdout
+    assert "<script>" not in done.stdout.replace("\\<script\\>", "")
+    assert done.returncode == 1
+
+
+def test_the_job_that_is_about_to_start_is_judged_on_every_node(tmp_path: Path, compat: Run) -> None:
+    node(tmp_path, "node1", stack={"trl": "0.14.0", "vllm": "0.7.1"})
+    (tmp_path / "train.py").write_text(
+        "from trl import GRPOConfig, GRPOTrainer\nGRPOTrainer(args=GRPOConfig(use_vllm=True))\n", encoding="utf-8"
+    )
+    done = compat("fleet", tmp_path, "--", "torchrun", "--nproc-per-node", "8", tmp_path / "train.py")
+    assert "trl-grpo-vllm-below-0-7-2" in done.stdout
+    assert "GRPOTrainer, torchrun, 8 processes" in " ".join(done.stdout.split())
 
 
 @given(st.lists(st.from_regex(r"[a-z][a-z-]{0,5}[0-9]{0,4}", fullmatch=True), min_size=1, max_size=40, unique=True))

@@ -79,13 +79,17 @@ def _body(report: Report, nothing: str | None) -> Iterator[Html]:
         yield element("ul", *(element("li", note) for note in report.notes))
 
 
-def finding_of(finding: Finding, environment: Environment, read_from: str | None = None, *, pictured: bool = True) -> Html:
-    """One finding: what happens, why, why here, what fixes it, and what holds what."""
+def finding_of(
+    finding: Finding, environment: Environment, read_from: str | None = None, *, pictured: bool = True, where: str = ""
+) -> Html:
+    """One finding: what happens, why, why here, what fixes it, and what holds what. ``where`` are the nodes it holds on."""
     level = finding.severity if finding.verdict == "hit" else "possible"
     heading = element("h3", element("span", level, class_="badge"), finding.title)
     rows: list[tuple[str, Child]] = list(places_of(finding, read_from))
     if finding.here:
         rows.append(("applies because", finding.here))
+    if where:
+        rows.append(("on", where))
     if finding.verdict != "hit":
         rows.append(("settle", flags_for(finding.unknown) or "cannot be settled"))
     rows += [("or" if number else "fix", fix_of(fix)) for number, fix in enumerate(finding.fixes)]

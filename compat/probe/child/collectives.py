@@ -19,16 +19,17 @@ def rank_main(job: Job) -> int:
     """Joins the group, runs each collective, and says what came out wrong and how fast it was."""
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     backend: str = job.values["backend"]
-    device = f"cuda:{rank}" if backend == "nccl" else "cpu"
+    local = int(os.environ["LOCAL_RANK"])
+    device = f"cuda:{local}" if backend == "nccl" else "cpu"
     if backend == "nccl":
-        torch.cuda.set_device(rank)
+        torch.cuda.set_device(local)
     distributed: Any = torch.distributed
     distributed.init_process_group(backend, timeout=datetime.timedelta(seconds=job.values["limit"]))
     wrong: list[str] = []
     for length in (1, 7, 4096, 100_003):
-        wrong += _all_reduce(distributed, rank, world, length, device)
-        wrong += _all_gather(distributed, rank, world, length, device)
-        wrong += _broadcast(distributed, rank, world, length, device)
+        for name, collective in (("all-reduce", _all_reduce), ("all-gather", _all_gather), ("broadcast", _broadcast)):
+            job.say("step", rank=rank, name=name)
+            wrong += collective(distributed, rank, world, length, device)
     speed = _bandwidth(distributed, world, device, job.values["megabytes"])
     distributed.barrier()
     distributed.destroy_process_group()

@@ -82,9 +82,10 @@ def collectives(job: Job, *, p2p: bool = True) -> Verdict:
     limit = job.values["limit"] * 0.4
     path = write_job(job, "collectives", {"backend": backend, "limit": limit, "megabytes": 64 if job.on_cuda else 8})
     try:
-        said = run_ranks(path, world, limit, {} if p2p else {"NCCL_P2P_DISABLE": "1"})
+        events = run_ranks(path, world, limit, {} if p2p else {"NCCL_P2P_DISABLE": "1"})
     except RankFailed as problem:
         return failed(f"{backend}, {world} processes: {problem}")
+    said = [event for event in events if event["event"] == "rank"]
     ranks = sorted(event["rank"] for event in said)
     wrong = [text for event in said for text in event["wrong"]]
     if ranks != list(range(world)):
