@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 HIDDEN = "****"
 _SIGNS = (
     "@", "/t/", "bearer ", "authorization: ", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-",
-    "akia", "token=", "key=", "sig=", "signature=", "secret=", "passwd=", "password=", "pwd=", "credential=", "credentials=",
-    "auth=", "token ", "key ", "--passw", "--secret ",
+    "akia", "token=", "key=", "sig=", "signature=", "secret=", "passw", "pwd=", "credential=", "credentials=", "auth=",
+    "token ", "key ", "--secret ", "token:", "token\"", "token'", "token\\", "key:", "key\"", "key'", "key\\", "secret:",
+    "secret\"", "secret'", "secret\\", "wandb login", "curl ", "nvapi-", "gsk_", "xox", "aiza", "eyj", "private key-----",
 )  # fmt: skip
 """In lower case; where none of them is in a text, there is nothing to take out."""
+_LONGEST = 10_000
+"""Characters of a text that are looked at for an excerpt."""
 _NAMES_OF_USERS = ("git", "hg", "svn", "")
 """Before a host they are the protocol's, no secret."""
 
@@ -37,6 +40,11 @@ def redacted(text: str) -> str:
             if sign in lower:
                 text = pattern.sub(replaced, text)
     return text
+
+
+def excerpt(text: str, most: int) -> str:
+    """At most so many characters of a text for a message; a credential is taken out first, as its rest is not recognized."""
+    return redacted(text[:_LONGEST])[:most]
 
 
 def without_credentials(url: str) -> str:
@@ -72,25 +80,45 @@ def _compile() -> tuple[_Pattern, ...]:
     import re
 
     secret = r"(?:token|sig|signature|secret|passw(?:or)?d|pwd|credentials?|auth|key)"
+    whose = "hub|hf|auth|access|api|bearer|github|gitlab|secret|private|client"
+    sure = rf"(?:(?:{whose})[_-]?(?:token|key|secret)|passw(?:or)?d|passphrase)"
+    code = r"(?!None\b|null\b|[Tt]rue\b|[Ff]alse\b|str\b|Optional\b|os\.|self\.|args\.)"
     return (
         # up to the next scheme: a proxy's address has another one in its path
-        ("://", re.compile(r"(?<=://)(?:[^\s'\"<>`|:]|:(?!//)){1,4000}"), _without_user),
+        ("@", re.compile(r"(?:(?<=//)|(?<=\w\w:/)(?!/))(?:[^\s'\"<>`|:]|:(?!//)){1,4000}"), _without_user),
         # bob:password@host, but not image:tag@sha256:…
         (
             "@",
-            re.compile(r"(?<![\w.%+@/:-])(?!mailto:)[\w.%+-]{1,80}:(?![/\\])[^\s'\"<>`/@]{1,200}@(?!sha\d{1,3}:)(?=[\w\[])"),
+            re.compile(r"(?<![\w.%+@:-])(?!mailto:)[\w.%+-]{1,80}:(?![/\\])[^\s'\"<>`/@]{1,200}@(?!sha\d{1,3}:)(?=[\w\[])"),
             f"{HIDDEN}@",
         ),
         ("/t/", re.compile(r"(\w[\w-]{0,80}(?::\d{1,5})?/t/)[^/\s'\"<>`]{1,400}"), rf"\g<1>{HIDDEN}"),
         (
             "=",
-            re.compile(rf"([?&;][\w.-]{{0,60}}?{secret}=)[^&;#\s'\"<>`]{{1,4000}}", re.IGNORECASE),
+            re.compile(rf"([?&;#][\w. -]{{0,60}}?{secret}=)[^&;#\s'\"<>`]{{1,4000}}", re.IGNORECASE),
             rf"\g<1>{HIDDEN}",
         ),
         (
             "=",
             re.compile(
                 r"(\b[A-Z][A-Z0-9_]{0,60}?(?:TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIALS?)=['\"]?)(?![$'\"])[^\s'\"\\;&]{1,4000}"
+            ),
+            rf"\g<1>{HIDDEN}",
+        ),
+        # "HF_TOKEN": "…" and WANDB_API_KEY: …, password: … and api_key="…"; quotes may be escaped
+        (
+            "e",
+            re.compile(
+                rf"(\b[A-Z][A-Z0-9_]{{0,60}}?_(?:TOKEN|SECRET|PASSWORD|KEY)(?:\\?['\"])?\]?\s{{0,3}}[:=]\s{{0,3}}(?:\\?['\"])?)"
+                rf"{code}(?![$'\"{{\[(<])[^\s'\"\\;&,{{}}]{{4,4000}}"
+            ),
+            rf"\g<1>{HIDDEN}",
+        ),
+        (
+            "s",
+            re.compile(
+                rf"((?<![^\W_]){sure}(?:\\?['\"])?\]?\s{{0,3}}[:=]\s{{0,3}}(?:\\?['\"])?){code}(?![$'\"{{\[(<])"
+                r"[^\s'\"\\;&,{}]{4,4000}", re.IGNORECASE,
             ),
             rf"\g<1>{HIDDEN}",
         ),
@@ -103,17 +131,29 @@ def _compile() -> tuple[_Pattern, ...]:
             rf"\g<1>\g<2>{HIDDEN}",
         ),
         (
+            "wandb login",
+            re.compile(r"(\bwandb login\s{1,40}(?:--\w{1,20}\s{1,40}){0,3})(?![$'\"-])[^\s'\"\\;&]{6,400}"),
+            rf"\g<1>{HIDDEN}",
+        ),
+        (
+            "curl",
+            re.compile(r"(\bcurl\s[^\n]{0,300}?\s(?:-u|--user)[=\s]\s{0,9}['\"]?)(?!\$)[^\s:'\"]{1,80}:[^\s'\"]{1,400}"),
+            rf"\g<1>{HIDDEN}",
+        ),
+        (
             "b",
             re.compile(r"\b((?:bearer|authorization:\s{1,9}(?:basic|token))\s{1,40})(?=[^\s\d]{0,60}\d)[\w.~+/=-]{6,99}", re.I),
             rf"\g<1>{HIDDEN}",
         ),
         (
             "_",
-            re.compile(r"\b(?:hf_[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20})\w{0,400}"),
+            re.compile(r"\b(?:hf_[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20}|gsk_\w{20})\w{0,400}"),
             HIDDEN,
         ),
-        ("-", re.compile(r"\b(?:glpat-[\w-]{15}|sk-[\w-]{20})[\w-]{0,400}"), HIDDEN),
-        ("akia", re.compile(r"\bAKIA[0-9A-Z]{16}\b"), HIDDEN),
+        ("-", re.compile(r"\b(?:glpat-[\w-]{15}|sk-[\w-]{20}|nvapi-[\w-]{20}|xox[a-z]-[\w-]{10})[\w-]{0,400}"), HIDDEN),
+        ("a", re.compile(r"\b(?:AKIA[0-9A-Z]{16}|AIza[\w-]{35})(?![\w-])"), HIDDEN),
+        ("eyj", re.compile(r"\beyJ[\w-]{10,200}\.[\w.-]{10,4000}"), HIDDEN),
+        ("private key-----", re.compile(r"(PRIVATE KEY-----)[^-]{1,8000}"), rf"\g<1>{HIDDEN}"),
     )  # fmt: skip
 
 

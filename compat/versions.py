@@ -9,6 +9,8 @@ container builds count as the release they were cut for (``2.4.0a0+f70bd71a48.nv
 
 from __future__ import annotations
 
+from compat.redact import excerpt
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +48,7 @@ def key_of(text: str) -> Key:
 
 def _read(text: str) -> Key:
     if len(text) > _LONGEST:
-        raise ValueError(f"{text[:40]!r}… is too long for a version")
+        raise ValueError(f"{excerpt(text, 40)!r}… is too long for a version")
     return _usual_key(text) or _packaging_key(text)
 
 
@@ -169,11 +171,11 @@ def ranges_of(specifier: str) -> Ranges:
     Pre-releases are admitted wherever their order puts them, with PEP 440's exceptions (``<1.0`` leaves out ``1.0.dev0``).
     Raises ``ValueError`` for what is no specifier set, and for ``===`` and local labels, which no range can hold.
     """
-    ranges = EVERY
-    for operator, text in _clauses(specifier):
-        found = _ranges_of_clause(operator, text)
-        ranges = found if ranges is EVERY else intersect(ranges, found)
-    return ranges
+    parts = [_ranges_of_clause(operator, text) for operator, text in _clauses(specifier)]
+    while len(parts) > 1:  # by halves: one by one, each clause would be merged with all that came before it
+        pairs = [intersect(left, right) for left, right in zip(parts[::2], parts[1::2])]
+        parts = pairs if len(parts) % 2 == 0 else [*pairs, parts[-1]]
+    return parts[0] if parts else EVERY
 
 
 def _clauses(specifier: str) -> list[tuple[str, str]]:
@@ -258,29 +260,36 @@ def _family(epoch: int, release: tuple[int, ...]) -> Ranges:
 
 
 def intersect(left: Ranges, right: Ranges) -> Ranges:
-    """The versions in both, as disjoint intervals in order."""
+    """The versions in both, as disjoint intervals in order; both are walked once."""
     found = []
-    for a in left:
-        for b in right:
-            lower, with_lower = max((a[0], a[1]), (b[0], b[1]), key=_lower_order)
-            upper, with_upper = min((a[2], a[3]), (b[2], b[3]), key=_upper_order)
-            interval: Interval = (lower, with_lower, upper, with_upper)
-            if not _empty(interval):
-                found.append(interval)
-    return tuple(sorted(found, key=lambda i: _lower_order((i[0], i[1]))))
+    at = other = 0
+    while at < len(left) and other < len(right):
+        a, b = left[at], right[other]
+        lower, with_lower = max((a[0], a[1]), (b[0], b[1]), key=_lower_order)
+        upper, with_upper = min((a[2], a[3]), (b[2], b[3]), key=_upper_order)
+        interval: Interval = (lower, with_lower, upper, with_upper)
+        if not _empty(interval):
+            found.append(interval)
+        if (upper, with_upper) == (a[2], a[3]):  # nothing that follows in the other one reaches it
+            at += 1
+        else:
+            other += 1
+    return tuple(found)
 
 
 def complement(ranges: Ranges) -> Ranges:
     """Every version that is in none of the intervals."""
-    result = EVERY
+    result: list[Interval] = []
+    start: tuple[Key | None, bool] = (None, False)
     for lower, with_lower, upper, with_upper in ranges:
-        outside: list[Interval] = []
         if lower is not None:
-            outside.append((None, False, lower, not with_lower))
-        if upper is not None:
-            outside.append((upper, not with_upper, None, False))
-        result = intersect(result, tuple(outside))
-    return result
+            result.append((*start, lower, not with_lower))
+        if upper is None:
+            break
+        start = (upper, not with_upper)
+    else:
+        result.append((*start, None, False))
+    return tuple(interval for interval in result if not _empty(interval))
 
 
 def overlap(left: Ranges, right: Ranges) -> bool:

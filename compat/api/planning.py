@@ -13,6 +13,7 @@ from compat.api.report import asked_of, chosen_targets, config_of, in_force, tar
 from compat.errors import InputError, Undecided
 from compat.model import Distribution, Environment, Source, of_no_index
 from compat.records import record, replace
+from compat.redact import excerpt
 from compat.rules.compiled import Matrix
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
     settings, override = means.index.reached(), case.overrides is not False
     found = resolved_by_uv(question, Target(environment), settings, offline=offline, override=override)
     if found.releases is None:
-        note = f"uv resolves no environment from this file, so that only what it lists is judged: {found.why[:200]}"
+        note = f"uv resolves no environment from this file, so that only what it lists is judged: {excerpt(found.why, 200)}"
         resolves = False if found.refused and not offline else None
         return replace(case, notes=(*case.notes, note), resolves=resolves, unresolved=found.why)
     listed = {copy.name for copy in copies}

@@ -11,6 +11,7 @@ from compat.formats.listing import Listing
 from compat.formats.registry import Commands
 from compat.formats.shell import count_of, read_job
 from compat.model import Accelerator, Environment
+from compat.redact import excerpt
 from compat.syntax.yaml import Document, Value
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class _Task:
         for problem in found.unread:
             job.files.not_read("", problem)
         if image is not None and not job.stack.distributions:
-            job.files.note(self.file.path, f"what is in the image {image[:200]} is not known")
+            job.files.note(self.file.path, f"what is in the image {excerpt(image, 200)} is not known")
         known = {**variables, **(found.variables or {})}
         return job.listing(kind, label=self.text("name"), context=context, workload=found.workload, variables=known)
 

@@ -31,7 +31,7 @@ from compat.formats.requirements.requirement import Unnamed, editable, name_at_s
 from compat.formats.specifiers import EXACT, changed, public
 from compat.model import Distribution, Environment
 from compat.records import record
-from compat.redact import without_secrets
+from compat.redact import excerpt, without_secrets
 from compat.syntax.yaml import Document, Value
 from compat.versions import ranges_of
 
@@ -208,7 +208,7 @@ def rewritten_spec(text: str, change: Change, how: str) -> str:
     found = _SPEC.fullmatch(text.strip())
     assert change.after is not None
     if found is None or "version" in (found["keys"] or "") or "|" in found["version"]:
-        raise InputError(f"expected a conda package such as 'numpy=1.26', not {text[:60]!r}")
+        raise InputError(f"expected a conda package such as 'numpy=1.26', not {excerpt(text, 60)!r}")
     head, gap, version, keys = found["head"], found["gap"], found["version"], found["keys"] or ""
     after = public(change.after)  # local labels are of wheels
     sign = re.match(r"={0,2}", version)

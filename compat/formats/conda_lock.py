@@ -11,6 +11,7 @@ from compat.formats.conda_spec import conda_distribution, pip_source, split_arte
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.registry import Commands, Format, ProjectLock
 from compat.model import Distribution, normalized
+from compat.redact import excerpt
 from compat.syntax.yaml import Document, Value
 from compat.versions import key_of
 
@@ -32,7 +33,7 @@ def platform_marker(platform: str) -> str | None:
         return None
     system, dash, machine = platform.partition("-")
     if not (dash and system.isalnum() and machine.isalnum() and platform.isascii()):
-        raise ValueError(f"{platform[:40]!r} is not a platform such as linux-64")
+        raise ValueError(f"{excerpt(platform, 40)!r} is not a platform such as linux-64")
     if platform == "win-64":
         return _WINDOWS_64
     if system == "win":
@@ -151,7 +152,7 @@ class LockReading:
         try:
             key_of(version)
         except ValueError:
-            raise self.document.wrong(f"{name}: {version[:60]!r} is not a version (PEP 440)", value) from None
+            raise self.document.wrong(f"{name}: {excerpt(version, 60)!r} is not a version (PEP 440)", value) from None
         return version
 
 
@@ -165,7 +166,7 @@ class _Lock(LockReading):
         root = document.table(document.root, "the file")
         version = document.text(root.get("version"), "version") or ""
         if version != "1":
-            raise InputError(f"expected a conda-lock.yml of version 1, not {version[:40]!r}", self.path, 1)
+            raise InputError(f"expected a conda-lock.yml of version 1, not {excerpt(version, 40)!r}", self.path, 1)
         if "package" not in root:
             raise InputError("expected the list 'package' of a conda-lock.yml", self.path, 1)
         for item in document.items(root["package"], "package"):
@@ -273,7 +274,7 @@ class _PixiReading(LockReading):
         text = self.document.text(root.get("version"), "version") or ""
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
         if number < _OLDEST:
-            raise InputError(f"expected a pixi.lock of version {_OLDEST} or later, not {text[:40]!r}", self.path, 1)
+            raise InputError(f"expected a pixi.lock of version {_OLDEST} or later, not {excerpt(text, 40)!r}", self.path, 1)
         if number > _NEWEST:
             self.unread.append(f"pixi.lock of version {number}: read as version {_NEWEST}")
 
@@ -300,7 +301,7 @@ class _PixiReading(LockReading):
         version = document.text(package.get("version"), "the version of a package") or version
         build = document.text(package.get("build"), "the build of a package") or build
         if name is None:
-            raise document.wrong(f"{location[:100]!r} does not contain the name of a conda package", item)
+            raise document.wrong(f"{excerpt(location, 100)!r} does not contain the name of a conda package", item)
         folder = location.rpartition("/")[0].rpartition("/")[2] if artefact is not None else None
         subdir = document.text(package.get("subdir"), "the subdir of a package") or folder
         return conda_distribution(name, version, build, {"platform": subdir, "url": location})
@@ -327,6 +328,8 @@ class _PixiReading(LockReading):
                 location = document.needed_text(used[manager], f"a package of {name}", item)
                 number = self._places.get((manager, location))
                 if number is None:
-                    self.unread.append(f"{self.path}:{item.line}: {location[:200]} is not among the packages of the lock")
+                    self.unread.append(
+                        f"{self.path}:{item.line}: {excerpt(location, 200)} is not among the packages of the lock"
+                    )
                 else:
                     self.edges.append(Edge(ROOT, number, marker, choice))

@@ -8,7 +8,7 @@ from typing import Any
 from compat.formats.requirements.requirement import is_archive, is_url, source_of_url
 from compat.model import EMPTY, Distribution, Source, normalized
 from compat.records import record
-from compat.redact import without_credentials
+from compat.redact import excerpt, without_credentials
 from compat.versions import key_of
 
 _NAMES = {"pytorch": "torch"}
@@ -158,7 +158,7 @@ def parse_match_spec(text: str) -> MatchSpec:
     rest = text.lstrip(_NAME)
     name = keys.get("name") or text[: len(text) - len(rest)]
     if not _is_name(name) or rest[:1] not in ("", " ", "\t", *_SIGNS):
-        raise ValueError(f"{written[:60]!r} is not a conda package such as 'numpy>=1.26'")
+        raise ValueError(f"{excerpt(written, 60)!r} is not a conda package such as 'numpy>=1.26'")
     version, build = _version_and_build(rest)
     return _spec(name, keys.get("channel") or channel or None, keys.get("version", version), keys.get("build", build))
 
@@ -175,7 +175,7 @@ def _keys(inside: str) -> dict[str, str]:
         key, sign, rest = rest.partition("=")
         rest = rest.lstrip()
         if not sign or not key.strip().isidentifier():
-            raise ValueError(f"'[{inside[:60]}]' is not understood: expected key='value'")
+            raise ValueError(f"'[{excerpt(inside, 60)}]' is not understood: expected key='value'")
         if rest[:1] in ("'", '"'):
             value, _, rest = rest[1:].partition(rest[0])
             rest = rest.lstrip().removeprefix(",")
@@ -195,7 +195,7 @@ def _version_and_build(text: str) -> tuple[str, str | None]:
         else:
             parts.append(word)
     if len(parts) > 2:
-        raise ValueError(f"{text.strip()[:60]!r} has more than a version and a build")
+        raise ValueError(f"{excerpt(text.strip(), 60)!r} has more than a version and a build")
     if len(parts) == 2:
         return parts[0], parts[1]
     whole = parts[0] if parts else ""

@@ -19,6 +19,7 @@ from compat.formats.registry import Commands
 from compat.formats.shell import count_of
 from compat.model import Accelerator, Environment
 from compat.records import record, replace
+from compat.redact import excerpt
 from compat.syntax.yaml import Document, Value
 from compat.workload.launch import COMMAND
 from compat.workload.wrappers import handed_to_shell, split_words
@@ -182,7 +183,7 @@ class _Resource:
         elif not is_known(image):
             job.files.note("", f"{where}: its image is only known when the manifest is filled in")
         elif not job.stack.distributions:
-            job.files.note("", f"{where}: what is in the image {image[:200]} is not known")
+            job.files.note("", f"{where}: what is in the image {excerpt(image, 200)} is not known")
         for note in launch.notes if launch is not None else ():
             job.files.note("", f"{where}: {note}")
         return job.listing(

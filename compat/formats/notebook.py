@@ -21,7 +21,7 @@ from compat.formats.notebook_cells import Cell, Code, code_cells, translated
 from compat.formats.registry import Format
 from compat.model import Accelerator, Environment, Workload
 from compat.records import replace
-from compat.redact import without_secrets
+from compat.redact import excerpt, without_secrets
 from compat.syntax.shell_commands import ShellCommand
 from compat.workload.command import starts_a_job
 from compat.workload.notebook import parsed
@@ -238,7 +238,7 @@ def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
     cells, metadata = code_cells(path, text.removeprefix("\ufeff"))
     language = _language(metadata)
     if language not in _PYTHON:
-        return (Listing(path, "notebook", unread=(printable(f"{path}: its cells are no Python but {language[:40]}"),)),)
+        return (Listing(path, "notebook", unread=(printable(f"{path}: its cells are no Python but {excerpt(language, 40)}"),)),)
     steps = NotebookSteps(path)
     for cell in cells:
         steps.read(cell)
@@ -250,7 +250,9 @@ def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
     facts = _facts(path, files) if steps.size <= LONGEST else None
     started = [(command, number) for command, number in steps.others if starts_a_job(command.words)]
     for command, number in started[:20]:
-        files.note(f"{path} cell {number}", f"{' '.join(command.words)[:80]} is not judged, only the code of the cells is")
+        files.note(
+            f"{path} cell {number}", f"{excerpt(' '.join(command.words), 80)} is not judged, only the code of the cells is"
+        )
     workload = None if facts is None else _launched(facts.workload, alone=not started)
     entries, edges = installs.listed()
     variables: dict[str, str | None] = {**without_secrets({**(facts.variables if facts else {}), **steps.variables})}

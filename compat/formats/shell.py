@@ -15,7 +15,7 @@ from compat.formats.listing import Listing
 from compat.formats.registry import Commands
 from compat.model import EMPTY, Accelerator, Environment, Workload
 from compat.records import record, replace
-from compat.redact import without_secrets
+from compat.redact import excerpt, without_secrets
 from compat.syntax.shell_commands import ShellCommand, slurm_directives
 from compat.workload.command import SBATCH_VALUED, CommandReading, read_with, starts_a_job
 from compat.workload.launch import COMMAND, Launch
@@ -153,7 +153,7 @@ def _told(
 
 def _shown(words: Sequence[str]) -> str:
     text = " ".join(words)
-    return text if len(text) <= 80 else f"{text[:79]}…"
+    return text if len(text) <= 80 else f"{excerpt(text, 79)}…"
 
 
 def count_of(text: str | None) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from compat.redact import excerpt
 from compat.versions import contains, key_of, ranges_of
 
 _LONGEST = 1000
@@ -59,7 +60,7 @@ def _specifier_set(text: str) -> str:
             clauses.extend(_clauses(operator + word))
             operator = ""
     if operator:
-        raise ValueError(f"{operator[:40]!r} is not a version constraint")
+        raise ValueError(f"{excerpt(operator, 40)!r} is not a version constraint")
     return ",".join(clauses)
 
 
@@ -72,7 +73,7 @@ def _clauses(word: str) -> list[str]:
     while version.endswith((".*", ".x", ".X")):
         version = version[:-2]
     if not is_version(version):
-        raise ValueError(f"{word[:40]!r} is not a version constraint")
+        raise ValueError(f"{excerpt(word, 40)!r} is not a version constraint")
     if operator in ("^", "~"):
         return [f">={version}", f"<{_upper(operator, version)}"]
     operator = {"": "==", "=": "==", "<>": "!="}.get(operator, operator)

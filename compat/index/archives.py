@@ -14,6 +14,7 @@ from compat.index.metadata import LARGEST
 from compat.index.records import File, Unread, Unusable
 from compat.index.transport import Answer, TooLarge, Transport
 from compat.model import normalized
+from compat.redact import excerpt
 
 TAIL = 1 << 16
 """Bytes at the end of a wheel that hold the directory, and the metadata, of most."""
@@ -109,7 +110,7 @@ def _content_range(text: str) -> tuple[int, int, int]:
     first, _, last = span.partition("-")
     numbers = first, last, size
     if unit.lower() != "bytes" or not all(each.isdecimal() and len(each) < 20 for each in numbers):
-        raise Unread(f"the host sent a range as {text[:60]!r}")
+        raise Unread(f"the host sent a range as {excerpt(text, 60)!r}")
     return int(first), int(last), int(size)
 
 

@@ -11,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from compat.index.records import File, Metadata, Requirement, Unread, Unusable
 from compat.model import normalized
+from compat.redact import excerpt
 
 LARGEST = 8 << 20
 MOST_REQUIREMENTS = 5_000
@@ -49,7 +50,7 @@ def parse_metadata(body: bytes, file: File, origin: str) -> Metadata:
 def parse_requirement(text: str) -> Requirement:
     """A requirement in normal form; ``ValueError`` with the text and what is wrong with it."""
     text = " ".join(text.split())
-    shown = repr(text if len(text) < 200 else f"{text[:200]}…")
+    shown = repr(text if len(text) < 200 else f"{excerpt(text, 200)}…")
     if len(text) > LONGEST or text.count("(") > DEEPEST:
         raise ValueError(f"{shown}, which is too long or nested too deeply")
     try:
@@ -78,7 +79,7 @@ def _same_release(raw: RawMetadata, file: File) -> None:
     except (InvalidVersion, ValueError):
         same = False
     if not same:
-        raise Unread(f"{file.filename}: its metadata is that of {name.strip()[:100]} {version.strip()[:100]}")
+        raise Unread(f"{file.filename}: its metadata is that of {excerpt(name.strip(), 100)} {excerpt(version.strip(), 100)}")
 
 
 def _static(raw: RawMetadata, file: File) -> None:

@@ -21,6 +21,7 @@ from packaging.version import Version
 from compat.index.address import joined
 from compat.index.records import Absent, File, Unread
 from compat.model import normalized
+from compat.redact import excerpt
 
 JSON = "application/vnd.pypi.simple.v1+json"
 HTML = ("application/vnd.pypi.simple.v1+html", "text/html")
@@ -81,7 +82,7 @@ def local_files(folder: Path, index: str, name: str | None) -> tuple[File, ...]:
 def _json_rows(document: Any, url: str) -> Iterator[dict[str, Any]]:
     version = str(document["meta"]["api-version"])
     if version.partition(".")[0] != "1":
-        raise Unread(f"{url} has version {version[:20]} of the index protocol; only 1 is known")
+        raise Unread(f"{url} has version {excerpt(version, 20)} of the index protocol; only 1 is known")
     for row in document["files"]:
         # PEP 714: core-metadata goes by the name that it had first on older servers
         served = row.get("core-metadata", row.get("dist-info-metadata"))

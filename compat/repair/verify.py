@@ -17,6 +17,7 @@ from compat.index.configuration import uv_binary
 from compat.index.settings import Source as IndexSource
 from compat.model import normalized
 from compat.records import record, replace
+from compat.redact import excerpt
 from compat.repair.target import Target
 from compat.repair.uv import Question
 
@@ -180,7 +181,7 @@ def _ran(command: list[str], variables: Mapping[str, str]) -> tuple[int | None, 
         return None, "", f"uv did not answer within {_SECONDS} s"
     except OSError as problem:
         return None, "", f"uv cannot be run: {problem.strerror}"
-    return done.returncode, done.stdout, " ".join(done.stderr.split())[:600] if done.returncode else ""
+    return done.returncode, done.stdout, excerpt(" ".join(done.stderr.split()), 600) if done.returncode else ""
 
 
 def _indexes(settings: Settings) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from compat.rules.facts import Facts, number_key
 from compat.rules.logic import holds
-from compat.versions import Ranges, contains, key_of, ranges_of
+from compat.versions import EVERY, Ranges, contains, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from compat.model import Distribution
     from compat.rules.conditions import Atom
+    from compat.versions import Key
 
 
 _FACTS = {
@@ -115,15 +116,35 @@ _shares: dict[tuple[str, str | None, Ranges], float] = {}
 
 
 def _share(name: str, specifier: str | None, bad: Ranges) -> float:
-    from compat.tables.declared import open_declared
-
-    package = open_declared().package(name)
-    known = [] if package is None else [release.version for release in package.releases if release.yanked is None]
-    try:
-        admitted = None if specifier is None else ranges_of(specifier)
-    except ValueError:
-        admitted = None
-    keys = [key_of(version) for version in known if admitted is None or contains(admitted, key_of(version))]
+    if (name, specifier) not in _admitted:
+        _admitted[name, specifier] = _admitted_by(name, specifier)
+    keys = _admitted[name, specifier]
     if not keys:
         return _OTHER
     return _NEWEST if contains(bad, keys[-1]) else sum(contains(bad, key) for key in keys) / len(keys)
+
+
+_admitted: dict[tuple[str, str | None], list[Key]] = {}
+
+
+def _admitted_by(name: str, specifier: str | None) -> list[Key]:
+    """The published releases that a requirement admits, oldest first; all of them where it cannot be read."""
+    try:
+        admitted = EVERY if specifier is None else ranges_of(specifier)
+    except ValueError:
+        admitted = EVERY
+    return [key for key in _published(name) if contains(admitted, key)]
+
+
+def _published(name: str) -> list[Key]:
+    """The releases of a distribution that were not yanked, oldest first."""
+    from compat.tables.declared import open_declared
+
+    if name not in _releases:
+        package = open_declared().package(name)
+        known = () if package is None else package.releases
+        _releases[name] = [key_of(release.version) for release in known if release.yanked is None]
+    return _releases[name]
+
+
+_releases: dict[str, list[Key]] = {}

@@ -190,8 +190,12 @@ _compared: dict[tuple[str, Ranges], bool | None] = {}
 
 def _agreed(values: Iterable[bool | None]) -> bool | None:
     """What all copies of a distribution agree on; with two versions on one path it is unknown which one is imported."""
-    distinct = set(values)
-    return distinct.pop() if len(distinct) == 1 else None
+    agreed: bool | None = None
+    for value in values:
+        if value is None or (agreed is not None and value is not agreed):
+            return None
+        agreed = value
+    return agreed
 
 
 def _source(atom: Atom, facts: Facts) -> bool | None:

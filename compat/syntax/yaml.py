@@ -14,6 +14,7 @@ import yaml
 
 from compat.errors import InputError
 from compat.files import regular
+from compat.redact import excerpt
 from compat.syntax.json import line_of, parse_json, read_text
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Document:
 
     def wrong(self, problem: str, value: Value | None = None) -> InputError:
         """The error that says ``problem`` about a value."""
-        clipped = problem if len(problem) <= _LONGEST else f"{problem[:_LONGEST]}…"
+        clipped = problem if len(problem) <= _LONGEST else f"{excerpt(problem, _LONGEST)}…"
         return InputError(clipped, self.file, value.line if value is not None else None)
 
     def table(self, value: Value | None, name: str) -> dict[str, Value]:
@@ -155,7 +156,7 @@ class Document:
         """Whether a scalar says ``true``; nothing says ``false``."""
         text = (self.text(value, name) or "false").lower()
         if text not in ("true", "false", "yes", "no", "on", "off"):
-            raise self.wrong(f"expected {name} to be true or false, not {text[:40]!r}", value)
+            raise self.wrong(f"expected {name} to be true or false, not {excerpt(text, 40)!r}", value)
         return text in ("true", "yes", "on")
 
     def _count(self, values: int, where: Value) -> None:
@@ -237,7 +238,7 @@ class _Composer:
     def _alias(self, event: Any) -> None:
         value = self._anchors.get(event.anchor)
         if value is None:
-            raise InputError(f"is not YAML: found undefined alias {event.anchor[:40]!r}", self._file, _line(event))
+            raise InputError(f"is not YAML: found undefined alias {excerpt(event.anchor, 40)!r}", self._file, _line(event))
         self._add(value, None)
 
     def _add(self, value: Value, anchor: str | None) -> None:

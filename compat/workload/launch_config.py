@@ -12,6 +12,7 @@ from typing import Any
 from compat.errors import InputError
 from compat.files import regular
 from compat.model import Workload
+from compat.redact import excerpt
 from compat.syntax.json import line_of, parse_json, read_text
 from compat.workload.arguments import UNKNOWN, Draft, apply, deepspeed_facts, truth, whole, zero_stage
 
@@ -180,4 +181,4 @@ def read_deepspeed(path: str) -> Workload:
 
 def _shown(value: object) -> str:
     text = repr(value)
-    return text if len(text) < 40 else f"{text[:36]} ..."
+    return text if len(text) < 40 else f"{excerpt(text, 36)} ..."

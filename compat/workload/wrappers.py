@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
+from compat.redact import excerpt
 
 if TYPE_CHECKING:
     Options = list[tuple[str, str]]
@@ -188,7 +189,7 @@ def split_words(text: str) -> list[str]:
     try:
         return shell_words(text)
     except ValueError as problem:
-        raise InputError(f"{text[:60]!r} is no shell command: {problem}") from None
+        raise InputError(f"{excerpt(text, 60)!r} is no shell command: {problem}") from None
 
 
 def handed_to_shell(words: Sequence[str]) -> str | None:

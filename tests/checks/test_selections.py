@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.markers import Marker
@@ -10,10 +13,12 @@ from compat.checks.choices import Asked
 from compat.checks.selections import described, judged_listing
 from compat.checks.worlds import Worlds
 from compat.formats.listing import ROOT, Choice, Entry, Listing
+from compat.formats.registry import format_of
 from compat.model import Accelerator, Distribution, Environment, Finding, Workload
 from compat.rules.compiled import Matrix, in_memory
 from compat.rules.loader import rule_of
 from compat.syntax.toml import parse_text
+from tests.growth import assert_linear
 
 RULES = """
 [[rule]]
@@ -308,3 +313,15 @@ def test_answers_that_are_kept_are_those_that_would_be_given_anew() -> None:
                 )
                 environment = Environment(python=python, distributions=copies)
                 assert judge(environment, matrix, answers=answers) == judge(environment, matrix)
+
+
+@pytest.mark.parametrize("clause", [">=2.{}", "!=2.{}", ">=2.{},!=3.{}"])
+def test_thousands_of_open_requirements_of_one_package_take_linear_time(clause: str, matrix: Matrix) -> None:
+    run = itertools.count()  # nothing is known from the run before
+
+    def judged(lines: list[str]) -> None:
+        text = "".join(f"torch{line}.{next(run)}\n" for line in lines).encode()
+        (listing,) = format_of("requirements.txt", text).listings("requirements.txt", text)
+        judged_listing(listing, Environment(), matrix)
+
+    assert_linear(judged, lambda count: [clause.replace("{}", str(number)) for number in range(count)], 2000)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,11 +13,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import compat
 from compat.cli import main
 from compat.formats.described import parse_described
 from compat.model import Source
 from compat.redact import HIDDEN, redacted, without_credentials
 from tests.examples import examples
+from tests.fuzz.readers import READERS
+from tests.fuzz.seeds import seeds_of
 
 CANARY = "S3CRETTOKEN"
 ADDRESSES = (
@@ -85,6 +91,94 @@ def test_no_command_prints_a_credential(
             if CANARY in out or CANARY in err:
                 leaks.append((words, text, next(line for line in (out + err).splitlines() if CANARY in line)))
     assert leaks == []
+
+
+# --- The same in every place of the seeds of the fuzzer, which has one for every reader: the formats to come are among them.
+
+_WORD = re.compile(r"""[^\s"'\[\]{}(),;=]*\w[^\s"'\[\]{}(),;=]*""")
+_VALUE = re.compile(r"""(?m)"([^"\n]+)"|'([^'\n]+)'|[:=] *([^\n"'{\[][^\n]*)$""")
+_LONG = CANARY * 12
+"""Longer than what errors quote: cut off before its ``@`` it would look like anything."""
+_SECRETS = (
+    *ADDRESSES, f"https://bob:{_LONG}@pkgs.example/simple", f"https://{_LONG}@pkgs.example/simple", f"//bob:{CANARY}@pkgs.example/x",
+    f"https:/bob:{CANARY}@pkgs.example/x", f"bob:{CANARY}@pkgs.example/simple", f"git+ssh://bob:{CANARY}@git.example/o/n",
+    f"https://pkgs.example/#token={CANARY}", f"hf_{CANARY * 3}", f"ghp_{CANARY * 3}",
+)  # fmt: skip
+_NAME_OF = {
+    "cloud": "task.yaml", "compose": "compose.yml", "conda": "environment.yml", "conda-lock": "conda-lock.yml", "described": "env.json",
+    "devcontainer": "devcontainer.json", "dockerfile": "Dockerfile", "kubernetes": "job.yaml", "log": "train.log", "notebook": "a.ipynb",
+    "pasted": "pasted.txt", "pdm": "pdm.lock", "pipfile": "Pipfile.lock", "pixi": "pixi.lock", "poetry": "poetry.lock",
+    "project_config": "pyproject.toml", "pylock": "pylock.toml", "pyproject": "pyproject.toml", "requirements": "requirements.txt",
+    "script": "script.py", "shell": "run.sh", "training": "config.yml", "uv": "uv.lock", "workflow": "ci.yml", "baseline": "report.json",
+}  # fmt: skip
+_TRIED = 10
+"""Places of each reader; every one of them took minutes."""
+
+
+def _commands(reader: str, name: str) -> list[list[str]]:
+    reports = [["--format", form] for form in (*FORMATS, "html")]
+    if reader == "log":
+        return [["diagnose", name, "--format", form] for form in ("text", "json", "markdown", "html")]
+    if reader == "pasted":
+        return [["check", "--pasted", name, *form] for form in reports]
+    if reader == "baseline":
+        Path("one.txt").write_text("torch==2.6.0\n")
+        return [["check", "one.txt", "--baseline", name, *form] for form in reports]
+    if reader == "project_config":
+        Path("one.txt").write_text("torch==2.6.0\n")
+        return [["check", "one.txt", *form] for form in reports]
+    return [*(["check", name, *form] for form in reports), ["check", name, "--all"], ["facts", name]]
+
+
+def test_every_reader_of_the_fuzzer_is_tried() -> None:
+    assert _NAME_OF.keys() | {"kind_of"} == READERS.keys()
+
+
+@pytest.mark.parametrize("reader", _NAME_OF)
+def test_no_place_of_any_format_prints_a_credential(
+    reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = _NAME_OF[reader]
+    commands = _commands(reader, name)
+    chance = random.Random(f"places of {reader}")
+    texts = [content.decode("utf-8", "replace") for content in seeds_of(reader)]
+    places = [
+        (text, *found.span(found.lastindex or 0)) for text in texts for kind in (_WORD, _VALUE) for found in kind.finditer(text)
+    ]
+    leaks = []
+    for text, start, end in chance.sample(places, min(_TRIED, len(places))):
+        secret = chance.choice(_SECRETS)
+        Path(name).write_text(f"{text[:start]}{secret}{text[end:]}")
+        words = chance.choice(commands)
+        assert main(words) in (0, 1, 2, 3)
+        out, err = capsys.readouterr()
+        if CANARY in out or CANARY in err:
+            leaks.append(
+                (words, secret, text[max(0, start - 40) : start], next(x for x in (out + err).splitlines() if CANARY in x))
+            )
+    assert leaks == []
+
+
+def test_messages_cut_no_text_that_may_hold_a_credential() -> None:
+    """In a message the beginning of what a file says is ``excerpt(text, 60)``, never ``text[:60]``."""
+    root = Path(compat.__file__).parent
+    found = []
+    for room in ("api", "formats", "index", "repair", "syntax", "workload"):
+        for path in (root / room).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                value = node.value if isinstance(node, ast.FormattedValue) else None
+                if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice) and _cuts(value.slice):
+                    if path.name == "files.py" and room == "formats" and ast.unparse(value) == "name[:100]":
+                        continue  # the name of a temporary file
+                    found.append(f"{path.relative_to(root)}:{node.lineno}: {ast.unparse(value)}")
+    assert found == []
+
+
+def _cuts(piece: ast.Slice) -> bool:
+    """Whether it is the beginning of something, and of more than a handful of characters."""
+    most = piece.upper.value if isinstance(piece.upper, ast.Constant) else 0
+    return piece.lower is None and isinstance(most, int) and most >= 20
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

@@ -9,6 +9,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from compat.versions import complement, contains, intersect, key_of, overlap, ranges_of, written
+from tests.growth import assert_linear
 
 small = st.integers(0, 3)
 releases = st.lists(small, min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))
@@ -126,3 +127,14 @@ def test_an_alpha_that_is_no_container_build_stays_one() -> None:
 def test_what_no_range_can_hold_is_refused(specifier: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 (each message is checked by the loader's tests)
         ranges_of(specifier)
+
+
+def test_a_set_of_thousands_of_clauses_takes_linear_time() -> None:
+    def clauses(count: int) -> str:
+        return ",".join(f"!=2.{number}.{number % 7}" for number in range(count))
+
+    assert_linear(ranges_of, clauses, 4000)
+    many = ranges_of(clauses(500))
+    assert len(many) == 501
+    assert intersect(many, many) == many
+    assert complement(complement(many)) == many

@@ -13,7 +13,7 @@ from compat.formats.listing import Entry, Listing
 from compat.formats.registry import Format
 from compat.model import Accelerator, Environment
 from compat.records import record, replace
-from compat.redact import without_secrets
+from compat.redact import excerpt, without_secrets
 from compat.syntax.yaml import Document, Value
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def _count(document: Document, request: Service, where: str) -> int | str | None
     if text in ("all", "-1") or "$" in text:
         return "all"
     if not (text.isascii() and text.isdigit() and len(text) < 5):
-        raise document.wrong(f"{where}: expected a number of GPUs or 'all', not {text[:40]!r}", request["count"])
+        raise document.wrong(f"{where}: expected a number of GPUs or 'all', not {excerpt(text, 40)!r}", request["count"])
     return int(text)
 
 

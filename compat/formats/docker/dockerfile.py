@@ -16,7 +16,7 @@ from compat.formats.listing import Listing
 from compat.formats.registry import Commands
 from compat.model import EMPTY, Environment, Workload
 from compat.records import replace
-from compat.redact import is_secret
+from compat.redact import excerpt, is_secret
 from compat.syntax.shell import written_words
 from compat.workload.command import CommandReading, read_with
 from compat.workload.wrappers import program_name
@@ -146,7 +146,7 @@ class _Reader:
                     if value is not None and not unresolved(value) and len(self.globals) < 1000:
                         self.globals[name] = value
             elif not self.dockerfile.template:
-                raise InputError(f"expected FROM, not {instruction.name[:30]}", self.path, instruction.line)
+                raise InputError(f"expected FROM, not {excerpt(instruction.name, 30)}", self.path, instruction.line)
         if not self.stages:
             raise InputError("expected a Dockerfile with at least one FROM", self.path, 1)
 
@@ -212,10 +212,12 @@ class _Reader:
         elif instruction.name == "SHELL" or instruction.name in _NOTHING:
             return
         elif self.dockerfile.template or self._other_syntax():
-            stage.not_read(instruction.line, f"{instruction.name[:30]} is no instruction that is known")
+            stage.not_read(instruction.line, f"{excerpt(instruction.name, 30)} is no instruction that is known")
         else:
             raise InputError(
-                f"expected an instruction such as FROM or RUN, not {instruction.name[:30]!r}", self.path, instruction.line
+                f"expected an instruction such as FROM or RUN, not {excerpt(instruction.name, 30)!r}",
+                self.path,
+                instruction.line,
             )
 
     def _other_syntax(self) -> bool:

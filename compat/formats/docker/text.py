@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from compat.errors import InputError
 from compat.formats.edit.files import Mapped, joined
 from compat.records import record
+from compat.redact import excerpt
 from compat.syntax.json import parse_json
 from compat.syntax.shell import Word, written_words
 from compat.workload.wrappers import SHELLS
@@ -80,7 +81,7 @@ def parse_dockerfile(path: str, text: str) -> Dockerfile:
     directives = source.directives()
     escape = directives.get("escape", "\\")
     if escape not in ("\\", "`"):
-        raise InputError(f"expected '\\' or '`' behind escape=, not {escape[:20]!r}", path, 1)
+        raise InputError(f"expected '\\' or '`' behind escape=, not {excerpt(escape, 20)!r}", path, 1)
     found: list[Instruction] = []
     template = False
     while (pieces := source.logical_line(escape)) is not None:
@@ -151,7 +152,7 @@ class _Source:
                 self.at = at + 1
                 text = "\n".join(each.lstrip("\t") for each in body) if chomp else "\n".join(body)
                 return HereDocument(name, text, expand, first)
-        raise InputError(f"expected a line {name[:60]!r} that ends the here-document", self.path, self.at)
+        raise InputError(f"expected a line {excerpt(name, 60)!r} that ends the here-document", self.path, self.at)
 
 
 def _continued(line: str, escape: str) -> tuple[str, bool]:

@@ -11,7 +11,7 @@ from compat.formats.requirements.requirement import is_path, is_url
 from compat.formats.specifiers import ADMIT, EXACT, RANGE, admits, changed
 from compat.model import Distribution, Source, normalized
 from compat.records import record, replace
-from compat.redact import without_credentials
+from compat.redact import excerpt, without_credentials
 from compat.versions import is_version, key_of
 
 _HASH = re.compile(r"[a-z0-9_]+:[0-9a-f]+")
@@ -98,19 +98,21 @@ def checked(changes: Sequence[Change]) -> tuple[Change, ...]:
 
 def _checked(change: Change) -> Change:
     if change.name != normalized(change.name) or not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", change.name):
-        raise InputError(f"{change.name[:60]!r} is not the normalised name of a distribution")
+        raise InputError(f"{excerpt(change.name, 60)!r} is not the normalised name of a distribution")
     for version in (change.before, change.after):
         if version is not None and not is_version(version):
-            raise InputError(f"{change.name}: {version[:60]!r} is not a version (PEP 440)")
+            raise InputError(f"{change.name}: {excerpt(version, 60)!r} is not a version (PEP 440)")
     for each in change.hashes:
         if not _HASH.fullmatch(each):
-            raise InputError(f"{change.name}: {each[:60]!r} is not a hash such as 'sha256:…'")
+            raise InputError(f"{change.name}: {excerpt(each, 60)!r} is not a hash such as 'sha256:…'")
     return change if change.source is None else replace(change, source=_checked_source(change.name, change.source))
 
 
 def _checked_source(name: str, source: Source) -> Source:
     if source.kind not in ("index", "nightly", "vcs", "url"):
-        raise InputError(f"{name}: expected to install it from an index, a repository or an address, not {source.kind[:30]!r}")
+        raise InputError(
+            f"{name}: expected to install it from an index, a repository or an address, not {excerpt(source.kind, 30)!r}"
+        )
     url = source.details.get("url")
     if url is None:
         if source.kind in ("vcs", "url"):
@@ -119,7 +121,7 @@ def _checked_source(name: str, source: Source) -> Source:
     url = without_credentials(str(url))
     revision = source.details.get("commit") or source.details.get("requested_revision") or "HEAD"
     if not _ADDRESS.fullmatch(url) or not _REVISION.fullmatch(str(revision)):
-        raise InputError(f"{name}: {url[:100]!r} is not an address to install from")
+        raise InputError(f"{name}: {excerpt(url, 100)!r} is not an address to install from")
     return Source(source.kind, {**source.details, "url": url})
 
 
@@ -243,7 +245,7 @@ def rewritten(text: str, change: Change, how: str) -> str:
         clauses = changed(parts.clauses, change.before, change.after, how)
         return parts.head + clauses + parts.tail
     if not is_url(parts.address):
-        raise InputError(f"{change.name} is installed from {parts.address.strip()[:60]}, which is not replaced")
+        raise InputError(f"{change.name} is installed from {excerpt(parts.address.strip(), 60)}, which is not replaced")
     return f"{parts.head.rstrip()}=={change.after}{parts.tail}"
 
 
@@ -287,7 +289,7 @@ def _parts(text: str, name: str) -> _Parts:
         return _bare(text, name)
     found = _NAMED.match(text)
     if found is None or normalized(found[0].strip()) != name:
-        raise InputError(f"expected a requirement of {name}, not {text[:60]!r}")
+        raise InputError(f"expected a requirement of {name}, not {excerpt(text, 60)!r}")
     extras = _EXTRAS.match(text, found.end())
     end = found.end() if extras is None else extras.end()
     head, rest = text[:end], text[end:]

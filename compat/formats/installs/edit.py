@@ -30,6 +30,7 @@ from compat.formats.registry import Format
 from compat.formats.requirements.requirement import editable, parse_requirement
 from compat.model import Distribution, normalized
 from compat.records import record
+from compat.redact import excerpt
 from compat.syntax.shell import Word, quoted, simple_commands
 
 _REFERENCE = re.compile(r"\$(?:\{(?P<braced>[A-Za-z_]\w*)(?P<default>:?-[^{}$]*)?\}|(?P<bare>[A-Za-z_]\w*))")
@@ -243,7 +244,7 @@ class InstallScript:
                 return
             value = self.variables.filled(value)
             if references(value):
-                message = f"the version of {change.name} is put together when the script is run: {place.value[:60]}"
+                message = f"the version of {change.name} is put together when the script is run: {excerpt(place.value, 60)}"
                 raise InputError(message, self.path, statement.line)
         try:
             new = self._rewritten(place, value, change, how)

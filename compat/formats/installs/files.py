@@ -13,6 +13,7 @@ from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.registry import Format
 from compat.model import normalized
 from compat.records import record, replace
+from compat.redact import excerpt
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
@@ -249,7 +250,7 @@ class InstallFiles:
 
 
 def _line(text: str) -> str:
-    return printable(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…")
+    return printable(text if len(text) <= _LONGEST else f"{excerpt(text, _LONGEST - 1)}…")
 
 
 # --- Files with install commands in them.

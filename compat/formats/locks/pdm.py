@@ -23,6 +23,7 @@ from compat.formats.locks.tables import (
 )
 from compat.formats.registry import ProjectLock
 from compat.model import Distribution, Source, normalized
+from compat.redact import excerpt
 from compat.syntax.toml import parse_text
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class PdmLock(ProjectLock):
 def _check_version(metadata: Table) -> None:
     text = metadata.needed_text("lock_version")
     if text.partition(".")[0] not in ("3", "4"):
-        raise metadata.wrong(f"lock_version: expected 3.x or 4.x, not {text[:40]!r}")
+        raise metadata.wrong(f"lock_version: expected 3.x or 4.x, not {excerpt(text, 40)!r}")
 
 
 def _distribution(package: Table) -> Distribution:
@@ -184,7 +185,7 @@ def _target_marker(target: Table) -> str | None:
 
 def _plain(target: Table, word: str) -> str:
     if not word.replace("_", "").isalnum():
-        raise target.wrong(f"expected a platform such as manylinux_2_17_x86_64, not {word[:80]!r}")
+        raise target.wrong(f"expected a platform such as manylinux_2_17_x86_64, not {excerpt(word, 80)!r}")
     return word
 
 

@@ -11,6 +11,7 @@ from compat.formats.locks.tables import Table, both, index_source, name_of, path
 from compat.formats.registry import ProjectLock
 from compat.formats.specifiers import alternatives
 from compat.model import Distribution, Source
+from compat.redact import excerpt
 from compat.syntax.json import parse_json
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _packages(document: Table, section: str, lines: _Lines) -> list[Table]:
         content = table.content[name]
         if not isinstance(content, dict):
             raise Table(table.content, document.file, line, section).expected(name, "an object")
-        found.append(Table({**content, "name": name}, document.file, line, f"package {name[:80]}".strip()))
+        found.append(Table({**content, "name": name}, document.file, line, f"package {excerpt(name, 80)}".strip()))
     return found
 
 

@@ -24,6 +24,7 @@ from compat.formats.locks.tables import (
 from compat.formats.registry import ProjectLock
 from compat.formats.specifiers import alternatives, matcher, python_marker
 from compat.model import Distribution, Source, normalized
+from compat.redact import excerpt
 from compat.syntax.toml import parse_text
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _lock_version(metadata: Table) -> tuple[int, int]:
     text = metadata.needed_text("lock-version")
     major, _, minor = text.partition(".")
     if major not in ("1", "2") or not (minor.isascii() and minor.isdigit() and len(minor) < 4):
-        raise metadata.wrong(f"lock-version: expected 1.x or 2.x, not {text[:40]!r}")
+        raise metadata.wrong(f"lock-version: expected 1.x or 2.x, not {excerpt(text, 40)!r}")
     return int(major), int(minor)
 
 

@@ -23,6 +23,7 @@ from compat.formats.locks.tables import (
 )
 from compat.formats.registry import Commands, ProjectLock
 from compat.model import Distribution, Source, normalized
+from compat.redact import excerpt
 from compat.syntax.toml import parse_text
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _check_version(document: Table) -> None:
     version = document.needed_text("lock-version")
     major, _, minor = version.partition(".")
     if major != "1" or not (minor or "0").isdecimal():
-        raise document.wrong(f"lock-version: expected 1.x, not {version[:40]!r}")
+        raise document.wrong(f"lock-version: expected 1.x, not {excerpt(version, 40)!r}")
 
 
 def _choices(document: Table) -> tuple[Choice, ...]:
@@ -145,14 +146,14 @@ def _check_conditions(document: Table, packages: list[Table]) -> None:
 
     requires_python = document.text("requires-python")
     if requires_python is not None and not _is_specifier_set(requires_python):
-        raise document.wrong(f"requires-python: {requires_python[:80]!r} is not a set of version specifiers (PEP 440)")
+        raise document.wrong(f"requires-python: {excerpt(requires_python, 80)!r} is not a set of version specifiers (PEP 440)")
     markers = [(document, environment) for environment in document.texts("environments")]
     markers += [(package, marker) for package in packages if (marker := package.text("marker")) is not None]
     for table, marker in markers:
         try:
             parse(marker)
         except ValueError as problem:
-            raise table.wrong(f"the marker {marker[:80]!r} {problem}") from None
+            raise table.wrong(f"the marker {excerpt(marker, 80)!r} {problem}") from None
 
 
 def _is_specifier_set(text: str) -> bool:

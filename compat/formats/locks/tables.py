@@ -10,7 +10,7 @@ from compat.errors import InputError
 from compat.formats.listing import ROOT, Edge
 from compat.formats.specifiers import is_version
 from compat.model import Source, normalized
-from compat.redact import without_credentials
+from compat.redact import excerpt, without_credentials
 
 if TYPE_CHECKING:
     from compat.markers import Marker
@@ -117,14 +117,14 @@ def name_of(package: Table, name: str) -> str:
     """The normalised name of a package; :class:`InputError` where it is no name."""
     core = name.replace("-", "").replace("_", "").replace(".", "")
     if not core.isalnum() or not core.isascii():
-        raise package.wrong(f"{name[:80]!r} is not the name of a package")
+        raise package.wrong(f"{excerpt(name, 80)!r} is not the name of a package")
     return normalized(name)
 
 
 def version_of(package: Table, version: str | None) -> str | None:
     """The version as it is written; :class:`InputError` if it is invalid (PEP 440)."""
     if version is not None and not is_version(version):
-        raise package.wrong(f"{version[:80]!r} is not a version (PEP 440)")
+        raise package.wrong(f"{excerpt(version, 80)!r} is not a version (PEP 440)")
     return version
 
 
@@ -175,11 +175,11 @@ def _header_lines(text: str, header: str) -> list[int]:
 
 def _called(key: str, number: int, content: Content) -> str:
     name = content.get("name")
-    return f"package {name[:80]}" if isinstance(name, str) and name else f"{key}[{number}]"
+    return f"package {excerpt(name, 80)}" if isinstance(name, str) and name else f"{key}[{number}]"
 
 
 def _described(value: Any) -> str:
-    return f"the string {value[:40]!r}" if isinstance(value, str) else _KINDS.get(type(value), "a date or a time")
+    return f"the string {excerpt(value, 40)!r}" if isinstance(value, str) else _KINDS.get(type(value), "a date or a time")
 
 
 # --- Who is installed with whom, in a lock file that says of each release what it depends on, and not whether it is installed.

@@ -11,6 +11,7 @@ from compat.formats.requirements.requirement import INDEX, canonical_marker, dir
 from compat.formats.specifiers import alternatives, python_marker
 from compat.model import Distribution, Source, normalized
 from compat.records import replace
+from compat.redact import excerpt
 
 if TYPE_CHECKING:
     from compat.formats.project.pyproject import Draft
@@ -216,7 +217,7 @@ class PoetryProject:
         try:
             return [parse_requirement(f"{name} {each}") for each in alternatives(value)]
         except ValueError:
-            raise self._draft.wrong(place, f"{value[:60]!r} is not a version constraint", line) from None
+            raise self._draft.wrong(place, f"{excerpt(value, 60)!r} is not a version constraint", line) from None
 
     def _dependencies(self, table: Table, header: str, parent: int) -> None:
         for name, value in table.content.items():
@@ -224,7 +225,7 @@ class PoetryProject:
                 continue
             line = self._draft.places.key(header, name)
             if not _is_name(name):
-                raise self._draft.wrong(header, f"{name[:60]!r} is not the name of a package", line)
+                raise self._draft.wrong(header, f"{excerpt(name, 60)!r} is not the name of a package", line)
             for each in value if isinstance(value, list) else [value]:
                 item = self._item(each, name, header)
                 url = item.text("url")
@@ -312,7 +313,7 @@ class PoetryProject:
         for node, other in included:
             child = self._draft.node("group", other)
             if child is None:
-                raise self._table.wrong(f"include-groups: there is no group {other[:60]!r}")
+                raise self._table.wrong(f"include-groups: there is no group {excerpt(other, 60)!r}")
             self._draft.link(node, child)
 
 

@@ -27,7 +27,7 @@ from compat.formats.requirements.lines import INDEX_URL, LogicalLine, constraine
 from compat.formats.requirements.requirement import INDEX, Unnamed, editable, is_url, name_at_start, parse_requirement
 from compat.model import Distribution, Environment, Source
 from compat.records import record, replace
-from compat.redact import without_credentials
+from compat.redact import excerpt, without_credentials
 from compat.versions import key_of
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class _Reading:
         self.whole = False
         name = name_at_start(text)
         if name is None:
-            self.unread.append(f"{file.path}:{number}: {text[:60]} was not read: it depends on a variable")
+            self.unread.append(f"{file.path}:{number}: {excerpt(text, 60)} was not read: it depends on a variable")
             return
         self.notes.append(f"{file.path}:{number}: the version of {name} depends on a variable")
         self._add(file, number, Distribution(name, source=INDEX))

@@ -8,6 +8,7 @@ from compat.errors import InputError
 from compat.formats.listing import Entry
 from compat.model import Distribution
 from compat.records import record, replace
+from compat.redact import excerpt
 
 MARKS = (
     (b"\xef\xbb\xbf", "utf-8"),
@@ -52,7 +53,7 @@ def _declared(content: bytes, path: str) -> str:
         known = {each.replace("_", "-"): each for each in _DECLARED}
         if encoding not in known:
             raise InputError(
-                f"expected UTF-8, or a plain text encoding in its 'coding' comment, not {encoding[:40]!r}", path, number
+                f"expected UTF-8, or a plain text encoding in its 'coding' comment, not {excerpt(encoding, 40)!r}", path, number
             )
         return known[encoding]
     return "utf-8"
@@ -152,7 +153,7 @@ def options_of(line: str, path: str, number: int) -> list[tuple[str, str]]:
             found.append((name, ""))
             continue
         if name not in _VALUED:
-            raise InputError(f"'{word[:60]}' is not an option of a requirements file", path, number)
+            raise InputError(f"'{excerpt(word, 60)}' is not an option of a requirements file", path, number)
         if not given and at == len(words):
             raise InputError(f"expected a value after {name}", path, number)
         if not given:
@@ -174,7 +175,7 @@ def _words(line: str, path: str, number: int) -> list[str]:
     try:
         return shell_words(line)
     except ValueError:
-        raise InputError(f"expected a closing quote in '{line[:60]}'", path, number) from None
+        raise InputError(f"expected a closing quote in '{excerpt(line, 60)}'", path, number) from None
 
 
 # --- Constraints (``-c``): what they leave of a requirement. A constraint installs nothing by itself.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from compat.model import EMPTY, Distribution, Source, normalized
 from compat.records import replace
-from compat.redact import without_credentials
+from compat.redact import excerpt, without_credentials
 from compat.versions import key_of
 
 if TYPE_CHECKING:
@@ -85,14 +85,14 @@ def read_url(url: str, marker: str | None = None, extra: Mapping[str, object] = 
         return Distribution(*found, source, marker, None, extra)
     repository = _repository(address, fragment)
     if repository is None:
-        raise Unnamed(f"{without_credentials(url)[:200]} does not say which distribution it contains", source)
+        raise Unnamed(f"{excerpt(without_credentials(url), 200)} does not say which distribution it contains", source)
     return Distribution(repository, None, source, marker, None, extra)
 
 
 def _from_egg(egg: str, url: str, source: Source, marker: str | None, extra: Mapping[str, object]) -> Distribution:
     name = egg[: len(egg) - len(egg.lstrip(_NAME))].strip("._-")
     if not name:
-        raise ValueError(f"'#egg={egg[:60]}' names no distribution")
+        raise ValueError(f"'#egg={excerpt(egg, 60)}' names no distribution")
     _, opened, inside = egg.partition("[")
     extras = sorted({normalized(each.strip()) for each in inside.partition("]")[0].split(",") if each.strip()})
     return direct_url(url, normalized(name), marker, {"extras": extras} if opened and extras else extra)
@@ -182,7 +182,7 @@ def wheel_of(file: str) -> tuple[str, str]:
     name, version = (*parts, "", "")[:2]
     build_fits = len(parts) != 6 or parts[2][:1].isdecimal()
     if len(parts) not in (5, 6) or not build_fits or not _is_name(name) or not _is_version(version):
-        raise Unnamed(f"{file[:200]} is not the name of a wheel (PEP 427)", Source("url", {"url": file}))
+        raise Unnamed(f"{excerpt(file, 200)} is not the name of a wheel (PEP 427)", Source("url", {"url": file}))
     return normalized(name), version
 
 
@@ -420,4 +420,4 @@ def _asked(requirement: Requirement) -> tuple[str | None, str | None]:
 
 
 def _clipped(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "…"
+    return text if len(text) <= 60 else f"{excerpt(text, 57)}…"
