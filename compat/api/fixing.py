@@ -19,7 +19,7 @@ from compat.formats.listing import ROOT, Edge, Entry, Listing
 from compat.formats.registry import Commands, format_of, read_content
 from compat.model import Distribution, Finding, Source
 from compat.records import record, replace
-from compat.repair.plan import Plan, Planner
+from compat.repair.plan import Plan, Planner, counted
 from compat.repair.problem import Policy
 from compat.repair.verify import Checks, Verified
 
@@ -153,9 +153,12 @@ def _joined(plan: Plan, more: Plan) -> Plan:
     for each in more.changes:
         before = changes.get(each.name)
         changes[each.name] = each if before is None else replace(each, before=before.before, before_source=before.before_source)
-    cost = {name: plan.cost.get(name, 0) + more.cost.get(name, 0) for name in dict.fromkeys((*plan.cost, *more.cost))}
+    joined = tuple(changes[name] for name in sorted(changes))
+    summed = {name: plan.cost.get(name, 0) + more.cost.get(name, 0) for name in ("source", "steps")}
+    cost = {"errors": more.cost.get("errors", 0), **counted(joined), **summed}
+    cost = {name: amount for name, amount in cost.items() if amount}
     return replace(
-        plan, changes=tuple(changes[name] for name in sorted(changes)), cost=cost, proven=plan.proven and more.proven,
+        plan, changes=joined, cost=cost, proven=plan.proven and more.proven,
         verified=_both(plan.verified, more.verified), left=(*plan.left, *more.left), unread={**plan.unread, **more.unread},
         narrowed={**plan.narrowed, **more.narrowed}, assumed={**plan.assumed, **more.assumed},
         chosen={**plan.chosen, **more.chosen}, along=(plan.along | more.along) - _named(plan, more), next_best=None,
@@ -208,6 +211,8 @@ def written_for(case: Case, plan: Plan) -> Written:
 
 def _by_itself(case: Case, plan: Plan, change: Change) -> bool:
     """Whether an installer makes a change that comes along, as a file or an environment is only listed in part."""
+    if case.file is not None and format_of(case.file, read_content(case.file)).sources:
+        return True
     return not case.whole or (plan.partial and change.before is None)
 
 
@@ -234,27 +239,31 @@ def _as_written(case: Case, plan: Plan, written: Written, planner: Planner) -> C
             listing = read[0] if len(read) == 1 else listing
     matrix: Matrix = planner.means.matrix
     after = read_again(case, listing, matrix, planner.means.index)
+    if after.direct is not None:
+        after = replace(after, direct=after.direct - {each.name for each in plan.changes if each.before is None})
     indexes = tuple(dict.fromkeys(each.index_url for each in plan.changes if each.index_url is not None))
     return after if after.whole else resolved(after, planner.means, indexes)
 
 
 def moved_listing(listing: Listing, changes: Iterable[Change]) -> Listing:
-    """A listing with the releases of a plan; what is added is installed everywhere, what is removed stays listed."""
+    """A listing with the releases of a plan; what is added is installed everywhere, what is removed nowhere."""
     by_name = {each.name: each for each in changes}
     entries = tuple(replace(each, distribution=_as_changed(each.distribution, by_name)) for each in listing.entries)
+    gone = {at for at, each in enumerate(entries) if (moved := by_name.get(each.distribution.name)) and moved.after is None}
     listed = {entry.distribution.name for entry in entries}
     new = tuple(
         Entry(Distribution(each.name, each.after, source=each.source or Source("index")))
         for each in by_name.values() if each.before is None and each.after is not None and each.name not in listed
     )  # fmt: skip
     if listing.edges is None:
-        return replace(listing, entries=(*entries, *new))
+        return replace(listing, entries=(*(each for at, each in enumerate(entries) if at not in gone), *new))
     last = len(entries)
 
     def shifted(node: int) -> int:
         return node + len(new) if node >= last else node
 
-    edges = [Edge(shifted(parent), shifted(child), marker, choice) for parent, child, marker, choice in listing.edges]
+    kept = (each for each in listing.edges if each.child not in gone)
+    edges = [Edge(shifted(parent), shifted(child), marker, choice) for parent, child, marker, choice in kept]
     edges += [Edge(ROOT, last + at) for at in range(len(new))]
     return replace(listing, entries=(*entries, *new), edges=tuple(edges))
 

@@ -226,6 +226,7 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
 
 def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = ()) -> Planner:
     """Who plans for a case."""
+    from compat.repair.candidates import IndexUniverse
     from compat.repair.inputs import needs_of_installed, problem_of, roots
     from compat.repair.plan import Planner
     from compat.repair.whole_plans import findings, to_fix
@@ -237,8 +238,13 @@ def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = (
         concerned=concerned,
     )  # fmt: skip
     needs = {**(case.needs or {}), **needs_of_installed(case.folders, problem.current, problem.target)}
-    if case.direct is None:
-        problem = replace(problem, direct=roots(needs, problem.current))
+    alone = frozenset(problem.current)  # all of a list that is not complete was named by somebody
+    if problem.complete and (found or keep):
+        missing = [release for release in problem.current.values() if release not in needs]
+        read = IndexUniverse(means.index, problem.target).needs(missing)
+        needs |= {release: found for release, found in read.items() if found is not None}
+        alone = roots(needs, problem.current)
+    problem = replace(problem, alone=alone, direct=alone if case.direct is None else problem.direct)
     return Planner(problem, needs, means)
 
 

@@ -24,8 +24,8 @@ LEVELS = (
 )
 """What is minimised, the first level first.
 
-A changed package counts as one change, as two more where a direct requirement goes back, and as two more where the major
-version moves: an expert changes two packages rather than that, but not twenty.
+A changed package counts as one change, as five more where a direct requirement goes back, and as five more where the major
+version moves: an expert changes five packages rather than that, but not twenty.
 """
 ERRORS, WARNINGS = "errors left", "warnings left"
 

@@ -16,22 +16,33 @@ from compat.repair.target import Need, Target
 
 _NAME = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:\[[^\]]*\])?\s*(?:==|@)")
 _ASKED = re.compile(r"#\s*(?:via\s+)?(?:-r |.*\((?:pyproject\.toml|setup\.py|setup\.cfg)\))")
+_VIA = re.compile(r"#(\s+via)?(?:\s+([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?)?\s*")
 
 
 def asked_for(text: str) -> frozenset[str]:
-    """The normalised names that the comments (``# via -r requirements.in``) say are asked for; empty where none says so."""
-    found = set()
-    name = None
+    """The normalised names that the comments (``# via -r requirements.in``) say are asked for; empty where none says so.
+
+    ``uv export`` names the projects themselves: those that ask and are not listed.
+    """
+    found, listed = set(), set()
+    asking: list[tuple[str, str]] = []
+    name, via = None, False
     for line in text.splitlines():
         start = _NAME.match(line)
         if start is not None:
-            name = normalized(start[1])
+            name, via = normalized(start[1]), False
+            listed.add(name)
         comment = line[line.find(" #") + 1 :] if " #" in line else ""  # those of the tools are indented
+        who = _VIA.fullmatch(comment)
+        via = who is not None and (via or bool(who[1]))
         if name is not None and _ASKED.match(comment):
             found.add(name)
+            via = True
+        elif name is not None and via and who is not None and who[2]:
+            asking.append((name, normalized(who[2])))
         elif not line.strip():
             name = None
-    return frozenset(found)
+    return frozenset(found | {name for name, who in asking if "uv export" in text and who not in listed})
 
 
 # --- What installed distributions declare, from their METADATA: what an index would have to be asked for otherwise.
@@ -121,9 +132,11 @@ def kept(text: str, target: Target, current: dict[str, Release]) -> Need:
     return replace(need, specifier=f"=={current[need.name].version}")
 
 
-def roots(needs: dict[Release, Needs], current: Iterable[str]) -> frozenset[str]:
+def roots(needs: Mapping[Release, Needs], current: Iterable[str]) -> frozenset[str]:
     """The installed packages that no other one asks for: most likely those that the user did."""
+    wanted = {(need.name, extra) for found in needs.values() for need in found.get("", ()) for extra in need.extras}
     asked = {
-        need.name for release, found in needs.items() for each in found.values() for need in each if need.name != release.name
+        need.name for release, found in needs.items() for extra, each in found.items()
+        if not extra or (release.name, extra) in wanted for need in each if need.name != release.name
     }  # fmt: skip
     return frozenset(name for name in current if name not in asked)

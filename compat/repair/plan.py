@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from time import monotonic
 from typing import Any
 
+from packaging.version import Version
+
 from compat.checks.builds.stack import INDEX
 from compat.checks.requirements import Requires
 from compat.formats.edit.changes import Change
@@ -97,6 +99,19 @@ class Plan:
 def actions(finding: Finding) -> tuple[Fix, ...]:
     """The fixes of a finding that change no package."""
     return tuple(fix for fix in finding.fixes if fix.kind in _ACTIONS)
+
+
+def counted(changes: Collection[Change]) -> dict[str, int]:
+    """How many packages some changes move; torch and its family count once."""
+    there = [each for each in changes if each.before is not None]
+    moved = [(each, Version(each.before or "0"), Version(each.after)) for each in there if each.after is not None]
+    found = {
+        "changed": len({family(each.name) for each in there}),
+        "downgraded": sum(each.direct and Version(after.public) < Version(before.public) for each, before, after in moved),
+        "major": sum(moves_major(before, after) and family(each.name) == each.name for each, before, after in moved),
+        "added": len(changes) - len(there), "removed": len(there) - len(moved),
+    }  # fmt: skip
+    return {name: amount for name, amount in found.items() if amount}
 
 
 def _has_index(source: Source | None) -> bool:
@@ -228,7 +243,7 @@ class Planner:
         refused = self._refused(left) if changes else ""
         verified = self._verified(chosen, solver, checks, rules=rules) if changes and not refused else Verified(rules, None)
         return Plan(
-            changes, self._cost(chosen, solution), solution.optimal and not solution.unread, self.problem.policy.said(),
+            changes, self._cost(changes, solution), solution.optimal and not solution.unread, self.problem.policy.said(),
             verified, left, core, relief, solution.unread, self._universe.narrowed, self._assumed(chosen), chosen,
             along=self._along(names, implied), partial=partial(self.problem, chosen, solver.needs), refused=refused,
         )  # fmt: skip
@@ -248,16 +263,10 @@ class Planner:
             return ""
         return f"no choice of releases lowers the number of errors ({len(self.errors)} now, {len(left)} at best)"
 
-    def _cost(self, chosen: Mapping[str, Release], solution: Solution) -> dict[str, int]:
+    def _cost(self, changes: tuple[Change, ...], solution: Solution) -> dict[str, int]:
         """What a plan costs, in the figures that people ask for; those that are nought are left out."""
-        current = self.problem.current
-        moved = {name: chosen[name] for name in current if name in chosen and chosen[name].version != current[name].version}
         found = {
-            "errors": solution.left(ERRORS),
-            "changed": len({family(name) for name in (*moved, *(current.keys() - chosen.keys()))}),
-            "downgraded": sum(name in self.problem.direct and new.key < current[name].key for name, new in moved.items()),
-            "major": sum(moves_major(current[name].key, new.key) and family(name) == name for name, new in moved.items()),
-            "added": len(chosen.keys() - current.keys()), "removed": len(current.keys() - chosen.keys()),
+            "errors": solution.left(ERRORS), **counted(changes),
             "source": solution.left("source installs"), "steps": solution.left("release steps"),
         }  # fmt: skip
         return {name: amount for name, amount in found.items() if amount}
@@ -316,4 +325,5 @@ def _with_findings(problem: Problem, errors: tuple[Finding, ...], matrix: Matrix
     fixed = (name for name, each in problem.current.items() if each.source is not None and name not in concerned)
     told = tuple(recommended(matrix, problem.environment, errors, problem.current, problem.target))
     violated = frozenset(frozenset(each.packages) for each in errors if each.origin == "metadata")
-    return replace(problem, fixed=frozenset(fixed), recommended=told, violated=violated)
+    unwanted = frozenset(fix.package for each in errors for fix in each.fixes if fix.kind == "uninstall" and fix.package)
+    return replace(problem, fixed=frozenset(fixed), recommended=told, violated=violated, unwanted=unwanted)

@@ -20,7 +20,7 @@ _OF_TORCH = re.compile(
     r"(-cu\d+)?"
 )
 """What torch pins to one release each: it moves with torch, and counts as one change with it."""
-DOWNGRADE = MAJOR = 2
+DOWNGRADE = MAJOR = 5
 """What a direct requirement that goes back, or a major version that moves, weighs beside a changed package."""
 BEHIND = 10
 """What each release behind the newest weighs beside a package that is brought in, where the newest are wanted."""
@@ -89,7 +89,8 @@ class Problem:
     ``direct`` are the packages that the user asked for by name: they are not removed, and going back costs more.
     ``given`` are installed in an unknown version (from a repository or a folder), ``fixed`` from one in a known version;
     neither moves. ``recommended`` is what the rules of the findings say, ``violated`` are the pairs of packages of which one
-    does not meet what the other declares, as an error to be fixed.
+    does not meet what the other declares, as an error to be fixed. ``alone`` is
+    what no other package asks for, ``unwanted`` what a finding's fix removes.
     """
 
     environment: Environment
@@ -104,6 +105,8 @@ class Problem:
     fixed: frozenset[str] = frozenset()
     recommended: tuple[Recommended, ...] = ()
     violated: frozenset[frozenset[str]] = frozenset()
+    alone: frozenset[str] = frozenset()
+    unwanted: frozenset[str] = frozenset()
 
     def candidates(self, name: str, releases: Iterable[Release]) -> tuple[Release, ...]:
         """The releases that may be chosen, oldest first; the installed one is always among them."""
@@ -114,12 +117,18 @@ class Problem:
         if current is not None and name in self.fixed:
             return (replace(current, day=day),)
         found = [release for release in releases if self._may(release, current, wanted, day)]
-        if current is not None:  # another build of the same release is no change
-            found = [each for each in found if str(each.key) not in (str(current.key), current.public)]
+        if current is not None:  # another build of the same release is no change, unless what is there is built without CUDA
+            same = {str(current.key), *([] if current.key.local == "cpu" else [current.public])}
+            found = [each for each in found if str(each.key) not in same]
             found.append(replace(current, day=day))
         elif not found:  # nothing but pre-releases: then they are what there is
             found = [each for each in releases if not each.yanked]
         return tuple(sorted(found, key=lambda each: each.key))
+
+    @property
+    def staying(self) -> frozenset[str]:
+        """What is not removed: what somebody wants and not only another package, unless a finding's fix is its removal."""
+        return (self.direct | self.alone) - self.unwanted
 
     @property
     def complete(self) -> bool:

@@ -130,7 +130,7 @@ class Relaxation:
         whats = [release.version for release in releases]
         if opened is None:
             whats.append(OTHER)
-        if current is None or name not in self.problem.direct:
+        if current is None or name not in self.problem.staying:
             whats.append(ABSENT)
         self._release[name] = {release.version: release for release in releases}
         self.at[name] = {what: self.clauses.atom() for what in whats}

@@ -34,10 +34,10 @@ _CONFIGURED = re.compile(r"^version(?:_info)? *= *(\d+\.\d+\.\d+)", re.MULTILINE
 @record(frozen=True)
 class Installed:
     """What a file installs on a target. ``told`` says what the target is, and where that was taken from; not ``whole`` is a
-    list that an installer adds to."""
+    list that an installer adds to. ``direct`` is ``None`` where nothing says what the project itself asks for."""
 
     environment: Environment
-    direct: frozenset[str]
+    direct: frozenset[str] | None
     asked: tuple[Need, ...]
     told: tuple[str, ...]
     whole: bool = True
@@ -211,18 +211,23 @@ def _plain(copy: Distribution) -> Distribution:
 # --- What the project itself asks for.
 
 
-def _direct(listing: Listing, here: list[int]) -> frozenset[str]:
-    """All of a file without a graph, else what its first nodes lead to."""
+def _direct(listing: Listing, here: list[int]) -> frozenset[str] | None:
+    """All of a list that installers add to, else what the projects of a graph, or comments, ask for; ``None``: nothing says."""
     names = {number: listing.entries[number].distribution.name for number in here}
     if listing.edges is None:
         if listing.kind != "requirements" or not listing.complete:
             return frozenset(names.values())
         text = decode(read_content(listing.file), listing.file)
-        return asked_for(text) & frozenset(names.values())
+        return (asked_for(text) & frozenset(names.values())) or None
     own = {child for parent, child, _, _ in listing.edges if parent == ROOT}
     projects = {number for number in own if _is_project(listing, number)}
-    found = {child for parent, child, _, _ in listing.edges if parent in projects} | (own - projects)
-    return frozenset(names[number] for number in found if number in names)
+    projects |= {  # their extras and groups
+        edge.child for edge in listing.edges
+        if edge.parent in projects and edge.choice is not None and edge.child >= len(listing.entries)
+    }  # fmt: skip
+    found = {edge.child for edge in listing.edges if edge.parent in projects} | (own - projects)
+    direct = frozenset(names[number] for number in found if number in names)
+    return None if direct == frozenset(names.values()) else direct  # of a lock that does not say what asks for what
 
 
 def _is_project(listing: Listing, number: int) -> bool:

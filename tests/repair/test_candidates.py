@@ -69,6 +69,7 @@ def test_builds_for_processors_are_none_for_an_accelerator() -> None:
     assert chosen(offered, "2.5.0", environment=Environment(driver="550.54")) == ["2.5.0", "2.7.0"]
     assert chosen(offered, "2.5.0") == ["2.5.0", "2.6.0+cpu", "2.7.0"]
     assert "2.6.0+cpu" in chosen(offered, "2.5.0+cpu", environment=gpu)
+    assert chosen(offered, "2.5.0+cpu", environment=gpu)[0] == "2.5.0"  # the same release with CUDA
 
 
 def dated(**days: str) -> list[Release]:
