@@ -6,7 +6,7 @@ Readers and editors split shell text here and nowhere else. Nothing is run or ex
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from compat.records import record
 
@@ -139,29 +139,32 @@ def shell_words(line: str, operators: str = "") -> list[str]:
     """Words without their quotes; runs of ``operators`` (none, or :data:`OPERATORS`) are words of their own.
 
     The same answers as ``shlex`` gives, with the operators as its punctuation; that takes quadratic time for a long word.
-    Raises ``ValueError`` where a quote is not closed or nothing stands behind the last backslash.
+    Raises ``ValueError`` where a quote is not closed or nothing follows the last backslash.
     """
+    return [word.value for word in placed_words(line, operators)]
+
+
+def placed_words(line: str, operators: str = "") -> Iterator[Word]:
+    """As :func:`shell_words`, each word with its place."""
     dialect = _SHLEX_WITH_OPERATORS if operators else _SHLEX
-    found: list[str] = []
     at, end = 0, len(line)
     while at < end:
         start = at
         if line[at] in operators:
             while at < end and line[at] in operators:
                 at += 1
-            found.append(line[start:at])
+            yield Word(line[start:at], start, at)
         elif line[at] in dialect.ends:
             at += 1
         elif (plain := dialect.plain.match(line, at)) and line[plain.end() : plain.end() + 1] in dialect.ends_or_nothing:
-            found.append(plain.group())  # most words by far
-            at = plain.end()
+            at = plain.end()  # most words by far
+            yield Word(plain.group(), start, at)
         else:
             spans: list[tuple[int, int]] = []
             at, problem = _scan(line, at, dialect, spans)
             if problem:
                 raise ValueError(problem)
-            found.append("".join([line[first:last] for first, last in spans]))
-    return found
+            yield Word("".join([line[first:last] for first, last in spans]), start, at, tuple(spans))
 
 
 def written_words(text: str) -> Iterator[Word]:
@@ -176,29 +179,156 @@ def written_words(text: str) -> Iterator[Word]:
             yield Word(text[start:at], start, at)
 
 
-def open_quote(text: str, quote: str = "") -> str:
+_SIGNS = re.compile(r"""[\\'"#`();&|]""")
+_BEHIND_QUOTE = {"'": re.compile(r"[^']*'"), '"': re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)}
+_BEFORE_COMMENT = frozenset(" \t;&|")
+
+
+def _signs(text: str, quote: str = "") -> Iterator[tuple[int, str]]:
+    """Place and letter of each of `` ` ( ) ; & | `` outside of quotes, up to a comment.
+
+    The last one is where the commands end, with the quote that is open there, or "". ``quote`` is open at the start.
+    """
+    at = 0
+    while True:
+        if quote:
+            closed = _BEHIND_QUOTE[quote].match(text, at)
+            if closed is None:
+                yield len(text), quote
+                return
+            at = closed.end()
+            quote = ""
+        found = _SIGNS.search(text, at)
+        if found is None:
+            yield len(text), ""
+            return
+        at = found.start()
+        letter = text[at]
+        if letter == "#" and (at == 0 or text[at - 1] in _BEFORE_COMMENT):
+            yield at, ""
+            return
+        if letter in "'\"":
+            quote = letter
+        elif letter not in "\\#":
+            yield at, letter
+        at += 2 if letter == "\\" else 1
+
+
+def without_comment(line: str) -> str:
+    """A line up to a ``#`` that begins a word outside of quotes."""
+    if "#" not in line:
+        return line
+    *_, (end, _) = _signs(line)
+    return line[:end]
+
+
+def _open_quote(text: str, quote: str = "") -> str:
     """The quote that is open at the end of a text."""
     if not quote and "'" not in text and '"' not in text:
         return ""
+    *_, (_, found) = _signs(text, quote)
+    return found
+
+
+@record(frozen=True)
+class Segment:
+    """The text of one simple command, and the operator in front of it (``&&``, ``||``, ``;``, ``|`` …; "" for the first)."""
+
+    operator: str
+    text: str
+
+
+def segments(line: str) -> list[Segment]:
+    """The simple commands of a line as they are written, without its comment; ``$(…)`` and `` `…` `` belong to one."""
+    found: list[Segment] = []
+    operator = ""
+    start = depth = 0
+    ticks = False
+    *signs, (end, _) = _signs(line)
+    for at, letter in signs:
+        if at < start:
+            continue  # the second letter of an operator
+        if letter == "`":
+            ticks = not ticks
+        elif ticks:
+            continue
+        elif letter == "(":
+            depth += bool(depth or line[at - 1 : at] in ("$", "<", ">"))
+        elif letter == ")":
+            depth = max(0, depth - 1)
+        elif not depth and not (letter == "&" and (line[at - 1 : at] == ">" or line[at + 1 : at + 2] == ">")):  # 2>&1, &>
+            found.append(Segment(operator, line[start:at]))
+            operator = line[at : at + 2] if line[at : at + 2] in ("&&", "||", ";;") else letter
+            start = at + len(operator)
+    found.append(Segment(operator, line[start:end]))
+    return found
+
+
+_MOST_JOINED = 300
+"""Lines that one pair of quotes may hold."""
+_MOST_TRIES = 20
+
+
+@record(frozen=True)
+class LogicalLine:
+    """Lines that are one for a shell: their text, the index of the first, and the index behind the last."""
+
+    text: str
+    start: int
+    end: int
+
+
+def logical_lines(lines: Sequence[str]) -> list[LogicalLine]:
+    """Lines with their continuations, and those that one pair of quotes holds, as one. Comments are left out.
+
+    The body of a here-document is within its command's lines and not in its text.
+    """
+    found: list[LogicalLine] = []
+    tries = _MOST_TRIES
     at = 0
-    while at < len(text):
-        letter = text[at]
-        if letter == "\\" and quote != "'":
-            at += 1
-        elif quote:
-            quote = "" if letter == quote else quote
-        elif letter in "'\"":
-            quote = letter
-        elif letter == "#" and (at == 0 or text[at - 1] in " \t;&|"):
-            break
+    while at < len(lines):
+        start = at
+        text, at = _continued(lines, at)
+        if text.lstrip().startswith("#"):
+            continue
+        if tries and (quote := _open_quote(text)):
+            parts, end = [text], at
+            while quote and end < min(len(lines), at + _MOST_JOINED):
+                parts.append(lines[end])
+                quote = _open_quote(lines[end], quote)
+                end += 1
+            if quote:
+                tries -= 1
+            else:
+                text, at = "\n".join(parts), end
+        delimiter = here_document(text)
+        body = at
+        while delimiter and body < len(lines) and lines[body].strip() != delimiter:
+            body += 1
+        if delimiter and body < len(lines):
+            at = body + 1
+        found.append(LogicalLine(text, start, at))
+    return found
+
+
+def _continued(lines: Sequence[str], at: int) -> tuple[str, int]:
+    """The text of a line with those that a backslash joins to it, and the index behind them."""
+    parts: list[str] = []
+    while at < len(lines):
+        text = lines[at]
         at += 1
-    return quote
+        comment = parts and text.lstrip().startswith("#")  # ends the continuation, as people do not expect
+        if comment or not text.endswith("\\"):
+            parts.append("" if comment else text)
+            break
+        parts.append(text[:-1])
+    return " ".join(parts), at
 
 
 def here_document(text: str) -> str | None:
     """The word that ends the here-document which a line begins."""
     before, sign, after = text.partition("<<")
-    if not sign or after.startswith("<") or open_quote(before):
+    if not sign or after.startswith("<") or _open_quote(before):
         return None
     words = after.lstrip("-").split(None, 1)
     return words[0].strip("\"'").rstrip(";)&|") or None if words else None

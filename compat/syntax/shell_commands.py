@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from compat.syntax.shell import OPERATORS, here_document, shell_words
+from compat.syntax.shell import OPERATORS, Word, logical_lines, placed_words, without_comment
 
 _KEYWORDS = frozenset(("if", "then", "else", "elif", "do", "while", "until", "{", "}", "!", "(", ")", "fi", "done", "esac"))
-_LONGEST = 4000
-"""Lines of a script that are looked at."""
+LONGEST = 4000
+"""Lines of a script that are read."""
 _COMMANDS = 50_000
-"""Commands and assignments of a script that are looked at."""
+"""Commands and assignments of a script that are read."""
 _WIDEST = 1 << 13
 """Characters of a word from which on no more variables are filled in: ``A=$A$A`` doubles with every line."""
 _MOST = 1 << 20
@@ -32,137 +32,119 @@ def commands_of(text: str, arguments: Sequence[str] = (), variables: Mapping[str
 
     ``arguments`` stand for ``$1`` … and ``$@``, ``variables`` for those that are set already.
     """
-    state = _Variables(variables or {})
-    directory: str | None = None
-    found: list[ShellCommand] = []
-    grown = looked_at = 0
-    for line in _logical_lines(text):
-        for words in _simple_commands(line):
-            looked_at += 1
-            if looked_at > _COMMANDS:
-                return found
-            if grown < _MOST:
+    reader = ShellReader(variables or {}, arguments)
+    return [each for line in logical_lines(text.splitlines()[:LONGEST]) for each in reader.read(line.text)]
+
+
+class ShellReader:
+    """Reads a script line by line, with its variables and the folder it has changed into."""
+
+    def __init__(self, variables: Mapping[str, str], arguments: Sequence[str] = ()) -> None:
+        self._known = dict(variables)
+        self._arguments = arguments
+        self._directory: str | None = None
+        self._own: dict[str, str] = {}
+        self._exported: dict[str, str] = {}
+        self._now: tuple[dict[str, str], dict[str, str]] | None = None
+        self._room = _MOST
+        """Variables that may still be noted down for commands."""
+        self._commands = 0
+        self._grown = 0
+
+    def read(self, line: str) -> list[ShellCommand]:
+        """The commands of one logical line; none where its quotes do not pair."""
+        found: list[ShellCommand] = []
+        for written in _simple_commands(line):
+            self._commands += 1
+            if self._commands > _COMMANDS:
+                break
+            words = [word.value for word in written]
+            if self._grown < _MOST:
                 length = sum(map(len, words)) + len(words)
-                words = _expanded(words, state.known, arguments)
-                grown += sum(map(len, words)) + len(words) - length
+                words = _expanded(line, written, self._known, self._arguments)
+                self._grown += sum(map(len, words)) + len(words) - length
             words = words[next((at for at, word in enumerate(words) if word not in _KEYWORDS), len(words)) :]
             if not words:
                 continue
             if words[0] in ("export", "declare", "local", "readonly", "set", "typeset"):
-                state.assign(words[1:], export=words[0] == "export")
+                self._assign(words[1:], export=words[0] == "export")
             elif all(_is_assignment(word) for word in words):
-                state.assign(words, export=any(word.partition("=")[0] in state.exported for word in words))
+                self._assign(words, export=any(word.partition("=")[0] in self._exported for word in words))
             elif words[0] == "cd":
-                directory = words[1] if len(words) == 2 and "$" not in words[1] else None
+                self._directory = words[1] if len(words) == 2 and "$" not in words[1] else None
             else:
-                found.append(ShellCommand(words, *state.now(), directory))
-    return found
+                variables, exported = self._variables()
+                found.append(ShellCommand(words, variables, exported, self._directory))
+        return found
 
+    @property
+    def exported(self) -> dict[str, str]:
+        """The variables that the next command sees."""
+        return self._variables()[1]
 
-class _Variables:
-    """The variables of a script on its way down: ``known`` are all, ``exported`` those that commands see."""
-
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self.known = dict(given)
-        self.exported: dict[str, str] = {}
-        self._own: dict[str, str] = {}
-        self._now: tuple[dict[str, str], dict[str, str]] | None = None
-        self._left = _MOST
-
-    def assign(self, words: Sequence[str], *, export: bool) -> None:
+    def _assign(self, words: Sequence[str], *, export: bool) -> None:
         """Takes in ``NAME=value`` and, behind ``export``, ``NAME``."""
-        for word in words if self._left else ():
+        for word in words if self._room else ():
             name, equals, value = word.partition("=")
             if equals and _is_assignment(word):
-                self.known[name] = self._own[name] = value
+                self._known[name] = self._own[name] = value
             if export and name in self._own:
-                self.exported[name] = self._own[name]
+                self._exported[name] = self._own[name]
         self._now = None
 
-    def now(self) -> tuple[dict[str, str], dict[str, str]]:
+    def _variables(self) -> tuple[dict[str, str], dict[str, str]]:
         """The script's own variables and those it exports; commands with no assignment between them share theirs."""
         if self._now is None:
-            self._left = max(0, self._left - len(self._own) - len(self.exported))
-            if not self._left:
-                self.known, self.exported, self._own = {}, {}, {}  # rather not known than what they were
-            self._now = dict(self._own), dict(self.exported)
+            self._room = max(0, self._room - len(self._own) - len(self._exported))
+            if not self._room:
+                self._known, self._exported, self._own = {}, {}, {}  # rather not known than what they were
+            self._now = dict(self._own), dict(self._exported)
         return self._now
 
 
 def slurm_directives(text: str) -> list[str]:
     """The options on the ``#SBATCH`` lines of a batch script."""
     found: list[str] = []
-    for line in text.splitlines()[:_LONGEST]:
+    for line in text.splitlines()[:LONGEST]:
         if line.startswith("#SBATCH"):
             found += line[7:].partition(" #")[0].split()
     return found
 
 
-def _logical_lines(text: str) -> list[str]:
-    """Lines with continuations joined, without comments and the bodies of here-documents."""
-    lines: list[str] = []
-    waiting: list[str] = []
-    until: str | None = None
-    for raw in text.splitlines()[:_LONGEST]:
-        if until is not None:
-            if raw.strip() == until:
-                until = None
-            continue
-        if raw.endswith("\\"):
-            waiting.append(raw[:-1])
-            continue
-        line = " ".join((*waiting, raw))
-        waiting = []
-        if not line.lstrip().startswith("#"):
-            lines.append(line)
-            until = here_document(line)
-    return [*lines, " ".join(waiting)] if waiting else lines
-
-
-def _simple_commands(line: str) -> list[list[str]]:
+def _simple_commands(line: str) -> list[list[Word]]:
+    """The words of each simple command, without redirections."""
     try:
-        words = shell_words(_without_comment(line), OPERATORS)
+        words = list(placed_words(without_comment(line), OPERATORS))
     except ValueError:
         return []
-    commands: list[list[str]] = [[]]
+    commands: list[list[Word]] = [[]]
     skip = False
     for word in words:
+        value = word.value
         if skip:
             skip = False
-        elif word and not word.strip("<>&") and ("<" in word or ">" in word):
+        elif value and not value.strip("<>&") and ("<" in value or ">" in value):
             skip = True  # a redirection and its target
-            if commands[-1] and commands[-1][-1].isdecimal():
+            if commands[-1] and commands[-1][-1].value.isdecimal():
                 commands[-1].pop()
-        elif word and not word.strip(";&|"):
+        elif value and not value.strip(";&|"):
             commands.append([])
         else:
             commands[-1].append(word)
     return [command for command in commands if command]
 
 
-def _without_comment(line: str) -> str:
-    """A line up to a ``#`` that begins a word outside of quotes."""
-    quote = ""
-    for at, letter in enumerate(line):
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "'\"":
-            quote = letter
-        elif letter == "#" and (at == 0 or line[at - 1] in " \t;&|"):
-            return line[:at]
-    return line
-
-
-def _expanded(words: Sequence[str], known: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
+def _expanded(line: str, words: Sequence[Word], known: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
     result: list[str] = []
     filled = 0
-    for word in words:
+    for each in words:
+        word = each.value
         if filled > _MOST or len(word) > _WIDEST:
             result.append(word)
         elif word in ("$@", "$*", "${@}", "${*}"):
             result.extend(arguments)
             filled += sum(map(len, arguments)) + len(arguments)
-        elif word.startswith("$") and (value := _looked_up(word, known, arguments)) is not None:
+        elif word.startswith("$") and line[each.start] == "$" and (value := _looked_up(word, known, arguments)) is not None:
             result.extend(value.split())  # an unquoted variable may hold several words
             filled += len(value)
         elif "$" in word:
