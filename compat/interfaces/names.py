@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compat.interfaces.meaning import UNKNOWN, Meaning, absent
+from compat.interfaces.release import UNKNOWN, Meaning, absent
 from compat.interfaces.source.records import Class, Function, Imported, Module, Value
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from compat.interfaces.world import World
 from compat.records import record, values_of
 
 if TYPE_CHECKING:
-    from compat.interfaces.meaning import Meaning
-    from compat.interfaces.release import Surface
+    from compat.interfaces.release import Meaning, Surface
 
 
 OPAQUE_BASES = ("builtins", "abc", "typing", "enum", "typing_extensions", "collections", "?")

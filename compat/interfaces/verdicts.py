@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compat.interfaces.meaning import Complaint, Meaning
+from compat.interfaces.release import Complaint, Meaning
 from compat.interfaces.source.records import Signature
 from compat.records import record
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.interfaces.meaning import Meaning
-from compat.interfaces.release import SourceSurface
+from compat.interfaces.release import Meaning, SourceSurface
 from compat.interfaces.source.module import read_module
 from compat.interfaces.world import World
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.machine.amd import gfx_of, parse_properties, read_amd
+from compat.machine.hardware import gfx_of, parse_properties, read_amd
 from compat.model import Accelerator
 
 CPU = "cpu_cores_count 32\nsimd_count 0\nmem_banks_count 1\ngfx_target_version 0\nvendor_id 0\n"

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import marshal
 import os
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
 
 from compat.errors import InputError
-from compat.interfaces.code.fields import bounds_of, fields_of
-from compat.interfaces.code.records import Code, CodeFile
+from compat.files import keep, kept, place_in_cache, stamp_of
+from compat.interfaces.code.fields import bounds_in, bounds_of, fields_of
+from compat.interfaces.code.records import Bound, Code, CodeFile, Field
 from compat.interfaces.source.module import module_of
-from compat.workload.notebook import Notebook
+from compat.records import values_of
+from compat.workload.notebook import Notebook, parsed
 
 if TYPE_CHECKING:
-    from compat.interfaces.code.kept_records import Record
-
+    from compat.interfaces.source.records import Module
 
 LIMIT = 2 << 20
 """Bytes of one script; what is larger was generated."""
@@ -60,8 +63,6 @@ def read_file(path: str, name: str, *, is_package: bool = False) -> CodeFile:
     """One script or notebook; :class:`InputError` with line and reason where it is no Python that can be read."""
     if path.lower().endswith(".ipynb"):
         return read_notebook(path, name)
-    from compat.interfaces.code.kept_records import kept_record
-
     source = _content(path)
     record = kept_record(
         source, name, path, lambda: _read_source(source, name, path, is_package=is_package), is_package=is_package
@@ -70,10 +71,6 @@ def read_file(path: str, name: str, *, is_package: bool = False) -> CodeFile:
 
 
 def _read_source(source: bytes, name: str, path: str, *, is_package: bool) -> Record:
-    from compat.interfaces.code.fields import bounds_in, fields_of
-    from compat.interfaces.source.module import module_of
-    from compat.workload.notebook import parsed
-
     tree = parsed(source, path)
     try:
         module = module_of(tree, source, name, is_package=is_package)
@@ -184,3 +181,54 @@ def read_notebook(path: str, name: str) -> CodeFile:
         raise InputError("is not Python that can be read: nested too deeply", path) from None
     stated = bounds_of(notebook.tree, path)
     return CodeFile(path, module, _Places(path, notebook), stated, fields_of(notebook.tree, module), is_notebook=True)
+
+
+# --- Records of scripts, kept in the user's cache with the hash of the source.
+
+
+if TYPE_CHECKING:
+    Stamp: TypeAlias = tuple[str | None, str, bool, bytes]
+    Record: TypeAlias = tuple[Module, tuple[Bound, ...], tuple[Field, ...]]
+
+
+def kept_record(source: bytes, name: str, path: str, read: Callable[[], Record], *, is_package: bool = False) -> Record:
+    """The record of a source: the kept one, or what ``read`` returns, which is then kept."""
+    here = os.path.dirname(__file__)
+    whose = os.path.abspath(path).encode(errors="surrogateescape")
+    place = place_in_cache("scripts", f"{zlib.crc32(whose):08x}")  # the latest of each path: it does not grow with every change
+    stamp = stamp_of(here, os.path.join(os.path.dirname(here), "source")), name, is_package, _hash(source)
+    found = _opened(kept(place), stamp, path)
+    if found is None:
+        found = read()
+        keep(place, _packed(stamp, found))
+    return found
+
+
+def _hash(source: bytes) -> bytes:
+    try:
+        from _blake2 import blake2b  # hashlib opens OpenSSL, which costs as much as reading the script
+    except ImportError:
+        from hashlib import blake2b
+    return blake2b(source, digest_size=32).digest()
+
+
+def _packed(stamp: Stamp, record: Record) -> bytes:
+    from compat.interfaces.source.packed import pack_module
+
+    module, bounds, fields = record
+    plain = ([values_of(each) for each in bounds], [values_of(each) for each in fields])
+    return marshal.dumps((stamp, pack_module(module), *plain), 4)
+
+
+def _opened(content: bytes | None, stamp: Stamp, path: str) -> Record | None:
+    """The record; ``None`` where its stamp is another one (of another source, name or version of this code)."""
+    from compat.interfaces.source.packed import unpack_module
+
+    try:
+        before, module, bounds, fields = marshal.loads(content or b"")
+        if before != stamp:
+            return None
+        stated = tuple(Bound(package, specifier, path, line) for package, specifier, _, line in bounds)
+        return unpack_module(module), stated, tuple(Field(*each) for each in fields)
+    except (ValueError, EOFError, TypeError, KeyError, IndexError, zlib.error):
+        return None

@@ -7,11 +7,14 @@ that no pair has to be judged.
 
 from __future__ import annotations
 
+import marshal
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from compat.interfaces.code.kept_answers import KeptAnswers
-from compat.interfaces.meaning import Meaning
+from compat.files import keep, kept, place_in_cache, stamp_of
+from compat.interfaces import table
+from compat.interfaces.release import Meaning
 from compat.interfaces.source.records import Class
 from compat.interfaces.verdicts import verdict_on
 from compat.interfaces.world import World
@@ -25,6 +28,35 @@ if TYPE_CHECKING:
     from compat.interfaces.needs import Need
     from compat.interfaces.release import Surface
     from compat.interfaces.table import Table
+
+_MOST = 5000
+"""Answers about a release; with more of them the file is begun anew."""
+
+
+class KeptAnswers:
+    """What is known of one release: a question (a plain tuple) → its answer, as plain values."""
+
+    def __init__(self, package: str, version: str) -> None:
+        here = os.path.dirname(__file__)
+        self._stamp = stamp_of(table.path_of(package), os.path.join(here, "releases.py"), os.path.dirname(table.__file__))
+        self._place = place_in_cache("answers", f"{package}-{version}")
+        self.answers: dict[tuple[Any, ...], Any] = _read(kept(self._place), self._stamp)
+        self._before = len(self.answers)
+
+    def save(self) -> None:
+        """Keeps what was added."""
+        if len(self.answers) > self._before and self._stamp is not None:
+            new = dict(list(self.answers.items())[self._before :]) if len(self.answers) > _MOST else self.answers
+            keep(self._place, marshal.dumps((self._stamp, new), 4))
+            self._before = len(self.answers)
+
+
+def _read(content: bytes | None, stamp: str | None) -> dict[tuple[Any, ...], Any]:
+    try:
+        said, found = marshal.loads(content or b"")
+    except (ValueError, EOFError, TypeError):
+        return {}
+    return found if isinstance(found, dict) and said == stamp else {}
 
 
 @record(frozen=True)

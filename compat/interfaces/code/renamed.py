@@ -11,8 +11,8 @@ from compat.records import record
 
 if TYPE_CHECKING:
     from compat.interfaces.code.releases import Releases
-    from compat.interfaces.meaning import Meaning
     from compat.interfaces.needs import Need
+    from compat.interfaces.release import Meaning
     from compat.interfaces.table import Table
     from compat.interfaces.world import World
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from compat.interfaces import table
-from compat.interfaces.code.kept_answers import KeptAnswers
-from compat.interfaces.code.releases import Answer, Lean, Releases
+from compat.interfaces.code.releases import Answer, KeptAnswers, Lean, Releases
 from tests.interfaces.code.made_up import TRACKED, releases, wanted_in
 
 _SCRIPT = "from lib import Config, Special, gone\nSpecial(1, tokenizer=2)\nConfig(eval='no')"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.interfaces.code.trees import tree_of
+from compat.checks.source_trees import tree_of
 
 
 @pytest.fixture
