@@ -80,8 +80,9 @@ def without_cache(command: Sequence[str]) -> float:
 def second_opinion(problem: Problem, uv: str) -> bool:
     """Solves the last clauses of a problem with both engines; whether they differ, from each other or from what is known."""
     from benchmarks.second_engine import cheapest
+    from compat.api.commands import command_named
     from compat.api.planning import planning
-    from compat.cli.options import command_named, parse
+    from compat.cli.options import parse
     from compat.repair.engine import best
     from compat.repair.problem import Policy
     from compat.rules.compiled import open_matrix

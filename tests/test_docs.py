@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.cli.options import COMMANDS
+from compat.api.commands import COMMANDS
 from tests.conftest import ROOT
 
 _INDEXES = (("py" + "pi", "org"), ("python" + "hosted", "org"), ("npm" + "js", "org"), ("deb" + "ian", "org"))

@@ -16,6 +16,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from compat.api.commands import checked, command_named, nearest
 from compat.api.inputs import Subject, read_subject
 from compat.api.options import Options
 from compat.api.report import config_of, report_of
@@ -53,7 +54,7 @@ def check(
     A notebook displays the report as HTML.
 
     Raises :class:`compat.errors.InputError` for input that cannot be read and for an unknown value of an option, and
-    :class:`TypeError` for an option of the wrong type.
+    :class:`TypeError` for an unknown option or one of the wrong type.
     """
     chosen = options_of("check", command, options)
     matrix = open_matrix(chosen.values.get("rules", ()))
@@ -140,21 +141,30 @@ def subject_of(subject: str | os.PathLike[str] | Environment | Mapping[str, Any]
     return read_subject("file", os.fspath(subject), matrix)
 
 
+_OF_COMMANDS = ("format", "quiet", "brief", "write", "environment", "pasted", "installed", "baseline", "probe")
+"""Options of the commands that say what is printed or written, and what is judged: that is the ``subject``."""
+
+
 def options_of(
     name: str, command: Sequence[str] | None, options: Mapping[str, Option], operands: tuple[str, ...] = ()
 ) -> Options:
-    """Keyword arguments as the options of a command: ``python_version="3.11"`` is ``--python-version 3.11``."""
+    """Keyword arguments as the options of a command: ``python_version="3.11"`` is ``--python-version 3.11``.
+
+    What the command does not take must not look as if it had been considered: an unknown option is a :class:`TypeError`, an
+    unknown value an :class:`InputError`.
+    """
+    known = {each.name.replace("-", "_"): each for each in command_named(name).options if each.name not in _OF_COMMANDS}
     values: dict[str, list[str]] = {}
     for key, value in options.items():
+        if key not in known:
+            raise TypeError(f"{name}() got an unexpected keyword argument {key!r}{nearest(key, list(known))}")
+        option = known[key]
         if value is None or value is False:
             continue
-        option = key.replace("_", "-")
-        if value is True:
-            values[option] = [""]
-        elif isinstance(value, (str, int, os.PathLike)):
-            values[option] = [str(value)]
-        else:
-            values[option] = [str(each) for each in value]
-            if not all(isinstance(each, (str, os.PathLike)) for each in value):
-                raise TypeError(f"{key}: expected a text, a number, a flag or a list of texts, not {value!r}")
+        if (value is True) != (option.metavar is None):
+            raise TypeError(f"{key}: expected {'True or False' if option.metavar is None else option.metavar}, not {value!r}")
+        given = [value] if isinstance(value, (str, int, os.PathLike)) else list(value)
+        if not all(isinstance(each, (str, int, os.PathLike)) for each in given):
+            raise TypeError(f"{key}: expected a text, a number, a flag or a list of texts, not {value!r}")
+        values[option.name] = [""] if value is True else [checked(option, str(each)) for each in given]
     return Options(command=name, values=values, operands=operands, rest=None if command is None else tuple(command))

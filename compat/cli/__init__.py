@@ -6,8 +6,9 @@ import gc
 import os
 import sys
 
+from compat.api.commands import COMMANDS, command_named
 from compat.api.options import Options
-from compat.cli.options import COMMANDS, asks_for_help, command_named, parse
+from compat.cli.options import asks_for_help, parse
 from compat.errors import InputError, Undecided, printable, unexpected
 from compat.output.stream import emit
 

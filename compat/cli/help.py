@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.cli.options import COMMANDS, Command, Option
+from compat.api.commands import COMMANDS, Command, Option
 
 _INDENT = 26
 _MAIN = 5

@@ -1,228 +1,17 @@
-"""The command line as a table: what the parser accepts, the help prints and the shells complete.
+"""The parser of the command line, for the table of :mod:`compat.api.commands`.
 
 ``argparse`` alone would take half of the time a whole check may take, so the parsing is done here.
 """
 
 from __future__ import annotations
 
+from compat.api.commands import Command, checked, option_named
 from compat.api.options import Options
 from compat.errors import InputError
-from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-@record(frozen=True)
-class Option:
-    """One option; ``metavar`` is ``None`` for a flag. ``many`` takes every following word up to the next option."""
-
-    name: str
-    metavar: str | None
-    help: str
-    many: bool = False
-    choices: tuple[str, ...] = ()
-
-
-@record(frozen=True)
-class Command:
-    """One command: its operands as the usage line shows them, how many it takes at most, and its options.
-
-    ``program``: the first operand starts a program's own command line, in which nothing is an option of compat.
-    """
-
-    name: str
-    summary: str
-    options: tuple[Option, ...]
-    operands: str = ""
-    most: int = 0
-    words: tuple[str, ...] = ()
-    command_after_dashes: bool = False
-    program: bool = False
-
-
-_FORMATS = ("text", "json")
-_REPORTS = ("text", "json", "github", "sarif", "junit", "html")
-REPORT = Option("format", "FORMAT", "how the result is printed: text (default), json,\ngithub (annotations), sarif, junit, "
-                "html (a page)", choices=_REPORTS)  # fmt: skip
-SCRIPT = Option("script", "FILE", "your own code: a script, a notebook or a folder\n(may be repeated)")
-_REPLIES = Option("format", "FORMAT", "how the result is printed: text (default), json,\nmarkdown (a reply in an "
-                  "issue), html (a page)", choices=(*_FORMATS, "markdown", "html"))  # fmt: skip
-_FLEET = Option("format", "FORMAT", "how the result is printed: text (default), json,\nmarkdown (a comment), html (a page)",
-                choices=(*_FORMATS, "markdown", "html"))  # fmt: skip
-PAGE = Option(
-    "format", "FORMAT", "how the result is printed: text (default), json,\nhtml (a page)", choices=(*_FORMATS, "html")
-)
-_GRAPH = Option("format", "FORMAT", "how the result is printed: text (default), html (a\npage with a picture), dot (for "
-                "Graphviz)", choices=("text", "html", "dot"))  # fmt: skip
-FORMAT = Option("format", "text|json", "how the result is printed (default: text)", choices=_FORMATS)
-FAIL_ON = Option("fail-on", "LEVEL", "exit 1 from this level on: error (default), warning,\ninfo; 'possible' also counts "
-                 "undecided errors; 'never'", choices=("error", "warning", "info", "possible", "never"))  # fmt: skip
-PYTHON = Option("python", "PATH", "an interpreter, an environment or a site-packages\nfolder to read (it is not started)")
-ENVIRONMENT = Option("environment", "FILE", "a described environment (JSON, as 'compat facts'\nprints)")
-RULES = Option("rules", "FILE", "rules of your own, added to the matrix (may be\nrepeated)")
-
-WORKLOAD = (
-    Option("task", "TASK", "sft, grpo, dpo, ppo, orpo, kto, reward, train,\ninference, serve …"),
-    Option("trainer", "CLASS", "trainer class, such as SFTTrainer"),
-    Option("model", "NAME", "model or architecture, such as mistral"),
-    Option("launcher", "NAME", "python, accelerate, torchrun, deepspeed, ray, slurm",
-           choices=("python", "accelerate", "torchrun", "deepspeed", "ray", "slurm")),
-    Option("processes", "N", "number of processes (world size)"),
-    Option("batch-size", "N", "per-device batch size"),
-    Option("precision", "NAME", "bf16, fp16, fp32 or fp8"),
-    Option("quantization", "NAME", "4bit or 8bit"),
-    Option("features", "LIST", "what is on: vllm, zero-2, zero-3, fsdp, peft, liger,\ngradient-checkpointing …"),
-    Option("without", "LIST", "features that are off (same names as --features)"),
-    Option("gpu", "NAME[:N]", "accelerators of the target: 'A100:2', 'RTX 5090',\n'sm_90:8', 'gfx942', 'none'"),
-    Option("driver", "VERSION", "driver of the target, such as 550.54.15"),
-    Option("cuda-toolkit", "VERSION", "CUDA toolkit of the target, such as 12.4"),
-)  # fmt: skip
-
-PLACE = (
-    Option("python-version", "VERSION", "Python of the target, such as 3.11"),
-    Option("os", "NAME", "linux, windows or darwin", choices=("linux", "windows", "darwin")),
-    Option("machine", "NAME", "x86_64, aarch64, arm64 …"),
-    Option("glibc", "VERSION", "glibc of the target, such as 2.35"),
-)
-SELECTION = (
-    Option("extras", "LIST", "extras that are installed: names, all or none\n(default: every selection is judged)"),
-    Option("groups", "LIST", "dependency groups that are installed: names, all or\nnone"),
-    Option("lock-environment", "NAME", "the environment of a pixi.lock"),
-)
-DECLARED = (
-    Option("target", "LIST", "targets of [tool.compat] in pyproject.toml (default:\nall of them)"),
-    Option("config", "FILE", "where [tool.compat] is read, or 'none' (default: the\npyproject.toml of the project)"),
-)
-ONE_TARGET = (Option("target", "NAME", "which target of [tool.compat], where there are several"), DECLARED[1])
-PASTED = Option(
-    "pasted",
-    "FILE",
-    "pasted text: collect_env, trl env, pip list,\nnvidia-smi …, also inside an issue (-: standard input)",
-)
-BASELINE = Option("baseline", "FILE", "a report of --format json: only what is new is\nreported")
-ALL = Option("all", None, "show every undecided finding, including unlikely ones\nand code paths not known to run")
-QUIET = Option("quiet", None, "print nothing if there are no findings")
-
-DEEP = Option("deep", None, "also ask pip what it sees in the running environment\n(starts pip)")
-
-INDEX = (
-    Option("time-limit", "SECONDS", "stop after SECONDS and print the best plan so far"),
-    Option("offline", None, "use only what is cached"),
-    Option("before", "DATE", "ignore releases uploaded after DATE"),
-    Option("index-url", "URL", "the index (default: the one configured for uv or pip)"),
-    Option("extra-index-url", "URL", "an additional index (may be repeated)"),
-    Option("find-links", "PLACE", "a folder or page of files (may be repeated)"),
-    Option("torch-index", "URL", "a mirror of torch's own index: a folder with one for\neach CUDA (…/cu128)"),
-)
-
-PROBING = (
-    Option("device", "NAME", "all (default), cpu, cuda, or one of them: cuda:0"),
-    Option("only", "LIST", "groups of probes: matmul, rotary, attention, triton,\nextensions, devices, trainer, health; or "
-           "some of a\ngroup: rotary/transformers"),
-    Option("quick", None, "the essentials, in one process for each device"),
-    Option("thorough", None, "larger shapes, and torch.compile on the CPU too"),
-    Option("trainer", "NAME", "the trainer to run two steps of: sft (default), grpo,\ndpo", choices=("sft", "grpo", "dpo")),
-    Option("launcher", "NAME", "how its processes are started: python, torchrun,\naccelerate (default: depends on "
-           "the devices)", choices=("python", "torchrun", "accelerate")),
-    Option("timeout", "SECONDS", "time limit of one process (default: 120; 60 with\n--quick, 600 with --thorough)"),
-    Option("require-device", None, "exit 3 if no accelerator could be probed"),
-    Option("python", "PATH", "the interpreter or environment to run\n(default: the active one)"),
-    FORMAT,
-)  # fmt: skip
-
-COMMANDS = (
-    Command("doctor", "check this machine and say what to do",
-            (PYTHON, ENVIRONMENT, *WORKLOAD, DEEP, ALL,
-             RULES, PAGE, FAIL_ON,
-             Option("probe", None, "also run the probes on the devices of this machine\n('compat probe': starts the "
-                    "interpreter)")), operands="[-- COMMAND…]", command_after_dashes=True),
-    Command("check", "check lock files, requirements, Dockerfiles and environment descriptions",
-            (Option("environment", "FILE…", "described environments (JSON, as 'compat facts'\nprints)", many=True), PASTED,
-             Option("installed", None,
-                    "what is installed here, for a declared target; the\nhardware of this machine is not read"),
-             PYTHON, SCRIPT,
-             *DECLARED, *SELECTION, *PLACE, *WORKLOAD, RULES, BASELINE, ALL, QUIET, REPORT, FAIL_ON),
-            operands="[FILE…] [-- COMMAND…]", most=100_000, command_after_dashes=True),
-    Command("fix", "find the smallest set of changes that fixes every error",
-            (PYTHON, ENVIRONMENT, SCRIPT, *ONE_TARGET, *SELECTION,
-             Option("level", "error|warning", "fix errors only (default), or warnings, too", choices=("error", "warning")),
-             Option("keep", "REQ…",
-                    "requirements to keep: 'torch==2.5.1', or just 'torch'\nfor its current version", many=True),
-             Option("prefer", "stay|upgrade", "releases close to the current ones (default), or the\nnewest",
-                    choices=("stay", "upgrade")),
-             Option("any-age", None, "consider releases more than a year older than the\ncurrent ones, too"),
-             Option("pre", None, "consider pre-releases, too"),
-             Option("allow-source", None, "consider source installs: commits that rules name,\n"
-                    "and builds for the GPUs of the target"),
-             Option("brief", None, "leave out reasons and policies (faster)"),
-             Option("explain", None, "also say what the next-best plan would cost, and why\nit lost"),
-             Option("verify", "uv|install", "check the plan with uv pip compile (default), or also\n"
-                    "with uv pip install --dry-run", choices=("uv", "install")),
-             Option("write", None, "write the changes into the file"),
-             *INDEX,
-             *PLACE, *WORKLOAD, RULES, PAGE), operands="[FILE] [-- COMMAND…]", most=1, command_after_dashes=True),
-    Command("diagnose", "explain a traceback, a log or an issue",
-            (PYTHON, ENVIRONMENT, *WORKLOAD, RULES, _REPLIES, FAIL_ON), operands="[FILE|-]", most=1),
-    Command("probe", "check that each device computes correctly with the installed stack",
-            PROBING, most=0),
-    Command("suggest", "propose a complete set of compatible pins for a task and GPU",
-            (Option("with", "LIST", "packages, or requirements such as 'vllm>=0.8'"),
-             Option("list", None,
-                    "list recorded combinations: the newest for a task and\na GPU that resolved and was judged clean"),
-             Option("pre", None, "consider pre-releases, too"), *INDEX, *PLACE, *WORKLOAD, RULES, FORMAT)),
-    Command("why", "explain why a package is at its version, and what would move with it",
-            (PYTHON, ENVIRONMENT, *ONE_TARGET, *SELECTION,
-             Option("to", "VERSION", "the version to move to (default: the newest)"),
-             Option("any-age", None, "consider old releases, too"), *INDEX, *PLACE, *WORKLOAD, RULES, _GRAPH),
-            operands="NAME [FILE] [-- COMMAND…]", most=2, command_after_dashes=True),
-    Command("facts", "print this machine or a file as an environment description (JSON)",
-            (PYTHON, PASTED,
-             Option("output", "DIR", "write this machine as HOST.json into a folder, for\n'compat fleet'"),
-             Option("probe", None, "with --output: also the quick probes of every device"),
-             Option("rendezvous", "HOST:PORT", "with --probe: where the nodes meet for collectives"),
-             Option("nodes", "N", "with --rendezvous: how many meet"),
-             Option("timeout", "SECONDS", "with --probe: how long the probes may take\n(default: 120)"),
-             *PLACE, *WORKLOAD), operands="[FILE…] [-- COMMAND…]", most=100_000, command_after_dashes=True),
-    Command("script", "find the releases that have everything a script uses",
-            (FORMAT,), operands="FILE…", most=100_000),
-    Command("surface", "show what breaks between releases, with file and line on both sides",
-            (FORMAT,), operands="NAME==VERSION…", most=100),
-    Command("rules", "list rules, show one, or check rule files",
-            (RULES, FORMAT), operands="[list | show ID… | lint [FILE…]]", most=1000, words=("list", "show", "lint")),
-    Command("init", "declare a target in pyproject.toml",
-            (Option("target", "NAME", "the name of the target (default: this-machine)"), *PLACE, *WORKLOAD,
-             Option("print", None, "print the table instead of writing it")), operands="[pyproject.toml]", most=1),
-    Command("run", "check a Python program and this machine, then run the program",
-            (Option("fail-on", "LEVEL", "do not start it for findings from this level on: error\nor warning (default: print "
-                    "and start)", choices=("error", "warning")),
-             *WORKLOAD, RULES), operands="SCRIPT|-m MODULE [ARGUMENTS…]", program=True),
-    Command("fleet", "compare the nodes of a cluster, and judge every distinct environment",
-            (Option("expect", "HOSTS", "nodes that should answer: 'node[001-128]' (exit 3 if\none does not)"),
-             Option("slurm", None, "gather first, with srun: one task on every node"),
-             Option("partition", "NAME", "with --slurm: the partition"),
-             Option("nodelist", "HOSTS", "with --slurm: the nodes"),
-             Option("ray", None, "gather first, with Ray: one task on every node"),
-             Option("address", "ADDRESS", "with --ray: the cluster (default: auto)"),
-             Option("timeout", "SECONDS", "how long a node may take to answer (default: 120)"),
-             Option("probe", None, "with --slurm or --ray: also run the quick probes of\nevery device, and collectives "
-                    "between the nodes"),
-             *WORKLOAD, RULES, _FLEET, FAIL_ON),
-            operands="DIR [-- COMMAND…]", most=1, command_after_dashes=True),
-    Command("mcp", "serve check, diagnose, fix, suggest and rules to agents (MCP)",
-            (Option("allow-write", None, "let 'fix' write files (default: it only plans)"),)),
-    Command("completions", "print shell completions", (),
-            operands="bash|zsh|fish", most=1, words=("bash", "zsh", "fish")),
-)  # fmt: skip
-
-
-def command_named(name: str) -> Command:
-    """A command by name; :class:`InputError` with the nearest names where there is none."""
-    for command in COMMANDS:
-        if command.name == name:
-            return command
-    raise InputError(f"unknown command {name!r}{_nearest(name, [command.name for command in COMMANDS])}")
 
 
 def parse(command: Command, options: Sequence[str]) -> Options:
@@ -246,19 +35,19 @@ def parse(command: Command, options: Sequence[str]) -> Options:
             operands.append(word)
             continue
         name, equals, given = word[2:].partition("=")
-        option = _option(command, name)
+        option = option_named(command, name)
         taken = values.setdefault(name, [])
         if option.metavar is None:
             if equals:
                 raise InputError(f"--{name} takes no value")
             taken.append("")
         elif equals:
-            taken.append(_checked(option, given))
+            taken.append(checked(option, given))
         else:
             count = _following(options, position) if option.many else int(position < len(options) and options[position] != "--")
             if not count:
                 raise InputError(f"--{name} needs a value ({option.metavar})")
-            taken += [_checked(option, each) for each in options[position : position + count]]
+            taken += [checked(option, each) for each in options[position : position + count]]
             position += count
     _check_operands(command, operands, rest)
     return Options(command=command.name, values=values, operands=tuple(operands), rest=rest)
@@ -299,24 +88,3 @@ def _following(words: Sequence[str], position: int) -> int:
     while position + count < len(words) and not words[position + count].startswith("--"):
         count += 1
     return count
-
-
-def _option(command: Command, name: str) -> Option:
-    for option in command.options:
-        if option.name == name:
-            return option
-    near = _nearest(f"--{name}", [f"--{option.name}" for option in command.options])
-    raise InputError(f"unknown option '--{name}' for 'compat {command.name}'{near}")
-
-
-def _checked(option: Option, value: str) -> str:
-    if option.choices and value not in option.choices:
-        raise InputError(f"--{option.name}: {value!r} is not one of {', '.join(option.choices)}")
-    return value
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(word, known, 1)
-    return f"; did you mean {near[0]}?" if near else ""

@@ -25,7 +25,7 @@ def run(options: Options) -> int:
         raise InputError("-m needs the name of a module")
     if program[0] != "-m" and not os.path.exists(program[0]):
         raise InputError("no such file", program[0])
-    checked = {name: values for name, values in options.values.items() if name != "fail-on"}
+    checked = {name.replace("-", "_"): values for name, values in options.values.items() if name != "fail-on"}
     try:
         check_command((os.path.basename(sys.executable) or "python", *program), checked, options.one("fail-on"))
     except KnownBad as problem:

@@ -44,7 +44,7 @@ def read_described(path: str) -> tuple[Environment, tuple[str, ...]]:
     """
     text = read_standard_input() if path == "-" else read_text(path)
     document = parse_json(text, path)
-    if isinstance(document, dict) and document and "schema" not in document and _ENVIRONMENT.keys().isdisjoint(document):
+    if isinstance(document, dict) and "schema" not in document and _ENVIRONMENT.keys().isdisjoint(document):
         raise InputError(f"expected a described environment, as 'compat facts' prints: it has none of {_KEYS}", path)
     try:
         return environment_of(document)

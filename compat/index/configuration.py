@@ -178,13 +178,34 @@ def _user_folder(environ: Mapping[str, str]) -> Path:
 
 
 def uv_binary() -> str | None:
-    """uv from its distribution, else the one on ``PATH``."""
+    """uv from its distribution, else the one on ``PATH``, where no environment that is inspected could have put it."""
     try:
         from uv import find_uv_bin
 
         return str(find_uv_bin())
     except (ImportError, FileNotFoundError):
-        return shutil.which("uv")
+        folders = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if _may_start_from(folder)]
+        return shutil.which("uv", path=os.pathsep.join(folders)) if folders else None
+
+
+def _may_start_from(folder: str) -> bool:
+    """Whether a program in a folder on ``PATH`` may be started: in the environment of compat itself, or in none at all.
+
+    An activated environment stands first on ``PATH``, and is what is inspected; so may be the current folder and all below it.
+    """
+    if not os.path.isabs(folder):
+        return False
+    real = os.path.realpath(folder)
+    prefix = os.path.dirname(real)
+    if prefix == os.path.realpath(sys.prefix):
+        return True
+    try:
+        below = os.path.commonpath((os.path.realpath(os.getcwd()), real)) == os.path.realpath(os.getcwd()) != os.sep
+    except (OSError, ValueError):  # the current folder is gone, or on another drive
+        below = False
+    environment = any(os.path.exists(os.path.join(prefix, mark)) for mark in ("pyvenv.cfg", "conda-meta"))
+    active = {os.path.realpath(path) for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if (path := os.environ.get(name))}
+    return not (below or environment or prefix in active)
 
 
 def uv_default_index() -> str | None:

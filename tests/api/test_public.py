@@ -53,9 +53,28 @@ def test_what_cannot_be_used_is_refused() -> None:
     with pytest.raises(InputError, match="environment"):
         compat.check({"python": 3.11})
     with pytest.raises(TypeError, match="features"):
-        compat.check(FOUNDING, features=[1])  # type: ignore[list-item]
+        compat.check(FOUNDING, features=[1.5])  # type: ignore[list-item]
     with pytest.raises(AttributeError, match="nonsense"):
         compat.nonsense  # noqa: B018
+
+
+def test_an_option_that_is_not_taken_is_refused() -> None:
+    calls = {"check": compat.check, "fix": compat.fix, "doctor": lambda _, **given: compat.doctor(**given)}
+    calls["diagnose"] = lambda _, **given: compat.diagnose("ImportError: x", **given)
+    for name, call in calls.items():
+        with pytest.raises(TypeError, match=f"^{name}.*'gpus'; did you mean gpu"):
+            call(FOUNDING, gpus="A100:2")  # type: ignore[operator]
+        with pytest.raises(InputError, match="--launcher: 'torchrum' is not one of"):
+            call(FOUNDING, launcher="torchrum")  # type: ignore[operator]
+        with pytest.raises(TypeError, match="unexpected keyword argument 'format'"):
+            call(FOUNDING, format="json")  # type: ignore[operator]
+        with pytest.raises(TypeError, match="gpu: expected NAME"):
+            call(FOUNDING, gpu=True)  # type: ignore[operator]
+    with pytest.raises(TypeError, match="all: expected True or False"):
+        compat.check(FOUNDING, all="yes")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'write'"):
+        compat.fix(FOUNDING, write=True)
+    assert compat.check(FOUNDING, processes=2, gpu=None, all=True).exit in (0, 1)
 
 
 def test_an_error_is_judged_by_the_environment_that_is_given() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.cli.options import COMMANDS
+from compat.api.commands import COMMANDS
 from tests.conftest import ROOT
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -49,7 +49,7 @@ def test_a_full_description_is_read_and_written_back_unchanged(tmp_path: Path) -
 
 
 def test_absent_is_unknown_and_empty_is_none(tmp_path: Path) -> None:
-    nothing, _ = read_described(written(tmp_path, {}))
+    nothing, _ = read_described(written(tmp_path, {"schema": "compat/environment/1"}))
     assert nothing == Environment()
     assert nothing.distributions is None
     assert nothing.accelerators is None
@@ -91,6 +91,12 @@ def test_unknown_words_are_kept_with_a_note(tmp_path: Path) -> None:
     assert len(notes) == 3
     assert environment.os == "beos"
     assert environment.to_json() == {"schema": "compat/environment/1", **document}
+
+
+@pytest.mark.parametrize("document", [{}, {"packages": {"torch": "2.6.0"}}])
+def test_an_object_without_a_key_of_the_contract_is_refused(document: object, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected a described environment"):
+        read_described(written(tmp_path, document))
 
 
 @pytest.mark.parametrize(

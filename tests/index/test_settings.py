@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from compat.errors import InputError
+from compat.index.configuration import uv_binary
 from compat.index.settings import Settings, Source, gather
 
 
@@ -240,3 +242,56 @@ def test_what_cannot_be_used_is_one_line(given: Any, files: dict[str, str], envi
         given(files, environ)
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+# --- Which uv is started: never one that lies in what is inspected.
+
+
+def _program(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / "uv"
+    program.write_text("#!/bin/sh\nexit 7\n", encoding="utf-8")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.fixture
+def without_distribution(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setitem(sys.modules, "uv", None)
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+    return project
+
+
+@pytest.mark.parametrize("place", ["tools", ".venv/bin", "", "node_modules/.bin"])
+def test_no_uv_of_the_current_folder_is_started(
+    place: str, without_distribution: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _program(without_distribution / place)
+    for folder in (str(without_distribution / place), place, ".", ""):
+        monkeypatch.setenv("PATH", folder)
+        assert uv_binary() is None
+
+
+@pytest.mark.parametrize("mark", ["pyvenv.cfg", "conda-meta", "VIRTUAL_ENV", "CONDA_PREFIX"])
+def test_no_uv_of_another_environment_is_started(
+    mark: str, without_distribution: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment, system = tmp_path / "environment", tmp_path / "system" / "bin"
+    _program(environment / "bin")
+    if mark.isupper():
+        monkeypatch.setenv(mark, str(environment))
+    else:
+        (environment / mark).mkdir()
+    (tmp_path / "link").symlink_to(environment / "bin")
+    monkeypatch.setenv("PATH", f"{environment / 'bin'}:{tmp_path / 'link'}")
+    assert uv_binary() is None
+    monkeypatch.setenv("PATH", f"{environment / 'bin'}:{tmp_path / 'link'}:{system}")
+    assert uv_binary() is None
+    wanted = _program(system)
+    assert uv_binary() == str(wanted)
+    monkeypatch.setattr(sys, "prefix", str(environment))
+    assert uv_binary() == str(environment / "bin" / "uv")

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from compat.api.commands import command_named
 from compat.cli import doctor
-from compat.cli.options import command_named, parse
+from compat.cli.options import parse
 from compat.errors import InputError
 from compat.model import Environment
 from compat.probe import session

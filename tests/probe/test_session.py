@@ -13,8 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from compat.api.commands import command_named
 from compat.api.probe import probe
-from compat.cli.options import command_named, parse
+from compat.cli.options import parse
 from compat.cli.probe import requested
 from compat.errors import InputError
 from compat.model import Accelerator, Environment
