@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.formats.installs.files import InstallFormat
-from compat.formats.jobs import Job, JobFile, Script, devices, is_known
+from compat.formats.jobs import Job, JobFile, Script, devices, is_known, known_version
 from compat.formats.listing import Listing
 from compat.formats.registry import Commands
 from compat.formats.shell import count_of, read_job
@@ -133,7 +133,9 @@ class Dstack(InstallFormat):
     def _listing(self, task: _Task) -> Listing:
         kind = task.text("type")
         if kind not in ("task", "service", "dev-environment"):
-            raise task.document.wrong(f"expected the type task, service or dev-environment, not {kind!r}", task.root["type"])
+            raise task.document.wrong(
+                f"expected the type task, service or dev-environment, not {kind!r}", task.root.get("type")
+            )
         resources = task.table(task.root.get("resources"), "resources")
         gpus = _dstack_devices(task, resources.get("gpu"))
         nodes, each = count_of(task.text("nodes") or "1"), len(gpus or ()) or None
@@ -141,7 +143,7 @@ class Dstack(InstallFormat):
         python = task.text("python")
         return task.listing(
             self.kind, task.text("image"), self._commands(task), task.variables("env"), scheduler,
-            Environment(os="linux", accelerators=gpus, python=python if is_known(python) else None),
+            Environment(os="linux", accelerators=gpus, python=known_version(python)),
         )  # fmt: skip
 
     @staticmethod

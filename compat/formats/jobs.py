@@ -17,6 +17,7 @@ from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Command, Installs, Step, alternatives
 from compat.formats.installs.words import Install, requirement
 from compat.formats.listing import Listing
+from compat.formats.specifiers import is_version
 from compat.model import EMPTY, Accelerator, Environment, Workload
 from compat.records import record
 from compat.redact import without_secrets
@@ -74,7 +75,7 @@ class JobFile:
     def placed(self, value: Value) -> list[Placed]:
         """The lines of a text, each found again in the file behind the one before."""
         found: list[Placed] = []
-        at = value.line - 1
+        at = min(value.line, len(self.lines)) - 1  # YAML also ends lines at a lone carriage return
         for piece in str(value.content).rstrip("\n").split("\n"):
             words = piece.strip()
             ahead = range(at, min(at + _AHEAD, len(self.lines))) if words else ()
@@ -88,7 +89,7 @@ class JobFile:
 
     def find(self, text: str, line: int) -> int | None:
         """Where a text stands on a line; ``None`` where it is written otherwise."""
-        at = self.lines[line - 1].find(text)
+        at = self.lines[line - 1].find(text) if line <= len(self.lines) else -1
         return self._starts[line - 1] + at if at >= 0 else None
 
     def edited(self, script: InstallScript, values: Iterable[Value]) -> None:
@@ -126,6 +127,11 @@ def _filled(line: str) -> str:
 def is_known(text: str | None) -> bool:
     """Whether a text is there and nothing in it is filled in later."""
     return bool(text) and "$" not in str(text)
+
+
+def known_version(text: str | None) -> str | None:
+    """The text where it is a version; ``None`` where it is none, or is filled in later."""
+    return text if text is not None and is_version(text) else None
 
 
 def devices(name: str | None, count: int | None, vendor: str | None = None) -> tuple[Accelerator, ...] | None:

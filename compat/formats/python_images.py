@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from compat.formats.installs.command import install_of
 from compat.formats.installs.values import Values
-from compat.formats.jobs import Job, Placed, Script, devices, is_known
+from compat.formats.jobs import Job, Placed, Script, devices, known_version
 from compat.formats.listing import Listing
 from compat.formats.shell import count_of
 from compat.model import Accelerator, Environment
@@ -182,7 +182,7 @@ class PythonImages:
                 job.requirements(listed.value, listed.lineno)
             for each in self.requirements([listed]) if isinstance(listed, (ast.List, ast.Tuple)) else ():
                 job.install(each.text, each.node.lineno)
-        context = Environment(os="linux", accelerators=self._devices(image), python=version if is_known(version) else None)
+        context = Environment(os="linux", accelerators=self._devices(image), python=known_version(version))
         return job.listing("script", label=image.label, context=context, variables=variables)
 
     def _call(self, job: Job, name: str, call: ast.Call, variables: dict[str, str]) -> None:

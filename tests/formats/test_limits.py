@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
 
+from compat.checks.selections import judged_listing
 from compat.errors import InputError
 from compat.formats import listing as limits
 from compat.formats.listing import CHOICES, CONFLICTING, EDGES, ENTRIES, ROOT, Choice, Entry, Listing, within_limits
 from compat.formats.registry import format_of
 from compat.formats.requirements.requirement import parse_requirement
+from compat.rules.compiled import Matrix
 
 NAMES = {
     "requirements": "requirements.txt", "pyproject": "pyproject.toml", "poetry": "poetry.lock", "pdm": "pdm.lock", "pylock": "pylock.toml",
@@ -106,3 +109,45 @@ def test_what_a_listing_may_have() -> None:
     ):
         with pytest.raises(InputError, match=rf"^f: has more than \d+ {what}$"):
             within_limits(changed)
+
+
+# --- What stands where a version belongs and is none: an error or nothing, in every format.
+
+_NO_VERSIONS = ("..", "1.x", "a", "3..11", "3.99999999999999999999999", "-", "3.11;x")
+_WITH_VERSIONS = {
+    "ci.yml": "on: push\njobs:\n  a:\n    steps:\n      - uses: actions/setup-python@v5\n        with: {python-version: '@'}\n      - run: pip install torch==@\n",
+    "task.yaml": "type: task\npython: '@'\nresources: {gpu: '@'}\ncommands: [pip install torch==2.6.0]\n",
+    "devcontainer.json": '{"image": "python:@", "features": {"ghcr.io/devcontainers/features/python:1": {"version": "@"}}, "postCreateCommand": "pip install torch"}',
+    "Dockerfile": "FROM python:@\nRUN uv venv --python @ && pip install torch==2.6.0\nRUN conda install python=@ cudatoolkit=@\n",
+    "a.dockerfile": "FROM nvidia/cuda:@-devel-ubuntu@\nRUN pip install torch==2.6.0\n",
+    "a.ipynb": '{"cells": [{"cell_type": "code", "source": "!pip install torch", "metadata": {}, "outputs": []}],'
+    ' "metadata": {"language_info": {"name": "python", "version": "@"}}, "nbformat": 4, "nbformat_minor": 5}',
+    "environment.yml": "dependencies:\n  - python=@\n  - cuda-toolkit=@\n  - torch=2.6\n",
+    "job.slurm": "#!/bin/bash\n#SBATCH --gres=gpu:@:@\nmodule load cuda/@ python/@\nuv venv -p @\npip install torch==2.6.0\n",
+    "pod.yaml": "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a, image: 'pytorch/pytorch:@-cuda@-cudnn9-devel', command: [sh, -c, pip install torch]}]}\n",
+    "app.py": "import modal\nimage = modal.Image.from_registry('nvidia/cuda:@-devel-ubuntu22.04', add_python='@').pip_install('torch')\n",
+    "uv.lock": 'version = 1\nrequires-python = ">=@"\n[[package]]\nname = "torch"\nversion = "@"\nsource = {registry = "x"}\n',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _WITH_VERSIONS)
+@pytest.mark.parametrize("text", _NO_VERSIONS)
+def test_what_is_no_version_is_an_error_or_unknown(name: str, text: str, matrix: Matrix) -> None:
+    try:
+        listings = listings_of(name, _WITH_VERSIONS[name].replace("@", text).encode())
+    except InputError:
+        return
+    for listing in listings:
+        judged_listing(listing, listing.context, matrix)
+
+
+@pytest.mark.parametrize("end", ["\r", "\x85", "\u2028"])
+def test_lines_that_only_yaml_ends_are_no_error(end: str) -> None:
+    for text in (
+        "~setup:~run: |",
+        "~resources:~run: |~  pip install torch",
+        "type::~commands:~",
+        "type: task~commands:~  - pip install torch~",
+    ):
+        with contextlib.suppress(InputError):
+            listings_of("task.yaml", text.replace("~", end).encode())

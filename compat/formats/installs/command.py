@@ -25,6 +25,7 @@ from compat.formats.installs.words import (
     whole_substitutions,
 )
 from compat.formats.registry import PROGRAMS
+from compat.formats.specifiers import is_version
 from compat.model import EMPTY, Distribution
 from compat.records import replace
 from compat.redact import without_credentials
@@ -155,7 +156,7 @@ def _offers(url: str, distribution: Distribution) -> bool:
 def _python(wanted: Sequence[str]) -> str | None:
     """``3.11`` or ``cpython@3.11.9`` as a version; ``None`` for a path, a range or nothing."""
     text = wanted[-1].removeprefix("cpython").removeprefix("python").lstrip("@-") if wanted else ""
-    return text if text[:1].isdigit() and "." in text and text.replace(".", "").isdigit() and text.isascii() else None
+    return text if "." in text and text.replace(".", "").isdigit() and is_version(text) else None
 
 
 def _uv(words: Sequence[str], variables: Mapping[str, str]) -> Install | None:
@@ -282,7 +283,8 @@ def _conda_specs(specs: Sequence[str]) -> Install:
         if is_unresolved(text):
             notes.append(f"{text}: its version is only known at run time")
         if spec.name == "python":
-            python = spec.version or _family(spec.specifier) or python
+            version = spec.version if spec.version and is_version(spec.version) else None
+            python = version or _family(spec.specifier) or python
         else:
             details = {"channel": spec.channel, "spec": spec.unclear}
             requirements.append(conda_distribution(spec.name, spec.version, spec.build, details, spec.specifier))

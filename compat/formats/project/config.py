@@ -129,24 +129,28 @@ class _Tables:
     def config(self, table: object) -> ProjectConfig:
         if not isinstance(table, dict):
             raise InputError("expected [tool.compat] to be a table", self.path)
-        self._known(table, ("target", "ignore"), "[tool.compat]", self._line("[tool.compat", 0))
+        self._known(table, ("target", "ignore"), "[tool.compat]", self._line("[tool.compat"))
         targets = tuple(self._target(each, line) for each, line in self._each(table, "target"))
         names = [target.name for target in targets]
-        for target in targets:
-            if names.count(target.name) > 1:
-                raise InputError(f"two targets are called {target.name!r}", self.path, target.line)
-        ignores = tuple(self._ignore(each, line, names) for each, line in self._each(table, "ignore"))
+        if len(set(names)) < len(names):
+            twice = next(target for target in targets if names.count(target.name) > 1)
+            raise InputError(f"two targets are called {twice.name!r}", self.path, twice.line)
+        known = frozenset(names)
+        ignores = tuple(self._ignore(each, line, known) for each, line in self._each(table, "ignore"))
         return ProjectConfig(targets, ignores, self.path)
 
     def _each(self, table: dict[str, object], key: str) -> list[tuple[dict[str, object], int | None]]:
         value = table.get(key, [])
         if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-            raise InputError(f"expected [[tool.compat.{key}]] tables", self.path, self._line(f"tool.compat.{key}", 0))
-        return [(each, self._line(f"[[tool.compat.{key}]]", at)) for at, each in enumerate(value)]
+            raise InputError(f"expected [[tool.compat.{key}]] tables", self.path, self._line(f"tool.compat.{key}"))
+        lines = self._headers(f"[[tool.compat.{key}]]")
+        return [(each, lines[at] if at < len(lines) else None) for at, each in enumerate(value)]
 
-    def _line(self, header: str, which: int) -> int | None:
-        found = [number for number, line in enumerate(self._lines, 1) if header in line.replace(" ", "")]
-        return found[which] if which < len(found) else None
+    def _headers(self, header: str) -> list[int]:
+        return [number for number, line in enumerate(self._lines, 1) if header in line.replace(" ", "")]
+
+    def _line(self, header: str) -> int | None:
+        return next(iter(self._headers(header)), None)
 
     def _known(self, table: dict[str, object], known: tuple[str, ...], what: str, line: int | None) -> None:
         for key in table:
@@ -191,7 +195,7 @@ class _Tables:
         wanted = "a string or a list of strings" if key in _LISTS else "a number" if key in _NUMBERS else "a string"
         raise InputError(f"{key}: expected {wanted}, not {value!r}", self.path, self._at(key, line))
 
-    def _ignore(self, table: dict[str, object], line: int | None, targets: list[str]) -> Ignore:
+    def _ignore(self, table: dict[str, object], line: int | None, targets: frozenset[str]) -> Ignore:
         self._known(table, ("rule", "reason", "until", "target"), "an ignore", line)
         rule, reason = self._text(table, "rule", line), self._text(table, "reason", line)
         if rule is None or reason is None:

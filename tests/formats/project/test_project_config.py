@@ -8,6 +8,7 @@ import pytest
 
 from compat.errors import InputError
 from compat.formats.project.config import ProjectConfig, find_config, read_config
+from tests.growth import assert_linear
 
 GOOD = """[project]
 name = "x"
@@ -123,3 +124,11 @@ def test_a_file_without_the_table(tmp_path: Path) -> None:
         read_config(write(tmp_path, "[tool.ruff]\n"))
     with pytest.raises(InputError, match="cannot be read"):
         read_config(str(tmp_path / "nothing.toml"))
+
+
+def test_thousands_of_targets_take_linear_time(tmp_path: Path) -> None:
+    def read(text: str) -> None:
+        (tmp_path / "pyproject.toml").write_text(text)
+        read_config(str(tmp_path / "pyproject.toml"))
+
+    assert_linear(read, lambda count: "".join(f"[[tool.compat.target]]\nname = 'a{n}'\n" for n in range(count)), 4000)
