@@ -235,7 +235,7 @@ def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = (
     concerned = {name for each in found for name in each.packages}
     problem = problem_of(
         case.environment, asked=case.asked, keep=keep, direct=case.direct or (), policy=policy, ignored=case.ignored,
-        concerned=concerned,
+        concerned=concerned, listed=None if case.whole else case.direct,
     )  # fmt: skip
     needs = {**(case.needs or {}), **needs_of_installed(case.folders, problem.current, problem.target)}
     alone = frozenset(problem.current)  # all of a list that is not complete was named by somebody
