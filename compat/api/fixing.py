@@ -127,7 +127,7 @@ def _without_spare_pins(plan: Plan, case: Case, after: Case, planner: Planner) -
 
     First without all of them, then without one after the other.
     """
-    wished = {need.name for need in planner.problem.keep} | (case.direct or frozenset())
+    wished = {need.name for need in planner.problem.keep} | case.listed
     added = [each.name for each in plan.changes if not each.implied and each.name not in wished]
     left = {_key(each) for each in plan.left}
     for names in ([added] if len(added) > 1 else []) + [[name] for name in added]:
@@ -143,7 +143,9 @@ def _without_spare_pins(plan: Plan, case: Case, after: Case, planner: Planner) -
 
 
 def _as_installed(plan: Plan, case: Case, after: Case) -> Plan:
-    """The plan with what the installer changes by itself, once the file is written."""
+    """The plan with what the installer changes by itself once the file is written, where the same selection is judged."""
+    if after.direct != case.direct:
+        return plan
     named = {each.name for each in plan.changes if not each.implied}
     before, now = ({copy.name: copy.version for copy in each.environment.distributions or ()} for each in (case, after))
     changes = [each for each in plan.changes if each.name in named] + [
