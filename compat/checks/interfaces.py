@@ -178,8 +178,8 @@ def _imports_of(workload: Workload, installed: Mapping[str, str], rows: Rows) ->
         from compat.checks.code import wanted_of
 
         for each in wanted_of(workload.code).all:
-            if each.need[0] == "import" and each.sure:
-                yield each.need[1], each.need[2]
+            if each.need.kind == "import" and each.sure:
+                yield each.need.target, each.need.name
     if workload.trainer:
         for package in _HAVE_TRAINERS:
             if package in installed and package in rows.packages:
@@ -192,7 +192,7 @@ def _called_by(workload: Workload) -> frozenset[str]:
         return frozenset()
     from compat.checks.code import wanted_of
 
-    return frozenset(each.need[2] or "" for each in wanted_of(workload.code).all if each.need[0] == "method")
+    return frozenset(each.need.name or "" for each in wanted_of(workload.code).all if each.need.kind == "method")
 
 
 def _home(module: str, name: str | None, installed: Mapping[str, str], rows: Rows) -> str | None:
