@@ -74,7 +74,7 @@ def judge_code(paths: tuple[str, ...], installed: Mapping[str, str]) -> Iterator
     gone: set[str] = set()
     for each in wanted.all:
         if follows(each.need, gone):
-            continue  # what is not there is told once
+            continue  # what is missing is reported once
         for package in wanted.packages_of(each):
             found = None if package not in installed else lacked_by(known, package, installed, each.need)
             if found is None:
@@ -146,7 +146,7 @@ def _why(each: Wanted, package: str, lacking: str, installed: Mapping[str, str])
 
 
 def _line(each: Wanted) -> str:
-    """The place without its file, which is told beside."""
+    """The place without its file, which is shown separately."""
     return f"Line {each.line}" if not each.file.is_notebook else each.place.removeprefix(each.file.path).strip().capitalize()
 
 

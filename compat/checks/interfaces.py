@@ -90,14 +90,14 @@ def _failing(listed: Mapping[str, str | Iterable[str]], *, later: bool) -> froze
 
 
 def unreached(environment: Environment) -> Iterator[Finding]:
-    """What fails in a submodule or in a call that nobody said is reached: as open questions."""
+    """Failures in a submodule or in a call that may not be reached, as open questions."""
     rows = open_rows_once()
     if rows is not None:
         yield from of_unreached(environment, releases_in(environment), rows)
 
 
 def told_once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings without those of source whose name a curated rule tells that holds here, of the same packages."""
+    """Findings without those from source that a curated rule reports, with the name and for the same packages."""
     every = tuple(findings)
     if not any(each.origin == "surface" for each in every):
         return every
@@ -219,7 +219,7 @@ def of_reached(
 
 
 def of_unreached(environment: Environment, installed: Mapping[str, str], rows: Rows) -> Iterator[Finding]:
-    """The same where nobody said what is run."""
+    """The same if the workload is unknown."""
     from compat.model import Workload
 
     reached = Reached(environment.workload or Workload(), installed, rows)
@@ -335,7 +335,7 @@ def fixes_of(consumer: str, package: str, found: list[Row], installed: Mapping[s
     yield from nearest_fixes(consumer, installed[consumer], good, rows.versions(consumer), text)
 
 
-# --- Which of the packages that a lock lists can fail beside each other: the others need not be told apart.
+# --- The packages of a lock that can fail with each other: others need not be distinguished.
 
 
 def broken_together(

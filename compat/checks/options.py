@@ -214,7 +214,7 @@ def _finding(option: Option, package: str, version: str, title: str, why: str, f
 
 _PARSERS = ("transformers.HfArgumentParser", "trl.TrlParser", "trl.commands.cli_utils.TrlParser")
 _TOLERANT = frozenset(("parse_known_args", "parse_known_intermixed_args"))
-"""Methods that leave what they do not know to somebody else."""
+"""Methods that return unknown options instead of refusing them."""
 
 
 @record(frozen=True)
@@ -226,7 +226,7 @@ class ScriptParser:
 
 
 def parser_of(tree: ast.Module) -> ScriptParser | None:
-    """What the parser of a script takes; ``None`` where it has none, several, or one of which not everything is known."""
+    """The options that the parser of a script takes; ``None`` if it has none or several, or not all is known."""
     imported = dict(_imported(tree))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
@@ -246,7 +246,7 @@ def parser_of(tree: ast.Module) -> ScriptParser | None:
 def _resolve(
     name: str, imported: dict[str, str], classes: dict[str, ast.ClassDef], outside: list[str], own: set[str], seen: set[str]
 ) -> bool:
-    """Adds the fields of a class of the script, or the class of a package; whether it is one of the two."""
+    """Add the fields of a class of the script, or the class of a package; returns whether it is one of the two."""
     if name in imported:
         outside.append(imported[name])
         return True

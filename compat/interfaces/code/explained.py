@@ -1,4 +1,4 @@
-"""The ranges of a script in words: for each bound the line that decides it, and what is called otherwise on the other side."""
+"""The ranges of a script in words: for each bound the line that decides it, and the other name on the other side."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which releases have everything that some code uses: each tracked package on its own, then those that lean on each other.
+"""Which releases have everything that some code uses: for each tracked package, then for those that inherit from others.
 
 A class may inherit what it takes from another package (``trl.SFTConfig`` from ``transformers.TrainingArguments``). Such a
-need is met by a release together with releases of the other package; it is taken apart into what each of the two has, so
-that no pair has to be judged.
+need is met by a release together with releases of the other package. It is split into the parts that each has, so that
+pairs need not be compared.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from compat.interfaces.table import Table
 
 _MOST = 5000
-"""Answers about a release; with more of them the file is begun anew."""
+"""Most answers kept for a release; with more, only new ones are kept."""
 
 
 class KeptAnswers:
-    """What is known of one release: a question (a plain tuple) → its answer, as plain values."""
+    """Answers about one release from the user's cache: a question → its answer, both as plain values.
+
+    They hold for one table and the code that reads it: the file has a stamp of both."""
 
     def __init__(self, package: str, version: str) -> None:
         here = os.path.dirname(__file__)
@@ -83,7 +85,7 @@ _NO = Answer(met=False)
 class Range:
     """The releases of one package that will do. ``why`` says of every other one what it lacks.
 
-    ``alone`` are those that have everything themselves; ``allowed`` are left where the other packages are looked at too.
+    ``alone`` are those that have everything themselves; ``allowed`` are left when the other packages are considered too.
     """
 
     package: str
@@ -95,7 +97,7 @@ class Range:
 
 
 class Releases:
-    """Answers about single releases, remembered; ``tables`` opens the table of a package."""
+    """Answers about single releases, cached; ``tables`` opens the table of a package."""
 
     def __init__(self, tables: Callable[[str], Table | None], tracked: Mapping[str, str]) -> None:
         self._open, self._tracked = tables, tracked

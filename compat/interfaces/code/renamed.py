@@ -23,7 +23,7 @@ _LIKE = 0.78
 
 @record(frozen=True)
 class Renamed:
-    """``name`` is what it is called in the other release; ``said``: the package says so itself, else it is only alike."""
+    """``name`` is the name in the other release; ``said``: the package states it, otherwise it is only similar."""
 
     name: str
     said: bool

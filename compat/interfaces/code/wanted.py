@@ -21,7 +21,7 @@ PATCHERS = {
     "axolotl": frozenset(("trl", "transformers", "peft", "accelerate")),
     "swift": frozenset(("trl", "transformers", "peft", "accelerate")),
 }
-"""Frameworks that replace parts of others when they are imported: what those then take is not told by their source."""
+"""Frameworks that patch other packages when they are imported, so that the source of those does not show what they take."""
 
 
 @record(frozen=True)
