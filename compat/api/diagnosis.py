@@ -14,7 +14,7 @@ from compat.model import Distribution, Environment, Finding, Report, Workload
 from compat.records import record, replace
 from compat.reports import read_pasted
 from compat.reports.log.lines import cut_lines
-from compat.reports.log.native import FAILURE, native_weight
+from compat.reports.log.native import FAILURE, NOTICE, native_weight
 from compat.reports.log.traceback import RaisedError, decisive, parse_log, versions_in
 from compat.reports.stated import told_in
 
@@ -43,8 +43,8 @@ def environment_in(text: str) -> tuple[Environment, tuple[str, ...]]:
 
 
 def shows_error(errors: tuple[RaisedError, ...]) -> bool:
-    """Whether one of them is an error and not merely a line that complains of something, as reports of tools have them."""
-    return any(error.exception or error.frames or native_weight(error.message) == FAILURE for error in errors)
+    """Whether one of them is an error, or a warning that is known to name a cause, and not merely a line that complains."""
+    return any(error.exception or error.frames or native_weight(error.message) in (FAILURE, NOTICE) for error in errors)
 
 
 def with_versions_of(text: str, environment: Environment) -> tuple[Environment, tuple[str, ...]]:

@@ -101,9 +101,6 @@ def repaired(
         known = {_key(each) for each in plan.left}
         new = tuple(each for each in again.errors if _key(each) not in known)
         if not new:
-            if not case.whole and later:
-                plan, after = _without_spare_pins(plan, case, after, planner)
-                plan, written = _as_installed(plan, case, after), written_for(case, plan)
             break
         errors += tuple(each for each in new if _key(each) not in seen and _held_before(each, case))
         seen |= {_key(each) for each in new}
@@ -122,43 +119,6 @@ def _resolved(plan: Plan, after: Case) -> Plan:
     return replace(plan, verified=Verified(rules, after.resolves, after.unresolved))
 
 
-def _without_spare_pins(plan: Plan, case: Case, after: Case, planner: Planner) -> tuple[Plan, Case]:
-    """The plan without pins of unlisted packages that change nothing: what uv installs without them has no other error.
-
-    First without all of them, then without one after the other.
-    """
-    wished = {need.name for need in planner.problem.keep} | case.listed
-    added = [each.name for each in plan.changes if not each.implied and each.name not in wished]
-    left = {_key(each) for each in plan.left}
-    for names in ([added] if len(added) > 1 else []) + [[name] for name in added]:
-        fewer = replace(plan, changes=tuple(replace(each, implied=each.implied or each.name in names) for each in plan.changes))
-        fewer = replace(fewer, along=plan.along | set(names))
-        then = _as_written(case, fewer, written_for(case, fewer), planner)
-        errors = planner_of(then, planner.problem.policy, planner.means).errors
-        if then.resolves is True and {_key(each) for each in errors} <= left:
-            plan, after = fewer, then
-            if names == added:
-                break
-    return plan, after
-
-
-def _as_installed(plan: Plan, case: Case, after: Case) -> Plan:
-    """The plan with what the installer changes by itself once the file is written, where the same selection is judged."""
-    if after.direct != case.direct:
-        return plan
-    named = {each.name for each in plan.changes if not each.implied}
-    before, now = ({copy.name: copy.version for copy in each.environment.distributions or ()} for each in (case, after))
-    changes = [each for each in plan.changes if each.name in named] + [
-        Change(name, before.get(name), now.get(name), implied=True)
-        for name in before.keys() | now.keys()
-        if name not in named and before.get(name) != now.get(name)
-    ]
-    along = plan.along & named | {each.name for each in changes if each.implied}
-    kept = {name: amount for name, amount in plan.cost.items() if name in ("errors", "source", "steps")}
-    ordered = tuple(sorted(changes, key=lambda each: each.name))
-    return replace(plan, changes=ordered, along=along, cost={**kept, **counted(ordered)})
-
-
 def _key(finding: Finding) -> tuple[str, tuple[str, ...]]:
     return finding.rule, tuple(sorted(finding.packages))
 
@@ -173,7 +133,7 @@ def _held_before(finding: Finding, case: Case) -> bool:
 def _moved(changes: Iterable[Change]) -> list[str]:
     """What was moved before, as pins that stay."""
     ordinary = (each for each in changes if each.after is not None and not each.is_built and not each.is_direct_url)
-    return [f"{each.name}=={each.after}" for each in ordinary if not each.implied]
+    return [f"{each.name}=={each.after}" for each in ordinary if each.before is not None or not each.implied]
 
 
 def _left(plan: Plan, new: tuple[Finding, ...], planner: Planner) -> Plan:
@@ -202,7 +162,6 @@ def _joined(plan: Plan, more: Plan) -> Plan:
         verified=_both(plan.verified, more.verified), left=(*plan.left, *more.left), unread={**plan.unread, **more.unread},
         narrowed={**plan.narrowed, **more.narrowed}, assumed={**plan.assumed, **more.assumed},
         chosen={**plan.chosen, **more.chosen}, along=(plan.along | more.along) - _named(plan, more), next_best=None,
-        rebuilt=plan.rebuilt or more.rebuilt,
     )  # fmt: skip
 
 
@@ -247,10 +206,6 @@ def written_for(case: Case, plan: Plan) -> Written:
     if not case.environment.distributions_complete:  # what is not listed may have been there
         moved = [each for each in changes if each.before is not None]
         commands = replace(commands, rollback=to_run(moved).rollback)
-    if plan.rebuilt:
-        again = commands_for(None, plan.rebuilt, python=case.interpreter, architectures=architectures).install
-        back = (*commands.rollback, *again) if commands.rollback else ()
-        commands = replace(commands, install=(*commands.install, *again), rollback=back)
     return Written(edits, commands, refused)
 
 

@@ -52,7 +52,7 @@ def read_subject(kind: str, name: str, matrix: Matrix) -> Subject:
 
 
 def _pasted(name: str) -> Subject:
-    from compat.api.diagnosis import environment_in, shows_error
+    from compat.api.diagnosis import environment_in
     from compat.files import regular
     from compat.reports import read_pasted
     from compat.reports.log.traceback import parse_log
@@ -62,6 +62,6 @@ def _pasted(name: str) -> Subject:
     shown = "standard input" if from_input else name
     text = read_standard_input() if from_input else read_text(regular(name))
     environment, notes = environment_in(text)
-    if environment == Environment() and not shows_error(parse_log(text)):
+    if environment == Environment() and not parse_log(text):
         read_pasted(text, shown)  # says what was expected
     return Subject(shown, environment=environment, notes=notes, file=None if from_input else name, text=text)

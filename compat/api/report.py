@@ -153,7 +153,7 @@ def _environment(
 ) -> _Judgement:
     known, notes = targeted(environment, target, options)
     known, findings, remarks = judged(known, matrix)
-    errors = () if subject.text is None else _errors(subject.text, known, matrix)
+    errors = () if subject.text is None else _errors(subject, known, matrix)
     location = None if subject.file is None else Location(subject.file)
 
     def placed(each: Finding) -> Finding:
@@ -164,12 +164,20 @@ def _environment(
     return _Judgement(known, found, (*notes, *remarks), errors=tuple(map(placed, errors)))
 
 
-def _errors(text: str, environment: Environment, matrix: Matrix) -> tuple[Finding, ...]:
-    """The findings about the error that a pasted text shows; a report that only lists what is missing shows none."""
-    from compat.api.diagnosis import diagnosed, shows_error
+def _errors(subject: Subject, environment: Environment, matrix: Matrix) -> tuple[Finding, ...]:
+    """The findings about the error that a pasted text shows; a report that only lists what is missing shows none.
 
+    A text that describes no environment is all error; one that means nothing is refused.
+    """
+    from compat.api.diagnosis import diagnosed, shows_error
+    from compat.reports import read_pasted
+
+    text = subject.text or ""
     found = diagnosed(text, environment, matrix)
-    return found.findings if shows_error(found.errors) else ()
+    alone = subject.environment == Environment()
+    if alone and not found.findings and not shows_error(found.errors):
+        read_pasted(text, subject.name)  # says what was expected
+    return found.findings if alone or shows_error(found.errors) else ()
 
 
 def _listing(listing: Listing, target: Target | None, options: Options, matrix: Matrix) -> _Judgement:

@@ -135,7 +135,7 @@ class Worlds:
     def _reached(self) -> dict[int, int]:
         """For every node the worlds in which it is installed.
 
-        Markers on extras are evaluated again while the walk finds more requested extras.
+        Markers that ask for extras are looked at again while the walk finds more that dependencies have asked for.
         """
         always: dict[int, list[int]] = {}
         below: Below = {}

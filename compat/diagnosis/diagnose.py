@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks import derived
+from compat.diagnosis.explanations import between, explained
 from compat.diagnosis.raised_messages import raised
 from compat.diagnosis.stated import told
-from compat.diagnosis.symptoms import between, explained
 from compat.model import CONFIDENCES, Environment, Finding, Fix
 from compat.records import record, replace
 from compat.reports.log.frames import exception_alone
@@ -62,12 +62,24 @@ def diagnose(
     seen = visible(environment)
     facts = Facts(seen)
     sightings = list(_sightings(text, errors, order, matrix))
-    fitting = _ranked(sightings, (_AGREES,), facts) or _ranked(sightings, (_STATED_OTHERWISE,), facts)
+    unshown = [sighting for sighting in sightings if sighting.strength < _WHOLE and not _shows(text, sighting.rule, facts)]
+    shown = [sighting for sighting in sightings if sighting not in unshown]
+    fitting = _ranked(shown, (_AGREES,), facts) or _ranked(shown, (_STATED_OTHERWISE,), facts)
     if fitting and fitting[0].verdict == "hit":
         return fitting
-    found = fitting or _unruled(text, errors, order, facts, seen, _ranked(sightings, (_CONTRADICTED,), facts))
+    found = fitting or (
+        *_unruled(text, errors, order, facts, seen, _ranked(shown, (_CONTRADICTED,), facts)),
+        *_ranked(unshown, (_AGREES, _STATED_OTHERWISE), facts),
+    )
     named = {name for each in found for name in each.packages}
     return (*found, *(each for each in told(text, facts) if named.isdisjoint(each.packages)))
+
+
+def _shows(text: str, rule: Rule, facts: Facts) -> bool:
+    """Whether a text or what is known of the environment names a package of a rule; Python's own words fit many."""
+    names = {atom[1] for atom in rule.packages if atom[0] == "package"}
+    words = text.lower().replace("_", "-")
+    return not names or any(name in words or facts.package(name) for name in names)
 
 
 def _unruled(

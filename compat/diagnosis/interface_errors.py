@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from compat.checks.missing_modules import providers
-from compat.diagnosis.frame_packages import MODELS_OWN, calling, distribution_of_module, meeting, version_of
+from compat.diagnosis.frame_packages import MODELS_OWN, calling, distribution_of_module, meeting, package_of, version_of
 from compat.diagnosis.python_messages import ATTRIBUTE, CALL, GLOBAL, KEYWORD, MEMBER, MODULE, NAME, Lack, lack_in
 from compat.diagnosis.python_releases import is_of_release, of_release
 from compat.model import Finding, Fix
@@ -45,9 +45,11 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
         return _unused(match["flags"], error, facts)
     lack = lack_in(error.message)
     if lack is None:
-        return []
+        return _at_unknown_location(error, facts)
     if found := _between(lack, error, facts):
         return found
+    if (mixed := _of_two_releases(lack, error, facts)) is not None:
+        return [mixed]
     sides = _sides(lack, error)
     if (other := of_release(lack, sides.asking, _where(error), facts)) is not None:
         return [other]
@@ -62,6 +64,43 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     return [_mismatch(lack, sides, known, error, facts)]
 
 
+def _at_unknown_location(error: RaisedError, facts: Facts) -> list[Finding]:
+    """A module without a file is a folder without its code, or a lazy module: only a release without the name explains it."""
+    unknown = " (unknown location)"
+    lack = lack_in(error.message.replace(unknown, "")) if unknown in error.message else None
+    known = None if lack is None else _known(lack, error)
+    return _lacking(known, error, facts) if known is not None and version_of(known.package, facts) else []
+
+
+def _of_two_releases(lack: Lack, error: RaisedError, facts: Facts) -> Finding | None:
+    """A package whose own code takes a name from itself that is not there, although its release is known to have it."""
+    package = package_of(error.frames[-1]) if error.frames else None
+    if package is None or lack.kind != NAME or not lack.owner.startswith(f"{package}."):
+        return None
+    owner = distribution_of_module(package)
+    version, known = version_of(owner, facts), _known(lack, error)
+    if version is None or known is None or known.lacked_by(version):
+        return None
+    return Finding(
+        rule="symptom-mixed-installation",
+        origin="build",
+        verdict="possible",
+        severity="error",
+        effect="crash",
+        title=f"The files of {owner} are of two releases: its own code does not find {known.what}",
+        why=f"{owner} {version} has it, by its published source. Files of another release were left behind by an installation "
+        "over the old one, or another copy comes first on the path.",
+        confidence="reported",
+        packages={owner: version},
+        facts=("install",),
+        fixes=(
+            Fix("pin", owner, f"=={version}", "install it anew", f"pip install --force-reinstall --no-deps {owner}=={version}"),
+        ),
+        evidence=(_DEPENDENCIES,),
+        here=_where(error),
+    )
+
+
 def between_packages(error: RaisedError, facts: Facts) -> list[Finding]:
     """What a missing name means where no table knows it: whose it is and who expects it, as far as the error shows."""
     lack = None if error.exception is None else lack_in(error.message)
@@ -69,7 +108,8 @@ def between_packages(error: RaisedError, facts: Facts) -> list[Finding]:
         return []  # a table knows better, or contradicts
     sides = _sides(lack, error)
     if lack.kind == GLOBAL or (lack.kind == MODULE and "." not in lack.owner):
-        return _not_installed(lack.owner or lack.name, sides.asking, error, facts)
+        found = _not_installed(lack.owner or lack.name, sides.asking, error, facts)
+        return found or ([] if lack.kind == MODULE else _undefined(lack.name, error, facts))
     if sides.owner is None or sides.owner == sides.asking:
         return []
     return [_mismatch(lack, sides, None, error, facts)]
@@ -170,7 +210,7 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts) -> list[Find
         Finding(
             rule="symptom-interface",
             origin="surface",
-            verdict="possible" if version is None or (known.doubt and not error.frames) else "hit",
+            verdict="possible" if version is None or known.derived or (known.doubt and not error.frames) else "hit",
             severity="error",
             effect="crash",
             title=f"{known.what} is in {known.package} {known.span}",
@@ -225,6 +265,31 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
 
 def _short(lack: Lack) -> str:
     return lack.what if lack.kind == MEMBER else lack.name or lack.owner
+
+
+def _undefined(name: str, error: RaisedError, facts: Facts) -> list[Finding]:
+    """A global name that the code of an installed package uses and that nothing there defines."""
+    package = None if not error.frames else package_of(error.frames[-1])
+    if package is None or package == MODELS_OWN or not providers(package):
+        return []
+    asking = distribution_of_module(package)
+    return [
+        Finding(
+            rule="symptom-undefined-name",
+            origin="surface",
+            verdict="possible",
+            severity="error",
+            effect="crash",
+            title=f"{asking} uses {name}, which its code did not define or import",
+            why="Either an optional import failed, or the code is derived from that of a package whose release has changed "
+            "since. Both depend on releases, not on the program that runs.",
+            confidence="reported",
+            packages={asking: version_of(asking, facts)},
+            fixes=(Fix("upgrade", asking, None, f"a release of {asking} for what is installed", f"pip install -U {asking}"),),
+            evidence=(_DEPENDENCIES,),
+            here=_where(error),
+        )
+    ]
 
 
 def _not_installed(module: str, asking: str | None, error: RaisedError, facts: Facts) -> list[Finding]:

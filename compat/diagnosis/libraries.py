@@ -62,6 +62,8 @@ _MISSING = re.compile(
 )
 _SYMBOL = re.compile(r"(?<![\w./+-])(?P<path>[\w./+-]{1,400}): undefined symbol: (?P<symbol>\w{1,400})")
 _TORCHS = re.compile(r"_ZNK?(?:R?K?)\d{1,3}(?:c10|at|torch|caffe2)|_ZT[VISH]N?\d{1,3}(?:c10|at|torch|caffe2)|torch_|aoti_torch")
+_TENSORS = re.compile(r"^_Z\d{1,3}\w+?N2at6Tensor")
+"""A free function that takes tensors: a kernel that an extension defines itself."""
 _CUDAS = (
     ("__nvJitLink", "nvJitLink"), ("nvJitLink", "nvJitLink"), ("ncclC", "nccl"), ("ncclM", "nccl"), ("ncclG", "nccl"),
     ("nccl", "nccl"),
@@ -107,9 +109,28 @@ def _symbol(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
         return _of_torch(names[0], f"{where}, {library}", facts) if names else None
     owner = next((wheel for start, wheel in _CUDAS if symbol.startswith(start)), None)
     if owner is None:
-        return None
+        return _own_kernel(names[0], symbol, f"{where}, {library}", facts) if names and _TENSORS.search(symbol) else None
     asked = re.search(r"_(\d\d)_\d{1,2}$", symbol) or re.search(r"\.so\.(\d\d)(?!\d)", library)
     return _cuda_mixed(_WHEELS[owner] + _CUDA_11_TO_13.get(asked[1] if asked else "12", ""), library, where, facts)
+
+
+def _own_kernel(name: str, symbol: str, where: str, facts: Facts) -> Finding:
+    function = re.match(r"_Z\d{1,3}(\w+?)(?:RK?N|N2at)", symbol)
+    return _question(
+        rule="symptom-own-symbol",
+        title=f"{name} was built without a kernel of its own that it calls"
+        + (f": {function[1]}" if function is not None else ""),
+        why="The missing symbol is a function of the extension itself, not of torch. Its source was left out of the build, "
+        "usually because the CUDA toolkit or the list of architectures did not cover it, or files of two builds are mixed.",
+        packages={name: version_of(name, facts)},
+        facts=("build", "cuda_toolkit", "accelerators"),
+        fixes=(
+            Fix("pin", name, None, "a wheel of a release instead of the build", f"pip install --force-reinstall {name}"),
+            Fix("source-install", name, "", "build it again from a clean checkout, for all architectures that it is made for"),
+        ),
+        evidence=(_LOADER,),
+        here=where,
+    )
 
 
 def _question(
@@ -188,10 +209,10 @@ def _library(said: str, where: str, error: RaisedError | None, facts: Facts) -> 
         return _of_torch(names[0], where, facts) if names else None
     if name not in _OF_SYSTEM:
         return None
-    asking, package = _OF_SYSTEM[name]
-    asking = next((each for each in about), asking)
+    likely, package = _OF_SYSTEM[name]
+    asking = next(iter(about), likely if version_of(likely, facts) is not None else None)
     fixes = [Fix("config", text=f"install the library (Debian, Ubuntu: {package})", command=f"apt-get install -y {package}")]
-    if asking in ("opencv-python", "cv2") or package in ("libgl1", "libglib2.0-0"):
+    if package in ("libgl1", "libglib2.0-0"):
         asking = "opencv-python"
         text = "the build that needs no display"
         fixes.append(
@@ -205,9 +226,9 @@ def _library(said: str, where: str, error: RaisedError | None, facts: Facts) -> 
         )
     return _question(
         rule="symptom-system-library",
-        title=f"lib{name}.so, which {asking} needs, is not installed",
+        title=f"lib{name}.so, which {asking or 'an extension'} needs, is not installed",
         why="It is a library of the system that no wheel brings; slim images leave it out.",
-        packages={asking: version_of(asking, facts)},
+        packages={asking: version_of(asking, facts)} if asking else {},
         facts=("platform",),
         fixes=tuple(fixes),
         evidence=(_LOADER,),

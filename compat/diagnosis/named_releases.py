@@ -7,8 +7,9 @@ An error names a module, a name in it, or an argument of a function. As a line o
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
@@ -19,11 +20,14 @@ from compat.interfaces.code.records import Code, CodeFile, Field
 from compat.interfaces.code.releases import Range, Reverse
 from compat.interfaces.code.renamed import in_other_release
 from compat.interfaces.code.wanted import Wanted, WantedOf
-from compat.interfaces.needs import Need
 from compat.interfaces.source.module import module_of
 from compat.interfaces.table import tracked
 from compat.model import Fix
 from compat.records import record, replace
+
+if TYPE_CHECKING:
+    from compat.interfaces.needs import Need
+
 
 _LIKELY = (
     "trl", "transformers", "peft", "accelerate", "datasets", "vllm", "sentence_transformers", "diffusers", "unsloth",
@@ -41,7 +45,7 @@ class Named:
     """What is asked for (``trl.GRPOConfig``), the releases of ``package`` that have it, and what it is called in others.
 
     ``lacks`` are known releases that certainly do not have it, in order; ``leans``: some leave it to a base in another package.
-    ``doubt`` says what had to be guessed.
+    ``doubt`` says what had to be guessed; ``derived``: the class of the message is taken for one that is derived from this one.
     """
 
     what: str
@@ -53,10 +57,11 @@ class Named:
     lacks: tuple[str, ...]
     leans: bool
     doubt: str = ""
+    derived: bool = False
 
     def lacked_by(self, version: str) -> bool:
-        """Whether a release is known not to have it."""
-        return place_of(self.lacks, version) is not None
+        """Whether a release is known not to have it; a development version, if the release that it leads to lacks it."""
+        return place_of(self.lacks, version.partition(".dev")[0]) is not None
 
     @property
     def gone(self) -> bool:
@@ -96,8 +101,21 @@ def of_keyword(function: str, keyword: str, modules: Sequence[str]) -> Named | N
     )
     module = home(top, modules)
     if module is None:
-        return None
+        return next(_of_bases(top, lambda base: of_keyword(function.replace(top, base, 1), keyword, modules)), None)
     return _perhaps(_asked(f"from {module} import {top}\n{call}\n", keyword), None if module in modules else top)
+
+
+def _of_bases(name: str, asked: Callable[[str], Named | None]) -> Iterator[Named]:
+    """What is known of the likely bases of an unknown class: ``GRPOTrainer`` of ``MyGRPOTrainer`` and ``GRPOEnvTrainer``."""
+    words = re.findall(r"[A-Z]+(?=[A-Z][a-z]|$)|[A-Z][a-z\d]*", name)
+    if len(words) < 2 or "".join(words) != name:
+        return
+    inner = ["".join((*words[:at], *words[at + 1 :])) for at in range(1, len(words) - 1)]
+    ends = [name[at:] for at in range(1, len(name) - len(words[-1])) if name[at].isupper()]
+    for base in (*inner, *ends):
+        if home(base, ()) is not None and (found := asked(base)) is not None and not found.derived:
+            yield replace(found, doubt=f" That {name} is derived from {base} is a guess by its name.", derived=True)
+            return
 
 
 def of_flags(names: Sequence[str]) -> Iterator[Named]:
@@ -118,8 +136,10 @@ def of_member(owner: str, name: str, modules: Sequence[str]) -> Named | None:
         return None
     module = home(owner, modules)
     if module is None:
-        return None
+        return next(_of_bases(owner, lambda base: of_member(base, name, modules)), None)
     found = _asked(f"from {module} import {owner}\n", name, Field(f"{module}.{owner}", name, 1, sure=True))
+    if (found is None or found.leans) and owner.endswith(("Config", "Arguments")):
+        return of_keyword(f"{owner}.__init__", name, modules)  # the fields of a configuration are its arguments
     return None if found is None or found.leans else _perhaps(found, None if module in modules else owner)
 
 
@@ -133,7 +153,7 @@ def home(name: str, modules: Sequence[str]) -> str | None:
     known, packages = releases(), tracked()
     for module in dict.fromkeys((*modules, *_LIKELY)):
         table = known.table(packages[module]) if module in packages else None
-        need = Need("import", module, name)
+        need = ("import", module, name, (), 0, (), None)
         if table is not None and any(known.answer(table.package, version, need).met for version in table.versions[::-12]):
             return module
     return None
@@ -168,14 +188,13 @@ def _asked(source: str, name: str, *fields: Field) -> Named | None:
 def _base(need: Need, range_: Range) -> str | None:
     """The class of another package that a call of a class of this one is left to."""
     leans = (releases().answer(range_.package, version, need).lean for version in reversed(range_.versions))
-    needs = (lean.need for lean in leans if lean is not None)
-    return next((need.target for need in needs if need.kind == "call" and need.keywords), None)
+    return next((lean.need[1] for lean in leans if lean is not None and lean.need[0] == "call" and lean.need[5]), None)
 
 
 def _lacks(each: Wanted, lacking: tuple[Any, ...]) -> bool:
     """Whether a release that lacks all this has what the name belongs to, and not the name: else it says nothing about it."""
     return each in lacking and not any(
-        other != each and other.need.kind == "import" for other in lacking if isinstance(other, Wanted)
+        other != each and other.need[0] == "import" for other in lacking if isinstance(other, Wanted)
     )
 
 

@@ -30,8 +30,11 @@ _LETTERS, _WORDS = 24, 4
 _INTERPRETER = re.compile(
     r"unexpected keyword argument|required positional argument|positional arguments? but|has no attribute|cannot import name"
     r"|No module named|object is not (?:callable|iterable|subscriptable)|index out of range|values to unpack"
+    r"|unsupported operand type|not supported between instances|object does not support|object cannot be interpreted"
 )
 """Texts of Python itself, which packages sometimes raise in its words."""
+_LOOKING_UP = ("__getattr__", "__getattribute__", "__getitem__")
+"""Functions that say in Python's words that others asked for what is not there."""
 _NO_FRAMES, _PACKAGE, _FILE, _FUNCTION = range(4)
 """How far the frames agree with a place."""
 
@@ -78,6 +81,8 @@ def _sightings(error: RaisedError, facts: Facts, messages: Messages) -> Iterator
         places = template.places
         if version is not None and place_of(template.known, version) is not None:
             places = tuple(place for place in places if place_of(place.versions, version) is not None)
+        if _INTERPRETER.search(template.text):
+            places = tuple(place for place in places if not place.function.endswith(_LOOKING_UP))
         agreements = [_agreement(place, error) for place in places]
         says_little = match.letters < _LETTERS or match.words < _WORDS
         least = _FUNCTION if _INTERPRETER.search(template.text) else _FILE if says_little else _NO_FRAMES

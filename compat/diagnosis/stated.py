@@ -28,6 +28,8 @@ def stated(text: str, line: int, facts: Facts) -> list[Finding]:
         if there is not None and wanted.specifier and meets(there, wanted.specifier):
             continue  # another release ran
         found.append(_finding(replace(wanted, found=there, line=line + wanted.line - 1)))
+    # an exact pin is what compiled companions need, a range often only what was tested
+    found.sort(key=lambda finding: not any((fix.spec or "").startswith("==") for fix in finding.fixes))
     return found[:_MOST]
 
 

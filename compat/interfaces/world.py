@@ -33,7 +33,7 @@ _DEEPEST_FORWARD = 5
 
 
 class World:
-    """At most one release of each package; other packages are unknown."""
+    """At most one release of a package; of what is not in it nothing is known."""
 
     def __init__(self, surfaces: Iterable[Surface]) -> None:
         self.surfaces = tuple(surfaces)
@@ -58,7 +58,7 @@ class World:
     # Names
 
     def find(self, dotted: str) -> Meaning:
-        """The meaning of a dotted name; ``unknown`` unless it is certain."""
+        """What a dotted name stands for; ``unknown`` wherever that cannot be told for certain."""
         found = self._found.get(dotted)
         if found is None:
             self._found[dotted] = UNKNOWN
@@ -179,7 +179,7 @@ class World:
         return absent(of.surface, of.dotted, name)
 
     def constructor(self, of: Meaning, *, after: Meaning | None = None) -> tuple[Signature, Meaning] | None:
-        """The parameters of calling a class, with ``self``, and the class that defines them; ``None`` if unknown.
+        """What calling a class takes, ``self`` included, and the class that says so; ``None`` where it cannot be told.
 
         ``after``: as seen by ``super().__init__`` of that class.
         """
@@ -279,7 +279,7 @@ class World:
         return self.inherited(owner, method) if owner.kind == "class" else None
 
     def inherited(self, of: Meaning, method: str) -> tuple[Signature, int, Meaning] | None:
-        """The method that ``super().method`` in a class calls; ``None`` if unknown."""
+        """What ``super().method`` in a class calls; ``None`` where it cannot be told."""
         if method == "__init__":
             made = self.constructor(of, after=of)
             return _of_constructor(made) if made is not None else None
@@ -315,5 +315,5 @@ def _of_constructor(made: tuple[Signature, Meaning]) -> tuple[Signature, int, Me
 
 
 def _takes_positional(signature: Signature) -> bool:
-    """Whether a decorator still takes keyword-only parameters by position."""
+    """Decorators that go on taking by position what is keyword-only now."""
     return any("positional" in decorator for decorator in signature.decorators)

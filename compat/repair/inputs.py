@@ -86,12 +86,11 @@ def _read(path: str) -> str | None:
 def problem_of(
     environment: Environment, *, asked: Iterable[Need] = (), keep: Iterable[str] = (), direct: Iterable[str] = (),
     policy: Policy, ignored: frozenset[str] = frozenset(), concerned: Collection[str] = (),
-    listed: Collection[str] | None = None,
 ) -> Problem:  # fmt: skip
     """The problem of an environment; :class:`InputError` where its Python is not known or a pin is no requirement.
 
     Distributions without a known version, those of which two copies are there, and those of conda stay as they are; of conda's
-    may move what ``concerned`` names. ``listed`` is what a file lists whose other packages the installer chooses.
+    may move what ``concerned`` names.
     """
     target = Target(environment)
     current: dict[str, Release] = {}
@@ -107,8 +106,7 @@ def problem_of(
         current.pop(name, None)
     pins = tuple(kept(text, target, current) for text in keep)
     given = frozenset(copy.name for copy in environment.distributions or () if is_given(copy) and copy.name not in current)
-    loose = frozenset() if listed is None else frozenset(current) - {*listed, *concerned, *(need.name for need in pins)}
-    return Problem(environment, target, current, tuple(asked), pins, frozenset(direct), policy, ignored, given, loose=loose)
+    return Problem(environment, target, current, tuple(asked), pins, frozenset(direct), policy, ignored, given)
 
 
 UNBUILT = Source("index", {"build": True})

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from compat.records import record
+from compat.reports.stated import wanted_in
 from compat.reports.words import distribution_of, is_version, plain_lines
 
 _MOST = 400
@@ -94,7 +95,8 @@ def _prose(text: str) -> Iterator[tuple[int, str]]:
     lines, _ = plain_lines(text)
     prose = [line for line in lines if not line.fenced and not line.edge and 10 < len(line.text) <= _LONGEST]
     for line in prose[:_MOST]:
-        yield line.number, line.text
+        if not wanted_in(line.text):  # pip's "requires …, but you have … which is incompatible" is nobody's experience
+            yield line.number, line.text
 
 
 def _said(line: str, number: int) -> Iterator[_Told]:

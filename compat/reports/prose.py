@@ -38,6 +38,8 @@ _ON = re.compile(r"\bon (linux|win32|darwin)$")
 _BOX = re.compile(r" {0,4}[-*] \[(?P<mark>[xX ])\] {1,2}(?P<text>.{1,200})$")
 _PATH = re.compile(r"[/\\][Pp]ython(?P<version>3\.?\d{1,2})[/\\](?:[Ll]ib[/\\])?(?:site|dist)-packages[/\\]")
 _FRAME = re.compile(r"File \"(?P<path>/home/|/root/|/Users/|[A-Z]:[\\/])")
+_LINUX = re.compile(r"(?<![\w.:~'\"/])/(?:root/|home/|usr/local/cuda|usr/lib/x86_64-linux-gnu/)")
+_WINDOWS = re.compile(r"WindowsPath|(?<![A-Za-z])[A-Z]:\\|/Users/|[Ww]indows|[Mm]ac ?OS|[Dd]arwin")
 _SYSTEMS = {"/home/": "linux", "/root/": "linux", "/Users/": "darwin"}
 
 
@@ -58,9 +60,16 @@ def read_by_hand(lines: Sequence[Line], found: Findings) -> None:
     _hinted(lines, found)
 
 
+_INSTEAD = re.compile(r"\s*(?P<name>PyTorch|Python) .{1,80}\(you have v?(?P<version>\d[\w.+]{1,40})\)$")
+"""Beside what a package was built for stands what is there."""
+
+
 def _read(text: str, above: str, found: Findings) -> None:
     if text.startswith(("Linux ", "Darwin ")) and _UNAME.match(text):
         _uname(text, found)
+    elif "(you have " in text:
+        if (instead := _INSTEAD.match(text)) is not None:
+            _item(f"{instead['name']} {instead['version']}", found)
     elif "Welcome to Ubuntu" in text:
         say_system(found, text)
     elif "Python " in text and (prompt := _PROMPT.match(text.strip(" >`"))):
@@ -199,6 +208,8 @@ def _hinted(lines: Sequence[Line], found: Findings) -> None:
         version = pythons.pop()
         found.say("python", version, HINTED)
         found.note(f"Python {version} is read from paths in the text")
+    if not systems and not any(_WINDOWS.search(line.text) for line in lines):
+        systems.update("linux" for line in lines if "/" in line.text and _LINUX.search(line.text))
     if len(systems) == 1 and "os" not in found.values:
         found.say("os", systems.pop(), HINTED)
 

@@ -76,6 +76,9 @@ _GRAMMARS = (
     _g("lease upgrade",
         rf"[Pp]lease upgrade(?: your)? (?:to )?{_N}(?: version| to| to version)? ?(?:(?:>=|at least )? ?(?P<least>{_V})|"
         rf"{_SPEC})(?:[^\n]{{0,40}}?found (?:version )?{_FOUND})?"),
+    _g(" to at least ", rf"\bupgrade {_N} to at least (?P<least>{_V})"),
+    _g("distribution was not found and is required by",
+        rf"The '{_N}{_SPEC}' distribution was not found and is required by (?P<by>[A-Za-z][\w-]{{0,60}})"),
     _g("lease update",
         rf"[Pp]lease update(?: your)? (?:to )?{_N}(?: version| to| to version)? ?(?:>=|at least )? ?(?P<least>{_V})"),
     _g("lease install", rf"[Pp]lease install [`'\"]?{_N}{_SPEC}"),

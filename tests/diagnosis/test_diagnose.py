@@ -214,3 +214,10 @@ def test_what_is_too_unlikely_to_warn_of_is_a_warning_once_it_has_happened(compa
     )
     found = {each["rule"]: each["severity"] for each in findings(compat, text, "--environment", environment)}
     assert found["ray-2-44-vllm-pipeline-parallel"] == "warning"
+
+
+def test_a_rule_whose_packages_nobody_named_comes_after_what_the_words_say(compat: Run) -> None:
+    found = findings(compat, "ModuleNotFoundError: No module named 'distutils'\n")
+    assert [each["rule"] for each in found] == ["symptom-python-release", "deepspeed-distutils-python312"]
+    (first, *_) = findings(compat, "deepspeed fails:\nModuleNotFoundError: No module named 'distutils'\n")
+    assert first["rule"] == "deepspeed-distutils-python312"

@@ -8,6 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from compat.reports.log.traceback import decisive, parse_log
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 ISSUE = """# [Bug]: ValueError: loading fails on a V100
@@ -85,3 +89,49 @@ def test_the_frames_show_the_task(compat: Run) -> None:
     frame = '  File "/v/lib/python3.11/site-packages/trl/trainer/dpo_trainer.py", line 4, in train\n    main()\n'
     text = f"Traceback (most recent call last):\n{frame}ValueError: strange\n"
     assert report(compat("diagnose", "-", "--format", "json", stdin=text))["environment"]["workload"] == {"task": "dpo"}
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "# ImportError: cannot import name 'LlamaFlashAttention2' from 'transformers.models.llama.modeling_llama'",
+        "# Cannot start: cannot import name 'LlamaFlashAttention2' from 'transformers.models.llama.modeling_llama'",
+    ],
+)
+def test_a_title_says_what_a_cut_off_traceback_ends_with(title: str) -> None:
+    frame = '  File "/v/lib/python3.11/site-packages/axolotl/cli/train.py", line 58, in <module>\n    fire.Fire(do_cli)\n'
+    (error,) = parse_log(f"{title}\n\nTraceback (most recent call last):\n{frame}")
+    assert (error.exception, error.line) == ("ImportError", 1)
+    assert error.message.startswith("cannot import name 'LlamaFlashAttention2'")
+    assert [frame.function for frame in error.frames] == ["<module>"]
+
+
+def test_what_is_there_stands_beside_what_a_package_was_built_for(compat: Run) -> None:
+    text = (
+        "WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions. xFormers was built for:\n"
+        "    PyTorch 2.2.0+cu121 with CUDA 1201 (you have 2.2.0+cpu)\n"
+        "    Python  3.11.7 (you have 3.11.0)\n"
+    )
+    found = report(compat("diagnose", "--format", "json", "-", stdin=text))
+    assert found["environment"]["python"] == "3.11.0"
+    assert [each["version"] for each in found["environment"]["distributions"] if each["name"] == "torch"] == ["2.2.0+cpu"]
+    assert "2.2.0+cpu, a CPU build" in found["findings"][0]["title"]
+
+
+def test_a_failed_import_stands_before_the_package_that_is_called_missing() -> None:
+    text = (
+        "Encountered exception while importing peft: cannot import name 'shard_checkpoint' from 'transformers.modeling_utils' (/v)\n"
+        'Traceback (most recent call last):\n  File "/v/bin/lmdeploy", line 8, in <module>\n    sys.exit(run())\n'
+        "ImportError: This modeling file requires the following packages that were not found in your environment: peft.\n"
+    )
+    errors = parse_log(text)
+    first = errors[decisive(errors)[0]]
+    assert (first.exception, first.line) == ("ImportError", 1)
+    assert "shard_checkpoint" in first.message
+
+
+def test_a_warning_that_names_a_cause_is_found_by_check(compat: Run, tmp_path: Path) -> None:
+    pasted = tmp_path / "issue.md"
+    pasted.write_text("CUDA SETUP: Required library version not found: libbitsandbytes_cuda121.so.\n", encoding="utf-8")
+    found = report(compat("check", "--pasted", str(pasted), "--format", "json"))
+    assert "libbitsandbytes_cuda121.so" in found["findings"][0]["title"]

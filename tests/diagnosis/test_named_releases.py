@@ -150,3 +150,25 @@ def test_a_message_may_hold_anything(path: str, name: str, module: str) -> None:
     ):
         for finding in said(f"{error}\n", with_release("trl", "0.19.1")):
             assert finding.title
+
+
+def test_a_module_without_a_file_is_explained_by_a_release_without_the_name() -> None:
+    text = "ImportError: cannot import name 'LlamaForCausalLM' from 'transformers' (unknown location)\n"
+    (finding,) = said(text, with_release("transformers", "4.26.0"))
+    assert (finding.verdict, fix_of(finding)) == ("hit", ">=4.28.0")
+    assert said(text, Environment()) == []
+    assert said(text, with_release("transformers", "4.40.0")) == []
+
+
+def test_a_development_version_lacks_what_its_release_lacks() -> None:
+    text = "ImportError: cannot import name 'TextEnvironment' from 'trl' (/v/trl/__init__.py)\n"
+    (finding,) = said(text, with_release("trl", "0.24.0.dev0"))
+    assert finding.verdict == "hit"
+
+
+@pytest.mark.parametrize("name", ["MyGRPOConfig", "GRPOSpecialConfig", "XGRPOConfig"])
+def test_a_class_whose_name_says_what_it_is_derived_from(name: str) -> None:
+    text = f"TypeError: {name}.__init__() got an unexpected keyword argument 'loss_type'\n"
+    (finding,) = said(text, with_release("trl", "0.15.2"))
+    assert (finding.verdict, list(finding.packages)) == ("possible", ["trl"])
+    assert f"That {name} is derived from GRPOConfig is a guess by its name." in finding.why

@@ -113,3 +113,9 @@ def test_who_passes_an_error_on_is_not_the_cause() -> None:
     errors = parse_log(text)
     facts = Facts(Environment(distributions=(Distribution("transformers", "4.49.0"),)))
     assert raised(errors, decisive(errors), facts) == ()
+
+
+def test_who_looks_an_attribute_up_is_not_to_blame_for_it() -> None:
+    frame = '  File "/v/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1931, in __getattr__\n    raise AttributeError(\n'
+    text = f"Traceback (most recent call last):\n{frame}AttributeError: 'ValueHead' object has no attribute 'warnings_issued'\n"
+    assert diagnosed(text, {"torch": "2.6.0"}) == ()

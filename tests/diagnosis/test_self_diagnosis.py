@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from compat.diagnosis.build_symptoms import BUILD_SYMPTOMS
 from compat.diagnosis.diagnose import diagnose
-from compat.diagnosis.runtime_symptoms import RUNTIME_SYMPTOMS
-from compat.diagnosis.symptom_table import SYMPTOMS, Symptom
+from compat.diagnosis.symptoms.symptom import Symptom
+from compat.diagnosis.symptoms.table import SYMPTOMS
 from compat.formats.described import environment_of
 from compat.model import Environment
 from compat.reports.log.traceback import decisive, parse_log
@@ -152,7 +151,7 @@ def test_a_rule_names_itself(rule: Rule) -> None:
     assert {signature.message: missed for signature in rule.errors if (missed := silent(rule, signature))} == {}
 
 
-@pytest.mark.parametrize("symptom", [*RUNTIME_SYMPTOMS, *BUILD_SYMPTOMS, *SYMPTOMS], ids=lambda symptom: symptom.name)
+@pytest.mark.parametrize("symptom", SYMPTOMS, ids=lambda symptom: symptom.name)
 def test_a_symptom_names_itself(symptom: Symptom) -> None:
     """Without any rule, which may know its message better."""
     message = text_of(symptom.pattern.pattern)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat.checks import derived
-from compat.diagnosis.symptoms import explained
+from compat.diagnosis.explanations import between, explained
 from compat.model import Accelerator, Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
 from compat.rules.facts import Facts
@@ -76,3 +76,67 @@ def test_what_the_environment_shows_goes_before_what_the_message_says() -> None:
 )
 def test_other_errors_get_no_guess(error: str) -> None:
     assert said(trace(error, "vllm/engine.py")) == []
+
+
+@pytest.mark.parametrize(
+    ("built", "have", "rule", "title", "fix"),
+    [
+        ("2.1.2+cu121", "2.1.2+cpu", "symptom-xformers-cpu-torch", "2.1.2+cpu, a CPU build, is installed", ("torch", "==2.1.2+cu121")),
+        ("2.1.0+cu121", "2.1.0+cu118", "symptom-xformers-other-cuda", "built for torch 2.1.0+cu121", ("torch", "")),
+        ("2.1.0+cu118", "2.0.1+cu118", "symptom-xformers-other-torch", "2.0.1+cu118 is installed", ("torch", "==2.1.0")),
+    ],
+)  # fmt: skip
+def test_what_xformers_was_built_for(built: str, have: str, rule: str, title: str, fix: tuple[str, str]) -> None:
+    (finding,) = said(
+        "WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions. xFormers was built for:\n"
+        f"    PyTorch {built} with CUDA 1201 (you have {have})\n    Python  3.11.7 (you have 3.11.0)\n"
+    )
+    assert finding.rule == rule
+    assert title in finding.title
+    assert (finding.fixes[0].package, finding.fixes[0].spec) == fix
+
+
+def test_a_particular_line_explains_a_general_error() -> None:
+    (finding,) = said(
+        "RuntimeError: CUDA error: no kernel image is available for execution on the device\n\nPyTorch prints:\n"
+        "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch installation.\n"
+    )
+    assert finding.rule == "symptom-torch-gpu"
+    assert "sm_120" in finding.title
+
+
+def test_a_kernel_that_an_extension_lacks_is_its_own() -> None:
+    (finding,) = said(
+        "ImportError: /src/vllm/_C.abi3.so: undefined symbol: _Z24silu_and_mul_nvfp4_quantRN2at6TensorES1_S1_S1_\n"
+    )
+    assert (finding.rule, list(finding.packages)) == ("symptom-own-symbol", ["vllm"])
+    assert finding.title.endswith("silu_and_mul_nvfp4_quant")
+
+
+def test_a_system_library_is_not_said_to_be_needed_by_a_package_that_nobody_named() -> None:
+    text = "ImportError: libnuma.so.1: cannot open shared object file\n"
+    (alone,) = said(text)
+    (known,) = said(text, Environment(distributions=(Distribution("vllm", "0.8.4"),)))
+    assert (alone.packages, known.packages) == ({}, {"vllm": "0.8.4"})
+
+
+def test_each_conflict_that_pip_lists_exact_pins_first() -> None:
+    found = said(
+        "foo 1.0 requires typing-extensions<4.6.0, but you have typing-extensions 4.9.0 which is incompatible.\n"
+        "torchaudio 2.1.0 requires torch==2.1.0, but you have torch 2.1.1 which is incompatible.\n"
+    )
+    assert [list(finding.packages)[-1] for finding in found] == ["torchaudio", "foo"]
+
+
+def test_a_name_that_the_code_of_a_package_does_not_define() -> None:
+    (finding,) = between_of(trace("NameError: name 'Unpack' is not defined", "unsloth/kernels/cross_entropy_loss.py"))
+    assert (finding.rule, finding.verdict, list(finding.packages)) == ("symptom-undefined-name", "possible", ["unsloth"])
+    assert (
+        between_of("Traceback (most recent call last):\n  File \"/app/x.py\", line 1, in f\nNameError: name 'a' is not defined")
+        == []
+    )
+
+
+def between_of(text: str) -> list[Finding]:
+    errors = parse_log(text)
+    return list(between(errors, decisive(errors), Facts(Environment())))

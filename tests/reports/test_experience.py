@@ -44,3 +44,7 @@ def test_what_says_nothing(text: str) -> None:
 @given(st.text(max_size=400))
 def test_any_text_is_read(text: str) -> None:
     experiences_in(text)
+
+
+def test_what_pip_calls_incompatible_is_nobodys_experience() -> None:
+    assert experiences_in("torchdata 0.7.0 requires torch==2.1.0, but you have torch 2.1.1+cu121 which is incompatible.") == ()

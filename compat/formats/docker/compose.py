@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 _NESTED = 10
-"""Nested defaults, and services that extend services, that are followed."""
+"""Defaults inside of defaults, and services behind services, that are followed."""
 _LONGEST = 1 << 14
-"""Longest command, in characters."""
+"""Characters of a command; nobody wrote a longer one."""
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 _UNITED = ("environment", "deploy", "resources", "reservations", "limits", "labels", "build")
 """Tables of which a service that extends another one has the keys of both."""

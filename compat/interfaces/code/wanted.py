@@ -21,7 +21,7 @@ PATCHERS = {
     "axolotl": frozenset(("trl", "transformers", "peft", "accelerate")),
     "swift": frozenset(("trl", "transformers", "peft", "accelerate")),
 }
-"""Frameworks that patch other packages when they are imported, so that the source of those does not show what they take."""
+"""Frameworks that replace parts of others when they are imported: what those then take is not told by their source."""
 
 
 @record(frozen=True)
@@ -95,7 +95,7 @@ class WantedOf:
         certain = tuple(call for call in file.module.calls if call.kind != "typed")
         yield from direct_needs(replace(file.module, calls=certain), own)
         for each in file.fields:
-            yield Need("method", each.of, each.attribute), Place(each.line, 0 if each.sure else BRANCH)
+            yield ("method", each.of, each.attribute, (), 0, (), None), Place(each.line, 0 if each.sure else BRANCH)
         names = {each.module.name: each.module for each in self.code.files}
         yield from Consumer(SourceSurface("", "", names, names.get)).inherited_needs(file.module)
 
@@ -103,9 +103,9 @@ class WantedOf:
         tops = packages_of(need)
         if not tops & self.tracked.keys() or tops & (self.code.shadowed | self.code.tops):
             return False
-        if need.kind not in ("import", "attribute") and tops & self._patched:
+        if need[0] not in ("import", "attribute") and tops & self._patched:
             return False
-        names = (need.target, f"{need.target}.{need.name}", *need.bases)
+        names = (need[1], f"{need[1]}.{need[2]}", *need[3])
         return not any(name == stored or name.startswith(f"{stored}.") for stored in self._stored for name in names)
 
 
@@ -116,25 +116,26 @@ def _patchers(code: Code) -> tuple[str, ...]:
 
 def _singly(need: Need) -> Iterator[Need]:
     """A call's needs one by one: that the callee takes so many positional arguments, and each keyword."""
-    if need.kind not in ("call", "method", "inherited") or not need.keywords:
+    kind, target, name, bases, positional, keywords, signature = need
+    if kind not in ("call", "method", "inherited") or not keywords:
         yield need
         return
-    if need.positional or need.kind != "call":
-        yield need._replace(keywords=())
-    for keyword in need.keywords:
-        yield need._replace(positional=0, keywords=(keyword,))
+    if positional or kind != "call":
+        yield kind, target, name, bases, positional, (), signature
+    for keyword in keywords:
+        yield kind, target, name, bases, 0, (keyword,), signature
 
 
 def names_of(need: Need) -> tuple[str, ...]:
     """The dotted names that a need begins with."""
-    return need.target, *need.bases
+    return need[1], *need[3]
 
 
 def imported(need: Need) -> str | None:
     """The dotted name that an import binds."""
-    if need.kind != "import":
+    if need[0] != "import":
         return None
-    return f"{need.target}.{need.name}" if need.name else need.target
+    return f"{need[1]}.{need[2]}" if need[2] else need[1]
 
 
 def follows(need: Need, gone: Iterable[str]) -> bool:

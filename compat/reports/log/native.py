@@ -74,6 +74,7 @@ _NATIVE: tuple[_Native, ...] = (
     _native(FAILURE, "double free or corruption"),
     _native(FAILURE, "Out of memory: Killed process"),
     _native(FAILURE, "kill event", r"oom[-_]kill event"),
+    _native(FAILURE, "while importing ", r"(?i:exception|error|failed)\b.{0,40} while importing \w+: "),
     # installers and compilers
     _native(FAILURE, "Could not find a version that satisfies"),
     _native(FAILURE, "No matching distribution found for"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 
+from compat.records import replace
 from compat.reports.log.frames import Draft, Frame, RaisedError, exceptions_mentioned, plain_frame
 from compat.reports.log.lines import LogLine, read_lines
 from compat.reports.log.native import decisive, sounds_like_failure
@@ -46,7 +47,31 @@ def parse_log(text: str) -> tuple[RaisedError, ...]:
         stream.feed(line)
     for stream in streams.values():
         stream.close()
-    return _with_complaints(collected.errors(), text)
+    return _with_complaints(_after_imports(collected.errors()), text)
+
+
+_WHILE_IMPORTING = re.compile(r"while importing (?P<name>\w{1,60}): (?P<said>.{1,2000})")
+_ABSENT = re.compile(r"not (?:be )?found|No module named|not installed|not available")
+
+
+def _after_imports(errors: tuple[RaisedError, ...]) -> tuple[RaisedError, ...]:
+    """Errors as those that follow from a failed import which a line before them reports: what it names is there, but broken."""
+    if not any(error.exception is None and "while importing " in error.message for error in errors):
+        return errors
+    failed: dict[str, int] = {}
+    linked = []
+    for index, error in enumerate(errors):
+        found = _WHILE_IMPORTING.search(error.message) if error.exception is None else None
+        if found is not None:
+            failed[found["name"]] = index
+            exception, message = _pythons_own(found["said"]) or (None, error.message)
+            linked.append(replace(error, exception=exception, message=message))
+        elif error.cause is None and _ABSENT.search(error.message):
+            cause = next((at for name, at in failed.items() if re.search(rf"\b{name}\b", error.message)), None)
+            linked.append(replace(error, cause=cause))
+        else:
+            linked.append(error)
+    return tuple(linked)
 
 
 class _Collector:
@@ -85,13 +110,25 @@ class _Collector:
 
 
 def _with_complaints(errors: tuple[RaisedError, ...], text: str) -> tuple[RaisedError, ...]:
-    """A short text without an exception: what is mentioned in a sentence, or else the lines that complain."""
-    if any(error.exception is not None or error.frames for error in errors) or text.count("\n") > _SHORT:
+    """A short text without an exception: what is mentioned in a sentence, or else the lines that complain.
+
+    Of a report whose traceback is cut off before its last line, the title or a sentence often has that line.
+    """
+    if any(error.exception is not None for error in errors) or text.count("\n") > _SHORT:
         return errors
+    cut_off = [error for error in errors if error.frames]
     taken = {error.line + offset for error in errors for offset in range(error.message.count("\n") + 1)}
     lines = [line for line in read_lines(text) if line.text.strip() and line.number not in taken]
-    named = [_named(line, name, said) for line in lines for name, said in exceptions_mentioned(line.text[:_LONGEST])]
-    found = named or [_said(line) for line in lines if sounds_like_failure(line.text[:_LONGEST])]
+    found = [_named(line, name, said) for line in lines for name, said in exceptions_mentioned(line.text[:_LONGEST])]
+    if not found:
+        found = [_said(line) for line in lines if sounds_like_failure(line.text[:_LONGEST])]
+    if cut_off:
+        title = next((line.number for line in lines), 0)
+        found = [each for each in found if each.exception is not None or each.line == title]
+        if len(cut_off) == 1 and len({(each.exception, each.message) for each in found}) == 1:
+            said = found[0]
+            told = replace(cut_off[0], exception=said.exception, message=said.message, line=said.line)
+            return tuple(told if error is cut_off[0] else error for error in errors)
     return tuple(sorted([*errors, *found[: MOST_ERRORS - len(errors)]], key=lambda error: error.line))
 
 
@@ -118,9 +155,15 @@ _PYTHONS_OWN = (
 """Messages that Python itself writes tell their class: (class, words in it, the message)."""
 
 
-def _said(line: LogLine) -> RaisedError:
-    text = line.text.strip()[:_LONGEST]
+def _pythons_own(text: str) -> tuple[str, str] | None:
+    """Class and message of what Python itself would say so."""
     for exception, words, pattern in _PYTHONS_OWN:
         if words in text and (found := pattern.search(text)):
-            return RaisedError(exception, found[0].strip(" `*."), (), line.rank, line.number)
-    return RaisedError(None, line.text.strip(), (), line.rank, line.number)
+            return exception, found[0].strip(" `*.")
+    return None
+
+
+def _said(line: LogLine) -> RaisedError:
+    text = line.text.strip()
+    exception, message = _pythons_own(text[:_LONGEST]) or (None, text)
+    return RaisedError(exception, message, (), line.rank, line.number)

@@ -10,13 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from compat.diagnosis.build_symptoms import BUILD_SYMPTOMS
 from compat.diagnosis.frame_packages import meeting, version_of
 from compat.diagnosis.interface_errors import between_packages, interfaces
 from compat.diagnosis.libraries import missing, packages_in
-from compat.diagnosis.runtime_symptoms import RUNTIME_SYMPTOMS
 from compat.diagnosis.stated import stated
-from compat.diagnosis.symptom_table import SYMPTOMS, Symptom
+from compat.diagnosis.symptoms.symptom import Symptom
+from compat.diagnosis.symptoms.table import SYMPTOMS
 from compat.model import Finding, Fix, normalized
 from compat.records import replace
 
@@ -41,17 +40,22 @@ def explained(
     for number in order[:MOST]:
         error = errors[number]
         found += _of_error(error, text, facts, derived) or interfaces(error, facts)
-        if found:
+        if found and found[0].rule not in _GENERAL:
             break
+    found = [finding for finding in found if finding.rule not in _GENERAL] or found
     if not found:
         found = stated(text, 1, facts) or _matching(text, 0, "", None, facts, derived)
-    elif found[0].rule == "symptom-conflicting-requirements":
-        found = [*stated(text, 1, facts), *_unavailable(text, facts), *found]  # the reasons stand below the first line
-    return tuple({finding.rule: finding for finding in found}.values())
+    elif found[0].rule in ("symptom-conflicting-requirements", "symptom-stated-requirement"):
+        found = [*stated(text, 1, facts), *_unavailable(text, facts), *found]  # an installer lists several, one on each line
+    return tuple({(finding.rule, finding.title): finding for finding in found}.values())
+
+
+_GENERAL = {f"symptom-{symptom.name}" for symptom in SYMPTOMS if symptom.general}
+"""What another error of the same text may say more exactly."""
 
 
 def _unavailable(text: str, facts: Facts) -> list[Finding]:
-    symptom = next(each for each in BUILD_SYMPTOMS if each.name == "no-such-release")
+    symptom = next(each for each in SYMPTOMS if each.name == "no-such-release")
     match = symptom.pattern.search(text)
     return [] if match is None else [_finding(symptom, match, "the text", "", None, facts)]
 
@@ -75,7 +79,7 @@ def _matching(
     where = f"the error on line {line} of the text" if line else "the text"
     if found := missing(said, where, error, facts, derived):
         return found
-    for symptom in (*RUNTIME_SYMPTOMS, *BUILD_SYMPTOMS, *SYMPTOMS):
+    for symptom in SYMPTOMS:
         match = symptom.pattern.search(said) if _may_be(symptom, said) else None
         if match is None:
             continue
@@ -116,13 +120,16 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
 
 def _filled(text: str, groups: Mapping[str, str]) -> str:
     """The text with the groups of a message for their names in braces; nothing for those that it does not have."""
-    return re.sub(r"\{(\w{1,20})\}", lambda name: groups.get(name[1], ""), text) if "{" in text else text
+    if "{" not in text:
+        return text
+    return re.sub(r"\{(\w{1,20})\}", lambda name: groups.get(name[1], ""), text).replace("  ", " ").rstrip()
 
 
 def _filled_fix(fix: Fix, groups: Mapping[str, str]) -> Fix:
     return replace(
         fix,
         package=fix.package and _filled(fix.package, groups),
+        spec=fix.spec and _filled(fix.spec, groups),
         text=_filled(fix.text, groups),
         command=fix.command and _filled(fix.command, groups),
     )

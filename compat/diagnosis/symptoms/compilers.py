@@ -1,36 +1,72 @@
-"""Messages of compilers, installers and resolvers that say themselves what is wrong.
-
-Each row has the literals of which its message contains one; the groups of its pattern are values that its texts name.
-"""
+"""Compilers, headers and toolkits that a build needs, before a run or in the middle of it."""
 
 from __future__ import annotations
 
 import re
 
-from compat.diagnosis.symptom_table import Symptom
+from compat.diagnosis.symptoms.symptom import Symptom
 from compat.model import Fix
 
-_GPU = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility"
 _NVCC = "https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/index.html#gpu-feature-list"
-_CONTAINER = "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/troubleshooting.html"
 _EXTENSION = "https://pytorch.org/docs/stable/cpp_extension.html"
-_PIP = "https://pip.pypa.io/en/stable/topics/dependency-resolution/"
-
-_NEW_DRIVER = Fix("driver", text="install a newer driver on the machine (the host, not the container)")
-_ISOLATION = Fix("config", text="build against the torch that is installed", command="pip install --no-build-isolation {name}")
-_MARKER = r"\{[^{}]{0,200}\}"  # uv writes it behind a name
 _ISOLATION_ANY = Fix("config", text="build against the torch that is installed: pip install --no-build-isolation")
-_V = r"[\w.!+*-]{1,40}"
+_TRITON_BUILD = "https://github.com/triton-lang/triton/blob/main/python/triton/runtime/build.py"
 
 
-def _s(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
-BUILD_SYMPTOMS = (
+COMPILERS = (
+    Symptom(
+        "no-compiler",
+        re.compile(r"Failed to find C compiler|No working C\+\+ compiler found|InvalidCxxCompiler"),
+        "Triton or torch.compile finds no C compiler",
+        "Both write a little C and compile it when a kernel is first started; images without development tools (-runtime, "
+        "-base, -slim) have no compiler.",
+        hints=("C compiler", "C++ compiler", "InvalidCxxCompiler"),
+        facts=("variables",),
+        else_packages=("triton",),
+        fixes=(
+            Fix(kind="config", text="install a compiler", command="apt-get install -y gcc g++"),
+            Fix(kind="env-var", text="name one that is elsewhere", command="export CC=<path> CXX=<path>"),
+            Fix(kind="config", text="start from the -devel image of the same CUDA"),
+        ),
+        evidence=(_TRITON_BUILD,),
+    ),
+    Symptom(
+        "python-headers",
+        re.compile(r"Python\.h: No such file or directory|'Python\.h' file not found"),
+        "C code is compiled for Python, and Python.h is not there",
+        "Triton compiles what starts its kernels while a program runs, and DeepSpeed and other packages their extensions. "
+        "That needs Python's headers, which Linux distributions ship apart from Python.",
+        else_packages=("triton",),
+        facts=("platform", "python"),
+        hints=("Python.h",),
+        fixes=(
+            Fix(kind="config", text="install the headers of this Python", command="apt-get install -y python3-dev"),
+            Fix(kind="config", text="use a Python that brings them: one of uv, of conda, or of the official images"),
+        ),
+        evidence=(_TRITON_BUILD,),
+    ),
+    Symptom(
+        "libcuda-link",
+        re.compile(r"cannot find -lcuda\b|libcuda\.so cannot found"),
+        "Triton cannot link to the driver's libcuda.so",
+        "It looks for libcuda.so.1 in the loader's cache and in LD_LIBRARY_PATH; some releases link to a libcuda.so beside it.",
+        hints=("-lcuda", "libcuda.so cannot"),
+        else_packages=("triton",),
+        facts=("variables", "driver"),
+        fixes=(
+            Fix(
+                kind="env-var",
+                text="name the folder that holds libcuda.so (WSL: /usr/lib/wsl/lib)",
+                command="export TRITON_LIBCUDA_PATH=<folder>",
+            ),
+            Fix(kind="config", text="let the loader find it: ldconfig, or a link libcuda.so to libcuda.so.1 beside it"),
+            Fix(kind="launch", text="start the container with the GPU: --gpus all"),
+        ),
+        evidence=("https://github.com/triton-lang/triton/blob/main/third_party/nvidia/backend/driver.py",),
+    ),
     Symptom(
         "nvcc-architecture",
-        _s(r"Unsupported gpu architecture '(?P<code>compute_\d{2,3}[af]?)'"),
+        re.compile(r"Unsupported gpu architecture '(?P<code>compute_\d{2,3}[af]?)'"),
         "This nvcc cannot compile for {code}",
         "The CUDA toolkit is older than the GPU, or so new that it dropped an old one.",
         hints=("Unsupported gpu architecture",),
@@ -48,7 +84,7 @@ BUILD_SYMPTOMS = (
     ),
     Symptom(
         "cuda-mismatch",
-        _s(
+        re.compile(
             r"detected CUDA version \((?P<toolkit>[\d.]{1,10})\) mismatches the version that was used to "
             r"compile\s{1,20}PyTorch \((?P<torch>[\d.]{1,10})\)"
         ),
@@ -66,7 +102,7 @@ BUILD_SYMPTOMS = (
     ),
     Symptom(
         "no-nvcc",
-        _s(
+        re.compile(
             r"CUDA_HOME environment variable is not set|nvcc was not found|nvcc: (?:command )?not found|No such file or "
             r"directory: '[^'\n]{0,200}/bin/nvcc'"
         ),
@@ -87,7 +123,7 @@ BUILD_SYMPTOMS = (
     ),
     Symptom(
         "gcc-too-new",
-        _s(r"unsupported GNU version! gcc versions later than (?P<most>\d{1,2}) are not supported"),
+        re.compile(r"unsupported GNU version! gcc versions later than (?P<most>\d{1,2}) are not supported"),
         "This CUDA toolkit takes gcc up to {most} only",
         "nvcc compiles host code with the system's gcc and refuses one that is newer than itself.",
         hints=("unsupported GNU version",),
@@ -103,7 +139,7 @@ BUILD_SYMPTOMS = (
     ),
     Symptom(
         "no-msvc",
-        _s(r"Microsoft Visual C\+\+ (?P<least>\d{2}\.\d) or greater is required"),
+        re.compile(r"Microsoft Visual C\+\+ (?P<least>\d{2}\.\d) or greater is required"),
         "A package is compiled here, and there is no Visual C++",
         "No wheel for Windows and this Python exists, so that the package is built from source.",
         hints=("Microsoft Visual C++",),
@@ -116,104 +152,8 @@ BUILD_SYMPTOMS = (
         evidence=("https://wiki.python.org/moin/WindowsCompilers",),
     ),
     Symptom(
-        "build-failed",
-        _s(
-            r"(?:Failed building wheel for|Could not build wheels for|Failed to build:? [`']?|Failed to build installable "
-            r"wheels for some "
-            r"pyproject\.toml based projects \()\s?(?P<name>[A-Za-z][\w-]{1,60})"
-        ),
-        "{name} is built from source here, and its build fails",
-        "No wheel fits this Python, system and torch. The compiler's first error stands above.",
-        hints=(
-            "building wheel",
-            "build wheels",
-            "Failed to build",
-        ),
-        effect="install",
-        facts=("build", "python", "cuda_toolkit"),
-        packages=("{name}",),
-        fixes=(
-            Fix(
-                "pin",
-                "{name}",
-                None,
-                "a release that has a wheel for this Python and torch",
-                "pip install --only-binary :all: {name}",
-            ),
-            _ISOLATION,
-        ),
-        evidence=("https://pip.pypa.io/en/stable/cli/pip_install/#cmdoption-only-binary",),
-    ),
-    Symptom(
-        "no-such-release",
-        _s(
-            rf"(?:No matching distribution found for|Could not find a version that satisfies the requirement) "
-            rf"(?P<name>[A-Za-z][\w-]{{1,60}})(?:\[[\w,-]{{1,60}}\])?(?P<spec>(?:[<>=!~]=|[<>]){_V})?"
-            rf"|[Bb]ecause there (?:is|are) no versions? of (?P<name_2>[A-Za-z][\w-]{{1,60}})(?:{_MARKER})?"
-            rf"(?P<spec_2>(?:[<>=!~]=|[<>]){_V})?"
-            rf"|(?:PackagesNotFoundError|ResolvePackageNotFound): .{{0,120}}\s{{1,20}}- (?P<name_3>[A-Za-z][\w-]{{1,60}})"
-            rf"(?P<spec_3>(?:[<>=!~]=|[<>=]){_V})?"
-        ),
-        "No release {name}{spec} fits this Python and system",
-        "The index has none with that number, or none with a wheel for this Python, machine and system. Old releases have no "
-        "wheels for a new Python, and builds for one CUDA (+cu124) lie on torch's own index.",
-        hints=(
-            "No matching distribution",
-            "Could not find a version",
-            "ecause there",
-            "PackagesNotFoundError",
-            "ResolvePackageNotFound",
-        ),
-        effect="install",
-        facts=("python", "os", "install"),
-        packages=("{name}",),
-        fixes=(
-            Fix("pin", "{name}", None, "a release that has wheels here", "pip index versions {name}"),
-            Fix("config", text="use a Python for which that release has wheels", command="uv venv --python 3.11"),
-        ),
-        evidence=("https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/",),
-    ),
-    Symptom(
-        "conflicting-requirements",
-        _s(
-            r"ResolutionImpossible|conflicting dependencies|No solution found when resolving|version solving failed|"
-            r"LibMambaUnsatisfiableError|UnsatisfiableError"
-        ),
-        "What is asked for cannot be installed together",
-        "The resolver found no set of releases that meets every requirement.",
-        hints=(
-            "ResolutionImpossible",
-            "conflicting dependencies",
-            "No solution found",
-            "version solving failed",
-            "UnsatisfiableError",
-        ),
-        effect="install",
-        facts=("install",),
-        fixes=(Fix("config", text="drop the pins that contradict each other and let 'compat fix FILE' choose them"),),
-        evidence=(_PIP,),
-    ),
-    Symptom(
-        "wheel-not-supported",
-        _s(r"(?P<file>[\w.+%-]{3,200}\.whl) is not a supported wheel on this platform"),
-        "{file} is made for another Python or system",
-        "The tags at the end of its name say for which Python, ABI and platform it is.",
-        hints=("is not a supported wheel",),
-        effect="install",
-        facts=("python", "platform", "os"),
-        fixes=(
-            Fix(
-                "source-install",
-                None,
-                "",
-                "the wheel for this Python, torch and CUDA: 'pip debug --verbose' lists the tags that fit",
-            ),
-        ),
-        evidence=("https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/",),
-    ),
-    Symptom(
         "cuda-headers",
-        _s(
+        re.compile(
             r"fatal error: (?P<header>(?:cu\w{1,40}|nccl|nv\w{1,40}|thrust/\w{1,40}|cub/\w{1,40})\.(?:h|hpp|cuh)): No such file"
         ),
         "{header} is missing: the CUDA toolkit is not there as a whole",
@@ -234,7 +174,7 @@ BUILD_SYMPTOMS = (
     ),
     Symptom(
         "compiler-too-old",
-        _s(
+        re.compile(
             r"current installed version of (?P<what>[\w+]{1,10}) \((?P<found>[\d.]{1,12})\) is less than the minimum required "
             r"version(?: by CUDA [\d.]{1,6} \((?P<least>[\d.]{1,8})\))?"
             r"|You need C\+\+(?P<standard>\d\d) to compile PyTorch"
@@ -255,7 +195,7 @@ BUILD_SYMPTOMS = (
     ),
     Symptom(
         "no-rust",
-        _s(
+        re.compile(
             r"can't find Rust compiler|Rust not found, installing into a temporary directory|requires Rust \d"
             r"|Cargo, the Rust package manager, is not installed|error\[E0\d{3}\]: "
         ),
@@ -273,7 +213,7 @@ BUILD_SYMPTOMS = (
     ),
     Symptom(
         "compiler-failed",
-        _s(r"error: command '[^'\n]{0,200}?(?P<what>gcc|g\+\+|cc|c\+\+|nvcc|cl\.exe|ninja|cmake)(?:-\d{1,2})?' failed"),
+        re.compile(r"error: command '[^'\n]{0,200}?(?P<what>gcc|g\+\+|cc|c\+\+|nvcc|cl\.exe|ninja|cmake)(?:-\d{1,2})?' failed"),
         "A package is built from source here, and {what} fails",
         "No wheel fits this Python, system and torch. The compiler's first error stands above.",
         hints=("error: command ",),

@@ -1,0 +1,326 @@
+"""Compiled libraries that do not fit: built for another torch, NumPy, CUDA or system than the one that is there."""
+
+from __future__ import annotations
+
+import re
+
+from compat.diagnosis.symptoms.symptom import Symptom
+from compat.model import Fix
+
+_FAULTHANDLER = "https://docs.python.org/3/library/faulthandler.html"
+_LOADER = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
+_PLAIN_PATH = Fix(
+    kind="env-var",
+    text="torch's wheels bring their own CUDA libraries: take other folders out",
+    command="unset LD_LIBRARY_PATH",
+)
+
+
+BINARIES = (
+    Symptom(
+        "torchvision-operator",
+        re.compile(r"operator (?P<name>torchvision|torchaudio|torchcodec|torchao)::\w{1,60} does not exist"),
+        "{name} is compiled for another torch than the one that is installed",
+        "Its compiled operators were not registered, because its library does not load with this torch. Each release of {name} "
+        "is built for exactly one release of torch, and a CPU build does not fit a CUDA build.",
+        hints=("does not exist",),
+        explained_by=("requires-torchvision", "requires-torchaudio", "build-torchvision"),
+        facts=("build",),
+        packages=("{name}", "torch"),
+        fixes=(
+            Fix(
+                "pin",
+                "{name}",
+                None,
+                "install both from one index, so that they fit",
+                "pip install --force-reinstall torch {name}",
+            ),
+            Fix("uninstall", "{name}", None, "if nothing needs it", "pip uninstall {name}"),
+        ),
+        evidence=("https://github.com/pytorch/vision#installation",),
+    ),
+    Symptom(
+        "cpu-only-torch",
+        re.compile(
+            r"Torch not compiled with CUDA enabled|Torch is not able to use GPU|not linked with support for cuda devices"
+        ),
+        "This torch is built without CUDA",
+        "It is a CPU build: the default on Windows and macOS, and what an index of CPU wheels gives on Linux.",
+        hints=(
+            "not compiled with CUDA",
+            "not able to use GPU",
+            "not linked with",
+        ),
+        explained_by=("build-torch-cpu-only",),
+        facts=("build", "accelerators"),
+        packages=("torch",),
+        fixes=(
+            Fix(
+                "source-install",
+                "torch",
+                "",
+                "the CUDA build, from torch's own index",
+                "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cuXYZ",
+            ),
+        ),
+        evidence=("https://pytorch.org/get-started/locally/",),
+    ),
+    Symptom(
+        "no-triton",
+        re.compile(r"Cannot find a working triton installation|triton is not installed|TritonMissing"),
+        "torch.compile finds no triton that works",
+        "The wheels of torch for Linux bring it along. On Windows and with CPU builds it is missing, and one of another "
+        "release "
+        "than torch wants does not work.",
+        hints=("riton",),
+        facts=("os", "build"),
+        packages=("triton", "torch"),
+        fixes=(
+            Fix("pin", "triton", None, "the triton that torch pins", "pip install --force-reinstall torch"),
+            Fix("pin", "triton-windows", None, "on Windows", "pip install triton-windows"),
+            Fix("config", text="go without compilation", command="export TORCH_COMPILE_DISABLE=1"),
+        ),
+        evidence=("https://github.com/triton-lang/triton#compatibility",),
+    ),
+    Symptom(
+        "no-flash-attention",
+        re.compile(
+            r"FlashAttention2 has been toggled on|flash_attn (?:seems to be )?(?:is )?not installed|Flash ?Attention ?2 is "
+            r"not (?:available|installed)|package flash_attn seems to be not installed"
+        ),
+        "FlashAttention 2 is asked for and not installed",
+        'attn_implementation="flash_attention_2" needs the package flash-attn and a GPU of compute capability 8.0 or newer.',
+        hints=("lash",),
+        facts=("accelerators", "build"),
+        packages=("flash-attn",),
+        fixes=(
+            Fix(
+                "pin",
+                "flash-attn",
+                None,
+                "install it, for the torch that is there",
+                "pip install --no-build-isolation flash-attn",
+            ),
+            Fix("config", text='load the model with attn_implementation="sdpa"'),
+        ),
+        evidence=("https://github.com/Dao-AILab/flash-attention#installation-and-features",),
+    ),
+    Symptom(
+        "numpy-abi",
+        re.compile(
+            r"_ARRAY_API not found|numpy\.(?:dtype|ufunc) size changed|compiled against (?:ABI|API) version \w{1,12} but "
+            r"this version of numpy is|numpy\.core\.multiarray failed to import"
+        ),
+        "A package is compiled for another NumPy than the one that is installed",
+        "The C interface of NumPy changed in 2.0: what was compiled for 1.x does not load with 2.x, and what needs a newer one "
+        "does not load with an older one.",
+        hints=(
+            "_ARRAY_API",
+            "size changed",
+            "but this version of numpy",
+            "multiarray failed",
+        ),
+        facts=("build",),
+        packages=("numpy",),
+        fixes=(
+            Fix("downgrade", "numpy", "<2", "for packages compiled for NumPy 1", 'pip install "numpy<2"'),
+            Fix("upgrade", None, None, "upgrade the package whose import fails to a release built for NumPy 2"),
+        ),
+        evidence=("https://numpy.org/doc/stable/numpy_2_0_migration_guide.html",),
+    ),
+    Symptom(
+        "dll-load",
+        re.compile(
+            r"DLL load failed while importing (?P<module>\w{1,60})|\[WinError 126\][^\n]{0,200}?"
+            r"(?P<module_2>[\w.-]{1,60}\.dll)|Error loading \"[^\"\n]{0,300}?(?P<module_3>[\w.-]{1,60}\.dll)\""
+        ),
+        "A library of Windows that {module} needs is missing",
+        "Its compiled module was found, one of the libraries that it is linked with was not: the Visual C++ runtime, a CUDA "
+        "library, or the torch that it was built with.",
+        hints=(
+            "DLL load failed",
+            "WinError 126",
+            "Error loading",
+        ),
+        facts=("os", "build", "platform"),
+        fixes=(
+            Fix("config", text="install the Microsoft Visual C++ Redistributable (x64)"),
+            Fix("pin", None, None, "install torch and the package again, for the same torch and CUDA"),
+        ),
+        evidence=("https://learn.microsoft.com/en-us/cpp/windows/latest-supported-vc-redist",),
+    ),
+    Symptom(
+        "cudnn-version",
+        re.compile(
+            r"cuDNN version incompatibility|CUDNN_STATUS_(?:NOT_INITIALIZED|SUBLIBRARY_VERSION_MISMATCH)"
+            r"|PyTorch was compiled\s+against \(\d"
+        ),
+        "Another cuDNN is found than torch was built with",
+        "A cuDNN on the library path, or a second nvidia-cudnn package, stands before the one that torch asks for.",
+        hints=("cuDNN version", "CUDNN_STATUS_", "PyTorch was compiled"),
+        facts=("variables", "build"),
+        packages=("torch",),
+        fixes=(_PLAIN_PATH, Fix("pin", "nvidia-cudnn-cu12", None, "the cuDNN that torch pins", None)),
+        evidence=(_LOADER,),
+    ),
+    Symptom(
+        "bitsandbytes-binary",
+        re.compile(
+            r"(?P<library>libbitsandbytes_c\w{1,30}\.(?:so|dll))|Could not find the bitsandbytes CUDA binary"
+            r"|CUDA SETUP: (?:[^\n]{0,80}?(?P<library_2>libbitsandbytes_c\w{1,30}\.(?:so|dll)))?"
+            r"|bitsandbytes was compiled without GPU support|CUDA Setup failed"
+        ),
+        "bitsandbytes finds no library {library} for this CUDA",
+        "It loads a library named after torch's CUDA, or did not find libcuda.so.",
+        explained_by=("build-bitsandbytes",),
+        hints=("libbitsandbytes_c", "bitsandbytes CUDA binary", "CUDA SETUP: ", "without GPU support", "CUDA Setup failed"),
+        facts=("build", "platform", "variables"),
+        packages=("bitsandbytes",),
+        fixes=(
+            Fix("upgrade", "bitsandbytes", None, "a release with a library for torch's CUDA", "pip install -U bitsandbytes"),
+            Fix(
+                kind="env-var",
+                text="name a CUDA whose library is there, and where libcuda.so lies (WSL: /usr/lib/wsl/lib)",
+                command="export BNB_CUDA_VERSION=<XYZ>",
+            ),
+        ),
+        evidence=("https://huggingface.co/docs/bitsandbytes/main/en/installation",),
+    ),
+    Symptom(
+        "xformers-cpu-torch",
+        re.compile(r"PyTorch (?P<built>[\d.]{3,12}\+(?:cu|rocm)[\d.]{2,8})[^\n]{0,40}\(you have (?P<have>[\d.]{3,12}\+cpu)\)"),
+        "xformers is built for torch {built}, and {have}, a CPU build, is installed",
+        "A CPU build of torch has no CUDA that the kernels of xformers could use. It is what the default index has for "
+        "Windows, and what an index of CPU wheels gives on Linux.",
+        explained_by=("build-torch-cpu-only",),
+        hints=("+cpu)",),
+        facts=("build",),
+        packages=("torch", "xformers"),
+        fixes=(
+            Fix(
+                "source-install",
+                "torch",
+                "=={built}",
+                "the CUDA build that xformers was built with, from torch's own index",
+                "pip install --force-reinstall torch=={built} --index-url https://download.pytorch.org/whl/cuXYZ",
+            ),
+        ),
+        evidence=("https://github.com/facebookresearch/xformers#installing-xformers",),
+    ),
+    Symptom(
+        "xformers-other-cuda",
+        re.compile(
+            r"PyTorch (?P<release>[\d.]{3,12})\+(?P<built>\w{3,10})\b[^\n]{0,40}"
+            r"\(you have (?P<have>(?P=release)(?:\+\w{2,10})?)\)"
+        ),
+        "xformers is built for torch {release}+{built}, and {have} is a build for another CUDA",
+        "Its kernels are compiled for one release and one CUDA of torch.",
+        explained_by=("build-xformers-cuda",),
+        hints=("(you have ",),
+        facts=("build",),
+        packages=("xformers", "torch"),
+        fixes=(
+            Fix(
+                "source-install",
+                "torch",
+                "",
+                "the build of torch for the CUDA that xformers was built with, from torch's own index",
+                "pip install --force-reinstall torch=={release} --index-url https://download.pytorch.org/whl/{built}",
+            ),
+            Fix("upgrade", "xformers", None, "an xformers for the torch that is there, from the index of its CUDA", None),
+        ),
+        evidence=("https://github.com/facebookresearch/xformers#installing-xformers",),
+    ),
+    Symptom(
+        "xformers-other-torch",
+        re.compile(
+            r"PyTorch (?P<built>[\d.]{3,12})(?P<label>\+\w{2,10})?\b[^\n]{0,40}"
+            r"\(you have (?P<have>[\d.]{3,12}(?:\+\w{2,10})?)\)"
+        ),
+        "xformers is built for torch {built}{label}, and {have} is installed",
+        "Its kernels are compiled for one release and one CUDA of torch.",
+        explained_by=("build-xformers", "requires-xformers"),
+        hints=("(you have ",),
+        facts=("build",),
+        packages=("xformers", "torch"),
+        fixes=(
+            Fix("pin", "torch", "=={built}", "the torch that this xformers was built with", "pip install torch=={built}"),
+            Fix("pin", "xformers", None, "the xformers that is built for torch {have}, from the index of the same CUDA", None),
+        ),
+        evidence=("https://github.com/facebookresearch/xformers#installing-xformers",),
+    ),
+    Symptom(
+        "xformers-build",
+        re.compile(
+            r"xFormers can't load C\+\+/CUDA extensions|xFormers wasn't build with CUDA support"
+            r"|No operator found for `memory_efficient_attention"
+        ),
+        "The xformers that is installed has no kernels for this torch and GPU",
+        "Its kernels are compiled for one release and one CUDA of torch; a wheel for another torch, or one from the "
+        "default index for another CUDA, does not load them. 'python -m xformers.info' says what it was built for.",
+        hints=("xFormers can't", "wasn't build with", "No operator found"),
+        explained_by=("build-xformers", "build-torch-cpu-only", "requires-xformers"),
+        facts=("build",),
+        packages=("xformers", "torch"),
+        fixes=(
+            Fix("upgrade", "torch", None, "the torch that this xformers was built with", None),
+            Fix("source-install", "torch", "", "the build of torch for the CUDA that xformers was built with"),
+        ),
+        evidence=("https://github.com/facebookresearch/xformers#installing-xformers",),
+    ),
+    Symptom(
+        "flashinfer-cubin",
+        re.compile(r"flashinfer-cubin version \([^)]*\) does not match flashinfer version"),
+        "flashinfer-cubin and flashinfer-python are of different releases",
+        "The compiled kernels are made for one release of the package.",
+        explained_by=("build-flashinfer-cubin",),
+        hints=("flashinfer-cubin version",),
+        packages=("flashinfer-python", "flashinfer-cubin"),
+        fixes=(
+            Fix("pin", "flashinfer-cubin", None, "install the same release of both", None),
+            Fix(kind="env-var", text="go without the comparison", command="export FLASHINFER_DISABLE_VERSION_CHECK=1"),
+        ),
+        evidence=("https://github.com/flashinfer-ai/flashinfer",),
+    ),
+    Symptom(
+        "illegal-instruction",
+        re.compile(r"Illegal instruction|SIGILL"),
+        "A compiled package uses instructions that this processor does not have",
+        "Its wheel was compiled for newer processors (AVX, AVX2, AVX-512), or a virtual machine hides them.",
+        hints=("Illegal instruction", "SIGILL"),
+        facts=("machine", "build"),
+        fixes=(
+            Fix("source-install", None, "", "build the package whose frames stand last on this machine"),
+            Fix("config", text="let the virtual machine pass the host's processor through"),
+        ),
+        evidence=(_FAULTHANDLER,),
+    ),
+    Symptom(
+        "native-crash",
+        re.compile(
+            r"Fatal Python error: (?P<what>Segmentation fault|Aborted|Bus error)|Segfault encountered|Segmentation fault"
+            r"|(?:free|malloc|realloc|munmap_chunk)\(\): \w|double free or corruption|corrupted (?:size|double-linked list)"
+        ),
+        "A compiled package crashed the process",
+        "Often two packages bring the same library, or one was compiled for another release of a library that is loaded "
+        "already. What was imported last stands in the frames of faulthandler.",
+        hints=(
+            "Segmentation fault",
+            "Segfault",
+            "Aborted",
+            "Bus error",
+            "free()",
+            "malloc()",
+            "munmap",
+            "corrupt",
+            "realloc()",
+        ),
+        explained_by=("build-", "requires-torch"),
+        facts=("build",),
+        fixes=(
+            Fix("config", text="let Python say where it crashes", command="python -X faulthandler <program>"),
+            Fix("pin", None, None, "install torch and the package that is named, for the same torch and CUDA"),
+        ),
+        evidence=(_FAULTHANDLER,),
+    ),
+)

@@ -1,0 +1,310 @@
+"""GPUs and drivers that cannot do what is asked of them."""
+
+from __future__ import annotations
+
+import re
+
+from compat.diagnosis.symptoms.symptom import Symptom
+from compat.model import Fix
+
+_NVCC = "https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/index.html#gpu-feature-list"
+_GPU = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility"
+_CONTAINER = "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/troubleshooting.html"
+_NEW_DRIVER = Fix("driver", text="install a newer driver on the machine (the host, not the container)")
+_DRIVER = "https://docs.nvidia.com/deploy/cuda-compatibility/"
+_OTHER_TORCH = Fix(
+    kind="source-install",
+    package="torch",
+    spec="",
+    text="install the torch that is built for an older CUDA, from torch's own index",
+    command="pip install torch --index-url https://download.pytorch.org/whl/cuXYZ",
+)
+
+
+GPUS = (
+    Symptom(
+        "container-driver",
+        re.compile(r"unsatisfied condition: (?P<what>cuda|driver|brand|arch) ?(?P<spec>[<>=]{1,2} ?[\d.]{1,20})"),
+        "The image needs {what}{spec}, and the host's driver does not offer it",
+        "nvidia-container-cli compares NVIDIA_REQUIRE_CUDA of the image with the driver of the machine before the "
+        "container starts.",
+        hints=("unsatisfied condition:",),
+        facts=("driver", "cuda_toolkit", "variables"),
+        fixes=(
+            _NEW_DRIVER,
+            Fix("config", text="start from an image of an older CUDA"),
+            Fix(
+                "env-var",
+                text="skip the comparison where the driver has compatibility libraries",
+                command="export NVIDIA_DISABLE_REQUIRE=1",
+            ),
+        ),
+        evidence=(_CONTAINER,),
+    ),
+    Symptom(
+        "no-driver",
+        re.compile(
+            r"Found no NVIDIA driver on your system|No CUDA GPUs are available|CUDA driver initialization failed|"
+            r"libcuda\.so\.1: cannot open shared object|no CUDA-capable device is detected"
+        ),
+        "No NVIDIA GPU or driver is visible to the process",
+        "The container was started without its GPUs, CUDA_VISIBLE_DEVICES hides them, or the machine has no driver.",
+        hints=(
+            "Found no NVIDIA driver",
+            "No CUDA GPUs",
+            "CUDA driver init",
+            "libcuda.so.1",
+            "no CUDA-capable",
+        ),
+        facts=("driver", "accelerators", "variables"),
+        fixes=(
+            Fix("launch", text="start the container with its GPUs", command="docker run --gpus all"),
+            Fix("env-var", text="do not hide the devices", command="unset CUDA_VISIBLE_DEVICES"),
+            _NEW_DRIVER,
+        ),
+        evidence=(_CONTAINER,),
+    ),
+    Symptom(
+        "hip-no-code",
+        re.compile(
+            r"HIP error: (?:invalid device function|no kernel image|the operation cannot be performed)|"
+            r"hipErrorNoBinaryForGpu|Unable to find code object for all current devices"
+        ),
+        "A package in use has no code for this AMD GPU",
+        "ROCm libraries hold code for some gfx targets only; consumer GPUs often run as a near one that they have.",
+        hints=(
+            "HIP error",
+            "hipError",
+            "code object",
+        ),
+        facts=("accelerators", "build", "variables"),
+        packages=("torch",),
+        fixes=(
+            Fix(
+                "env-var",
+                text="let the GPU pass as the nearest supported target",
+                command="export HSA_OVERRIDE_GFX_VERSION=10.3.0",
+            ),
+            Fix(
+                "source-install",
+                "torch",
+                "",
+                "the torch for a ROCm that supports the GPU",
+                "pip install torch --index-url https://download.pytorch.org/whl/rocmX.Y",
+            ),
+        ),
+        evidence=("https://rocm.docs.amd.com/projects/install-on-linux/en/latest/reference/system-requirements.html",),
+    ),
+    Symptom(
+        "amd-architecture",
+        re.compile(
+            r"\b(?P<code>gfx\d{3,4}[a-f]?)\b[^\n]{0,20} (?:is|are) (?:invalid or )?(?:not (?:yet )?supported|unsupported)"
+            r"|only supports (?P<code_2>AMD MI\d{2,3}) GPUs or newer"
+        ),
+        "A package has no code for this AMD GPU ({code})",
+        "Kernels for ROCm are compiled for the gfx targets that their package lists; consumer GPUs are often not among them.",
+        hints=("gfx", "only supports AMD"),
+        facts=("accelerators", "build"),
+        fixes=(
+            Fix("config", text='load the model with attn_implementation="sdpa", which torch has kernels for'),
+            Fix("env-var", text="where flash-attn is what fails", command="export FLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE"),
+            Fix("source-install", None, "", "build the package from a branch that supports the target"),
+        ),
+        evidence=("https://rocm.docs.amd.com/projects/install-on-linux/en/latest/reference/system-requirements.html",),
+    ),
+    Symptom(
+        "ptxas-too-old",
+        re.compile(
+            r"[Vv]alue '(?P<code>sm_\d{2,3}[af]?)' is not defined for option 'gpu-name'"
+            r"|'(?P<code_2>sm_\d{2,3}[af]?)' is not a recognized processor"
+        ),
+        "Triton's compiler does not know {code}",
+        "Triton compiles kernels with an LLVM and a ptxas of its own release, or with the ptxas that TRITON_PTXAS_PATH names; "
+        "they are older than the GPU.",
+        hints=("is not defined for option", "is not a recognized processor"),
+        facts=("accelerators", "cuda_toolkit", "variables", "build"),
+        packages=("triton",),
+        fixes=(
+            Fix("upgrade", "triton", None, "a torch whose triton knows {code}", "pip install -U torch triton"),
+            Fix(
+                "env-var",
+                text="use the ptxas of a newer CUDA toolkit",
+                command="export TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas",
+            ),
+        ),
+        evidence=(_NVCC,),
+    ),
+    Symptom(
+        "kernel-image-invalid",
+        re.compile(r"device kernel image is invalid|CUDA_ERROR_INVALID_IMAGE|cudaErrorInvalidKernelImage"),
+        "The driver cannot load a kernel that was compiled for it",
+        "The kernel was compiled by a newer CUDA than the driver supports, or for another architecture than the GPU's.",
+        hints=("kernel image is invalid", "INVALID_IMAGE", "InvalidKernelImage"),
+        explained_by=("build-torch-driver", "build-toolkit-driver", "build-torch-gpu"),
+        facts=("driver", "accelerators", "build"),
+        else_packages=("triton", "torch"),
+        fixes=(
+            _NEW_DRIVER,
+            Fix("downgrade", "torch", None, "a torch, with its triton, that is built for the driver's CUDA"),
+        ),
+        evidence=(_GPU,),
+    ),
+    Symptom(
+        "torch-gpu",
+        re.compile(
+            r"CUDA capability (?P<code>sm_\d{2,3}) is not compatible with the current PyTorch installation"
+            r"|current PyTorch install supports CUDA capabilities"
+        ),
+        "This torch has no code for GPUs of architecture {code}",
+        "Its wheel was compiled for other architectures.",
+        hints=("current PyTorch install",),
+        explained_by=("build-torch-gpu",),
+        facts=("accelerators", "build"),
+        packages=("torch",),
+        fixes=(
+            Fix("upgrade", "torch", None, "a torch whose wheel has code for the GPU", "pip install -U torch"),
+            Fix(
+                "source-install",
+                "torch",
+                "",
+                "the build of torch for another CUDA, from torch's own index",
+                "pip install torch --index-url https://download.pytorch.org/whl/cuXYZ",
+            ),
+        ),
+        evidence=(_GPU,),
+    ),
+    Symptom(
+        "no-kernel-image",
+        re.compile(
+            r"no kernel image is available|GPUs with compute capability below [\d.]+ are not supported"
+            r"|requires GPUs with sm\d+|requires sm\d+|hipErrorNoBinaryForGpu|only supports? sm\d+"
+            r"|invalid device function|named symbol not found|no kernel found to launch"
+        ),
+        "A package in use has no code for this GPU",
+        "The failing kernel was not compiled for the GPU's architecture, and there is no PTX that the driver could translate.",
+        hints=(
+            "no kernel",
+            "GPUs with",
+            "requires sm",
+            "hipErrorNoBinaryForGpu",
+            "support",
+            "invalid device function",
+            "named symbol not found",
+        ),
+        explained_by=("build-torch-gpu", "build-vllm-gpu", "build-", "precision-"),
+        else_packages=("torch",),
+        general=True,
+        facts=("accelerators", "build"),
+        fixes=(
+            Fix("upgrade", "torch", None, "a torch whose wheel has code for the GPU", "pip install -U torch"),
+            Fix(
+                "source-install",
+                None,
+                "",
+                "build the failing package for the GPU: TORCH_CUDA_ARCH_LIST names its compute capability",
+            ),
+            Fix(
+                kind="env-var",
+                text="name the GPU's architecture where kernels are compiled on the spot",
+                command="export TORCH_CUDA_ARCH_LIST=<compute capability>",
+            ),
+        ),
+        evidence=(_GPU,),
+    ),
+    Symptom(
+        "driver-too-old",
+        re.compile(
+            r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|cudaErrorInsufficientDriver"
+            r"|unsupported toolchain|CUDA_ERROR_UNSUPPORTED_PTX_VERSION"
+        ),
+        "The NVIDIA driver is older than the CUDA that is used",
+        "The CUDA runtime in the wheel or in the image asks for a newer driver than the machine has.",
+        hints=(
+            "driver on your system",
+            "driver version is insufficient",
+            "InsufficientDriver",
+            "unsupported toolchain",
+            "UNSUPPORTED_PTX_VERSION",
+        ),
+        explained_by=("build-torch-driver", "build-toolkit-driver"),
+        facts=("driver", "build", "cuda_toolkit"),
+        fixes=(_NEW_DRIVER, _OTHER_TORCH),
+        evidence=(_DRIVER,),
+    ),
+    Symptom(
+        "forward-compatibility",
+        re.compile(
+            r"[Ee]rror 80[34]\b|forward compatibility was attempted on non supported HW"
+            r"|unsupported display driver / cuda driver combination|cudaErrorCompatNotSupportedOnDevice"
+            r"|cudaErrorSystemDriverMismatch"
+        ),
+        "A container's own CUDA driver libraries do not fit the machine's driver",
+        "CUDA images bring compatibility libraries "
+        "(/usr/local/cuda/compat). They work on data-centre GPUs with an older driver only; with a newer driver or "
+        "another GPU they "
+        "stand in the way.",
+        hints=(
+            "rror 80",
+            "forward compatibility",
+            "unsupported display driver",
+            "CompatNotSupportedOnDevice",
+            "SystemDriverMismatch",
+        ),
+        facts=("driver", "cuda_toolkit", "variables", "build"),
+        fixes=(
+            _NEW_DRIVER,
+            Fix(
+                kind="env-var",
+                text="keep the compatibility libraries off the search path",
+                command="export LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu:/usr/local/nvidia/lib64",
+            ),
+            Fix(
+                kind="launch", text="start the container without its compatibility libraries, or with an image of an older CUDA"
+            ),
+        ),
+        evidence=(_DRIVER,),
+    ),
+    Symptom(
+        "no-bf16",
+        re.compile(
+            r"[Bb]f(?:loat)?16 is only supported on GPUs|doesn't support bf16/gpu|bf16/gpu|does not support bfloat16"
+            r"|--tf32 requires Ampere"
+        ),
+        "The GPU has no bf16 or tf32",
+        "Both need compute capability 8.0 (Ampere).",
+        hints=("16 is only supported on GPUs", "bf16/gpu", "does not support bfloat16", "--tf32 requires"),
+        explained_by=("precision-",),
+        facts=("accelerators", "workload"),
+        fixes=(Fix(kind="config", text="use fp16: fp16=True, bf16=False, tf32=False; --dtype half for vLLM"),),
+        evidence=(_GPU,),
+    ),
+    Symptom(
+        "flash-attention-gpu",
+        re.compile(r"FlashAttention only supports Ampere"),
+        "FlashAttention 2 needs an Ampere GPU or newer",
+        "It has no kernels below compute capability 8.0.",
+        hints=("FlashAttention only supports",),
+        explained_by=("build-flash-attn-gpu",),
+        facts=("accelerators",),
+        packages=("flash-attn",),
+        fixes=(
+            Fix(kind="config", text='load the model with attn_implementation="sdpa"'),
+            Fix("downgrade", "flash-attn", "<2", "FlashAttention 1 runs on Turing", 'pip install "flash-attn<2"'),
+        ),
+        evidence=(_GPU,),
+    ),
+    Symptom(
+        "fp8-gpu",
+        re.compile(
+            r"torch\._scaled_mm is only supported|fp8e4nv not supported|type fp8e4\w* not supported"
+            r"|FP8 .*(?:only supported|requires compute)"
+        ),
+        "The GPU has no fp8",
+        "It needs compute capability 8.9 (Ada).",
+        hints=("_scaled_mm", "fp8e4", "FP8 "),
+        explained_by=("precision-",),
+        facts=("accelerators", "workload"),
+        fixes=(Fix(kind="config", text="use bf16 or fp16 instead of fp8"),),
+        evidence=(_GPU,),
+    ),
+)
