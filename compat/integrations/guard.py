@@ -78,15 +78,14 @@ def _checked(
 
 def is_first(variables: Mapping[str, str] | None = None) -> bool:
     """Whether this process is the one that checks for its job: rank 0, and no worker of ``multiprocessing``."""
-    import multiprocessing
-
     from compat.workload.launch import from_variables
 
     variables = os.environ if variables is None else variables
     if variables.get(GUARDED) == str(os.getpid()):
         return False
+    process = sys.modules.get("multiprocessing.process")  # a worker has imported it; nothing else needs it here
     # while a spawned worker imports the script again, it does not know its parent yet
-    if multiprocessing.parent_process() is not None or getattr(multiprocessing.current_process(), "_inheriting", False):
+    if process and (process.parent_process() is not None or getattr(process.current_process(), "_inheriting", False)):
         return False
     return not from_variables(variables).rank
 

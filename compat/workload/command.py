@@ -11,7 +11,6 @@ from compat.files import regular
 from compat.model import Workload
 from compat.redact import is_secret
 from compat.syntax.json import read_text
-from compat.syntax.shell_commands import ShellCommand, commands_of, slurm_directives
 from compat.workload import launchers, training_tools
 from compat.workload.launch import Launch, merge
 from compat.workload.launch_config import read_deepspeed
@@ -19,6 +18,7 @@ from compat.workload.reading import Reading
 from compat.workload.wrappers import SHELLS, handed_to_shell, is_python, program_name, take_options, unwrapped
 
 if TYPE_CHECKING:
+    from compat.syntax.shell_commands import ShellCommand
     from compat.workload.script import ScriptFacts
 
 
@@ -54,7 +54,7 @@ def _shell(reading: Reading, words: list[str]) -> None:
             rest.pop(0)
         elif not flag.startswith("--") and "c" in flag:
             text = rest.pop(0) if rest else ""
-            _choose(reading, commands_of(text, rest[1:], reading.inherited), "the shell command")
+            _choose(reading, _commands(text, rest[1:], reading.inherited), "the shell command")
             return
     if not rest:
         reading.note("the command starts an interactive shell")
@@ -62,7 +62,14 @@ def _shell(reading: Reading, words: list[str]) -> None:
     path = reading.path(rest[0])
     text = read_text(regular(path), _SCRIPT_LIMIT)
     reading.lenient = True
-    _choose(reading, commands_of(text, rest[1:], {**reading.inherited, **reading.assigned}), path)
+    _choose(reading, _commands(text, rest[1:], {**reading.inherited, **reading.assigned}), path)
+
+
+def _commands(text: str, arguments: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> Sequence[ShellCommand]:
+    """The commands of a shell text; its lexer is imported where there is one, which a guard of a script has not."""
+    from compat.syntax.shell_commands import commands_of
+
+    return commands_of(text, arguments, variables)
 
 
 def _batch(reading: Reading, words: list[str]) -> None:
@@ -74,12 +81,14 @@ def _batch(reading: Reading, words: list[str]) -> None:
         return
     path = reading.path(rest[0]) if rest else "sbatch --wrap"
     text = wrapped[0] if wrapped else read_text(regular(path), _SCRIPT_LIMIT)
+    from compat.syntax.shell_commands import slurm_directives
+
     directives, _ = take_options(slurm_directives(text), valued=SBATCH_VALUED)
     tasks = launchers.slurm_tasks([*directives, *options], reading.inherited)
     if tasks is not None:
         reading.assigned["SLURM_NTASKS"] = str(tasks)
     reading.lenient = True
-    _choose(reading, commands_of(text, rest[1:], {**reading.inherited, **reading.assigned}), path)
+    _choose(reading, _commands(text, rest[1:], {**reading.inherited, **reading.assigned}), path)
     reading.assigned.pop("SLURM_NTASKS", None)
 
 
@@ -116,7 +125,7 @@ def starts_a_job(words: Sequence[str]) -> bool:
         return False
     text = handed_to_shell(rest)
     if text is not None:
-        return any(starts_a_job(each.words) for each in commands_of(text))
+        return any(starts_a_job(each.words) for each in _commands(text))
     name = program_name(rest[0]) if rest else ""
     if is_python(name):
         module = rest[rest.index("-m") + 1] if "-m" in rest[1:-1] else ""

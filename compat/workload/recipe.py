@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compat.syntax.yaml import read_table
 from compat.workload.arguments import Draft, apply
 
 _STAGES = {"sft": "sft", "dpo": "dpo", "kto": "kto", "ppo": "ppo", "rm": "reward", "pt": "pretrain", "orpo": "orpo"}
@@ -36,6 +35,8 @@ class Recipe:
 
 def read_recipe(path: str) -> Recipe:
     """A recipe file; :class:`InputError` with file and line where it is none."""
+    from compat.syntax.yaml import read_table  # a guard reads no recipe, and a quarter of its time would be PyYAML's import
+
     settings, lines = read_table(path, "a table of arguments with lines such as 'model_name_or_path: NAME'")
     return Recipe(path, settings, lines)
 

@@ -44,6 +44,17 @@ def test_judging_an_installation_imports_nothing_slow(command: list[str], tmp_pa
     assert done.stdout.splitlines()[-1] == ""
 
 
+def test_a_guard_of_a_script_imports_no_reader_of_other_files(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    slow = {"yaml", "multiprocessing", "compat.syntax.shell", "packaging", "json", "dataclasses"}
+    script.write_text(f"import sys, compat\ncompat.guard()\nprint(*{slow!r} & set(sys.modules))\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-S", str(script)], capture_output=True, text=True, check=False, env={"PYTHONPATH": str(_root())}
+    )
+    assert "Traceback" not in done.stderr
+    assert done.stdout.strip() == ""
+
+
 def _root() -> Path:
     import compat
 

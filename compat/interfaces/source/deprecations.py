@@ -10,24 +10,22 @@ from compat.interfaces.source.records import Rename
 from compat.interfaces.source.scopes import dotted, identifiers, text_of, walk
 
 _QUOTED = r"[`'\"‘“]+([A-Za-z_][\w.]*)(?:\(\)|=[^`'\"]*)?[`'\"’”]+"
-_OLD = re.compile(
+# Texts that re compiles when they are first used, and keeps: compiling them takes 10 ms, and a user's script has none of this.
+_OLD = (
     r"(?<![`'\"‘“])"
     + _QUOTED
     + r"(?:\s+\w+){0,4}?\s+(?:is|are|was|were|has been|have been|will be|argument|parameter|keyword|attribute)\b"
 )
-_NEW = re.compile(
-    r"(?:\buse|\bin favou?r of|\binstead of|\brenamed(?: to)?|\breplaced (?:by|with)|\bmoved to|\bpass|\bset|\bspecify"
+_NEW = (
+    r"(?i)(?:\buse|\bin favou?r of|\binstead of|\brenamed(?: to)?|\breplaced (?:by|with)|\bmoved to|\bpass|\bset|\bspecify"
     r"|\bconsider using|\busing)"
-    r"\s+(?:(?:the|a|new|argument|parameter|keyword|it as|them as|through|via|by)\s+){0,3}" + _QUOTED,
-    re.IGNORECASE,
+    r"\s+(?:(?:the|a|new|argument|parameter|keyword|it as|them as|through|via|by)\s+){0,3}" + _QUOTED
 )
-_SAYS_SO = re.compile(
-    r"deprecat|renamed|no longer (?:supported|used|accepted)|has been (?:removed|replaced)|was removed", re.IGNORECASE
-)
-_UNTIL = re.compile(
+_SAYS_SO = r"(?i)deprecat|renamed|no longer (?:supported|used|accepted)|has been (?:removed|replaced)|was removed"
+_UNTIL = (
     r"(?:removed|dropped|deprecated|unsupported|error|disappear|deleted)\D{0,60}?(?:v|version |release )?(\d+\.\d+(?:\.\d+)*)"
 )
-_VERSION = re.compile(r"v?(\d+(?:\.\d+)+)$")
+_VERSION = r"v?(\d+(?:\.\d+)+)$"
 _LONGEST = 2000
 _OLD_NAMES = frozenset(("old_name", "old", "old_arg", "deprecated_args", "deprecated_arg", "arg", "name"))
 _NEW_NAMES = frozenset(("new_name", "new", "new_arg", "new_args", "replacement"))
@@ -58,7 +56,7 @@ def _by_decorator(node: ast.expr, owner: str) -> list[Rename]:
     plain: list[str] = []
     for argument in node.args:
         text = text_of(argument)
-        if text is not None and _VERSION.match(text):
+        if text is not None and re.match(_VERSION, text):
             until = until or text.lstrip("v")
         elif text is not None and text.isidentifier():
             plain.append(text)
@@ -69,7 +67,7 @@ def _by_decorator(node: ast.expr, owner: str) -> list[Rename]:
             olds += names
         elif keyword.arg in _NEW_NAMES:
             news += names
-        elif keyword.arg and "version" in keyword.arg and texts and _VERSION.match(texts[0]):
+        elif keyword.arg and "version" in keyword.arg and texts and re.match(_VERSION, texts[0]):
             until = texts[0].lstrip("v")
     olds, plain = olds or plain[:1], plain[1:] if not olds else plain
     news = news or plain[:1]
@@ -80,18 +78,18 @@ def _texts(call: ast.Call) -> list[tuple[str, int]]:
     texts = []
     for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
         text = text_of(argument)
-        if text is not None and 20 < len(text) < _LONGEST and _SAYS_SO.search(text):
+        if text is not None and 20 < len(text) < _LONGEST and re.search(_SAYS_SO, text):
             texts.append((text, argument.lineno))
     return texts
 
 
 def _by_text(text: str, owner: str, line: int) -> list[Rename]:
     """``"`max_seq_length` is deprecated and will be removed in 0.20. Use `max_length` instead."``."""
-    old = _OLD.search(text)
+    old = re.search(_OLD, text)
     if old is None:
         return []
-    new = next((found[1] for found in _NEW.finditer(text) if _last(found[1]) != _last(old[1])), None)
-    until = _UNTIL.search(text)
+    new = next((found[1] for found in re.finditer(_NEW, text) if _last(found[1]) != _last(old[1])), None)
+    until = re.search(_UNTIL, text)
     return [Rename(owner, _last(old[1]), _last(new) if new else None, until[1] if until else None, line)]
 
 

@@ -1,0 +1,3 @@
+from transformers import Trainer, TrainingArguments
+
+Trainer(args=TrainingArguments("out")).train()
