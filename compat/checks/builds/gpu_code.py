@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.checks.builds.stack import Stack, own_build, public, torch_for
+from compat.checks.builds.stack import INDEX, Stack, own_build, public, torch_for
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.records import replace
@@ -23,6 +23,7 @@ _NEEDED_BY = ("vllm", "sgl-kernel", "sglang-kernel", "unsloth")
 def judge(stack: Stack) -> Iterator[Finding]:
     yield from _torch(stack)
     yield from _no_gpu_build(stack)
+    yield from _other_vendor(stack)
     for name in ("vllm", "sgl-kernel", "sglang-kernel", "bitsandbytes", "auto-gptq", "autoawq"):
         copy = stack.one(name)
         if copy is None or (own_build(copy) and not _in_an_image(copy)):
@@ -119,6 +120,43 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
         fixes=tuple(fixes),
         evidence=("https://pytorch.org/get-started/locally/",),
         here=f"torch {stack.torch.version}, {what}",
+    )
+
+
+def _other_vendor(stack: Stack) -> Iterator[Finding]:
+    """A build for CUDA where all GPUs are AMD's, or one for ROCm where all are NVIDIA's."""
+    devices = stack.facts.accelerators() or ()
+    vendors = {each.vendor for each in devices}
+    built = "nvidia" if stack.flavour.numbered else "amd" if stack.flavour.cuda == "rocm" else None
+    if stack.torch is None or built is None or len(vendors) != 1 or not vendors <= {"amd", "nvidia"} - {built}:
+        return
+    if not stack.flavour.certain and stack.facts.package("pytorch-triton-rocm"):
+        return
+    certain = stack.flavour.certain
+    platform = f"CUDA {stack.flavour.cuda}" if built == "nvidia" else "ROCm"
+    other = "ROCm" if built == "nvidia" else "CUDA"
+    device = _named(devices[0])
+    builds = sorted((build[1] for build in stack.builds() if build[1]), reverse=True)
+    rocm = f'pip install "torch=={stack.release}" --index-url {INDEX}/rocmX.Y'
+    fix = Fix("source-install", "torch", "", "the build for the host's ROCm, from torch's own index", rocm)
+    yield Finding(
+        rule="build-torch-vendor",
+        origin="build",
+        verdict="hit" if certain else "possible",
+        severity="error",
+        effect="slow",
+        title=f"This torch is built for {platform}, and {device} needs a build for {other}",
+        why="torch.cuda.is_available() is False: a build for CUDA sees NVIDIA's GPUs only, one for ROCm AMD's only.",
+        confidence="confirmed",
+        packages={"torch": stack.torch.version},
+        facts=("accelerators", "build"),
+        missing=() if certain else ("build",),
+        unknown=() if certain else ("build.torch",),
+        fixes=(fix,)
+        if built == "nvidia"
+        else tuple(torch_for(stack.release, each, f"the build for CUDA {each}") for each in builds[:1]),
+        evidence=("https://pytorch.org/get-started/locally/",),
+        here=f"torch {stack.torch.version}, {device}",
     )
 
 

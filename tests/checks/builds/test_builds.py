@@ -217,3 +217,21 @@ def test_torch_in_an_image_is_the_build_for_its_toolkit() -> None:
     assert "build-torch-gpu" not in found("torch==2.0.1", gpus=("NVIDIA H100 PCIe",), source="image", cuda_toolkit="11.8")
     assert "build-torch-gpu" not in found("torch==2.0.1", gpus=("NVIDIA H100 PCIe",), source="image")
     assert "build-torch-gpu" not in found("torch==2.0.1", gpus=("NVIDIA H100 PCIe",), source="image", cuda_toolkit="10.2")
+
+
+@pytest.mark.parametrize(
+    ("torch", "gpu", "verdict"),
+    [
+        ("2.6.0+cu124", "MI300X", "hit"),
+        ("2.6.0", "MI300X", "possible"),  # the default build, unless an image or another index brought it
+        ("2.6.0+rocm6.2", "H100", "hit"),
+        ("2.6.0+rocm6.2", "MI300X", None),
+        ("2.6.0+cu124", "H100", None),
+    ],
+)
+def test_a_build_for_the_gpus_of_another_vendor(torch: str, gpu: str, verdict: str | None) -> None:
+    device = Accelerator(vendor="amd" if gpu.startswith("MI") else "nvidia", name=gpu)
+    environment = Environment(os="linux", distributions=(Distribution("torch", torch),), accelerators=(device, device))
+    finding = {each.rule: each for each in builds.judge(Facts(named_devices(environment)[0]))}.get("build-torch-vendor")
+    assert (finding and finding.verdict) == verdict
+    assert finding is None or finding.severity == "error"
