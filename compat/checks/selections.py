@@ -186,19 +186,22 @@ def _said(labels: list[str]) -> tuple[str, ...]:
 
 
 def _of_one_set(selections: list[_Selection]) -> dict[Key, Finding]:
-    """The findings of one set of choices; a rule that does not hold in all of its worlds is possible."""
-    holding: dict[str, list[_Selection]] = {}
+    """The findings of one set of choices; a rule that does not hold in all of its worlds is possible.
+
+    A question that arises in some of them only is less likely: interpreter and platform have to be as there, too.
+    """
+    holding: dict[tuple[str, str], list[_Selection]] = {}
     found: dict[Key, Finding] = {}
     for selection in selections:
+        for rule, verdict in dict.fromkeys((finding.rule, finding.verdict) for finding in selection.findings):
+            holding.setdefault((rule, verdict), []).append(selection)
         for finding in selection.findings:
-            if finding.verdict == "hit":
-                holding.setdefault(finding.rule, []).append(selection)
             key = finding.rule, tuple(sorted(finding.packages.items()))
             if key not in found or finding.verdict == "hit":
                 found[key] = finding
     for key, finding in found.items():
-        where = holding.get(finding.rule, [])
-        if finding.verdict == "hit" and len(where) < len(selections):
+        where = holding[finding.rule, finding.verdict]
+        if len(where) < len(selections):
             found[key] = _possible(finding, where, selections)
     return found
 
