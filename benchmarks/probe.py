@@ -69,14 +69,14 @@ def on_device(device: str) -> None:
     """Rates on an accelerator, in a process that has torch."""
     import torch
 
-    from compat.probe.child import rates
+    from compat.probe.child import health
 
-    copy = rates.measured_gb_s(device, 2**30)
+    copy = health.measured_gb_s(device, 2**30)
     print(f"device                                {torch.cuda.get_device_name(device)}")
     print(f"copy within the device                {copy:.0f} GB/s, read and written")
     rotary(device, copy)
     size = 8192
-    ours, by_hand = rates.measured_tflops(device, size), _matmul_by_hand(device, size)
+    ours, by_hand = health.measured_tflops(device, size), _matmul_by_hand(device, size)
     share = f"{ours / by_hand:.3f} of a loop with CUDA events ({by_hand:.0f})"
     print(f"matmul rate of the probe              {ours:.0f} TFLOP/s, {share}")
 
@@ -108,8 +108,8 @@ def _rotary_bytes(tokens: int) -> int:
 def _rotary_seconds(device: str, apply: Any, own_type: bool, tokens: int) -> float:
     import torch
 
-    from compat.probe.child.rates import median_seconds
-    from compat.probe.child.rotary_own import tables
+    from compat.probe.child.health import median_seconds
+    from compat.probe.child.rotary_kernels import tables
 
     cos, sin = tables(torch.arange(tokens, device=device), DIM)
     if own_type:

@@ -98,8 +98,8 @@ def _verdicts(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """What the probes say of the kernel; lengths are left out where a kernel does not look at them."""
     import torch
 
-    from compat.probe.child import rotary, rotary_kernels, xformers_rope
-    from compat.probe.child.job import Job
+    from compat.probe.child import rotary, rotary_kernels
+    from compat.probe.child.job import Job, needed
 
     torch.cuda.device = lambda _: contextlib.nullcontext()
     vars(rotary)["torch"] = _WithoutBfloat16(torch)
@@ -110,8 +110,8 @@ def _verdicts(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         if kernel.lengths:
             yield f"{kernel.name}, lengths", Job.verdict(partial(rotary.lengths, job, kernel))
     if name == "xformers":
-        turn = rotary_kernels.needed("xformers.ops", "xformers").rope_padded
-        yield "xformers", Job.verdict(partial(xformers_rope.turned_by, job, turn))
+        turn = needed("xformers.ops", "xformers").rope_padded
+        yield "xformers", Job.verdict(partial(rotary.rope_padded, job, turn))
 
 
 class _WithoutBfloat16:

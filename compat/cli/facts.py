@@ -103,9 +103,8 @@ class _Probing:
 
     def run(self, environment: Environment) -> tuple[ProbeResult, ...]:
         from compat.api.probe import probe
-        from compat.probe.groups import QUICK
         from compat.probe.nodes import probe_nodes
-        from compat.probe.request import Request
+        from compat.probe.request import QUICK, Request
         from compat.probe.results import COULD_NOT_RUN, ProbeResult
         from compat.probe.session import NoTorch
         from compat.rules.facts import visible

@@ -11,8 +11,7 @@ from compat.api.probe import probe
 from compat.errors import InputError
 from compat.machine.interpreter import default_target, target_at
 from compat.output.stream import emit
-from compat.probe.groups import LIMITS, NAMES, NORMAL, QUICK, THOROUGH
-from compat.probe.request import Request
+from compat.probe.request import LIMITS, NAMES, NORMAL, QUICK, THOROUGH, Request
 from compat.probe.results import ProbeReport
 from compat.rules.compiled import open_matrix
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compat.errors import printable
 from compat.output.terminal import wrapped
-from compat.probe.devices import NO_ACCELERATOR
+from compat.probe.request import NO_ACCELERATOR
 from compat.probe.results import COULD_NOT_RUN, FAILED, PASSED, ProbeReport, ProbeResult
 
 _WORDS = 4

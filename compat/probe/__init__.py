@@ -1,1 +1,1 @@
-"""Device smoke tests: a device in, a verdict out. Stands alone; the parent imports no torch, the children nothing of ours."""
+"""Device smoke tests, on their own: the parent imports no torch, the children nothing of ``compat``."""

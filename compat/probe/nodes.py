@@ -10,9 +10,8 @@ import tempfile
 import time
 
 from compat.errors import InputError
-from compat.probe.process import Ended, run
 from compat.probe.results import COULD_NOT_RUN, FAILED, PASSED, ProbeResult
-from compat.probe.worker import START, events_of, variables_of_child
+from compat.probe.worker import START, Ended, events_of, run, variables_of_child
 from compat.records import record
 
 NAMES, COLLECTIVES = "nodes/names", "nodes/collectives"

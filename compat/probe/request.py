@@ -1,18 +1,53 @@
-"""What a run of probes is asked for."""
+"""What a run of probes is to do: the groups of probes, the options of one run, and the devices that it probes."""
 
 from __future__ import annotations
 
-from compat.probe.groups import LIMITS, NORMAL
+from compat.errors import InputError
+from compat.model import Environment
 from compat.records import record
 
+QUICK, NORMAL, THOROUGH = "quick", "normal", "thorough"
 TRAINERS = ("sft", "grpo", "dpo")
 LAUNCHERS = ("python", "torchrun", "accelerate")
+NO_ACCELERATOR = "no accelerator"
+
+
+@record(frozen=True)
+class Group:
+    """A group of probes: one module in ``child/``. ``once``: for all devices together; ``quick``: part of a quick run.
+
+    ``slow`` multiplies the time limit: importing vllm or trl alone may take half a minute on a cold disk.
+    """
+
+    name: str
+    once: bool = False
+    quick: bool = True
+    slow: float = 1.0
+
+
+GROUPS = (
+    Group("matmul"),
+    Group("rotary"),
+    Group("attention"),
+    Group("triton"),
+    Group("extensions", once=True, quick=False, slow=2.0),
+    Group("devices", once=True, quick=False),
+    Group("trainer", once=True, quick=False, slow=2.0),
+    Group("health"),
+)
+"""In the order in which they run."""
+NAMES = tuple(group.name for group in GROUPS)
+LIMITS = {QUICK: 60.0, NORMAL: 120.0, THOROUGH: 600.0}
+"""Seconds that one child process may take, unless ``--timeout`` says otherwise."""
 
 
 @record(frozen=True)
 class Request:
-    """``device`` is ``all``, ``cpu``, ``cuda`` or ``cuda:N``; ``only`` names groups, or probes of them ("rotary/transformers"),
-    and is empty for all of them; ``limit`` is a child's."""
+    """The options of one run.
+
+    ``device`` is ``all``, ``cpu``, ``cuda`` or ``cuda:N``. ``only`` names groups or single probes ("rotary/transformers");
+    empty means all. ``limit`` is in seconds, for one child process.
+    """
 
     python: str
     device: str = "all"
@@ -26,5 +61,58 @@ class Request:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The groups that ``only`` names, or names probes of."""
+        """The groups of ``only``."""
         return tuple(dict.fromkeys(name.partition("/")[0] for name in self.only))
+
+    def wants(self, group: Group) -> bool:
+        """Whether the run includes a group."""
+        if self.only:
+            return group.name in self.groups
+        if group.name == "trainer" and self.trainer:
+            return True
+        return group.quick or self.depth != QUICK
+
+
+@record(frozen=True)
+class Devices:
+    """``names`` as torch calls them, the CPU first; ``why_none`` where accelerators were requested and there is none."""
+
+    names: tuple[str, ...]
+    why_none: str | None = None
+
+    @property
+    def cuda(self) -> tuple[str, ...]:
+        return tuple(name for name in self.names if name != "cpu")
+
+
+def devices_of(request: Request, environment: Environment, seen: Environment) -> Devices:
+    """The devices to probe: those of the request that the process can see (``seen``).
+
+    A machine without any accelerator is no error, so that the same command passes a build without a GPU. Raises
+    :class:`InputError` for a device that is missing while others are present.
+    """
+    count = _accelerators(seen)
+    every = tuple(f"cuda:{index}" for index in range(count))
+    hidden = _accelerators(environment)
+    why = NO_ACCELERATOR
+    if hidden:
+        why += f": {hidden} there, and CUDA_VISIBLE_DEVICES hides all of them"
+    elif environment.driver_state is not None:
+        why += f": the NVIDIA driver is {environment.driver_state.replace('-', ' ')}"
+    if request.device == "cpu":
+        return Devices(("cpu",))
+    if request.device == "all":
+        return Devices(("cpu", *every), None if every else why)
+    if not every:
+        return Devices((), why)
+    if request.device == "cuda":
+        return Devices(every)
+    if request.device not in every:
+        there = "only cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
+        raise InputError(f"--device: there is no {request.device}; this machine shows {there}")
+    return Devices((request.device,))
+
+
+def _accelerators(environment: Environment) -> int:
+    """How many accelerators torch can use."""
+    return sum(each.vendor in (None, "nvidia", "amd") for each in environment.accelerators or ())

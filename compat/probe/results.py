@@ -1,7 +1,8 @@
-"""What a probe said, as records and as JSON (``docs/schemas/probe-1.json``)."""
+"""Results of probes as records and as JSON (``docs/schemas/probe-1.json``), and the exit code they lead to."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,9 +13,9 @@ PASSED, FAILED, COULD_NOT_RUN = "passed", "failed", "could-not-run"
 
 @record(frozen=True)
 class ProbeResult:
-    """One probe on one device. ``why`` names the wrong number, what it was compared with and the bound, or the reason.
+    """One probe on one device. ``why`` has the wrong number, the right one and the bound, or the reason it could not run.
 
-    ``last_words`` are the last lines its process wrote where it did not end by itself; ``fix`` is what would help.
+    ``last_words`` are the last lines of a process that crashed; ``fix`` is a command that would help.
     """
 
     probe: str
@@ -29,11 +30,11 @@ class ProbeResult:
 
     @property
     def group(self) -> str:
-        """What ``--only`` calls it."""
+        """The group that it belongs to, as ``--only`` names it."""
         return self.probe.partition("/")[0]
 
     def to_json(self) -> dict[str, Any]:
-        """The probe as the published schema has it; what there is nothing to say about is left out."""
+        """The probe in the published schema, without keys that are empty."""
         document: dict[str, Any] = {"probe": self.probe, "device": self.device, "status": self.status}
         if self.why:
             document["why"] = self.why
@@ -47,7 +48,7 @@ class ProbeResult:
 
 @record(frozen=True)
 class ProbeReport:
-    """All results of one call; ``stacks`` says which Python, torch and devices each device's process found."""
+    """All results of one run; ``stacks`` has the Python, torch and devices that each device's process found."""
 
     results: tuple[ProbeResult, ...]
     python: str
@@ -69,15 +70,14 @@ class ProbeReport:
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON has no word for what is not a number: it is written as text."""
+    """The values with NaN and infinities as text, since JSON has no numbers for them."""
     return {
-        name: str(value) if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))) else value
-        for name, value in values.items()
+        name: str(value) if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
     }
 
 
 def exit_code(results: tuple[ProbeResult, ...], *, device_required: bool) -> int:
-    """1 a probe failed; 3 where a device was required and none could be probed; else 0."""
+    """1 if a probe failed, 3 if a device was required and none could be probed, else 0."""
     if any(result.status == FAILED for result in results):
         return 1
     probed = {result.device for result in results if result.status == PASSED}

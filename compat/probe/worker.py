@@ -1,29 +1,33 @@
-"""One child process after the other until its probes are done; what crashes one is a failed probe, and the next goes on."""
+"""Child processes with a time limit: a probe that crashes one has failed, and another process runs the remaining ones."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
+import signal
+import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from compat.probe.process import Ended, run
 from compat.probe.results import FAILED, ProbeResult
 from compat.records import record
 
 START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "start.py")
 RESTARTS = 8
-"""How many crashes of one group are followed by another process for what is left."""
-_NO_TORCH, _BROKEN_TORCH, _NO_DEVICE, _POISONED = 93, 94, 95, 97
+"""How many times the remaining probes of a group get another process after a crash."""
+_NO_DEVICE, _POISONED = 95, 97
+"""Exit codes of a child, as ``child/work.py`` and ``child/job.py`` define them."""
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "WANDB_MODE": "disabled"}
 
 
 @record(frozen=True)
 class Work:
-    """What one child process (and those that take its place) is to do; ``limit`` is for all of them together.
+    """The work of a child process and of those that replace it; ``limit`` is in seconds, for all of them together.
 
-    ``torch`` is the requirement that would install the torch that is there again.
+    ``torch`` is the requirement that would reinstall the present torch.
     """
 
     python: str
@@ -39,7 +43,7 @@ class Work:
 
 @record(frozen=True)
 class Outcome:
-    """``no_torch`` says that there is none; ``unusable`` that further groups on this device have no chance."""
+    """``no_torch`` says why there is none; ``unusable``: further groups on this device cannot run either."""
 
     results: tuple[ProbeResult, ...]
     stack: Mapping[str, Any] | None = None
@@ -48,7 +52,7 @@ class Outcome:
 
 
 def work_off(work: Work, stop: Callable[[], bool] = lambda: False) -> Outcome:
-    """Runs the probes of a child until it ends by itself or the time is over."""
+    """Runs child processes until all probes have a verdict, the time is over, or ``stop()`` is true."""
     results: list[ProbeResult] = []
     stack: Mapping[str, Any] | None = None
     left = work.limit
@@ -56,7 +60,12 @@ def work_off(work: Work, stop: Callable[[], bool] = lambda: False) -> Outcome:
         folder = os.path.join(work.folder, str(attempt))
         os.makedirs(folder)
         said = os.path.join(folder, "results")
-        job = _job_file(work, folder, said, left, [result.probe for result in results])
+        job = os.path.join(folder, "job.json")
+        with open(job, "w", encoding="utf-8") as file:
+            json.dump({
+                "device": work.device, "groups": work.groups, "depth": work.depth, "seed": work.seed, "results": said,
+                "limit": left, "skip": [result.probe for result in results], **work.more,
+            }, file)  # fmt: skip
         began = time.monotonic()
         try:
             ended = run([work.python, START, job], left, variables_of_child(), folder)
@@ -70,7 +79,10 @@ def work_off(work: Work, stop: Callable[[], bool] = lambda: False) -> Outcome:
         if torch is not None and torch["status"] == "missing":
             return Outcome((), no_torch=f"no torch in {work.python}: run {work.python} -m pip install torch")
         if torch is not None:
-            results.append(_broken_torch(torch, work, ended))
+            fix = f"{work.python} -m pip install {torch['library']}" if torch.get("library") else _reinstall(work)
+            why = f"torch cannot be imported by {work.python}: {torch['why']}"
+            results.append(ProbeResult("torch/import", work.device, FAILED, why, seconds=round(ended.seconds, 3), fix=fix,
+                                       last_words=ended.last_words))  # fmt: skip
             return Outcome(tuple(results), stack, unusable=True)
         if ended.code == _NO_DEVICE:
             return Outcome(tuple(results), stack, unusable=True)
@@ -82,20 +94,8 @@ def work_off(work: Work, stop: Callable[[], bool] = lambda: False) -> Outcome:
     return Outcome(tuple(results), stack, unusable=stack is None)
 
 
-def _job_file(work: Work, folder: str, results: str, left: float, over: list[str]) -> str:
-    """What the child is to do, written down; probes that are ``over`` it skips."""
-    path = os.path.join(folder, "job.json")
-    job = {
-        "device": work.device, "groups": work.groups, "depth": work.depth, "seed": work.seed, "results": results,
-        "limit": left, "skip": over, **work.more,
-    }  # fmt: skip
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(job, file)
-    return path
-
-
 def variables_of_child() -> dict[str, str]:
-    """The user's variables; relative parts of PYTHONPATH stay what they are, though the child has a folder of its own."""
+    """The child's variables: relative parts of PYTHONPATH are made absolute, since the child runs in another folder."""
     variables = {**os.environ, **_OFFLINE, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     variables.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin while they wait cost seconds on a busy machine
     path = variables.get("PYTHONPATH")
@@ -105,7 +105,7 @@ def variables_of_child() -> dict[str, str]:
 
 
 def events_of(path: str) -> Iterator[dict[str, Any]]:
-    """The lines a child has written; one that it did not finish is not there."""
+    """The complete lines that a child has written."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read().split("\n")
@@ -130,7 +130,7 @@ def _result(event: Mapping[str, Any], device: str) -> ProbeResult:
 
 
 def _crashed(events: list[dict[str, Any]], work: Work, ended: Ended) -> list[ProbeResult]:
-    """The probe that was under way when the process ended, as a failed one; none where every probe had its verdict."""
+    """The probe that was running when the process ended, as a failed one; none where every probe had its verdict."""
     begun = [event["probe"] for event in events if event["event"] == "begin"]
     over = {event["probe"] for event in events if event["event"] == "result"}
     open_ones = [probe for probe in begun if probe not in over]
@@ -143,28 +143,123 @@ def _crashed(events: list[dict[str, Any]], work: Work, ended: Ended) -> list[Pro
     else:
         name = f"{work.groups[0] if len(work.groups) == 1 else 'probe'}/process"
     why = f"its process {ended.how}"
-    why += _saying(ended)
+    words = ended.last_words
+    fatal = bool(words) and words[0].startswith("Fatal Python error")
+    if ended.timed_out and fatal:
+        why += f"; it was at {words[1]}" if len(words) > 1 else ""
+    elif words:
+        why += f"; its last words: {words[0] if fatal else words[-1]}"
     fix = _reinstall(work) if name == "torch/import" and not ended.timed_out else None
-    return [ProbeResult(name, work.device, FAILED, why, seconds=round(ended.seconds, 3), last_words=ended.last_words, fix=fix)]
+    return [ProbeResult(name, work.device, FAILED, why, seconds=round(ended.seconds, 3), last_words=words, fix=fix)]
 
 
 def _reinstall(work: Work) -> str:
     return f'{work.python} -m pip install --force-reinstall --no-deps "{work.torch}"'
 
 
-def _saying(ended: Ended) -> str:
-    """Its last words; of one that was ended, where it was."""
-    words = ended.last_words
-    fatal = bool(words) and words[0].startswith("Fatal Python error")
-    if ended.timed_out and fatal:
-        return f"; it was at {words[1]}" if len(words) > 1 else ""
-    return f"; its last words: {words[0] if fatal else words[-1]}" if words else ""
+# --- One process
 
 
-def _broken_torch(event: Mapping[str, Any], work: Work, ended: Ended) -> ProbeResult:
-    why = f"torch cannot be imported by {work.python}: {event['why']}"
-    fix = _reinstall(work)
-    if event.get("library"):
-        fix = f"{work.python} -m pip install {event['library']}"
-    return ProbeResult("torch/import", work.device, FAILED, why, seconds=round(ended.seconds, 3), fix=fix,
-                       last_words=ended.last_words)  # fmt: skip
+_KEPT = 16_384  # bytes of stderr that are searched for last words
+_WORDS = 8
+_FRAME = re.compile(r'File "(?P<path>[^"]+)", line')
+_NOISE = ("warnings.warn(", "Extension modules: ", "Current thread's C stack trace", "  Binary file ", "<truncated rest")
+
+
+@record(frozen=True)
+class Ended:
+    """How a process ended; ``code`` is negative for a signal, ``last_words`` are its last lines on stderr."""
+
+    code: int
+    timed_out: bool
+    seconds: float
+    last_words: tuple[str, ...]
+
+    @property
+    def how(self) -> str:
+        """In words, after "its process": a signal by its name, an exit code by its number."""
+        if self.timed_out:
+            return f"did not end within {self.seconds:.0f} s"
+        if self.code >= 0:
+            return f"ended with exit code {self.code}"
+        try:
+            name = signal.Signals(-self.code).name
+        except ValueError:
+            name = f"signal {-self.code}"
+        return f"was ended by {name}{_MEANINGS.get(-self.code, '')}"
+
+
+_MEANINGS: dict[int, str] = {
+    signal.SIGKILL: ", which is what the kernel does where memory runs out",
+    signal.SIGSEGV: ", a segmentation fault",
+    signal.SIGABRT: ", an abort",
+    signal.SIGBUS: ", a bus error: a file that is cut short, or /dev/shm is full",
+    signal.SIGILL: ", an illegal instruction: code for another processor",
+    signal.SIGFPE: ", an arithmetic error",
+}
+
+
+def run(command: Sequence[str], limit: float, variables: Mapping[str, str], folder: str) -> Ended:
+    """Runs a command in ``folder``; after ``limit`` seconds it and the processes it started are killed.
+
+    Raises :class:`OSError` where the command cannot be started.
+    """
+    began = time.monotonic()
+    said = os.path.join(folder, "stderr")
+    with open(said, "wb") as stderr:
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, cwd=folder, env=dict(variables),
+            start_new_session=True,
+        )  # fmt: skip
+    timed_out = False
+    _running.add(child)
+    try:
+        child.wait(limit)
+    except subprocess.TimeoutExpired:
+        timed_out = True
+        child.send_signal(signal.SIGABRT)  # Python's fault handler then writes where it was
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(2)
+    finally:
+        _kill(child)
+        _running.discard(child)
+    seconds = limit if timed_out else time.monotonic() - began
+    return Ended(child.returncode, timed_out, seconds, last_words(said))
+
+
+_running: set[subprocess.Popen[bytes]] = set()
+
+
+def end_all() -> None:
+    """Kills every running child: the user has interrupted the run."""
+    for child in tuple(_running):
+        _kill(child)
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    """Kills the child's whole session."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def last_words(path: str) -> tuple[str, ...]:
+    """The last lines of a file that are not noise, or a fatal error of Python with its innermost frames."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(os.path.getsize(path) - _KEPT, 0))
+            text = file.read(_KEPT).decode("utf-8", "replace")
+    except OSError:
+        return ()
+    lines = [line.rstrip() for line in text.split("\n")]
+    lines = [line for line in lines if line.strip() and not any(noise in line for noise in _NOISE)]
+    fatal = next((number for number, line in enumerate(lines) if line.startswith("Fatal Python error")), None)
+    if fatal is None:
+        return tuple(line[:300] for line in lines[-_WORDS:])
+    # the fault handler lists the innermost call first; of a file the last two names are enough
+    frames = [
+        _FRAME.sub(lambda match: f'File "{"/".join(match["path"].split("/")[-2:])}", line', line.strip())
+        for line in lines[fatal + 1 :]
+        if _FRAME.search(line) and "<frozen" not in line
+    ]
+    return (lines[fatal], *frames[:_WORDS])

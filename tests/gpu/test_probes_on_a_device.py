@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from compat.probe.groups import GROUPS
+from compat.probe.request import GROUPS
 from compat.probe.results import COULD_NOT_RUN, FAILED, PASSED, ProbeReport
 from tests.probe.conftest import needs
 
@@ -62,12 +62,12 @@ def test_the_rotary_kernel_reaches_nine_tenths_of_the_copys_bandwidth(here: Here
     import statistics
 
     from benchmarks.probe import TOKENS, _rotary_bytes, _rotary_seconds
-    from compat.probe.child import rates
-    from compat.probe.child.rotary_triton import rotate
+    from compat.probe.child import health
+    from compat.probe.child.triton_kernels import rotate
 
     shares = []
     for _ in range(5):  # in turn, so that both see the same clocks
-        copy = rates.measured_gb_s("cuda:0", 2**30)
+        copy = health.measured_gb_s("cuda:0", 2**30)
         seconds = _rotary_seconds("cuda:0", rotate, own_type=False, tokens=TOKENS[-1])
         shares.append(_rotary_bytes(TOKENS[-1]) / seconds / 1e9 / copy)
     assert statistics.median(shares) >= 0.9
@@ -76,7 +76,7 @@ def test_the_rotary_kernel_reaches_nine_tenths_of_the_copys_bandwidth(here: Here
 def test_its_time_grows_as_the_tokens_do(here: Here) -> None:
     needs("triton")
     from benchmarks.probe import TOKENS, _rotary_seconds
-    from compat.probe.child.rotary_triton import rotate
+    from compat.probe.child.triton_kernels import rotate
 
     few, many = (_rotary_seconds("cuda:0", rotate, own_type=False, tokens=tokens) for tokens in (TOKENS[-2], TOKENS[-1]))
     assert many / few < 2.2

@@ -171,11 +171,11 @@ def test_the_assembler_triton_would_call(
 @pytest.mark.parametrize("capability", [75, 80, 90, 100, 120])
 def test_the_rotary_kernel_compiles_to_wide_loads(capability: int) -> None:
     """No device is needed to compile for one: the heads of a token are read in loads of sixteen bytes."""
-    from compat.probe.child import rotary_triton, triton_compiler
+    from compat.probe.child import triton_compiler, triton_kernels
 
     for dtype, dim in (("bf16", 128), ("fp16", 64), ("fp32", 256)):
         for interleaved in (False, True):
-            code = triton_compiler.aot(rotary_triton, capability, dtype, dim, interleaved=interleaved)
+            code = triton_compiler.aot(triton_kernels, capability, dtype, dim, interleaved=interleaved)
             assert len(re.findall(r"ld\.global[.\w:]*\.v4\.b32", code["ptx"])) >= 4
             assert code["cubin"][:4] == b"\x7fELF"
 

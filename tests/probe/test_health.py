@@ -14,7 +14,7 @@ from tests.probe.conftest import needs
 
 needs("torch")
 
-from compat.probe.child import nvml, rates  # noqa: E402
+from compat.probe.child import health  # noqa: E402
 from compat.probe.child.job import Job  # noqa: E402
 
 HEALTHY: dict[str, Any] = {
@@ -38,7 +38,7 @@ HEALTHY: dict[str, Any] = {
     ],
 )
 def test_what_nvml_says_of_a_card(answers: dict[str, Any], words: str | None) -> None:
-    verdict = nvml.judged({**HEALTHY, **answers})
+    verdict = health.judged({**HEALTHY, **answers})
     assert verdict["status"] == ("passed" if words is None else "failed")
     assert words is None or words in verdict["why"]
 
@@ -57,10 +57,10 @@ def test_a_device_that_nvml_does_not_know_is_no_failure(monkeypatch: pytest.Monk
             assert uuid == b"GPU-0a1b"
             raise Bindings.NVMLError("Not Found")
 
-    monkeypatch.setattr(nvml, "load", lambda _: Bindings)
+    monkeypatch.setattr(health, "load", lambda _: Bindings)
     properties = SimpleNamespace(uuid="0a1b")
-    monkeypatch.setattr(nvml.torch.cuda, "get_device_properties", lambda _: properties)
-    verdict = Job.verdict(partial(nvml.state, Job({"device": "cuda:0", "results": ""})))
+    monkeypatch.setattr(health.torch.cuda, "get_device_properties", lambda _: properties)
+    verdict = Job.verdict(partial(health.state, Job({"device": "cuda:0", "results": ""})))
     assert (verdict["status"], verdict["why"]) == ("could-not-run", "NVML does not know this device: Not Found")
 
 
@@ -81,9 +81,9 @@ def test_an_answer_that_a_card_does_not_give_hides_no_other() -> None:
         def nvmlDeviceGetCurrentClocksThrottleReasons(handle: object) -> int:  # noqa: N802
             return 0x40
 
-    found = nvml.read(Bindings, object())
+    found = health.read(Bindings, object())
     assert found == {"name": "NVIDIA T4", "clock_reasons": 0x40}
-    assert nvml.judged(found)["status"] == "failed"
+    assert health.judged(found)["status"] == "failed"
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_an_answer_that_a_card_does_not_give_hides_no_other() -> None:
     ],
 )  # fmt: skip
 def test_a_card_is_compared_with_its_own_figures(name: str, card: str | None) -> None:
-    found = rates.peak_of(name, peak_rates())
+    found = health.peak_of(name, peak_rates())
     assert (None if found is None else found["name"]) == card
 
 
@@ -104,9 +104,9 @@ def test_a_card_is_compared_with_its_own_figures(name: str, card: str | None) ->
     ("rate", "status"), [(800.0, "passed"), (347.0, "passed"), (307.0, "failed"), (float("nan"), "failed")]
 )
 def test_an_h100_that_runs_at_a_third_of_one(monkeypatch: pytest.MonkeyPatch, rate: float, status: str) -> None:
-    monkeypatch.setattr(rates.torch.cuda, "get_device_name", lambda device: "NVIDIA H100 80GB HBM3")
+    monkeypatch.setattr(health.torch.cuda, "get_device_name", lambda device: "NVIDIA H100 80GB HBM3")
     job = Job({"device": "cuda:0", "results": "", "peaks": peak_rates()})
-    verdict = rates._held(job, "tflops", rate, rates.LEAST_TFLOPS, "TFLOP/s")
+    verdict = health.judged_rate(job, "tflops", rate, health.LEAST_TFLOPS, "TFLOP/s")
     assert verdict["status"] == status
     if rate == 307.0:
         assert verdict["why"] == "this H100 SXM runs at 31% of a H100 SXM: 307 TFLOP/s of 989.4"

@@ -14,10 +14,9 @@ import torch  # noqa: E402
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from compat.probe.child import rotary_own, rotary_reference  # noqa: E402
-from compat.probe.child.attention_reference import attended, masked  # noqa: E402
-from compat.probe.child.freivalds import wrong_integer, wrong_real  # noqa: E402
-from compat.probe.child.matrices import integers, laid_out, reals  # noqa: E402
+from compat.probe.child import rotary_kernels, rotary_reference  # noqa: E402
+from compat.probe.child.attention import attended, masked  # noqa: E402
+from compat.probe.child.matrices import integers, laid_out, reals, wrong_integer, wrong_real  # noqa: E402
 from compat.probe.child.rounding import EXACT, UNIT  # noqa: E402
 
 TYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
@@ -47,7 +46,7 @@ def test_any_bit_of_any_element_of_a_product_is_seen(
         return
     wrong = wrong_integer(a, b, changed, generator)
     assert wrong is not None
-    assert (wrong["row"], wrong["column"]) == divmod(at, n)
+    assert wrong.at == divmod(at, n)
 
 
 @few
@@ -87,7 +86,7 @@ def test_an_error_beyond_the_bound_of_its_row_is_seen_and_named(
         c = c.to(dtype)
     _, wrong = wrong_real(a, b, c, generator)
     assert wrong is not None
-    assert (wrong["row"], wrong["column"]) == divmod(at, n)
+    assert wrong.at == divmod(at, n)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -100,7 +99,7 @@ def test_what_is_not_finite_is_always_wrong(value: float) -> None:
         c[3, 4] = value
         wrong = check(a, b, c, generator)
         assert wrong is not None
-        assert (wrong["row"], wrong["column"]) == (3, 4)
+        assert wrong.at == (3, 4)
 
 
 @pytest.mark.parametrize("layout", ["aligned", "transposed", "strided"])
@@ -133,7 +132,7 @@ def test_turning_keeps_length_and_turns_back(dim: int, position: int, interleave
 def test_angles_in_float32_lie_within_their_bound_and_in_bfloat16_do_not(positions: list[int], dim: int) -> None:
     at = torch.tensor(positions)
     exact, bound = rotary_reference.exact_tables(at, dim), rotary_reference.angle_bound(at, dim)
-    for got, wanted in zip(rotary_own.tables(at, dim), exact, strict=True):
+    for got, wanted in zip(rotary_kernels.tables(at, dim), exact, strict=True):
         assert bool(((got.double() - wanted).abs() <= bound).all())
     if max(positions) > 1000:
         angles = at[:, None].bfloat16() * rotary_reference.frequencies(dim).bfloat16()

@@ -12,7 +12,7 @@ from tests.probe.conftest import needs
 
 needs("torch")
 
-from compat.probe.child import attention, rotary, xformers_rope  # noqa: E402
+from compat.probe.child import attention, rotary  # noqa: E402
 from compat.probe.child.job import Job, Verdict  # noqa: E402
 from compat.probe.child.rotary_kernels import Kernel  # noqa: E402
 
@@ -39,16 +39,16 @@ def test_xformers_without_its_triton_kernels(monkeypatch: pytest.MonkeyPatch) ->
     package(monkeypatch, "triton")
     package(monkeypatch, "xformers")
     package(monkeypatch, "xformers.ops")
-    assert said(xformers_rope.check) == ("could-not-run", "this xformers has no rope_padded")
+    assert said(rotary.xformers) == ("could-not-run", "this xformers has no rope_padded")
     package(monkeypatch, "xformers.ops", rope_padded=turned)
     package(monkeypatch, "xformers.ops.fmha.attn_bias", BlockDiagonalCausalWithOffsetPaddedKeysMask=ZeroDivisionError)
-    monkeypatch.setattr(xformers_rope.torch.cuda, "get_device_capability", lambda _: (7, 5))
-    assert said(xformers_rope.check) == (
+    monkeypatch.setattr(rotary.torch.cuda, "get_device_capability", lambda _: (7, 5))
+    assert said(rotary.xformers) == (
         "could-not-run",
         "xformers leaves its Triton kernels out below compute capability 8.0",
     )
     monkeypatch.setenv("XFORMERS_FORCE_DISABLE_TRITON", "1")
-    assert said(xformers_rope.check)[1] == "XFORMERS_FORCE_DISABLE_TRITON switches xformers' Triton kernels off"
+    assert said(rotary.xformers)[1] == "XFORMERS_FORCE_DISABLE_TRITON switches xformers' Triton kernels off"
 
 
 def test_a_flash_attn_that_has_kernels_of_another_kind_only(monkeypatch: pytest.MonkeyPatch) -> None:

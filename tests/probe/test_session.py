@@ -22,8 +22,7 @@ from compat.model import Accelerator, Environment
 from compat.output.probes import rendered
 from compat.probe.child import work
 from compat.probe.child.job import Job
-from compat.probe.devices import devices_of
-from compat.probe.request import Request
+from compat.probe.request import Request, devices_of
 from compat.probe.results import COULD_NOT_RUN, FAILED, PASSED, ProbeReport, ProbeResult, exit_code
 from compat.probe.session import NoTorch
 from compat.rules.facts import visible

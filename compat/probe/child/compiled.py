@@ -10,12 +10,11 @@ from typing import Any
 
 import torch
 
-from .freivalds import wrong_integer, wrong_real
 from .job import Job, NotHere, Probe, Verdict, failed, passed, said
-from .matrices import integers, reals
+from .matrices import integers, reals, wrong_integer, wrong_real
 
 _ROWS = (64, 127, 200, 33)
-"""Numbers of rows that one compiled function gets, one after the other."""
+"""Numbers of rows that one compiled function is called with in turn."""
 
 
 def probes(job: Job) -> Iterator[Probe]:
@@ -50,14 +49,14 @@ def dynamic(job: Job, dtype: torch.dtype) -> Verdict:
             share, wrong = wrong_real(left, right, _bare(job)(a, b).cpu(), generator, split=2)
             worst = max(worst, share)
         if wrong:
-            why = (f"compiled, {rows}×{k}×{n}: element [{wrong['row']}, {wrong['column']}] is {wrong['got']:g}; "
-                   f"exact arithmetic gives {wrong['exact']:g}")  # fmt: skip
-            return failed(why, {"error": abs(wrong["got"] - wrong["exact"])}, {"error": wrong["bound"]})
+            name = f"compiled, {rows}×{k}×{n}"
+            why = f"{name}: element {list(wrong.at)} is {wrong.got:g}; exact arithmetic gives {wrong.exact:g}"
+            return failed(why, {"error": wrong.error}, {"error": wrong.bound})
     return passed({"shapes": len(_ROWS), "residual_of_bound": round(worst, 4)}, {"residual_of_bound": 1})
 
 
 def refusal(job: Job) -> Verdict:
-    """Inner dimensions that do not meet (320 and 48, as in the bug of GRPO with Mistral) have to be refused when traced."""
+    """Inner dimensions that differ (320 and 48, as in the GRPO bug with Mistral) have to be refused when they are traced."""
     needed(job)
     a = torch.ones(17, 320, device=job.device)
     b = torch.ones(48, 64, device=job.device)
@@ -76,7 +75,7 @@ _compiled: dict[str, Any] = {}
 
 
 def _bare(job: Job) -> Any:
-    """A product and nothing else, compiled once a process."""
+    """A product and nothing else, compiled once per process."""
     if job.device not in _compiled:
         _compiled[job.device] = _fresh(lambda a, b: torch.matmul(a, b.t()))
     return _compiled[job.device]

@@ -11,7 +11,6 @@ and replicas run one after the other.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,13 +18,14 @@ from typing import Any
 import torch
 import torch.nn.parallel.scatter_gather
 
-from .job import Job, NotHere, Verdict, failed, passed
+from . import tiny_model
+from .job import Job, NotHere, Verdict, failed, is_installed, passed
 
 GPUS, ROWS = 2, 3
 
 
 def shares(job: Job) -> Verdict:
-    """torch alone: each replica's rows, together the whole batch in its order."""
+    """torch alone: the rows of all replicas together are the whole batch, in order."""
     count = (job.values.get("devices") or 0) if job.on_cuda else 0
     real = count >= 2
     seen: list[tuple[int, list[int]]] = []
@@ -50,7 +50,7 @@ class _Seen(torch.nn.Module):  # type: ignore[misc, unused-ignore]
 
 
 def _noting(gpus: int, seen: list[tuple[int, list[int]]], *, emulated: bool) -> Any:
-    """A ``nn.DataParallel`` that notes the rows of each batch and those of every replica; ``emulated``: all on the CPU."""
+    """A ``nn.DataParallel`` that records the rows of each batch and of each replica; ``emulated``: all on the CPU."""
 
     class Noting(torch.nn.DataParallel):  # type: ignore[misc, unused-ignore]
         def scatter(self, inputs: Any, kwargs: Any, device_ids: Any) -> Any:
@@ -83,7 +83,7 @@ def _noting(gpus: int, seen: list[tuple[int, list[int]]], *, emulated: bool) -> 
 
 @contextmanager
 def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
-    """A name of a module that stands for something else for a moment; a build for CPU only may not have it at all."""
+    """Replaces a name of a module for a moment; a build for CPU only may lack it."""
     before = getattr(module, name, None)
     setattr(module, name, value)
     try:
@@ -107,7 +107,7 @@ class _Concatenated:
 
 def trainer_shares(job: Job) -> Verdict:
     """One step of transformers' Trainer, as plain ``python train.py`` runs it on a machine with several GPUs."""
-    if importlib.util.find_spec("transformers") is None or importlib.util.find_spec("accelerate") is None:
+    if not is_installed("transformers") or not is_installed("accelerate"):
         raise NotHere("transformers and accelerate are not both installed")
     count = (job.values.get("devices") or 0) if job.on_cuda else 0
     gpus = GPUS if count < 2 else count
@@ -125,10 +125,8 @@ def trainer_shares(job: Job) -> Verdict:
 
 
 def _one_step(gpus: int, rows_each: int, *, emulated: bool, folder: str) -> tuple[int, list[int]]:
-    """Rows of the batch, and rows that each replica received."""
+    """Rows of the batch, and the rows that each replica received."""
     import transformers
-
-    from . import tiny_model
 
     model, tokens = tiny_model.model(), tiny_model.tokenizer()
     encoded = [tokens(tiny_model.text(row))["input_ids"] for row in range(gpus * rows_each)]

@@ -29,10 +29,11 @@ def _count(job: Job) -> int:
 
 
 def copies(job: Job) -> Verdict:
-    """Every ordered pair of devices, directly and through the host: the same bits arrive."""
+    """Copies between every ordered pair of devices, directly and through the host, arrive bit for bit."""
     count = _count(job)
     if count < 2:
-        raise NotHere("no accelerator" if not job.on_cuda else "there is only one accelerator")
+        job.needs_accelerator()
+        raise NotHere("there is only one accelerator")
     generator = torch.Generator().manual_seed(job.seed)
     numbers = torch.randint(-(2**62), 2**62, (job.values.get("copy_elements", 2**22),), generator=generator)
     speeds: dict[str, float] = {}
@@ -43,10 +44,10 @@ def copies(job: Job) -> Verdict:
             if source == target:
                 continue
             peers += torch.cuda.can_device_access_peer(source, target)
-            for way, copy in (("directly", _direct), ("through the host", _through_host)):
+            for way, copy in (("directly", torch.Tensor.to), ("through the host", _through_host)):
                 torch.cuda.synchronize(source)
                 began = time.perf_counter()
-                arrived = copy(there, target)
+                arrived = copy(there, f"cuda:{target}")
                 torch.cuda.synchronize(target)
                 seconds = time.perf_counter() - began
                 wrong = (arrived.cpu() != numbers).nonzero()
@@ -60,12 +61,8 @@ def copies(job: Job) -> Verdict:
     return passed({"pairs": count * (count - 1), "peer_to_peer": peers, "wrong": 0, "gb_s": speeds}, {"wrong": 0})
 
 
-def _direct(there: torch.Tensor, target: int) -> torch.Tensor:
-    return there.to(f"cuda:{target}")
-
-
-def _through_host(there: torch.Tensor, target: int) -> torch.Tensor:
-    return there.to("cpu").pin_memory().to(f"cuda:{target}")
+def _through_host(there: torch.Tensor, target: str) -> torch.Tensor:
+    return there.to("cpu").pin_memory().to(target)
 
 
 def collectives(job: Job, *, p2p: bool = True) -> Verdict:
@@ -89,9 +86,8 @@ def collectives(job: Job, *, p2p: bool = True) -> Verdict:
     ranks = sorted(event["rank"] for event in said)
     wrong = [text for event in said for text in event["wrong"]]
     if ranks != list(range(world)):
-        return failed(
-            f"{backend}, {world} processes: only ranks {ranks} came to an end", {"ranks": len(ranks)}, {"ranks": world}
-        )
+        why = f"{backend}, {world} processes: only ranks {ranks} came to an end"
+        return failed(why, {"ranks": len(ranks)}, {"ranks": world})
     if wrong:
         return failed(f"{backend}, {world} processes: {wrong[0]}", {"wrong": len(wrong)}, {"wrong": 0})
     speed = round(min(event["gb_s"] for event in said), 2)

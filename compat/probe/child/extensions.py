@@ -35,7 +35,7 @@ KNOWN = {
     "vllm": ("vllm._C", "vllm._C_stable_libtorch"),
     "xformers": ("xformers.ops",),
 }
-"""Distribution → the modules whose import loads its compiled code; one has to be there, whichever this release has.
+"""Distribution → the modules whose import loads its compiled code; a release has at least one of them.
 
 apex leaves out what it was not asked to build; vLLM has ``_C_stable_libtorch`` beside ``_C`` from 0.19.0 on, and
 alone from 0.24.0 on.
@@ -60,11 +60,11 @@ print(*there)
 """
 _LIMIT = 60
 _HALF = re.compile(r"can't load C\+\+/CUDA extensions|Error loading .*\.so|compiled without GPU support|library load error")
-"""What packages say that go on without their compiled code: xformers, bitsandbytes."""
+"""Messages of packages that go on without their compiled code: xformers, bitsandbytes."""
 
 
 def probes(job: Job) -> Iterator[Probe]:
-    """One probe a distribution; none is there on an environment of torch alone, and then that is said."""
+    """One probe for each distribution, or one that says there is none."""
     found = compiled_packages()
     for name, modules in found.items():
         yield name, partial(imported, name, modules)
@@ -73,32 +73,26 @@ def probes(job: Job) -> Iterator[Probe]:
 
 
 def compiled_packages() -> dict[str, tuple[str, ...]]:
-    """Distributions that are known to hold CUDA code, and others that need torch and hold an extension module."""
+    """Distributions that are known to have CUDA code, and others that require torch and have an extension module."""
     found: dict[str, tuple[str, ...]] = {}
     for distribution in importlib.metadata.distributions():
         name = re.sub(r"[-_.]+", "-", (distribution.metadata["Name"] or "").lower())
         if name in KNOWN:
             found[name] = KNOWN[name]
-        elif name and name != "torch" and _needs_torch(distribution):
-            modules = tuple(_extension_modules(distribution))
+        elif name and name != "torch" and any(map(_requires_torch, distribution.requires or ())):
+            binaries = filter(None, (_BINARY.match(str(file)) for file in distribution.files or ()))
+            modules = tuple(match["module"].replace("/", ".") for match in binaries)
             if modules:
                 found[name] = modules[:4]
     return dict(sorted(found.items()))
 
 
-def _needs_torch(distribution: importlib.metadata.Distribution) -> bool:
-    return any(re.match(r"torch\b(?![-_.\w])", line) and "extra ==" not in line for line in distribution.requires or ())
-
-
-def _extension_modules(distribution: importlib.metadata.Distribution) -> Iterator[str]:
-    for file in distribution.files or ():
-        match = _BINARY.match(str(file))
-        if match:
-            yield match["module"].replace("/", ".")
+def _requires_torch(requirement: str) -> bool:
+    return re.match(r"torch\b(?![-_.\w])", requirement) is not None and "extra ==" not in requirement
 
 
 def imported(name: str, modules: tuple[str, ...]) -> Verdict:
-    """torch first, as every user of an extension has it, then the modules, in another process with last words of its own."""
+    """Imports torch and then the modules, in another process; its last lines on stderr explain a failure."""
     try:
         done = subprocess.run([sys.executable, "-c", _PROGRAM, *modules], capture_output=True, text=True, timeout=_LIMIT,
                               check=False, errors="replace", stdin=subprocess.DEVNULL)  # fmt: skip
@@ -107,27 +101,19 @@ def imported(name: str, modules: tuple[str, ...]) -> Verdict:
         return failed(f"importing {', '.join(modules)} did not end within {_LIMIT} s", last_words=_last(said))
     half = next((line.strip() for line in done.stderr.split("\n") if _HALF.search(line)), None)
     if done.returncode == 0 and half is not None:
-        return failed(
-            f"{', '.join(modules)} can be imported without its compiled code: {half[:300]}", last_words=_last(done.stderr)
-        )
+        why = f"{', '.join(modules)} can be imported without its compiled code: {half[:300]}"
+        return failed(why, last_words=_last(done.stderr))
     if done.returncode == 0:
         found = done.stdout.split("\n")[-2].split()  # what the packages print comes before it
         return passed({"modules": found, "version": importlib.metadata.version(name)})
     words = _last(done.stderr)
     how = words[-1] if done.returncode > 0 and words else f"ended by signal {-done.returncode}"
-    return failed(
-        f"{', '.join(modules)} cannot be imported: {how[:400]}{_meaning(done.stderr, name)}",
-        last_words=words,
-        fix=_fix(done.stderr),
-    )
-
-
-def _fix(text: str) -> str | None:
-    """What fixes it where this process knows; where not, the parent asks the tables of builds."""
-    if torch.version.cuda is None and re.search(r"lib(torch_cuda|c10_cuda|cudart)\b.*cannot open", text):
+    why = f"{', '.join(modules)} cannot be imported: {how[:400]}{_meaning(done.stderr, name)}"
+    fix = None  # the parent has the tables of builds
+    if torch.version.cuda is None and re.search(r"lib(torch_cuda|c10_cuda|cudart)\b.*cannot open", done.stderr):
         release = str(torch.__version__).partition("+")[0]
-        return f"install torch {release} built for CUDA, from the index of torch's own builds"
-    return None
+        fix = f"install torch {release} built for CUDA, from the index of torch's own builds"
+    return failed(why, last_words=words, fix=fix)
 
 
 def _last(text: str) -> list[str]:
@@ -135,7 +121,7 @@ def _last(text: str) -> list[str]:
 
 
 def _meaning(text: str, name: str) -> str:
-    """What a loader's message means in terms of builds, with the builds that are here."""
+    """What a message of the loader says about the build, compared with the builds installed here; ``""`` if nothing."""
     here = f"torch {torch.__version__}" + (f" for CUDA {torch.version.cuda}" if torch.version.cuda else " for CPU only")
     library = re.search(r"lib(cudart|cublas|cudnn|nvrtc|cusparse|cufft|nccl)\w*\.so\.(\d+)", text)
     if library and "cannot open shared object" in text:

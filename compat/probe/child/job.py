@@ -1,7 +1,9 @@
-"""What a probe's process is asked to do, and the file its results go to, a line of JSON each."""
+"""The job of a probe's process, and the file to which its results are appended, one JSON object a line."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import json
 import os
 import time
@@ -10,7 +12,9 @@ from typing import Any
 
 Verdict = dict[str, Any]
 Probe = tuple[str, Callable[[], Verdict]]
-"""The name of a probe behind its group's, and what is called to run it."""
+"""The name of a probe within its group, and the function that runs it."""
+POISONED = 97
+"""Exit code of a process whose CUDA context is unusable; another process runs the remaining probes."""
 
 
 class NotHere(Exception):
@@ -18,7 +22,7 @@ class NotHere(Exception):
 
 
 class Job:
-    """A job file as read. ``depth`` is ``quick``, ``normal`` or ``thorough``; ``skip`` names probes that had their turn."""
+    """A job file. ``depth`` is ``quick``, ``normal`` or ``thorough``; ``skip`` names probes that already ran."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
@@ -41,17 +45,24 @@ class Job:
     def on_cuda(self) -> bool:
         return self.device.startswith("cuda")
 
+    def needs_accelerator(self, why: str = "") -> None:
+        """Raises :class:`NotHere` on the CPU; ``why`` says what only an accelerator has."""
+        if not self.on_cuda:
+            raise NotHere(f"no accelerator: {why}" if why else "no accelerator")
+
     def say(self, event: str, **values: Any) -> None:
-        """Appends one line to the results; what was said before a crash stays said."""
+        """Appends one line to the results; earlier lines survive a crash."""
         line = json.dumps({"event": event, **values}, allow_nan=True, default=str) + "\n"
         with open(self.results, "a", encoding="utf-8") as file:
             file.write(line)
 
     def run(self, group: str, probes: Iterator[Probe]) -> None:
-        """Runs probes one after the other. What one raises is its verdict; a broken CUDA context ends the process."""
+        """Runs probes one after the other. An exception is the probe's verdict; a broken CUDA context ends the process."""
         for name, probe in probes:
             full = f"{group}/{name}"
-            if full in self.skip or not self._is_wanted(full):
+            # --only names a probe, its group, or how its name begins
+            wanted = not self.only or any(f"{full}/".startswith((f"{each}/", f"{each}-")) for each in self.only)
+            if full in self.skip or not wanted:
                 continue
             self.say("begin", probe=full)
             began = time.perf_counter()
@@ -63,13 +74,9 @@ class Job:
             if broken:
                 os._exit(POISONED)
 
-    def _is_wanted(self, name: str) -> bool:
-        """Whether ``--only`` names the probe, its group, or how its name begins."""
-        return not self.only or any(f"{name}/".startswith((f"{each}/", f"{each}-")) for each in self.only)
-
     @staticmethod
     def verdict(probe: Callable[[], Verdict]) -> Verdict:
-        """What a probe says; an exception that it raises is said for it."""
+        """The verdict of a probe; an exception becomes one."""
         try:
             return probe()
         except NotHere as reason:
@@ -92,12 +99,8 @@ class Job:
         return None
 
 
-POISONED = 97
-"""How a process ends whose CUDA context cannot be used any more: another one takes up the probes that are left."""
-
-
 def said(problem: BaseException) -> str:
-    """An exception on one line: its class and what it says, without the pages that some libraries add."""
+    """An exception on one line: its class and the first 400 characters of its message."""
     text = " ".join(str(problem).split())
     return f"{type(problem).__name__}: {text[:400]}" if text else type(problem).__name__
 
@@ -114,9 +117,26 @@ def could_not_run(why: str, **more: Any) -> Verdict:
     return {"status": "could-not-run", "why": why, "measured": {}, "bound": {}, **more}
 
 
-def missing(why: str) -> Verdict:
-    """For what is known to be not here before it is tried."""
-    raise NotHere(why)
+def missing(package: str) -> Verdict:
+    """The verdict of a probe whose package is not installed."""
+    return could_not_run(f"{package} is not installed")
+
+
+def is_installed(module: str) -> bool:
+    """Whether a top-level module can be found; it is not imported."""
+    return importlib.util.find_spec(module) is not None
+
+
+def needed(module: str, package: str) -> Any:
+    """A module of a package, imported; :class:`NotHere` where the package is not installed or lacks the module."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as absent:
+        if absent.name == module.partition(".")[0]:
+            raise NotHere(f"{package} is not installed") from None
+        if absent.name is not None and module.startswith(absent.name):
+            raise NotHere(f"this {package} has no {module}") from None
+        raise
 
 
 def read_job(path: str) -> Job:

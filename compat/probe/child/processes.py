@@ -1,4 +1,4 @@
-"""Several processes of a group, started as torchrun starts them: one for each rank, with its variables."""
+"""Processes of a distributed job: started as torchrun starts its ranks, or by a launcher."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from typing import Any
 from .job import Job
 
 START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start.py")
-PREFIX = "rank"
 
 
 class RankFailed(Exception):
-    """A rank that did not end as it should; the message holds its last words."""
+    """A rank failed or did not end in time; the message has its last words."""
 
 
 def free_port() -> int:
-    """A port that was free a moment ago on the loopback interface."""
+    """A port on the loopback interface that was free a moment ago."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -29,7 +28,7 @@ def free_port() -> int:
 
 
 def write_job(job: Job, module: str, values: dict[str, Any]) -> str:
-    """A job file for ranks, beside this job's own results."""
+    """Writes a job file for ranks whose code is ``rank_main`` of a module here; its results lie beside this job's."""
     folder = os.path.dirname(job.results)
     path = os.path.join(folder, f"{module}-{len(os.listdir(folder))}.json")
     content = {**job.values, "rank": module, "results": path + ".results", **values}
@@ -46,7 +45,7 @@ def rank_variables(rank: int, world: int, port: int) -> dict[str, str]:
 
 
 def run_ranks(path: str, world: int, limit: float, variables: dict[str, str] | None = None) -> list[dict[str, Any]]:
-    """Runs ``world`` ranks of a job file; what they said, by rank. Raises :class:`RankFailed` for the first that fails."""
+    """Runs ``world`` ranks of a job file and returns their results by rank; :class:`RankFailed` for the first that fails."""
     port, started = free_port(), []
     for rank in range(world):
         said = open(f"{path}.{rank}.stderr", "wb")  # noqa: SIM115
@@ -58,7 +57,7 @@ def run_ranks(path: str, world: int, limit: float, variables: dict[str, str] | N
 
 
 def run_launcher(command: list[str], path: str, limit: float, variables: dict[str, str] | None = None) -> list[dict[str, Any]]:
-    """Runs ``python``, ``torchrun`` or ``accelerate launch`` on a job file, as no rank of anything; what its ranks said."""
+    """Runs ``python``, ``torchrun`` or ``accelerate launch`` on a job file, outside of any rank; the results by rank."""
     ours = {name: value for name, value in os.environ.items() if name not in rank_variables(0, 1, 0) or name.startswith("OMP")}
     with open(f"{path}.0.stderr", "wb") as said:
         started = subprocess.Popen([*command, START, path], env={**ours, **(variables or {})}, stdout=said, stderr=said)
@@ -67,7 +66,7 @@ def run_launcher(command: list[str], path: str, limit: float, variables: dict[st
 
 
 def _wait(started: list[subprocess.Popen[bytes]], path: str, limit: float) -> None:
-    """Until all have ended; the first that fails, or the end of the time, ends the others."""
+    """Waits for all of them; the first that fails, and the time limit, end the others."""
     until = time.monotonic() + limit
     try:
         while True:
@@ -101,7 +100,7 @@ def _last_words(path: str, rank: int) -> str:
 
 
 def said_by(path: str) -> list[dict[str, Any]]:
-    """The lines that ranks wrote to the results of their job, ordered by rank."""
+    """The lines that the ranks of a job appended to its results, ordered by rank."""
     try:
         with open(path + ".results", encoding="utf-8") as file:
             events = [json.loads(line) for line in file]

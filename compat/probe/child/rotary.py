@@ -1,29 +1,31 @@
-"""Rotary embeddings of every implementation that is there, against float64: forwards, backwards, tables and lengths."""
+"""Rotary embeddings of every available implementation against float64: outputs, gradients, angles and table lengths."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
 
-from . import xformers_rope
-from .job import Job, NotHere, Probe, Verdict, failed, missing, passed, said
-from .rotary_kernels import COMPILED, EAGER, INSTALLED, TRITON, Apply, Kernel, installed, usable
-from .rotary_own import tables as own_tables
-from .rotary_reference import angle_bound, exact_tables, turned, turning_bound
-from .rounding import UNIT
+from .job import Job, NotHere, Probe, Verdict, failed, is_installed, missing, needed, passed, said
+from .rotary_kernels import COMPILED, EAGER, INSTALLED, TRITON, Apply, Kernel
+from .rotary_kernels import tables as own_tables
+from .rotary_reference import BASE, angle_bound, exact_tables, halves, joined, turned, turning_bound
+from .rounding import UNIT, compared, short_name
 
 QUICK = ((1, 4, 2, 33, 64, 0), (2, 8, 8, 16, 128, 1_048_560))
 NORMAL = (*QUICK, (1, 8, 2, 65, 128, 7), (1, 2, 1, 17, 256, 4090), (2, 6, 3, 9, 96, 100), (1, 3, 1, 31, 80, 0))
 """Batch, query heads, key heads, tokens, head size, first position."""
+XFORMERS = ((4, 2, 33, 64, 0), (8, 8, 16, 128, 1000), (2, 1, 17, 256, 30))
+"""Query heads, key heads, tokens, head size, first position."""
 POSITIONS = (0, 1, 17, 127, 128, 1034, 1035, 4095, 8193, 65_537, 131_072, 500_001, 999_999, 1_048_575)
 SHORT, LONG = 1034, 1035
 _HALVES = False  # not interleaved
 
 
 def probes(job: Job) -> Iterator[Probe]:
-    """Our own first; torch.compile where it is not asked to be quick; then what the stack brings."""
+    """Our own first; torch.compile unless the job is quick; then what the stack brings."""
     yield from _of(EAGER, job)
     yield from _of(TRITON, job)
     if job.quick:
@@ -32,12 +34,12 @@ def probes(job: Job) -> Iterator[Probe]:
         yield from _of(COMPILED, job)
     for kernel in INSTALLED:
         yield from _of(kernel, job)
-    yield "xformers", partial(xformers_rope.check, job)
+    yield "xformers", partial(xformers, job)
 
 
 def _of(kernel: Kernel, job: Job) -> Iterator[Probe]:
-    if not installed(kernel):
-        yield kernel.name, partial(missing, f"{kernel.name} is not installed")
+    if kernel.module and not is_installed(kernel.module):
+        yield kernel.name, partial(missing, kernel.name)
         return
     for style in kernel.styles:
         yield f"{kernel.name}-{style}", partial(turning, job, kernel, style == "interleaved")
@@ -49,7 +51,7 @@ def _of(kernel: Kernel, job: Job) -> Iterator[Probe]:
 
 def turning(job: Job, kernel: Kernel, interleaved: bool) -> Verdict:
     """Outputs and gradients of a kernel for every shape and type, within the bound of :mod:`rotary_reference`."""
-    usable(kernel, job)
+    kernel.check_usable(job)
     apply, worst, count = kernel.load(), 0.0, 0
     generator = torch.Generator().manual_seed(job.seed)
     for dtype in (torch.float32, torch.bfloat16) if job.quick else (torch.float32, torch.bfloat16, torch.float16):
@@ -59,7 +61,7 @@ def turning(job: Job, kernel: Kernel, interleaved: bool) -> Verdict:
                 cos, sin = cos.to(dtype), sin.to(dtype)
             q, k = (_projected(torch.randn(batch, tokens, heads, dim, generator=generator).to(dtype), job)
                     for heads in (q_heads, k_heads))  # fmt: skip
-            name = f"{_short(dtype)}, {q_heads} and {k_heads} heads of {dim}, {tokens} tokens from position {offset}"
+            name = f"{short_name(dtype)}, {q_heads} and {k_heads} heads of {dim}, {tokens} tokens from position {offset}"
             share, why = _compared(apply, q, k, cos.to(job.device), sin.to(job.device), interleaved, kernel.backward)
             worst, count = max(worst, share), count + 1
             if why:
@@ -75,7 +77,7 @@ def _projected(x: torch.Tensor, job: Job) -> torch.Tensor:
 def _compared(
     apply: Apply, q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool, backward: bool
 ) -> tuple[float, str]:
-    """The largest error as a share of its bound, and what to say where it is beyond it."""
+    """The largest error as a share of its bound, and where it is beyond it, a description."""
     inputs = [x.clone().requires_grad_(backward) for x in (q, k)]
     results = apply(inputs[0], inputs[1], cos, sin, interleaved)
     pairs = [("queries", results[0], q, False), ("keys", results[1], k, False)]
@@ -94,56 +96,58 @@ def _compared(
     worst = 0.0
     for what, result, source, reverse in pairs:
         exact, size = turned(source, cos, sin, interleaved, reverse)
-        share = (result.detach().double().cpu() - exact).abs() / turning_bound(size, source.dtype)
-        if not bool((share <= 1).all()):
-            at = tuple((~(share <= 1)).nonzero()[0].tolist())
-            got, wanted = float(result[at]), float(exact[at])
-            bound = float(turning_bound(size, source.dtype)[at])
-            why = f"{what}{list(at)} is {got:.6g}; float64 gives {wanted:.6g}, and rounding explains {bound:.2g}"
-            return float(share[at]), why
-        worst = max(worst, float(share.max()))
+        share, wrong = compared(result, exact, turning_bound(size, source.dtype))
+        if wrong:
+            values = f"{wrong.got:.6g}; float64 gives {wrong.exact:.6g}, and rounding explains {wrong.bound:.2g}"
+            return share, f"{what}{list(wrong.at)} is {values}"
+        worst = max(worst, share)
     return worst, ""
 
 
 def angles(job: Job, kernel: Kernel) -> Verdict:
-    """cos and sin of positions up to a million, twice from the same object's class: fresh, and where others came before."""
-    usable(kernel, job)
+    """cos and sin of positions up to a million: from a fresh object, and after it has computed others."""
+    kernel.check_usable(job)
     assert kernel.tables is not None
     tables, worst = kernel.tables(), 0.0
     positions = torch.tensor(POSITIONS)
     for dtype in (torch.float32, torch.bfloat16):
         for dim in (64, 128, 256):
-            tables(positions[:5].to(job.device), dim, dtype)  # what a cache may have kept
+            tables(positions[:5].to(job.device), dim, dtype)  # fills a cache, if it has one
             for part in (positions, positions[5:], positions.flip(0)):
                 found = tables(part.to(job.device), dim, dtype)
-                exact = exact_tables(part, dim)
                 bound = angle_bound(part, dim) + UNIT[dtype]
-                for name, got, wanted in zip(("cos", "sin"), found, exact):
-                    if tuple(got.shape) != tuple(wanted.shape):
-                        return failed(
-                            f"{name} of {len(part)} positions has shape {tuple(got.shape)}, not {tuple(wanted.shape)}"
-                        )
-                    share = (got.double().cpu() - wanted).abs() / bound
-                    if not bool((share <= 1).all()):
-                        row, column = (~(share <= 1)).nonzero()[0].tolist()
-                        why = (f"{name} of position {int(part[row])}, pair {column} of {dim // 2} in {_short(dtype)} is "
-                               f"{float(got[row, column]):.6g}; float64 gives {float(wanted[row, column]):.6g}, and angles in "
-                               f"float32 explain {float(bound[row, column]):.2g}")  # fmt: skip
-                        return failed(why, {"error_of_bound": float(share[row, column])}, {"error_of_bound": 1})
-                    worst = max(worst, float(share.max()))
+                for name, got, wanted in zip(("cos", "sin"), found, exact_tables(part, dim)):
+                    shapes = tuple(got.shape), tuple(wanted.shape)
+                    if shapes[0] != shapes[1]:
+                        return failed(f"{name} of {len(part)} positions has shape {shapes[0]}, not {shapes[1]}")
+                    share, wrong = compared(got, wanted, bound)
+                    if wrong:
+                        row, column = wrong.at
+                        why = (f"{name} of position {int(part[row])}, pair {column} of {dim // 2} in {short_name(dtype)} is "
+                               f"{wrong.got:.6g}; float64 gives {wrong.exact:.6g}, and angles in "
+                               f"float32 explain {wrong.bound:.2g}")  # fmt: skip
+                        return failed(why, {"error_of_bound": share}, {"error_of_bound": 1})
+                    worst = max(worst, share)
     return passed({"positions": len(POSITIONS), "error_of_bound": round(worst, 4)}, {"error_of_bound": 1})
 
 
 def lengths(job: Job, kernel: Kernel) -> Verdict:
     """Tables one row shorter or longer than the tokens have to be refused: broadcast or read past the end, they are wrong."""
-    usable(kernel, job)
+    kernel.check_usable(job)
     apply, refused = kernel.load(), {}
     q, k = (_projected(torch.randn(1, LONG, heads, 64), job) for heads in (2, 1))
-    _taken(apply, q, k, job)
-    tables = [("shorter", SHORT, LONG), ("longer", LONG, SHORT)]
+    # a kernel that refuses tables that fit has not looked at their length
+    try:
+        cos, sin = (table.to(job.device) for table in own_tables(torch.arange(LONG), 64))
+        apply(q, k, cos, sin, _HALVES)
+    except NotHere:
+        raise
+    except Exception as problem:
+        raise NotHere(f"tables that fit are refused too: {said(problem)[:160]}") from problem
+    cases = [("shorter", SHORT, LONG), ("longer", LONG, SHORT)]
     if not kernel.own_type:  # ours; others broadcast one row on purpose
-        tables.append(("one row", 1, LONG))
-    for name, rows, tokens in tables:
+        cases.append(("one row", 1, LONG))
+    for name, rows, tokens in cases:
         cos, sin = (table.to(job.device) for table in own_tables(torch.arange(rows), 64))
         try:
             result = apply(q[:, :, :tokens], k[:, :, :tokens], cos, sin, _HALVES)
@@ -154,7 +158,7 @@ def lengths(job: Job, kernel: Kernel) -> Verdict:
             continue
         if name == "longer" and kernel.longer:
             exact, size = turned(q[:, :, :tokens], cos[:tokens], sin[:tokens], _HALVES)
-            if bool(((result[0].double().cpu() - exact).abs() <= turning_bound(size, q.dtype)).all()):
+            if compared(result[0], exact, turning_bound(size, q.dtype))[1] is None:
                 refused[name] = "taken as a cache, and its first rows used"
                 continue
         why = f"{tokens} tokens with cos and sin of {rows} row{'s' * (rows > 1)} were turned without a word"
@@ -162,16 +166,45 @@ def lengths(job: Job, kernel: Kernel) -> Verdict:
     return passed({"refused": refused})
 
 
-def _taken(apply: Apply, q: torch.Tensor, k: torch.Tensor, job: Job) -> None:
-    """Raises :class:`NotHere` where tables that fit are refused too: what refuses everything has not looked at the length."""
-    cos, sin = (table.to(job.device) for table in own_tables(torch.arange(LONG), 64))
-    try:
-        apply(q, k, cos, sin, _HALVES)
-    except NotHere:
-        raise
-    except Exception as problem:
-        raise NotHere(f"tables that fit are refused too: {said(problem)[:160]}") from problem
+def xformers(job: Job) -> Verdict:
+    """``xformers.ops.rope_padded``, which computes its own angles: queries, and keys where it puts them into the cache."""
+    job.needs_accelerator()
+    turn = getattr(needed("xformers.ops", "xformers"), "rope_padded", None)
+    if turn is None:
+        raise NotHere("this xformers has no rope_padded")
+    if os.environ.get("XFORMERS_FORCE_DISABLE_TRITON") == "1":
+        raise NotHere("XFORMERS_FORCE_DISABLE_TRITON switches xformers' Triton kernels off")
+    if not is_installed("triton"):
+        raise NotHere("triton is not installed")
+    if os.environ.get("XFORMERS_ENABLE_TRITON") != "1" and torch.cuda.get_device_capability(job.device) < (8, 0):
+        raise NotHere("xformers leaves its Triton kernels out below compute capability 8.0")
+    return rope_padded(job, turn)
 
 
-def _short(dtype: torch.dtype) -> str:
-    return str(dtype).partition(".")[2]
+def rope_padded(job: Job, turn: Callable[..., torch.Tensor]) -> Verdict:
+    """The verdict on a ``rope_padded`` in both orders of pairs, on any device."""
+    bias = needed("xformers.ops.fmha.attn_bias", "xformers").BlockDiagonalCausalWithOffsetPaddedKeysMask
+    generator, worst = torch.Generator().manual_seed(job.seed), 0.0
+    for q_heads, k_heads, tokens, dim, offset in XFORMERS:
+        for interleaved in (False, True):
+            q, k, v = (torch.randn(1, tokens, heads, dim, generator=generator).to(job.device)
+                       for heads in (q_heads, k_heads, k_heads))  # fmt: skip
+            padding = offset + tokens + 3
+            keys, values = (torch.zeros(1, padding, k_heads, dim, device=job.device) for _ in range(2))
+            mask = bias.from_seqlens(q_seqlen=[tokens], kv_padding=padding, kv_seqlen=[offset + tokens])
+            out = turn(q, k, v, keys, values, mask, theta=BASE, adjacents=interleaved, internal_dtype="f32")
+            positions = torch.arange(offset, offset + tokens)
+            cos, sin = exact_tables(positions, dim)
+            slack = angle_bound(positions, dim)
+            for what, got, source in (("queries", out, q), ("keys", keys[:, offset : offset + tokens], k)):
+                source = source.transpose(1, 2)
+                exact, size = turned(source, cos, sin, interleaved)
+                a, b = halves(source.double().cpu().abs(), interleaved)
+                bound = turning_bound(size, torch.float32) + joined(slack * (a + b), slack * (a + b), interleaved)
+                share, wrong = compared(got.transpose(1, 2), exact, bound)
+                if wrong:
+                    why = (f"{what}{list(wrong.at)} of {tokens} tokens of {dim} from position {offset} "
+                           f"are {share:.3g} times as far off as rounding explains")  # fmt: skip
+                    return failed(why, {"error_of_bound": share}, {"error_of_bound": 1})
+                worst = max(worst, share)
+    return passed({"cases": 2 * len(XFORMERS), "error_of_bound": round(worst, 4)}, {"error_of_bound": 1})

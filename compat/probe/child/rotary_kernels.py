@@ -1,52 +1,87 @@
-"""The rotary kernels of the installed stack, each called by its own public entry, behind one shape of call."""
+"""The rotary kernels under test: our own, and those of the installed stack by their public entries, behind one signature."""
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 
-from . import rotary_own
-from .job import Job, NotHere
-from .rotary_reference import BASE, Tables
+from .compiled import compiler
+from .job import Job, needed
+from .rotary_reference import BASE, Tables, checked, halves, joined
 
 Apply = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, bool], Tables]
-"""Queries, keys ([batch, heads, tokens, d]), cos, sin ([tokens, d/2]) and whether pairs are interleaved → both turned."""
+"""Queries, keys ([batch, heads, tokens, d]), cos, sin ([tokens, d/2]) and whether pairs are interleaved → both rotated."""
 TablesOf = Callable[[torch.Tensor, int, torch.dtype], Tables]
 
 
+@dataclass(frozen=True)
 class Kernel:
-    """``load`` imports and returns the call; ``lengths`` says whether it has to refuse tables of another length.
+    """One implementation and what it can do.
 
-    ``unchecked``: its releases read past the end of short tables; only thorough runs say so, since no other build fixes it.
-    ``module`` is what has to be installed for it. ``longer``: tables that are too long are a cache to it, and it takes
-    their first rows. ``own_type``: it takes cos and sin of the inputs' type. ``tables``: its own angles.
+    ``load`` imports it and returns its call, ``module`` has to be installed for it. ``lengths``: it has to refuse tables of
+    another length; ``unchecked``: its releases read past the end of short tables, which only thorough runs report, since no
+    other build fixes it; ``longer``: it takes the first rows of tables that are too long, as of a cache. ``own_type``: it
+    takes cos and sin of the inputs' type. ``tables`` loads the function that computes its own angles.
     """
 
-    def __init__(
-        self, name: str, load: Callable[[], Apply], *, styles: tuple[str, ...] = ("half",), cuda: bool = True,
-        backward: bool = True, lengths: bool = True, unchecked: bool = False, longer: bool = False, own_type: bool = True,
-        tables: Callable[[], TablesOf] | None = None, module: str = "",
-    ) -> None:  # fmt: skip
-        self.module, self.unchecked = module, unchecked
-        self.name, self.load, self.styles, self.cuda, self.backward = name, load, styles, cuda, backward
-        self.lengths, self.longer, self.own_type, self.tables = lengths, longer, own_type, tables
+    name: str
+    load: Callable[[], Apply]
+    styles: tuple[str, ...] = ("half",)
+    cuda: bool = True
+    backward: bool = True
+    lengths: bool = True
+    unchecked: bool = False
+    longer: bool = False
+    own_type: bool = True
+    tables: Callable[[], TablesOf] | None = None
+    module: str = ""
+
+    def check_usable(self, job: Job) -> None:
+        """Raises :class:`NotHere` where it needs an accelerator; Triton's interpreter stands in for one on the CPU."""
+        if self.cuda and os.environ.get("TRITON_INTERPRET") != "1":
+            job.needs_accelerator()
 
 
-def needed(module: str, package: str) -> Any:
-    """A module of a package; :class:`NotHere` where the package is not installed."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as missing:
-        if missing.name == module.partition(".")[0]:
-            raise NotHere(f"{package} is not installed") from None
-        if missing.name is not None and module.startswith(missing.name):
-            raise NotHere(f"this {package} has no {module}") from None
-        raise
+# --- Our own, in eager torch
+
+
+def tables(positions: torch.Tensor, dim: int, base: float = BASE) -> Tables:
+    """cos and sin as training frameworks compute them: angles in float32, whatever the model's type."""
+    exponents = torch.arange(0, dim, 2, dtype=torch.float32, device=positions.device) / dim
+    angles = positions.float()[:, None] * (1.0 / base**exponents)
+    return angles.cos(), angles.sin()
+
+
+def eager(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool) -> Tables:
+    """Rotated queries and keys ([batch, heads, tokens, d]); the arithmetic is float32's, the result has the input's type."""
+    checked(q, k, cos, sin)
+    return _rotated(q, cos, sin, interleaved), _rotated(k, cos, sin, interleaved)
+
+
+def _rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool) -> torch.Tensor:
+    a, b = halves(x.float(), interleaved)
+    c, s = cos.float(), sin.float()
+    return joined(a * c - b * s, b * c + a * s, interleaved).to(x.dtype)
+
+
+def _own_tables() -> TablesOf:
+    def of_type(positions: torch.Tensor, dim: int, dtype: torch.dtype) -> Tables:
+        cos, sin = tables(positions, dim)
+        return cos.to(dtype), sin.to(dtype)
+
+    return of_type
+
+
+def _triton() -> Apply:
+    rotate: Apply = importlib.import_module(".triton_kernels", __package__).rotate
+    return rotate
+
+
+# --- Those of other packages
 
 
 def _full(table: torch.Tensor) -> torch.Tensor:
@@ -132,46 +167,15 @@ def _vllm() -> Apply:
     return apply
 
 
-def _own_triton() -> Apply:
-    rotate: Apply = importlib.import_module(".rotary_triton", __package__).rotate
-    return rotate
-
-
-def _compiled() -> Apply:
-    from .compiled import compiler
-
-    compiled: Apply = compiler(rotary_own.eager)
-    return compiled
-
-
-def _own_tables() -> TablesOf:
-    def tables(positions: torch.Tensor, dim: int, dtype: torch.dtype) -> Tables:
-        cos, sin = rotary_own.tables(positions, dim, BASE)
-        return cos.to(dtype), sin.to(dtype)
-
-    return tables
-
-
 BOTH = ("half", "interleaved")
-EAGER = Kernel("eager", lambda: rotary_own.eager, styles=BOTH, cuda=False, own_type=False, tables=_own_tables)
-TRITON = Kernel("triton", _own_triton, styles=BOTH, own_type=False, module="triton")
-COMPILED = Kernel("compile", _compiled, styles=BOTH, cuda=False, own_type=False)
+EAGER = Kernel("eager", lambda: eager, styles=BOTH, cuda=False, own_type=False, tables=_own_tables)
+TRITON = Kernel("triton", _triton, styles=BOTH, own_type=False, module="triton")
+COMPILED = Kernel("compile", lambda: compiler(eager), styles=BOTH, cuda=False, own_type=False)
 INSTALLED = (
     Kernel("transformers", _transformers, styles=BOTH, cuda=False, tables=_transformers_tables, module="transformers"),
     Kernel("flash-attn", _flash_attn, styles=BOTH, longer=True, module="flash_attn"),
     Kernel("liger-kernel", _liger, lengths=False, unchecked=True, module="liger_kernel"),
     Kernel("unsloth", _unsloth, longer=True, module="unsloth"),
-    Kernel(
-        "vllm", _vllm, styles=BOTH, backward=False, lengths=False, module="vllm"
-    ),  # its table is a cache that positions index
+    # its table is a cache that positions index
+    Kernel("vllm", _vllm, styles=BOTH, backward=False, lengths=False, module="vllm"),
 )
-
-
-def installed(kernel: Kernel) -> bool:
-    return not kernel.module or importlib.util.find_spec(kernel.module) is not None
-
-
-def usable(kernel: Kernel, job: Job) -> None:
-    """Raises :class:`NotHere` where a kernel needs an accelerator; Triton's interpreter stands in for one on the CPU."""
-    if kernel.cuda and not job.on_cuda and os.environ.get("TRITON_INTERPRET") != "1":
-        raise NotHere("no accelerator")

@@ -3,7 +3,7 @@
 A pair (a, b) at position p and frequency f is turned by the angle p·f: (a·cos − b·sin, b·cos + a·sin). Half-rotation pairs
 element i with i + d/2 (Llama), interleaved rotation 2i with 2i + 1 (GPT-J).
 
-**Turning.** The reference takes the numbers it is given (inputs, cos, sin) for exact. Whoever rounds both products and their
+**Turning.** The reference takes its inputs (x, cos, sin) for exact. An implementation that rounds both products and their
 sum to a type with unit roundoff u is off by at most (2u + u²)·(|a·cos| + |b·sin|) and u times the result, so
 
     |error| ≤ 3.01·u·(|a·cos| + |b·sin|) + 2⁻¹²⁶
@@ -40,7 +40,7 @@ def exact_tables(positions: torch.Tensor, dim: int, base: float = BASE) -> Table
 
 
 def angle_bound(positions: torch.Tensor, dim: int, base: float = BASE) -> torch.Tensor:
-    """How far angles computed in float32 may be off, by position and frequency."""
+    """The largest error of cos and sin whose angles are computed in float32, by position and frequency."""
     share = torch.arange(0, dim, 2, dtype=torch.float64) / dim * math.log(base) + 10
     return positions.double().cpu()[:, None] * frequencies(dim, base) * share * UNIT[torch.float32] + 2 * UNIT[torch.float32]
 
@@ -69,3 +69,11 @@ def turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: b
 
 def turning_bound(size: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return 3.01 * UNIT[dtype] * size + 2.0**-126
+
+
+def checked(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> None:
+    """Raises :class:`ValueError` unless cos and sin have a row for every token and a column for every pair."""
+    wanted = (q.shape[-2], q.shape[-1] // 2)
+    for name, table in (("cos", cos), ("sin", sin)):
+        if tuple(table.shape) != wanted or k.shape[-2] != wanted[0]:
+            raise ValueError(f"{name} of shape {tuple(table.shape)} for {q.shape[-2]} tokens of {wanted[1]} pairs")

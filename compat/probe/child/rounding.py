@@ -15,6 +15,7 @@ TF32 first 2·u_tf32·‖a‖·‖b‖.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 
@@ -27,16 +28,49 @@ UNIT = {
 }
 """Unit roundoff of each type: half the distance from 1 to the next number."""
 TF32 = 2.0**-10
-"""What one operand loses to TF32: ten bits are kept behind the first, and hardware may cut instead of round."""
+"""What one operand loses to TF32, which keeps ten bits behind the first; hardware may truncate instead of rounding."""
 EXACT = {torch.float64: 2**53, torch.float32: 2**24, torch.float16: 2**11, torch.bfloat16: 2**8}
-"""Up to here each type holds every whole number."""
+"""Each type represents every whole number up to this one."""
 
 
 def accumulated_in(dtype: torch.dtype) -> float:
-    """The unit roundoff of the sums behind a product of this type: float32 for the short ones, which is what is tested."""
+    """The unit roundoff in which products of this type are summed: float32's for the short types, as the probes require."""
     return UNIT[torch.float64] if dtype == torch.float64 else UNIT[torch.float32]
 
 
 def gamma(length: int, unit: float) -> float:
     """λ·√k·u: see above."""
     return LAMBDA * math.sqrt(length) * unit
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """An element that is further from the exact value than rounding explains; ``bound`` is the largest error allowed."""
+
+    at: tuple[int, ...]
+    got: float
+    exact: float
+    bound: float
+
+    @property
+    def error(self) -> float:
+        return abs(self.got - self.exact)
+
+
+def compared(result: torch.Tensor, exact: torch.Tensor, bound: torch.Tensor) -> tuple[float, Wrong | None]:
+    """The largest error as a share of its bound; where one is larger than its bound (or not a number), the first of those.
+
+    ``exact`` and ``bound`` are float64 on the CPU, ``result`` is of any type and on any device.
+    """
+    found = result.detach().double().cpu()
+    share = (found - exact).abs() / bound
+    beyond = ~(share <= 1)
+    if not bool(beyond.any()):
+        return float(share.max()), None
+    at = tuple(beyond.nonzero()[0].tolist())
+    return float(share[at]), Wrong(at, float(found[at]), float(exact[at]), float(bound.expand_as(exact)[at]))
+
+
+def short_name(dtype: torch.dtype) -> str:
+    """``bfloat16`` for ``torch.bfloat16``."""
+    return str(dtype).partition(".")[2]

@@ -1,7 +1,7 @@
-"""``python start.py JOB.json``: the first lines of a probe's process, by whichever interpreter is under test.
+"""``python start.py JOB.json``: the first lines of a probe's process, run by the interpreter under test.
 
-Python puts the folder of a script first on ``sys.path``, where ``triton_compiler.py`` and its like would be in the way of
-real packages: it is taken out, and this folder becomes the package ``compat_probe`` without being on the path.
+Python puts the folder of a script first on ``sys.path``, where its modules could hide those of real packages: the folder is
+removed from there and loaded as the package ``compat_probe`` instead.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def end_with_parent() -> None:
-    """Linux ends this process when the one that started it ends, however that went; elsewhere the time limit does."""
+    """On Linux this process ends with its parent, however that ended; elsewhere the time limit ends it."""
     if sys.platform == "linux":
         import ctypes
 
@@ -34,7 +34,7 @@ def load_package() -> None:
 
 
 def start(job_file: str) -> int:
-    faulthandler.enable()  # a crash says on stderr in which line of Python it happened
+    faulthandler.enable()  # a crash prints its line of Python on stderr
     end_with_parent()
     if sys.path and os.path.abspath(sys.path[0] or ".") == HERE:
         del sys.path[0]

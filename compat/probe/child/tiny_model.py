@@ -1,4 +1,4 @@
-"""A language model and a tokenizer that are small enough to train anywhere in no time; nothing is downloaded."""
+"""A language model and a tokenizer small enough to train anywhere in a second; nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TEMPLATE = "{% for message in messages %}{{ message['content'] }} <eos> {% endf
 
 
 def model() -> Any:
-    """Random weights, one layer, no dropout; its forward takes what every mainstream causal model takes."""
+    """A Llama of one layer with random weights and no dropout."""
     import transformers
 
     config = transformers.LlamaConfig(
@@ -38,18 +38,13 @@ def tokenizer() -> Any:
     return made
 
 
-def marker(row: int) -> str:
-    """The first word of a row, which no other row has."""
-    return f"w{row}"
-
-
 def text(row: int) -> str:
-    """A row: its own word, then words that follow from it."""
-    return " ".join([marker(row), *(f"w{100 + (7 * row + column * column) % 100}" for column in range(11))])
+    """A row: a first word that no other row has, then words that follow from it."""
+    return " ".join([f"w{row}", *(f"w{100 + (7 * row + column * column) % 100}" for column in range(11))])
 
 
 def rows_in(input_ids: Any) -> list[int]:
-    """Which rows a batch of token ids holds: the first word of each that is a row's own (what is generated comes later)."""
+    """The rows in a batch of token ids, by the first word of each that marks a row (generated words come later)."""
     first, last = len(SPECIAL), len(SPECIAL) + 100
     found = (next((token - first for token in line if first <= token < last), None) for line in input_ids.tolist())
     return sorted({row for row in found if row is not None})

@@ -8,20 +8,22 @@ the gradients of the first step were put together rightly. Generations are rando
 
 from __future__ import annotations
 
-import importlib.util
+import inspect
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import torch
 
-from .job import Job, NotHere, Probe, Verdict, failed, passed
+from . import tiny_model
+from .job import Job, NotHere, Probe, Verdict, failed, is_installed, passed
 from .processes import RankFailed, run_launcher, write_job
-from .trainer_rank import EACH, STEPS
 
+STEPS, EACH = 2, 2
+"""Optimizer steps, and rows of a batch that one process gets."""
 AGREE = 1e-3
 _NEEDED = ("transformers", "trl", "accelerate", "datasets")
 
@@ -31,64 +33,47 @@ def probes(job: Job) -> Iterator[Probe]:
 
 
 def steps(job: Job) -> Verdict:
-    """The verdict on the trainer under the launcher that was asked for, or as many processes as there are devices."""
+    """The verdict on the trainer under the job's launcher: one process for each device, and one process for comparison."""
     for name in _NEEDED:
-        if importlib.util.find_spec(name) is None:
+        if not is_installed(name):
             raise NotHere(f"{name} is not installed")
     launcher: str = job.values["launcher"]
-    world, gpus = _world(job), _gpus(job)
-    shares = gpus if launcher == "python" else world  # under plain python one process has them all
+    gpus = max(min(job.values.get("devices") or 1, torch.cuda.device_count()), 1) if job.on_cuda else 0
+    # on the CPU two processes, but accelerate would need mpirun for them
+    world = 1 if launcher == "python" else gpus if job.on_cuda else 1 if launcher == "accelerate" else 2
+    shares = gpus if launcher == "python" else world  # under plain python one process has all devices
     limit = job.values["limit"] * 0.45
     first = {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]} if gpus else {}
     try:
-        alone = run_launcher([sys.executable], _job_of_ranks(job, EACH * max(shares, 1)), limit, first)
-        together = alone if launcher == "python" and shares < 2 else launched(job, launcher, world, limit)
+        path = write_job(job, "trainer", {"rows": EACH * max(shares, 1)})
+        alone = run_launcher([sys.executable], path, limit, first)
+        together = alone
+        if launcher != "python" or shares > 1:
+            path = write_job(job, "trainer", {"rows": EACH})
+            together = run_launcher(_launch_command(job, launcher, world), path, limit)
     except RankFailed as problem:
         return failed(f"{job.values['trainer']} under {launcher}: {problem}")
     return judged(job.values["trainer"], launcher, world, alone, together)
 
 
-def _gpus(job: Job) -> int:
-    return max(min(job.values.get("devices") or 1, torch.cuda.device_count()), 1) if job.on_cuda else 0
-
-
-def _world(job: Job) -> int:
-    """Processes: one a device; on the CPU two, where the launcher starts more than one there (accelerate takes mpirun)."""
-    if job.values["launcher"] == "python":
-        return 1
-    if not job.on_cuda:
-        return 1 if job.values["launcher"] == "accelerate" else 2
-    return _gpus(job)
-
-
-def _job_of_ranks(job: Job, rows: int) -> str:
-    """The job file of processes that take ``rows`` rows of a batch each (or for each of their devices)."""
-    return write_job(job, "trainer_rank", {"rows": rows})
-
-
-def launched(job: Job, launcher: str, world: int, limit: float) -> list[dict[str, Any]]:
-    """What the ranks said that the launcher started."""
-    path = _job_of_ranks(job, EACH)
+def _launch_command(job: Job, launcher: str, world: int) -> list[str]:
     if launcher == "torchrun":
-        command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(world), "--master-addr", "127.0.0.1",
-                   "--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]  # fmt: skip
-        return run_launcher(command, path, limit)
+        return [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(world), "--master-addr", "127.0.0.1",
+                "--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]  # fmt: skip
     if launcher == "accelerate":
         kind = ["--cpu"] if not job.on_cuda else ["--multi_gpu"] if world > 1 else []
-        command = [sys.executable, "-m", "accelerate.commands.launch", *kind, "--num_processes", str(world),
-                   "--num_machines", "1", "--num_cpu_threads_per_process", "1", "--mixed_precision", "no",
-                   "--dynamo_backend", "no", "--main_process_port", "0"]  # fmt: skip
-        return run_launcher(command, path, limit)
-    return run_launcher([sys.executable], path, limit)
+        return [sys.executable, "-m", "accelerate.commands.launch", *kind, "--num_processes", str(world),
+                "--num_machines", "1", "--num_cpu_threads_per_process", "1", "--mixed_precision", "no",
+                "--dynamo_backend", "no", "--main_process_port", "0"]  # fmt: skip
+    return [sys.executable]
 
 
 def judged(kind: str, launcher: str, world: int, alone: list[dict[str, Any]], together: list[dict[str, Any]]) -> Verdict:
-    """The verdict on what the ranks said, beside what one process said."""
+    """The verdict on the ranks' losses and rows, compared with those of one process."""
     ranks = sorted(said["rank"] for said in together)
     if ranks != list(range(world)):
-        return failed(
-            f"{kind} under {launcher}: of {world} ranks only {ranks} came to an end", {"ranks": len(ranks)}, {"ranks": world}
-        )
+        why = f"{kind} under {launcher}: of {world} ranks only {ranks} came to an end"
+        return failed(why, {"ranks": len(ranks)}, {"ranks": world})
     losses: list[float] = together[0]["losses"]
     for step in range(STEPS):
         loss = losses[step] if step < len(losses) else None
@@ -110,7 +95,7 @@ def judged(kind: str, launcher: str, world: int, alone: list[dict[str, Any]], to
 
 
 def _wrong_rows(expected: list[list[int]], together: list[dict[str, Any]]) -> str:
-    """What is wrong with the rows the ranks saw: each row of one process's batches belongs to exactly one rank."""
+    """A description if not exactly one rank saw each row of the one process's batches; else ``""``."""
     wanted = sorted({row for batch in expected for row in batch})
     seen = [sorted({row for batch in said["rows"] for row in batch}) for said in together]
     for rank, rows in enumerate(seen):
@@ -124,3 +109,102 @@ def _wrong_rows(expected: list[list[int]], together: list[dict[str, Any]]) -> st
         return f"rows {twice} came to more than one rank"
     lost = [row for row in wanted if not any(row in rows for rows in seen)]
     return f"rows {lost} came to no rank" if lost else ""
+
+
+# --- One process: two optimizer steps of trl's trainer, and the rows that this rank saw
+
+
+def rank_main(job: Job) -> int:
+    rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    said = take_steps(job)
+    job.say("rank", rank=rank, world=world, **said)
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+    return 0
+
+
+def take_steps(job: Job) -> dict[str, Any]:
+    """Losses and gradient norms of each step, and the rows of every batch that this process computed on."""
+    kind: str = job.values["trainer"]
+    trainer = _TRAINERS[kind](_arguments(job, job.values["rows"], kind))
+    rows: list[list[int]] = []
+    inner = trainer.model
+    inner.register_forward_pre_hook(lambda _module, args, named: _note(rows, args, named), with_kwargs=True)
+    trainer.train()
+    history = trainer.state.log_history
+    return {
+        "losses": [float(entry["loss"]) for entry in history if "loss" in entry],
+        "norms": [float(entry["grad_norm"]) for entry in history if "grad_norm" in entry],
+        "rows": rows,
+        "steps": trainer.state.global_step,
+        "device": str(next(inner.parameters()).device),
+        "parallel": type(trainer.model_wrapped).__name__,
+    }
+
+
+def _note(rows: list[list[int]], args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    ids = named.get("input_ids", args[0] if args else None)
+    if ids is not None and torch.is_grad_enabled():  # generated tokens are no batch
+        rows.append(tiny_model.rows_in(ids))
+
+
+def _arguments(job: Job, rows: int, kind: str) -> dict[str, Any]:
+    return {
+        "output_dir": job.results + ".out", "per_device_train_batch_size": rows, "max_steps": STEPS, "logging_steps": 1,
+        "report_to": [], "save_strategy": "no", "disable_tqdm": True, "learning_rate": 0.05, "lr_scheduler_type": "constant",
+        "gradient_checkpointing": False, "seed": 7, "bf16": False, "max_grad_norm": 1.0, "optim": "adamw_torch",
+        "logging_nan_inf_filter": False,  # by default NaN is logged as the mean of the other losses
+        **({} if job.on_cuda else {"use_cpu": True}), **({} if kind == "sft" else {"remove_unused_columns": False}),
+    }  # fmt: skip
+
+
+def _made(config: Any, values: dict[str, Any]) -> Any:
+    """A configuration with those of the values that this release accepts."""
+    known = inspect.signature(config).parameters
+    return config(**{name: value for name, value in values.items() if name in known})
+
+
+def _trainer(trainer: Any, configuration: Any, data: list[dict[str, Any]], **more: Any) -> Any:
+    import datasets
+
+    names = inspect.signature(trainer).parameters
+    tokens = "processing_class" if "processing_class" in names else "tokenizer"
+    dataset = datasets.Dataset.from_list(data)
+    return trainer(
+        model=tiny_model.model(), args=configuration, train_dataset=dataset, **{tokens: tiny_model.tokenizer()}, **more
+    )
+
+
+def _sft(values: dict[str, Any]) -> Any:
+    import trl
+
+    values = {**values, "max_length": 64, "max_seq_length": 64, "packing": False, "dataset_text_field": "text"}
+    return _trainer(trl.SFTTrainer, _made(trl.SFTConfig, values), [{"text": tiny_model.text(row)} for row in range(32)])
+
+
+def _dpo(values: dict[str, Any]) -> Any:
+    import trl
+
+    values = {**values, "max_length": 64, "max_prompt_length": 32, "beta": 0.1}
+    data = [
+        {"prompt": tiny_model.text(row), "chosen": f" w{150 + row} w{160 + row}", "rejected": f" w{120 + row} w{130 + row}"}
+        for row in range(32)
+    ]
+    return _trainer(trl.DPOTrainer, _made(trl.DPOConfig, values), data, ref_model=tiny_model.model())
+
+
+def _grpo(values: dict[str, Any]) -> Any:
+    import trl
+
+    values = {**values, "num_generations": 2, "max_completion_length": 8, "max_prompt_length": 32, "use_vllm": False,
+              "temperature": 1.0, "steps_per_generation": 1, "loss_type": "grpo"}  # fmt: skip
+
+    def reward(prompts: list[Any], completions: list[Any], **_: Any) -> list[float]:
+        return [float(len(set(str(completion).split()))) for completion in completions]
+
+    configuration = _made(trl.GRPOConfig, values)
+    data = [{"prompt": tiny_model.text(row)} for row in range(32)]
+    return _trainer(trl.GRPOTrainer, configuration, data, reward_funcs=reward)
+
+
+_TRAINERS: dict[str, Callable[[dict[str, Any]], Any]] = {"sft": _sft, "dpo": _dpo, "grpo": _grpo}

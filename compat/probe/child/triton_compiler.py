@@ -1,4 +1,4 @@
-"""Triton: which ptxas it uses, whether that knows the card, and whether what it compiles runs and adds up."""
+"""Triton: whether its ptxas knows the card, and whether a kernel compiles, runs and computes correctly."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def probes(job: Job) -> Iterator[Probe]:
 
 
 def ptxas(job: Job) -> Verdict:
-    """The assembler that Triton would call, its version, and whether it lists the card's architecture."""
+    """The assembler that Triton would call has to list the card's architecture."""
     capability = _capability(job)
     if torch.version.hip is not None:
         raise NotHere("ROCm's Triton has no ptxas")
@@ -39,40 +39,32 @@ def assembler_for(capability: int) -> Verdict:
     path = find_ptxas(capability)
     if path is None:
         return failed("Triton brings no ptxas, and none is on PATH", fix="pip install --force-reinstall triton")
+    named = next((name for name in _ENVIRONMENT if os.environ.get(name)), None)
+    fix = f"unset {named}" if named else "pip install --upgrade triton"
     try:
         version = _said(path, "--version")
         known = sorted({int(number) for number in re.findall(r"sm_(\d+)", _said(path, "--help"))})
     except OSError as problem:
-        return failed(f"{path} cannot be started: {problem.strerror or problem}", fix=_fix())
+        return failed(f"{path} cannot be started: {problem.strerror or problem}", fix=fix)
     release = re.search(r"release ([\d.]+)", version)
     measured = {"ptxas": path, "release": release.group(1) if release else version.strip()[-60:], "newest": known[-1:]}
     if not known:
-        return failed(
-            f"{path} does not say which architectures it knows: it is no ptxas, or it is broken", measured, fix=_fix()
-        )
+        return failed(f"{path} does not say which architectures it knows: it is no ptxas, or it is broken", measured, fix=fix)
     if capability not in known:
         why = f"ptxas {measured['release']} at {path} does not know sm_{capability}; the newest it knows is sm_{known[-1]}"
-        return failed(why, measured, {"architecture": f"sm_{capability}"}, fix=_fix())
+        return failed(why, measured, {"architecture": f"sm_{capability}"}, fix=fix)
     return passed(measured, {"architecture": f"sm_{capability}"})
 
 
-def _fix() -> str:
-    named = next((name for name in _ENVIRONMENT if os.environ.get(name)), None)
-    return f"unset {named}" if named else "pip install --upgrade triton"
-
-
 def find_ptxas(capability: int) -> str | None:
-    """The one that Triton itself names; for releases before 3.3, where those look: the variable, their own folder, PATH."""
+    """The path of the ptxas that Triton names; for releases before 3.3 where they look: a variable, their own folder, PATH."""
     package = _package()
     try:
         return str(importlib.import_module("triton.backends.nvidia.compiler").get_ptxas(capability).path)
     except RuntimeError:
-        return None  # it has looked, and there is none
+        return None  # Triton found none
     except (ImportError, AttributeError, TypeError):
-        return _where_older_ones_look(package, capability)
-
-
-def _where_older_ones_look(package: str, capability: int) -> str | None:
+        pass
     folder = os.path.join(package, "backends", "nvidia", "bin")
     if capability >= 100 and os.path.exists(os.path.join(folder, "ptxas-blackwell")):
         return os.environ.get("TRITON_PTXAS_BLACKWELL_PATH") or os.path.join(folder, "ptxas-blackwell")
@@ -98,7 +90,7 @@ def _said(path: str, option: str) -> str:
 
 
 def compiles(job: Job) -> Verdict:
-    """A kernel compiled for the card down to its machine code, without the cache."""
+    """A kernel compiled to the card's machine code, without the cache."""
     return compiled_for(_capability(job))
 
 
@@ -110,7 +102,7 @@ def compiled_for(capability: int) -> Verdict:
     version = tuple(int(part) for part in re.findall(r"\d+", importlib.import_module("triton").__version__)[:2])
     if version < (3, 3):
         raise NotHere("this Triton compiles ahead of time by another interface: it came with 3.3")
-    kernels = importlib.import_module(".rotary_triton", __package__)
+    kernels = importlib.import_module(".triton_kernels", __package__)
     before = os.environ.get("TRITON_ALWAYS_COMPILE")
     os.environ["TRITON_ALWAYS_COMPILE"] = "1"
     try:
@@ -129,6 +121,7 @@ def aot(kernels: Any, capability: int, dtype: str, dim: int, *, interleaved: boo
     target = importlib.import_module("triton.backends.compiler").GPUTarget("cuda", capability, 32)
     kernel = kernels._turn_tokens
     names = list(kernel.arg_names)
+    # Triton's types of the arguments: pointers, numbers (i32 but for these) and compile-time constants
     pointers = {"q": dtype, "k": dtype, "q_target": dtype, "k_target": dtype, "cos": "fp32", "sin": "fp32"}
     numbers = {"sign": "fp32"}
     constants = {"Q_HEADS": 32, "K_HEADS": 8, "PAIRS": dim // 2, "INTERLEAVED": interleaved}
@@ -145,26 +138,23 @@ def aot(kernels: Any, capability: int, dtype: str, dim: int, *, interleaved: boo
 
 
 def runs(job: Job) -> Verdict:
-    """A kernel compiled and started as every user of Triton does it; the numbers are compared bit by bit."""
-    if not job.on_cuda:
-        raise NotHere("no accelerator")
+    """A kernel compiled and started as every user of Triton does it; its result is compared bit by bit."""
+    job.needs_accelerator()
     _package()
-    add = importlib.import_module(".triton_add", __package__).add
+    add = importlib.import_module(".triton_kernels", __package__).add
     generator = torch.Generator().manual_seed(job.seed)
     a, b = (torch.randint(-(2**20), 2**20, (100_003,), generator=generator).float() for _ in range(2))
     result = add(a.to(job.device), b.to(job.device)).cpu()
     wrong = (result != a + b).nonzero()
     if len(wrong):
         at = int(wrong[0])
-        return failed(
-            f"element {at} of a sum is {float(result[at]):g}, not {float(a[at] + b[at]):g}", {"wrong": len(wrong)}, {"wrong": 0}
-        )
+        why = f"element {at} of a sum is {float(result[at]):g}, not {float(a[at] + b[at]):g}"
+        return failed(why, {"wrong": len(wrong)}, {"wrong": 0})
     return passed({"elements": len(a), "wrong": 0}, {"wrong": 0})
 
 
 def _capability(job: Job) -> int:
-    if not job.on_cuda:
-        raise NotHere("no accelerator")
+    job.needs_accelerator()
     _package()
     major, minor = torch.cuda.get_device_capability(job.device)
     return 10 * major + minor

@@ -1,4 +1,4 @@
-"""A job from beginning to end: torch is imported, what is there is said, and the groups are run in their order."""
+"""A whole job: imports torch, reports the stack, and runs the groups in order."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ MODULES = {
     "extensions": "extensions",
     "devices": "devices",
     "trainer": "trainer",
-    "health": "rates",
+    "health": "health",
 }
 """Group → the module here whose ``probes(job)`` lists its probes."""
 NO_TORCH, BROKEN_TORCH, NO_DEVICE = 93, 94, 95
-"""How a process ends that had nothing to run the probes with."""
+"""Exit codes of a process that could not run any probe."""
 
 
 def main(job_file: str) -> int:
-    """Runs the job; 0 unless torch or the device could not be had."""
+    """Runs the job; 0 unless torch or the device cannot be used."""
     job = read_job(job_file)
     if "rank" in job.values:  # one of several processes of a group
         rank = importlib.import_module("compat_probe." + job.values["rank"])
@@ -60,11 +60,10 @@ def main(job_file: str) -> int:
 
 
 def _device_is_there(torch: Any, job: Job) -> bool:
-    """Whether torch can use the device; where it cannot, a line says why."""
+    """Whether torch can use the device; if not, a result says why."""
     if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
-        job.say(
-            "result", probe="torch/device", seconds=0.0, **could_not_run("this torch was built for CPU only", cpu_only=True)
-        )
+        verdict = could_not_run("this torch was built for CPU only", cpu_only=True)
+        job.say("result", probe="torch/device", seconds=0.0, **verdict)
         return False
     try:
         torch.cuda.init()
@@ -74,9 +73,8 @@ def _device_is_there(torch: Any, job: Job) -> bool:
             torch.cuda.set_device(index)  # Triton, and most kernels of other packages, run on the current device
             torch.zeros(1, device=job.device).cpu()
             return True
-        verdict = failed(
-            f"torch sees {count} device{'' if count == 1 else 's'}, the driver shows more: {job.device} is not among them"
-        )
+        seen = f"torch sees {count} device{'' if count == 1 else 's'}"
+        verdict = failed(f"{seen}, the driver shows more: {job.device} is not among them")
     except Exception as problem:
         verdict = failed(said(problem))
     job.say("result", probe="torch/device", seconds=0.0, **verdict)
@@ -84,7 +82,7 @@ def _device_is_there(torch: Any, job: Job) -> bool:
 
 
 def stack(torch: Any) -> dict[str, Any]:
-    """Which Python, torch and devices these are."""
+    """The versions of Python, torch and CUDA or ROCm, and the names of the devices."""
     found: dict[str, Any] = {
         "python": ".".join(map(str, sys.version_info[:3])),
         "torch": str(torch.__version__),

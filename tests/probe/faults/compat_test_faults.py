@@ -272,23 +272,23 @@ def rotary_short(llama):
     )
 
 
-@fault("rotary-own-offset", "compat_probe.rotary_own")
+@fault("rotary-own-offset", "compat_probe.rotary_kernels")
 def rotary_own_offset(own):
     """Every position is one too far."""
     real = own.tables
     own.tables = lambda positions, *more: real(positions + 1, *more)
 
 
-@fault("rotary-own-sign", "compat_probe.rotary_own")
+@fault("rotary-own-sign", "compat_probe.rotary_kernels")
 def rotary_own_sign(own):
-    real = own._turned
-    own._turned = lambda x, cos, sin, interleaved: real(x, cos, -sin, interleaved)
+    real = own._rotated
+    own._rotated = lambda x, cos, sin, interleaved: real(x, cos, -sin, interleaved)
 
 
-@fault("rotary-keys", "compat_probe.rotary_own")
+@fault("rotary-keys", "compat_probe.rotary_kernels")
 def rotary_keys(own):
     """The keys are not turned."""
-    own.eager = lambda q, k, cos, sin, interleaved: (own._turned(q, cos, sin, interleaved), k * 1)
+    own.eager = lambda q, k, cos, sin, interleaved: (own._rotated(q, cos, sin, interleaved), k * 1)
 
 
 # attention

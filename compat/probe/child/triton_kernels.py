@@ -1,8 +1,9 @@
-"""Our own rotary kernel: every element is read once and written once, and a token's cos and sin serve all of its heads.
+"""Our own Triton kernels: a sum, the smallest that shows whether Triton's code runs, and rotary embeddings.
 
-One program turns one token: the tile of its query heads, then that of its key heads. At 32 heads of 128 in bfloat16 that is
-8 KiB in and 8 KiB out, in loads of 16 bytes; cos and sin add half a kibibyte that the next batch finds in the cache. What is
-left is a copy, so a device copy is the measure of it (``python -m benchmarks.probe``).
+The rotary kernel reads and writes every element once, and a token's cos and sin serve all of its heads. One program rotates
+one token: the tile of its query heads, then that of its key heads. At 32 heads of 128 in bfloat16 that is 8 KiB in and 8 KiB
+out, in loads of 16 bytes; cos and sin add half a kibibyte that the next batch finds in the cache. That leaves a copy, so a
+device copy is the measure of it (``python -m benchmarks.probe``).
 """
 
 from __future__ import annotations
@@ -14,8 +15,20 @@ import triton
 import triton.language as tl
 
 from .job import NotHere
-from .rotary_own import checked
-from .rotary_reference import Tables
+from .rotary_reference import Tables, checked
+
+
+@triton.jit
+def _add(a, b, target, length, BLOCK: tl.constexpr):
+    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = places < length
+    tl.store(target + places, tl.load(a + places, mask=inside) + tl.load(b + places, mask=inside), mask=inside)
+
+
+def add(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    target = torch.full_like(a, float("nan"))  # an element that is not written shows
+    _add[(triton.cdiv(len(a), 1024),)](a, b, target, len(a), BLOCK=1024)
+    return target
 
 
 @triton.jit
@@ -74,7 +87,7 @@ def blocks(q_heads: int, k_heads: int, pairs: int) -> dict[str, int]:
 
 def _launch(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool, sign: float) -> Tables:
     """``sign`` is -1.0 backwards; as a number and no constant of the kernel, it does not make two of it."""
-    q, k = _dense(q), _dense(k)
+    q, k = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k))
     q_target, k_target = torch.empty_like(q), torch.empty_like(k)
     batch, q_heads, tokens, dim = q.shape
     k_heads = k.shape[1]
@@ -84,10 +97,6 @@ def _launch(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tens
         INTERLEAVED=interleaved, num_warps=4, **blocks(q_heads, k_heads, dim // 2),
     )  # fmt: skip
     return q_target, k_target
-
-
-def _dense(x: torch.Tensor) -> torch.Tensor:
-    return x if x.stride(-1) == 1 else x.contiguous()
 
 
 class _Rotation(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
@@ -104,7 +113,7 @@ class _Rotation(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
 
 
 def rotate(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool) -> Tables:
-    """Queries and keys ([batch, heads, tokens, d], any strides) turned; :class:`ValueError` for tables that do not fit."""
+    """Queries and keys ([batch, heads, tokens, d], any strides) rotated; :class:`ValueError` for tables that do not fit."""
     checked(q, k, cos, sin)
     if not hasattr(tl, "split"):  # it refuses a kernel that only names it, in a branch that is not compiled
         raise NotHere("this Triton has no tl.split: it came with 3.0")
