@@ -206,6 +206,8 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
         resolves = False if found.refused and not offline else None
         return replace(case, notes=(*case.notes, note), resolves=resolves, unresolved=found.why)
     listed = {copy.name for copy in copies}
+    if not environment.accelerators:  # ``torch==2.8.0`` is a build without CUDA where an index has one
+        copies = [_as_built(copy, found.releases.get(copy.name)) for copy in copies]
     copies += [Distribution(name, version, source=INDEX) for name, version in found.releases.items() if name not in listed]
     unbuilt = [name for name in sorted(found.unbuilt) if name not in listed]
     copies += [Distribution(name, source=UNBUILT) for name in unbuilt]
@@ -222,6 +224,12 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
         resolves=True,
         overrides=found.overridden,
     )
+
+
+def _as_built(copy: Distribution, taken: str | None) -> Distribution:
+    """A pin as the build of its release that an installer takes."""
+    same = taken is not None and copy.version is not None and taken.partition("+")[0] == copy.version
+    return replace(copy, version=taken) if same else copy
 
 
 def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = ()) -> Planner:

@@ -1,7 +1,8 @@
 """``python -m scripts.refresh.stacks``: the newest combination for each task and GPU that resolves and is judged clean.
 
-Each row of ``matrix/stacks.csv`` is one run of ``compat suggest`` whose pins ``compat check`` finds nothing against:
-no error and no warning. A combination that does not come to that loses its row, and is named on the terminal.
+Each row of ``matrix/stacks.csv`` is one run of ``compat suggest`` whose pins uv accepts and ``compat check`` finds nothing
+against: no error and no warning. A combination that does not come to that loses its row, and is named on the terminal.
+``--missing`` goes on where a run was ended: it leaves out what has a row.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ def stack_of(task: str, packages: str, gpu: str, options: tuple[str, ...] = ()) 
     if done.returncode != 0:
         raise NotCleanError(done.stderr.strip() or "no releases go together")
     plan = json.loads(done.stdout)["plan"]
+    if not (plan["verified"] or {}).get("uv"):
+        raise NotCleanError(f"uv does not accept it: {(plan['verified'] or {}).get('why', '')}")
     pins = {each["name"]: each["to"] for each in plan["changes"]}
     python = next(text.split()[1] for text in plan["target"] if text.startswith("Python "))
     with tempfile.TemporaryDirectory() as folder:
@@ -97,9 +100,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("--only", default="", help="stacks and GPUs whose 'task packages gpu' contains this")
     parser.add_argument("--table", type=Path, default=TABLE)
+    parser.add_argument("--missing", action="store_true", help="only what has no row")
     arguments = parser.parse_args()
+    there = {(each.task, each.stack, each.gpu) for each in rows(arguments.table)} if arguments.missing else set()
     for task, packages, gpu in _wanted(arguments.only):
         name = gpu.partition(" --driver ")[0]
+        if (task, packages, name) in there:
+            continue
         kept = [each for each in rows(arguments.table) if (each.task, each.stack, each.gpu) != (task, packages, name)]
         try:
             kept.append(stack_of(task, packages, gpu))
