@@ -19,9 +19,10 @@ from compat.formats.listing import ROOT, Edge, Entry, Listing
 from compat.formats.registry import Commands, format_of, read_content
 from compat.model import Distribution, Finding, Source
 from compat.records import record, replace
-from compat.repair.plan import Plan, Planner, counted
+from compat.repair.plan import Plan, Planner, cost_of
 from compat.repair.problem import Policy
 from compat.repair.verify import Checks, Verified
+from compat.repair.whole_plans import findings, to_fix
 
 if TYPE_CHECKING:
     from compat.api.options import Options
@@ -87,6 +88,7 @@ def repaired(
         other = None if built is None else built.plan(explained=explained, contrasted=contrasted, checks=checks)
         if other is not None and other.stands and (not plan.stands or len(other.left) < len(plan.left)):
             plan = other
+    plan = plan if case.whole or case.listing is None or not plan.stands else _leaner(case, case.listing, plan, planner)
     written = written_for(case, plan)
     seen = {_key(each) for each in errors}
     for _ in range(_ROUNDS):
@@ -111,6 +113,34 @@ def repaired(
         plan = _joined(plan, more)
         written = written_for(case, plan)
     return Repair(case, errors, plan, written if plan.stands else Written())
+
+
+def _leaner(case: Case, listing: Listing, plan: Plan, planner: Planner) -> Plan:
+    """A plan for a list that uv adds to, without the pins that uv does without; it takes other releases for them."""
+    listed = {entry.distribution.name for entry in listing.entries}
+    unlisted = frozenset(each.name for each in plan.changes if each.name not in listed)
+    concerned = {name for error in planner.errors for name in error.packages}
+    known = {_key(each) for each in plan.left}
+    for spared in dict.fromkeys((unlisted, unlisted - concerned)) if case.resolves else ():
+        lean = replace(plan, along=plan.along | spared)
+        if lean.along == plan.along:
+            continue
+        after = _as_written(case, lean, written_for(case, lean), planner)
+        found = findings(after.environment, planner.means.matrix, case.ignored)
+        left = to_fix(found, warnings=planner.problem.policy.warnings)
+        if after.resolves and all(_key(each) in known for each in left):
+            there, now = _versions(case), _versions(after)
+            named = {each.name: each for each in plan.changes if each.name not in spared}
+            moved = sorted(name for name in (there.keys() | now.keys()) - named.keys() if there.get(name) != now.get(name))
+            named |= {name: Change(name, there.get(name), now.get(name), implied=True) for name in moved}
+            changes = tuple(named[name] for name in sorted(named))
+            paid = {each: plan.cost.get(each, 0) for each in ("errors", "source", "steps")}
+            return replace(lean, changes=changes, along=lean.along | frozenset(moved), cost=cost_of(changes, **paid))
+    return plan
+
+
+def _versions(case: Case) -> dict[str, str]:
+    return {copy.name: copy.version for copy in case.environment.distributions or () if copy.version is not None}
 
 
 def _resolved(plan: Plan, after: Case) -> Plan:
@@ -154,9 +184,8 @@ def _joined(plan: Plan, more: Plan) -> Plan:
         before = changes.get(each.name)
         changes[each.name] = each if before is None else replace(each, before=before.before, before_source=before.before_source)
     joined = tuple(changes[name] for name in sorted(changes))
-    summed = {name: plan.cost.get(name, 0) + more.cost.get(name, 0) for name in ("source", "steps")}
-    cost = {"errors": more.cost.get("errors", 0), **counted(joined), **summed}
-    cost = {name: amount for name, amount in cost.items() if amount}
+    source, steps = (plan.cost.get(each, 0) + more.cost.get(each, 0) for each in ("source", "steps"))
+    cost = cost_of(joined, errors=more.cost.get("errors", 0), source=source, steps=steps)
     return replace(
         plan, changes=joined, cost=cost, proven=plan.proven and more.proven,
         verified=_both(plan.verified, more.verified), left=(*plan.left, *more.left), unread={**plan.unread, **more.unread},

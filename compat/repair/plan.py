@@ -101,15 +101,19 @@ def actions(finding: Finding) -> tuple[Fix, ...]:
     return tuple(fix for fix in finding.fixes if fix.kind in _ACTIONS)
 
 
-def counted(changes: Collection[Change]) -> dict[str, int]:
-    """How many packages some changes move; torch and its family count once."""
+def cost_of(changes: Collection[Change], *, errors: int = 0, source: int = 0, steps: int = 0) -> dict[str, int]:
+    """What some changes cost, in the figures that people ask for, without those that are nought.
+
+    torch and its family count as one change. ``errors`` are left, so many releases are built from ``source``.
+    """
     there = [each for each in changes if each.before is not None]
     moved = [(each, Version(each.before or "0"), Version(each.after)) for each in there if each.after is not None]
     found = {
+        "errors": errors,
         "changed": len({family(each.name) for each in there}),
         "downgraded": sum(each.direct and Version(after.public) < Version(before.public) for each, before, after in moved),
         "major": sum(moves_major(before, after) and family(each.name) == each.name for each, before, after in moved),
-        "added": len(changes) - len(there), "removed": len(there) - len(moved),
+        "added": len(changes) - len(there), "removed": len(there) - len(moved), "source": source, "steps": steps,
     }  # fmt: skip
     return {name: amount for name, amount in found.items() if amount}
 
@@ -242,8 +246,11 @@ class Planner:
         core, relief = self._contradiction(solver) if left else ((), "")
         refused = self._refused(left) if changes else ""
         verified = self._verified(chosen, solver, checks, rules=rules) if changes and not refused else Verified(rules, None)
+        cost = cost_of(
+            changes, errors=solution.left(ERRORS), source=solution.left("source installs"), steps=solution.left("release steps")
+        )
         return Plan(
-            changes, self._cost(changes, solution), solution.optimal and not solution.unread, self.problem.policy.said(),
+            changes, cost, solution.optimal and not solution.unread, self.problem.policy.said(),
             verified, left, core, relief, solution.unread, self._universe.narrowed, self._assumed(chosen), chosen,
             along=self._along(names, implied), partial=partial(self.problem, chosen, solver.needs), refused=refused,
         )  # fmt: skip
@@ -262,14 +269,6 @@ class Planner:
         if len(left) < len(self.errors) or (wished and (len(left) == len(self.errors) or not current)):
             return ""
         return f"no choice of releases lowers the number of errors ({len(self.errors)} now, {len(left)} at best)"
-
-    def _cost(self, changes: tuple[Change, ...], solution: Solution) -> dict[str, int]:
-        """What a plan costs, in the figures that people ask for; those that are nought are left out."""
-        found = {
-            "errors": solution.left(ERRORS), **counted(changes),
-            "source": solution.left("source installs"), "steps": solution.left("release steps"),
-        }  # fmt: skip
-        return {name: amount for name, amount in found.items() if amount}
 
     def _contradiction(self, solver: Solver) -> tuple[tuple[str, ...], str]:
         """What cannot hold together without an error, and the wish to give up for which a plan without one exists."""

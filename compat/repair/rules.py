@@ -64,7 +64,7 @@ def _of_rule(rule: Rule, level: str, facts: Facts, current: Mapping[str, Release
 def recommended(
     matrix: Matrix, environment: Environment, errors: Collection[Finding], current: Collection[str], target: Target
 ) -> Iterator[Recommended]:
-    """The package versions that the rules of some findings recommend, as far as the packages are there."""
+    """The package versions that some findings, and the rules behind them, recommend, as far as the packages are there."""
     rules = {rule.id: rule for rule in matrix.rules()} if errors else {}
     facts = Facts(environment)
     for finding in errors:
@@ -75,6 +75,11 @@ def recommended(
             and all(holds(atom, facts) is not False for atom in fix.when)
         ]  # fmt: skip
         alternatives = tuple(target.needs(f"{name}{spec}" for name, spec in fix.packages) for fix in fixes)
+        if rule is None and finding.origin == "build":
+            alternatives = tuple(
+                target.needs((f"{fix.package}{fix.spec}",)) for fix in finding.fixes
+                if fix.kind in _MOVES and fix.spec and fix.package in current and fix.package != "torch"  # it has other builds
+            )  # fmt: skip
         if alternatives:
             yield Recommended(finding.rule, alternatives)
 

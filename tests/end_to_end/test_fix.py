@@ -541,13 +541,32 @@ def test_uv_is_asked_once_where_the_pins_are_all_that_is_installed(fix: Run, ind
     asked = counting / "asked"
     (counting / "uv").write_text(f'#!/bin/sh\necho >> "{asked}"\nexec "{uv_binary()}" "$@"\n')
     (counting / "uv").chmod(0o755)
-    for lines, times in ((LINES, 1), (LINES.replace("tokenizers==0.21.1\n", ""), 2)):
+    for lines, times in ((LINES, 1), (LINES.replace("tokenizers==0.21.1\n", ""), 3)):  # before, without tokenizers, as written
         (tmp_path / "requirements.txt").write_text(lines)
         asked.unlink(missing_ok=True)
         done = fix("--format", "json", url=index.url, PYTHONPATH=f"{counting}{os.pathsep}{ROOT}")
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["plan"]["verified"]["uv"] is True
         assert len(asked.read_text()) == times
+
+
+def test_what_a_list_does_not_name_is_left_to_uv(fix: Run, tmp_path: Path) -> None:
+    """Fewest packages are brought in with an old helper; nothing is the matter with the one that uv takes by itself."""
+    packages = {
+        "job": {"1.0": release("2025-01-01"), "2.0": release("2025-02-01", "helper")},
+        "helper": {"1.0": release("2025-01-01"), "2.0": release("2025-02-01", "more")},
+        "more": {"1.0": release("2025-01-01")},
+    }
+    bad = RULE.format(
+        name="bad-job", severity="error", packages='job = "<2"', hit='job = "1.0"', clear='job = "2.0"',
+        fix='[[rule.fix]]\nupgrade = { job = ">=2" }',
+    )  # fmt: skip
+    (tmp_path / "requirements.txt").write_text("job==1.0\n")
+    with IndexServer(packages) as server:
+        done = fix("--write", *own(tmp_path, bad), url=server.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "helper 2.0, more 1.0" in done.stdout, done.stdout
+    assert (tmp_path / "requirements.txt").read_text() == "job==2.0\n"
 
 
 # Indexes that only some packages come from, and packages that only a build could tell about

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from compat.model import Accelerator, Distribution, Environment, Source, Workload
+from compat.model import Accelerator, Distribution, Environment, Finding, Fix, Source, Workload
 from compat.records import replace
 from compat.repair.candidates import Release
 from compat.repair.relaxation import ABSENT, Forbidden
-from compat.repair.rules import forbidden
+from compat.repair.rules import forbidden, recommended
+from compat.repair.target import Need, Target
 from compat.rules.compiled import in_memory
 from compat.rules.loader import load_file
 
@@ -132,3 +133,15 @@ def test_sources_spare_what_is_installed_from_them_and_no_release(tmp_path: Path
     assert spared.unless == ((("trl", frozenset({"0.15.2"})),),)
     (no_release,) = found(tmp_path, exemption)
     assert no_release.unless == ()
+
+
+def test_the_fix_of_a_finding_about_builds_is_recommended_as_that_of_a_rule() -> None:
+    """torch could move as well; bitsandbytes is what the finding says."""
+    fixes = (Fix("env-var", text="BNB_CUDA_VERSION=126"), Fix("upgrade", "bitsandbytes", ">=0.45.3"), Fix("pin", "apex", "==1"))
+    found = Finding(
+        rule="build-bitsandbytes-cuda", origin="build", verdict="hit", severity="error", effect="crash", title="No library",
+        why="", confidence="confirmed", packages={"bitsandbytes": "0.45.2", "torch": "2.7.0+cu128"}, fixes=fixes,
+    )  # fmt: skip
+    target = Target(Environment(python="3.11"))
+    (one,) = recommended(in_memory(()), Environment(), (found,), tuple(found.packages), target)
+    assert one.alternatives == ((Need("bitsandbytes", ">=0.45.3", ()),),)
