@@ -20,6 +20,7 @@ from compat.records import replace
 from compat.rules.compiled import Matrix, open_matrix
 from compat.tables.builds import EXTENSIONS, CodeTables, open_code_tables
 from compat.tables.declared import open_declared
+from compat.tables.stacks import open_stacks
 from compat.versions import is_version, key_of
 from scripts.site.frame import Page, local
 from scripts.site.knowledge import rule_path
@@ -132,7 +133,9 @@ def gpu_page(most: int, workers: int) -> Page:
     here = "gpus.html"
     parts: list[Child] = [
         element(
-            "p", "Which releases have code for a GPU in the wheels of the package index, and what else is known about both."
+            "p",
+            "Which releases have code for an NVIDIA GPU in the wheels of the package index, and what else is known about both. "
+            "Wheels for AMD come from other indexes and are not in these tables.",
         )
     ]
     names = [f"{name} ({capability})" for name, capability in GPUS]
@@ -143,7 +146,26 @@ def gpu_page(most: int, workers: int) -> Page:
         table = table_of(rows, names, GpuCells(package), workers, ranged=False)
         if any(cell.state != "unknown" for row in table.cells for cell in row):
             parts += [element("h2", package), _shown(table, package, "GPU", here, prefix=f"{package}-")]
+    parts += [element("h2", "Newest combinations", id="stacks"), *_stacks()]
     return Page(here, "By GPU", joined(parts))
+
+
+def _stacks() -> Iterator[Html]:
+    """What ``compat suggest --list`` prints: the newest releases for a task and a GPU that resolved and were judged clean."""
+    yield element("p", "Resolved and judged clean on the day that is given; the command prints all pins for today.")
+    head = element("tr", *(element("th", name, scope="col") for name in ("task", "GPU", "newest", "command")))
+    rows = []
+    for each in open_stacks():
+        pins = ", ".join(pin.replace("==", " ") for pin in each.pins.split())
+        gpu = f"{each.gpu}, driver {each.driver}" if each.driver else each.gpu
+        driver = f" --driver {each.driver}" if each.driver else ""
+        command = f'compat suggest --task {each.task} --gpu "{each.gpu}"{driver} --with {each.stack}'
+        rows.append(element(
+            "tr", element("th", each.task, scope="row"), element("td", gpu),
+            element("td", f"{pins} (Python {each.python}, {each.packages} packages, {each.checked})"),
+            element("td", element("code", command)),
+        ))  # fmt: skip
+    yield element("div", element("table", head, *rows), class_="scroll")
 
 
 # --- Cells: one environment each, judged as a check judges it.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
+import shlex
 import urllib.parse
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,7 +21,7 @@ from scripts.site.__main__ import build
 from scripts.site.checking import check_page
 from scripts.site.frame import Page, to, write
 from scripts.site.knowledge import entries, rule_pages
-from scripts.site.tables import Cell, GpuCells, PairCells, releases_of, table_of
+from scripts.site.tables import Cell, GpuCells, PairCells, gpu_page, releases_of, table_of
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 
@@ -137,6 +139,21 @@ def test_what_is_newer_than_the_matrix_is_not_assessed() -> None:
 def test_which_torch_has_code_for_a_gpu() -> None:
     assert GpuCells("torch")("2.8.0", "A100 (8.0)").state == "works"
     assert GpuCells("torch")("2.5.1", "RTX 50 (12.0)").state in ("bad", "depends")
+
+
+def test_the_newest_combinations_are_those_that_suggest_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    from compat.api.commands import COMMANDS
+    from compat.cli.options import parse
+    from compat.tables.stacks import open_stacks
+
+    monkeypatch.setattr("scripts.site.tables.ON_GPUS", ())
+    page = gpu_page(2, 1)
+    shown = [html.unescape(each) for each in re.findall(r"<code>(compat suggest [^<]*)</code>", page.content)]
+    assert len(shown) == len(open_stacks())
+    suggest = next(each for each in COMMANDS if each.name == "suggest")
+    for command, stack in zip(shown, open_stacks()):
+        read = parse(suggest, shlex.split(command)[2:])
+        assert (read.one("task"), read.one("gpu"), read.one("with")) == (stack.task, stack.gpu, stack.stack)
 
 
 def test_a_cell_is_what_check_says(tmp_path: Path) -> None:
