@@ -66,7 +66,7 @@ def device(name: str, memory_mib: int | None = None, capability: str | None = No
     if target is not None:
         name = name.partition(f"({target[0]}")[0].strip() or target[0]
         return Accelerator("amd", name, None, memory_mib, target[0])
-    name = _REMARK.sub("", name).strip(" .,;`*\"'")[:100]
+    name = _REMARK.sub("", name).strip(" .…,;`*\"'")[:100]
     return Accelerator(vendor_of(name), name, capability, memory_mib)
 
 
@@ -108,4 +108,4 @@ def _counted(part: str, name: re.Match[str]) -> tuple[int | None, str]:
 def _named(text: str) -> str:
     """A name without what people write behind it."""
     text = _BEHIND.split(text, maxsplit=1)[0]
-    return re.sub(r"(?<=\d)s$", "", text.strip(" -.*×"))
+    return re.sub(r"(?<=\d)s$", "", text.strip(" -.…*×"))

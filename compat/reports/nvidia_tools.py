@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _IN_TABLE = ("|", "+-", "+=", "==", "║", "│")
-_LISTED = re.compile(r"^\W{0,4}GPU \d{1,3}: \S")
+_LISTED = re.compile(r"^\W{0,4}GPU \d{1,3}: (?!\d{1,3} ?[x×*])\S")  # no program counts there, people do
 _INSTANCE = re.compile(r"^ +MIG \S+ +Device +\d+: ")
 _GROUP = re.compile(
     r"^\W{0,4}GPU (?P<indexes>\d{1,3}(?:, ?\d{1,3}){0,63})(?P<field>:| Compute Capability:) *(?P<value>.{1,100})$"

@@ -140,3 +140,9 @@ class TestDress:
         found, notes = read_pasted("torch 2.6.0\n" + "x\n" * 60_000 + "vllm 0.8.4\n", "x")
         assert [each.name for each in found.distributions or ()] == ["torch"]
         assert any(note.startswith("only the first") for note in notes)
+
+
+def test_a_number_of_gpus_is_no_part_of_their_name() -> None:
+    environment = read("GPU: 8x 3090 …\ntorch 2.4.0\n")
+    assert [each.name for each in environment.accelerators or ()] == ["3090"] * 8
+    assert read("GPU 0: 8x 3090 …\ntorch 2.4.0\n").accelerators is None
