@@ -106,7 +106,11 @@ def problem_of(
         current.pop(name, None)
     pins = tuple(kept(text, target, current) for text in keep)
     given = frozenset(copy.name for copy in environment.distributions or () if is_given(copy) and copy.name not in current)
-    return Problem(environment, target, current, tuple(asked), pins, frozenset(direct), policy, ignored, given)
+    conda = {
+        copy.name: copy.version for copy in environment.distributions or ()
+        if copy.name in given and copy.version is not None and parsed(copy.version) is not None
+    }  # fmt: skip
+    return Problem(environment, target, current, tuple(asked), pins, frozenset(direct), policy, ignored, given, conda)
 
 
 UNBUILT = Source("index", {"build": True})

@@ -9,7 +9,7 @@ from dataclasses import replace
 from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
 from packaging.version import Version
 
-from compat.model import Environment
+from compat.model import EMPTY, Environment
 from compat.records import record
 from compat.repair.candidates import Release
 from compat.repair.target import Need, Target, satisfies
@@ -87,10 +87,10 @@ class Problem:
 
     ``ignored`` are rules whose findings the user lives with.
     ``direct`` are the packages that the user asked for by name: they are not removed, and going back costs more.
-    ``given`` are installed in an unknown version (from a repository or a folder), ``fixed`` from one in a known version;
-    neither moves. ``recommended`` is what the rules of the findings say, ``violated`` are the pairs of packages of which one
-    does not meet what the other declares, as an error to be fixed. ``alone`` is
-    what no other package asks for, ``unwanted`` what a finding's fix removes.
+    ``given`` are installed in an unknown version (from a repository or a folder) or by conda, ``fixed`` from one in a known
+    version; neither moves. ``conda`` are the versions of what conda installed. ``recommended`` is what rules of the findings
+    say, ``violated`` are the pairs of packages of which one does not meet what the other declares, as an error to be fixed.
+    ``alone`` is what no other package asks for, ``unwanted`` what a finding's fix removes.
     """
 
     environment: Environment
@@ -102,6 +102,7 @@ class Problem:
     policy: Policy = Policy()
     ignored: frozenset[str] = frozenset()
     given: frozenset[str] = frozenset()
+    conda: Mapping[str, str] = EMPTY
     fixed: frozenset[str] = frozenset()
     recommended: tuple[Recommended, ...] = ()
     violated: frozenset[frozenset[str]] = frozenset()

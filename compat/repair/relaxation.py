@@ -207,10 +207,13 @@ class Relaxation:
             if need.name == release.name and not need.specifier:
                 self._wants(where, need)
                 continue
-            if need.name in self.problem.given:
-                continue
             text = f"{asking} {release.told} requires {need.text}"
             statement = Statement("requires", text, Requires(asking, release.version, need.text))
+            if need.name in self.problem.given:
+                stays = self.problem.conda.get(need.name, "")
+                if stays and not satisfies(stays, need.specifier) and release != self.problem.current.get(release.name):
+                    self.clauses.add(where, statement)
+                continue
             broken = self._tolerated(release, need, where)
             self.clauses.add((*where, self._met_by(need.name, need.specifier), *broken), statement)
             self._wants(where, need)

@@ -24,6 +24,9 @@ STACKS = (
     ("grpo", "trl"), ("grpo", "trl,vllm"), ("grpo", "unsloth"), ("sft", "trl"), ("sft", "unsloth"), ("sft", "trl,deepspeed"),
     ("sft", "axolotl"), ("dpo", "trl"), ("serve", "vllm"), ("serve", "sglang"),
 )  # fmt: skip
+FOR_CUDA = frozenset(("vllm", "sglang", "unsloth", "axolotl"))
+"""Packages whose wheels, or those of what they build on, are compiled for CUDA: that they resolve elsewhere shows nothing."""
+ELSEWHERE = ("MI300X", "Apple M3", "none")
 ALSO_SHOWN = ("torch", "transformers")
 """Packages that are recorded beside those that are named."""
 SECONDS = 300
@@ -58,6 +61,8 @@ def stack_of(task: str, packages: str, gpu: str, options: tuple[str, ...] = ()) 
     if not (plan["verified"] or {}).get("uv"):
         raise NotCleanError(f"uv does not accept it: {(plan['verified'] or {}).get('why', '')}")
     pins = {each["name"]: each["to"] for each in plan["changes"]}
+    if "torch" not in pins and not name.startswith("MI"):  # for AMD it is installed beforehand
+        raise NotCleanError("its releases for this platform bring in no torch: they run nothing here")
     python = next(text.split()[1] for text in plan["target"] if text.startswith("Python "))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "requirements.txt")
@@ -120,7 +125,8 @@ def main() -> int:
 def _wanted(only: str) -> Iterator[tuple[str, str, str]]:
     for task, packages in STACKS:
         for gpu in GPUS:
-            if only in f"{task} {packages} {gpu}":
+            runs = gpu not in ELSEWHERE or FOR_CUDA.isdisjoint(packages.split(","))
+            if runs and only in f"{task} {packages} {gpu}":
                 yield task, packages, gpu
 
 

@@ -7,6 +7,11 @@ import pytest
 from compat.checks import named_devices
 from compat.model import Accelerator, Distribution, Environment, Source
 from compat.repair.candidates import Release
+from compat.repair.engine import best
+from compat.repair.inputs import problem_of
+from compat.repair.problem import Policy
+from compat.repair.relaxation import Relaxation
+from compat.repair.target import Need
 from compat.repair.whole_plans import WholePlans, findings, planned
 from compat.rules.compiled import Matrix
 
@@ -69,3 +74,14 @@ def test_a_planned_environment_keeps_what_is_not_moved() -> None:
     assert after.python == "3.11"
     gone = planned(before, {"trl": Release("trl", "0.17.0")})
     assert [each.name for each in gone.distributions or ()] == ["trl", "unsloth"]
+
+
+@pytest.mark.parametrize(("tokenizers", "possible"), [("0.21.4", False), ("0.22.1", True)])
+def test_what_conda_installed_is_as_it_is(tokenizers: str, possible: bool) -> None:
+    copies = (Distribution("tokenizers", tokenizers, source=Source("conda")), Distribution("transformers", "4.55.4"))
+    environment = Environment(python="3.11", distributions=copies)
+    problem = problem_of(environment, keep=("transformers>=4.57",), policy=Policy())
+    old, new = problem.current["transformers"], Release("transformers", "4.57.1")
+    needs = {old: {"": (Need("tokenizers", "<0.22", ()),)}, new: {"": (Need("tokenizers", ">=0.22", ()),)}}
+    relaxation = Relaxation(problem, {"transformers": (old, new)}, needs)
+    assert (best(relaxation.clauses) is not None) is possible
