@@ -1,9 +1,10 @@
 """``python -m scripts.audit.fixes [RULE…] [--again]``: where the fixes of rules lead.
 
 Each fix that moves packages is resolved with ``uv pip compile`` for the first example that the rule hits, with the other
-packages of the example pinned, on the first Python that has wheels for all of them; the whole result is judged as ``compat
-check`` judges it. Rows are kept in ``matrix/fixes.csv``: a fix that is there already is not resolved again, and the row of a
-fix that no rule has any more is dropped. It may be stopped and started again.
+packages of the example pinned (where that cannot be had only those that the rule names, then none), on the first Python
+that has wheels for all of them; the whole result is judged as ``compat check`` judges it. Rows are kept in
+``matrix/fixes.csv``: a fix that is there already is not resolved again, and the row of a fix that no rule has any more is
+dropped. It may be stopped and started again.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ PYTHONS = ("3.11", "3.10", "3.12", "3.9", "3.13", "3.8")
 LEADS, FINE, ALONE, IMPOSSIBLE = "leads into", "fine", "fine without the example's other pins", "cannot be resolved"
 _AT_ONCE = 6  # most of a resolution is waiting for the index
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)")
+_NO_WHEEL = re.compile(r"Because (?:only )?([A-Za-z0-9._-]+)((?:[<>=!~][^ ]*)?) (?:is available and .*? )?has no usable wheels")
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,10 @@ def followed(rule: Rule, fix: FixTemplate, environment: Environment) -> Followed
     pythons = (stated[0],) if stated else PYTHONS
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     why = ""
-    for result, wanted in ((FINE, [*pins, *(f"{n}=={v}" for n, v in others.items())]), (ALONE, [*pins, *others])):
+    at_fault = others.keys() & {name for _, name, _, _ in rule.packages}
+    held = [[f"{n}=={v}" if n in kept else n for n, v in others.items()] for kept in (others, at_fault, ())]
+    for result, beside in zip((FINE, ALONE, ALONE), held):
+        wanted = [*pins, *beside]
         for python in pythons:
             resolved, said = _resolved(wanted, python, environment.os, tuple(name + spec for name, spec in fix.along))
             why = why or said
@@ -156,11 +161,21 @@ def _resolved(
                "--only-binary", ":all:", "--no-header", "--no-annotate", "--quiet", "--no-progress"]  # fmt: skip
     built: dict[str, str] = {}
     lines = [line for each in wanted for line in _without_wheel(Requirement(each), python, built)]
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
-        constraints.write("\n".join(along))
-        constraints.flush()
-        command += ["--constraints", constraints.name]
-        done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False, timeout=300)
+    with tempfile.TemporaryDirectory() as folder:
+        constraints, excludes = Path(folder, "constraints.txt"), Path(folder, "excludes.txt")
+        constraints.write_text("\n".join(along))
+        command += ["--constraints", str(constraints), "--excludes", str(excludes)]
+        while True:
+            excludes.write_text("\n".join(built))
+            done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False, timeout=300)
+            source_only = _NO_WHEEL.search(" ".join(done.stderr.split())) if done.returncode else None
+            if source_only is None or normalized(source_only[1]) in built:
+                break
+            name = normalized(source_only[1])
+            lines = [line for line in lines if normalized(Requirement(line).name) != name]
+            lines += _of_source(Requirement(source_only[1] + source_only[2]), python, built)
+            if name not in built:
+                break
     if done.returncode:
         return None, " ".join(done.stderr.split())[:300]
     return {match[1]: match[2] for line in done.stdout.splitlines() if (match := _PIN.match(line))} | built, ""
@@ -170,11 +185,19 @@ def _without_wheel(wanted: Requirement, python: str, built: dict[str, str]) -> l
     """The requirement itself where its newest release has a wheel; else what that release requires, noted in ``built``."""
     files = [file for file in _index().files(wanted.name) or () if wanted.specifier.contains(file.version)]
     newest = max((file.version for file in files), key=Version, default=None)
-    of_newest = [file for file in files if file.version == newest]
-    if newest is None or any(file.filename.endswith(".whl") for file in of_newest):
+    if newest is None or any(file.version == newest and file.filename.endswith(".whl") for file in files):
         return [str(wanted)]
-    metadata = _index().metadata(of_newest[0])
-    built[wanted.name] = newest
+    return _of_source(wanted, python, built)
+
+
+def _of_source(wanted: Requirement, python: str, built: dict[str, str]) -> list[str]:
+    """What the newest release in range requires by its source distribution, the release noted in ``built``."""
+    files = [file for file in _index().files(wanted.name) or () if wanted.specifier.contains(file.version)]
+    newest = max(files, key=lambda file: (Version(file.version), file.filename.endswith(".tar.gz")), default=None)
+    if newest is None:
+        return [str(wanted)]
+    metadata = _index().metadata(newest)
+    built[normalized(wanted.name)] = newest.version
     place = {"python_version": python, "python_full_version": f"{python}.0", "sys_platform": "linux", "extra": ""}
     return [
         f"{each.name}{each.specifier}"

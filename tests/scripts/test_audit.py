@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from compat.index.records import File, Metadata
 from compat.index.records import Requirement as Needed
@@ -176,6 +178,28 @@ def test_what_has_no_wheel_is_resolved_by_what_it_requires(monkeypatch: pytest.M
     built: dict[str, str] = {}
     assert fixes._without_wheel(fixes.Requirement("b<2"), "3.11", built) == ["c>=3"]
     assert built == {"b": "1.0"}
+
+
+def test_what_comes_along_without_a_wheel_is_resolved_by_what_it_requires(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def uv(_: list[str], *, input: str, **__: object) -> subprocess.CompletedProcess[str]:
+        asked.append(input)
+        if "device" not in input:
+            told = "error: No solution found\n  Because device-smi>=0.5 has no usable wheels\n  and you require it"
+            return subprocess.CompletedProcess([], 1, "", told)
+        return subprocess.CompletedProcess([], 0, "b==9.0\ndevice==3.0\n", "")
+
+    def of_source(wanted: Requirement, _: str, built: dict[str, str]) -> list[str]:
+        assert str(wanted) == "device-smi>=0.5"
+        built["device-smi"] = "0.6"
+        return ["device>=3"]
+
+    monkeypatch.setattr(fixes, "_without_wheel", lambda wanted, *_: [str(wanted)])
+    monkeypatch.setattr(fixes, "_of_source", of_source)
+    monkeypatch.setattr("scripts.audit.fixes.subprocess.run", uv)
+    assert fixes._resolved(["b>=9"], "3.11", "linux") == ({"b": "9.0", "device": "3.0", "device-smi": "0.6"}, "")
+    assert asked == ["b>=9", "b>=9\ndevice>=3"]
 
 
 def test_a_mark_shows_the_bound_that_one_release_has_and_its_neighbour_has_not(rule: Rule, tmp_path: Path) -> None:
