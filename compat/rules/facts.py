@@ -29,7 +29,8 @@ SHARDING = ("zero-1", "zero-2", "zero-3", "fsdp", "fsdp2")
 MODEL_FAMILIES = (
     "mistral", "mixtral", "ministral", "llama", "qwen2", "qwen3", "qwen", "gemma", "phi", "falcon", "gpt-oss", "gpt2",
     "deepseek", "granite", "cohere", "bloom", "opt", "t5", "bert", "mamba", "glm", "internlm", "baichuan", "smollm", "olmo",
-    "gemma-2", "gemma-3", "llava", "phi-1", "phi-2", "qwen2-vl", "qwen2.5-vl", "qwen3-vl",
+    "gemma-2", "gemma-3", "llava", "phi-1", "phi-2", "qwen2-vl", "qwen2.5-vl", "qwen3-vl", "minicpm", "minicpm-o", "paligemma",
+    "phi-3-vision", "pixtral", "voxtral",
 )  # fmt: skip
 
 ABSENT = "absent"
