@@ -183,9 +183,9 @@ def test_what_has_no_wheel_is_resolved_by_what_it_requires(monkeypatch: pytest.M
 def test_what_comes_along_without_a_wheel_is_resolved_by_what_it_requires(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def uv(_: list[str], *, input: str, **__: object) -> subprocess.CompletedProcess[str]:
-        asked.append(input)
-        if "device" not in input:
+    def uv(_: list[str], **given: object) -> subprocess.CompletedProcess[str]:
+        asked.append(str(given["input"]))
+        if "device" not in asked[-1]:
             told = "error: No solution found\n  Because device-smi>=0.5 has no usable wheels\n  and you require it"
             return subprocess.CompletedProcess([], 1, "", told)
         return subprocess.CompletedProcess([], 0, "b==9.0\ndevice==3.0\n", "")
