@@ -72,6 +72,12 @@ WORKLOAD = (
     Option("cuda-toolkit", "VERSION", "CUDA toolkit of the target, such as 12.4"),
 )  # fmt: skip
 
+_WORKLOAD_AND_MODEL = tuple(
+    Option("model", "NAME|PATH", "model or architecture, such as mistral; or its folder\n(config.json, safetensors): also "
+           "estimate its memory")
+    if option.name == "model" else option for option in WORKLOAD
+)  # fmt: skip
+
 PLACE = (
     Option("python-version", "VERSION", "Python of the target, such as 3.11"),
     Option("os", "NAME", "linux, windows or darwin", choices=("linux", "windows", "darwin")),
@@ -126,7 +132,7 @@ PROBING = (
 
 COMMANDS = (
     Command("doctor", "check this machine and say what to do",
-            (PYTHON, ENVIRONMENT, *WORKLOAD, DEEP, ALL,
+            (PYTHON, ENVIRONMENT, *_WORKLOAD_AND_MODEL, DEEP, ALL,
              RULES, PAGE, FAIL_ON,
              Option("probe", None, "also run the probes on the devices of this machine\n('compat probe': starts the "
                     "interpreter)")), operands="[-- COMMAND…]", command_after_dashes=True),

@@ -56,7 +56,7 @@ _LISTED = 6
 
 
 def named_devices(environment: Environment) -> tuple[Environment, tuple[str, ...]]:
-    """The environment with the capability of every accelerator whose name tells it."""
+    """The environment with the capability of every accelerator whose name is known."""
     if not environment.accelerators:
         return environment, ()
     from compat.records import replace

@@ -147,7 +147,7 @@ def _checked(document: dict[str, Any], key: str, kinds: tuple[type, ...], expect
 
 
 def _line(text: str, place: Place) -> int | None:
-    """The line of a place, or of what is around it where it is not there."""
+    """The line of a place, or of its parent if it does not exist."""
     from compat.syntax.json import line_of
 
     for length in range(len(place), -1, -1):

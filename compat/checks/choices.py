@@ -1,7 +1,7 @@
 """Which extras and groups are tried together where a file leaves the choice.
 
 Nothing but the defaults, every choice alone, and everything that goes together: a finding needs some releases at once,
-and each of those selections is one that somebody installs.
+and each of those selections can be installed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Asked:
 
 @record(frozen=True)
 class Chosen:
-    """One set of choices, by their numbers; ``label`` is "" for what is installed when nothing is asked for."""
+    """One set of choices, by their numbers; ``label`` is "" for the default one."""
 
     numbers: frozenset[int]
     label: str = ""
@@ -81,7 +81,7 @@ def _environments(listing: Listing, asked: Asked) -> list[Chosen]:
 
 
 def _wanted(listing: Listing, asked: Asked, defaults: frozenset[int]) -> frozenset[int]:
-    """The packages that are installed anyway, and what is asked for; groups are the default ones if nothing is said."""
+    """The packages that are always installed, and the chosen extras and groups; by default the default groups."""
     wanted = {number for number in defaults if listing.choices[number].kind == "package"}
     if asked.groups is None:
         wanted |= {number for number in defaults if listing.choices[number].kind == "group"}

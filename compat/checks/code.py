@@ -74,7 +74,7 @@ def judge_code(paths: tuple[str, ...], installed: Mapping[str, str]) -> Iterator
     gone: set[str] = set()
     for each in wanted.all:
         if follows(each.need, gone):
-            continue  # what is not there is told once
+            continue  # what is missing is reported once
         for package in wanted.packages_of(each):
             found = None if package not in installed else lacked_by(known, package, installed, each.need)
             if found is None:
@@ -123,21 +123,21 @@ def _title(each: Wanted, package: str, lacking: str, installed: Mapping[str, str
     name = f"{lacking} {installed[lacking]}"
     if nowhere:
         return f"{each.what} is in no known release of {package}"
-    if lacking != package and each.need[0] != "override":
+    if lacking != package and each.need.kind != "override":
         both = f"{package} {installed[package]} nor {name}"
-        return f"{each.what} is {'taken by' if each.need[5] or each.need[4] else 'in'} neither {both}"
-    if each.need[0] == "override":
-        return f"{name} calls {each.need[2]} in a way that your {each.need[2]} does not take"
-    if each.need[5]:
+        return f"{each.what} is {'taken by' if each.need.keywords or each.need.positional else 'in'} neither {both}"
+    if each.need.kind == "override":
+        return f"{name} calls {each.need.name} in a way that your {each.need.name} does not take"
+    if each.need.keywords:
         return f"{each.what} is not taken by {name}"
-    if each.need[4]:
+    if each.need.positional:
         return f"{each.what}: {name} takes fewer"
     return f"{each.what} is not in {name}"
 
 
 def _why(each: Wanted, package: str, lacking: str, installed: Mapping[str, str]) -> str:
-    error = "ImportError" if each.need[0] == "import" else "AttributeError" if each.need[0] == "attribute" else "TypeError"
-    if each.need[0] in ("method", "inherited") and not each.need[5] and not each.need[4]:
+    error = "ImportError" if each.need.kind == "import" else "AttributeError" if each.need.kind == "attribute" else "TypeError"
+    if each.need.kind in ("method", "inherited") and not each.need.keywords and not each.need.positional:
         error = "AttributeError"
     text = f"{_line(each)} uses it; the source of the release does not have it, so this raises {error}."
     if lacking != package:
@@ -146,7 +146,7 @@ def _why(each: Wanted, package: str, lacking: str, installed: Mapping[str, str])
 
 
 def _line(each: Wanted) -> str:
-    """The place without its file, which is told beside."""
+    """The place without its file, which is shown separately."""
     return f"Line {each.line}" if not each.file.is_notebook else each.place.removeprefix(each.file.path).strip().capitalize()
 
 
@@ -234,6 +234,6 @@ def _says(known: Releases, each: Wanted, wanted: WantedOf, installed: Mapping[st
 def _evidence(each: Wanted, package: str, lacking: str, installed: Mapping[str, str], known: Releases) -> Iterator[str]:
     need = each.need
     world = known.world(package, installed[package])
-    found = None if world is None else world.find(need[3][0] if need[3] else need[1])
+    found = None if world is None else world.find(need.bases[0] if need.bases else need.target)
     if found is not None and found.module:
         yield f"{package} {installed[package]} {found.module.replace('.', '/')}.py"

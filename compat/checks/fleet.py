@@ -302,7 +302,7 @@ def _clocks(groups: Sequence[Group], window: tuple[float, float] | None) -> list
     clocks = [node.clock for group in groups for node in group.nodes if node.clock is not None]
     if window is None and len(clocks) < 3:
         return []
-    # files that somebody gathered are written one after the other: only what no gathering takes counts
+    # gathered files are written one after the other: only a difference larger than that counts
     first, last = window or (statistics.median(clocks),) * 2
     least = _SKEW if window is None else _SKEW_WITHIN
 
@@ -348,7 +348,7 @@ def _probes(groups: Sequence[Group]) -> list[Told]:
 
 
 def not_probed(node: Node) -> bool:
-    """Whether the probes of a node did not come to an end, or could not begin."""
+    """Whether the probes of a node did not finish or could not start."""
     return node.probes is None or any(
         each.status == "could-not-run" and each.probe in ("torch/import", "nodes/collectives") for each in node.probes
     )

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     _Polarized = tuple[FactTest, bool]
 
 _UNREACHED = frozenset(("import", "install", "build"))
-"""Tasks in which nothing that is behind a feature is run."""
+"""Tasks that run no code of a feature."""
 _SERVED = ("serve", "inference")
 _ENGINES = frozenset(("vllm", "sglang"))
 """What serves models itself: nothing of the other packages is reached by serving, and nothing of these by training alone."""
 _FOLDED = 0.2
-"""The likelihood of a refusal of which nobody said that it is reached: below what is asked about."""
+"""The likelihood of a refusal that may not be reached: too low to be asked about."""
 _opened: list[Refusals] = []
 
 
@@ -59,7 +59,7 @@ def open_once() -> Refusals:
 
 
 def told_otherwise(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """The findings without refusals about what a curated rule or a violated requirement says here as loudly."""
+    """The findings without refusals that a curated rule or a violated requirement already reports as an error."""
     loud = [each for each in findings if each.origin != "guard" and each.verdict == "hit" and each.severity == "error"]
     return tuple(
         each for each in findings
@@ -68,7 +68,7 @@ def told_otherwise(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
 
 
 def reached(row: Refusal, facts: Facts) -> bool | None:
-    """Whether the workload comes to the place of a row."""
+    """Whether the workload reaches the code of a row; ``None`` if unknown."""
     if IMPORT in row.reach:
         return True
     task = facts.value("workload.task")
@@ -130,7 +130,7 @@ def _finding(row: Refusal, copy: Distribution, facts: Facts) -> Finding | None:
 
 
 def _of_releases(condition: Condition) -> bool:
-    """Whether releases that are there lead to a refusal: what a feature would want installed is no question without it."""
+    """Whether the releases alone lead to a refusal: a package that a feature needs is no question without the feature."""
     from compat.interfaces.conditions import polarized
 
     leading = {test.fact for test, wanted in polarized(condition) if test.fact != "installed" or not wanted}
@@ -146,7 +146,7 @@ def _version(name: str, facts: Facts) -> str | None:
 
 
 def _fixes(condition: Condition, facts: Facts) -> Iterator[Fix]:
-    """What turns around the innermost part of a condition in which something leads to the refusal."""
+    """The fixes for the innermost part of a condition that leads to the refusal."""
     from compat.interfaces.conditions import Both, FactTest, polarized
     from compat.rules.guard_logic import holds
 

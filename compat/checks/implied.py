@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from compat.tables.declared import Declared
 
 _PINNED = 0.8
-"""How likely what is pinned is there in that release."""
+"""The likelihood that a pinned release is installed."""
 
 
 @record(frozen=True)
 class Implied:
-    """A release that nobody listed; ``by`` is the one that pins it."""
+    """A release that is not listed; ``by`` is the one that pins it."""
 
     name: str
     version: str

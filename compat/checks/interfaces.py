@@ -90,14 +90,14 @@ def _failing(listed: Mapping[str, str | Iterable[str]], *, later: bool) -> froze
 
 
 def unreached(environment: Environment) -> Iterator[Finding]:
-    """What fails in a submodule or in a call that nobody said is reached: as open questions."""
+    """Failures in a submodule or in a call that may not be reached, as open questions."""
     rows = open_rows_once()
     if rows is not None:
         yield from of_unreached(environment, releases_in(environment), rows)
 
 
 def told_once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings without those of source whose name a curated rule tells that holds here, of the same packages."""
+    """Findings without those from source that a curated rule reports, with the name and for the same packages."""
     every = tuple(findings)
     if not any(each.origin == "surface" for each in every):
         return every
@@ -178,8 +178,8 @@ def _imports_of(workload: Workload, installed: Mapping[str, str], rows: Rows) ->
         from compat.checks.code import wanted_of
 
         for each in wanted_of(workload.code).all:
-            if each.need[0] == "import" and each.sure:
-                yield each.need[1], each.need[2]
+            if each.need.kind == "import" and each.sure:
+                yield each.need.target, each.need.name
     if workload.trainer:
         for package in _HAVE_TRAINERS:
             if package in installed and package in rows.packages:
@@ -192,7 +192,7 @@ def _called_by(workload: Workload) -> frozenset[str]:
         return frozenset()
     from compat.checks.code import wanted_of
 
-    return frozenset(each.need[2] or "" for each in wanted_of(workload.code).all if each.need[0] == "method")
+    return frozenset(each.need.name or "" for each in wanted_of(workload.code).all if each.need.kind == "method")
 
 
 def _home(module: str, name: str | None, installed: Mapping[str, str], rows: Rows) -> str | None:
@@ -219,7 +219,7 @@ def of_reached(
 
 
 def of_unreached(environment: Environment, installed: Mapping[str, str], rows: Rows) -> Iterator[Finding]:
-    """The same where nobody said what is run."""
+    """The same if the workload is unknown."""
     from compat.model import Workload
 
     reached = Reached(environment.workload or Workload(), installed, rows)
@@ -335,7 +335,7 @@ def fixes_of(consumer: str, package: str, found: list[Row], installed: Mapping[s
     yield from nearest_fixes(consumer, installed[consumer], good, rows.versions(consumer), text)
 
 
-# --- Which of the packages that a lock lists can fail beside each other: the others need not be told apart.
+# --- The packages of a lock that can fail with each other: others need not be distinguished.
 
 
 def broken_together(

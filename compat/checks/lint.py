@@ -102,9 +102,9 @@ def _rivals(rule: Rule, fix: FixTemplate, environment: Environment, others: Sequ
 
 
 def applied(fix: FixTemplate, environment: Environment, rules: Sequence[Rule]) -> Iterator[Environment]:
-    """The environment after a fix, once for every place in the fix's range that some rule tells apart.
+    """The environment after a fix, once for each part of the fix's range that rules distinguish.
 
-    Nothing is yielded for fixes whose effect cannot be told (a driver, a configuration in free words).
+    Nothing is yielded for fixes whose effect is unknown (a driver, a configuration in prose).
     """
     if fix.kind in ("upgrade", "downgrade", "pin"):
         yield from _moved(fix, environment, rules)
@@ -133,7 +133,7 @@ def _moved(fix: FixTemplate, environment: Environment, rules: Sequence[Rule]) ->
 
 
 def _places(name: str, spec: str, rules: Sequence[Rule]) -> list[Any]:
-    """Stand-ins (comparison keys) for the versions in ``spec`` that the bounds of rules about ``name`` tell apart."""
+    """Comparison keys for the versions in ``spec`` that the bounds of rules about ``name`` distinguish."""
     ranges = ranges_of(spec)
     bounds = {key for interval in ranges for key in (interval[0], interval[2]) if key}
     for rule in rules:
@@ -146,7 +146,7 @@ def _places(name: str, spec: str, rules: Sequence[Rule]) -> list[Any]:
 
 
 def _below(key: Key) -> Key:
-    """A stand-in for the last release before another one."""
+    """A comparison key just below a release."""
     release = list(key[1]) or [0]
     release[-1] = max(release[-1] - 1, 0)
     return key_of(".".join(map(str, (*release, 9999))))

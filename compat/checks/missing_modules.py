@@ -43,7 +43,7 @@ _GUIDE = "https://packaging.python.org/en/latest/discussions/distribution-packag
 
 
 def judge(environment: Environment) -> Iterator[Finding]:
-    """One error for each module that is imported under no condition; nothing where it is not known what is installed."""
+    """One error for each module that is imported under no condition; none if it is unknown what is installed."""
     code = environment.workload.code if environment.workload is not None else None
     if not code or not environment.distributions_complete:
         return

@@ -146,8 +146,8 @@ def _may_take(package: str, wanted: Wanted, installed: Mapping[str, str]) -> boo
     """Whether a class may take an option: it, a longer name, or what denies it."""
     if lacked_by(releases(), package, installed, wanted.need) is None:
         return True
-    name, need = wanted.need[5][0], wanted.need
-    if name.startswith("no_") and lacked_by(releases(), package, installed, (*need[:5], (name[3:],), need[6])) is None:
+    name, need = wanted.need.keywords[0], wanted.need
+    if name.startswith("no_") and lacked_by(releases(), package, installed, need._replace(keywords=(name[3:],))) is None:
         return True
     fields: set[str] = set()
     while package in installed and (world := releases().world(package, installed[package])) is not None:
@@ -172,9 +172,9 @@ def _in_some_release(package: str, need: Need) -> bool:
 
 
 def _has_field(world: World, need: Need) -> bool:
-    owner = world.find(need[1])
+    owner = world.find(need.target)
     classes = [each.definition for each in world.bases(owner)[0]] if owner.kind == "class" else []
-    return any(field == need[5][0] for each in classes if isinstance(each, Class) for field, _ in each.fields)
+    return any(field == need.keywords[0] for each in classes if isinstance(each, Class) for field, _ in each.fields)
 
 
 def _wanted(dotted: str, name: str) -> tuple[WantedOf, Wanted]:
@@ -183,7 +183,7 @@ def _wanted(dotted: str, name: str) -> tuple[WantedOf, Wanted]:
     source = f"from {module} import {last}\n{last}({name}=0)\n"
     record_ = module_of(ast.parse(source), source.encode(), "asked")
     wanted = WantedOf(Code((CodeFile("", record_, lambda _: ""),)), tracked())
-    return wanted, next(each for each in wanted.all if each.need[0] == "call")
+    return wanted, next(each for each in wanted.all if each.need.kind == "call")
 
 
 def _of_class(
@@ -214,7 +214,7 @@ def _finding(option: Option, package: str, version: str, title: str, why: str, f
 
 _PARSERS = ("transformers.HfArgumentParser", "trl.TrlParser", "trl.commands.cli_utils.TrlParser")
 _TOLERANT = frozenset(("parse_known_args", "parse_known_intermixed_args"))
-"""Methods that leave what they do not know to somebody else."""
+"""Methods that return unknown options instead of refusing them."""
 
 
 @record(frozen=True)
@@ -226,7 +226,7 @@ class ScriptParser:
 
 
 def parser_of(tree: ast.Module) -> ScriptParser | None:
-    """What the parser of a script takes; ``None`` where it has none, several, or one of which not everything is known."""
+    """The options that the parser of a script takes; ``None`` if it has none or several, or not all is known."""
     imported = dict(_imported(tree))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
@@ -246,7 +246,7 @@ def parser_of(tree: ast.Module) -> ScriptParser | None:
 def _resolve(
     name: str, imported: dict[str, str], classes: dict[str, ast.ClassDef], outside: list[str], own: set[str], seen: set[str]
 ) -> bool:
-    """Adds the fields of a class of the script, or the class of a package; whether it is one of the two."""
+    """Add the fields of a class of the script, or the class of a package; returns whether it is one of the two."""
     if name in imported:
         outside.append(imported[name])
         return True

@@ -1,4 +1,4 @@
-"""Which open questions are asked: the likely ones, about what is there; the rest is folded into one line or left out."""
+"""Which open questions are asked: likely ones about installed packages; the rest is folded into one line or left out."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ MOST = 3
 LEAST = 0.25
 """Likelihood below which none is asked."""
 _WARNING = 0.9
-"""What a warning counts beside an error."""
+"""The weight of a warning, relative to an error."""
 
 
 def about_what_is_there(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings without questions about distributions that nobody mentioned."""
+    """The findings without questions about distributions that were not mentioned."""
     return tuple(finding for finding in findings if finding.verdict != "possible" or likelihood(finding) > 0)
 
 

@@ -74,7 +74,7 @@ def _violated(
     if other.version is None or not is_version(other.version) or of_no_index(other):
         return
     key = key_of(other.version)
-    if key[5] != _FINAL_DEV:  # a build from the main branch stands between releases
+    if key[5] != _FINAL_DEV:  # a build from the main branch is between releases
         return
     extras = copy.extra.get("extras", ())
     asked = [each for each in requirements if (each[3] is None or each[3] in extras) and _applies(each, facts.environment)]
@@ -257,7 +257,7 @@ def _fixes(copy: Distribution, other: Distribution, requirement: Requirement, pa
 
 @record(frozen=True)
 class Requires:
-    """One distribution asks for another, in a version of ``specifier`` ("" for any).
+    """One distribution requires another, in a version of ``specifier`` ("" for any).
 
     ``met`` is ``None`` where there is no version to compare; ``extra`` is the one that asks.
     """

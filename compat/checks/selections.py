@@ -2,7 +2,7 @@
 
 Within one set of extras and groups the interpreter and the platform are unknown facts: what holds in every world is a
 *hit*, what holds in some is *possible*, and says which fact decides. Sets of extras and groups are not facts but things
-somebody installs: what holds in one of them holds, and says in which.
+can be installed: a finding holds if it holds in one of them, and names those.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def judged_listing(
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """Findings for every installable selection of a listing, worst first, and notes.
 
-    ``known`` are the facts of the target (its distributions are not used): what the file itself tells and what was stated.
+    ``known`` are the facts of the target (its distributions are not used): those of the file and those that were given.
     """
     from compat.checks import derived, named_devices
     from compat.checks import interfaces as surface
@@ -109,7 +109,7 @@ def _judged(
 
 
 def _settled(selection: _Selection, judged: Callable[..., _Selection], worlds: Worlds) -> list[_Selection]:
-    """The selection, place by place where a rule asks for the interpreter or the platform.
+    """The selection, once per place if a rule depends on the interpreter or the platform.
 
     Nothing else is judged again: an answer that did not need them is the same in every place.
     """
@@ -224,9 +224,9 @@ def _values(places: set[Place], name: str) -> set[object]:
 
 
 def described(listing: Listing) -> Environment:
-    """Everything a listing holds as one environment: what the file tells, and each release with its own marker.
+    """A listing as one environment: the facts of the file, and each release with its marker.
 
-    Releases of one name that the file tells apart by its graph only carry the markers that lead to them.
+    Releases of one name that only the graph distinguishes carry the markers that lead to them.
     """
     seen: set[str] = set()
     several: set[str] = set()

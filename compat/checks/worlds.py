@@ -135,7 +135,7 @@ class Worlds:
     def _reached(self) -> dict[int, int]:
         """For every node the worlds in which it is installed.
 
-        Markers that ask for extras are looked at again while the walk finds more that dependencies have asked for.
+        Markers on extras are evaluated again while the walk finds more requested extras.
         """
         always: dict[int, list[int]] = {}
         below: Below = {}

@@ -13,7 +13,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compat.api.machine import Machine
     from compat.api.options import Options
+    from compat.checks.memory import Memory
+    from compat.model import Report
     from compat.probe.results import ProbeReport
+    from compat.workload.model_files import ModelSize
 
 
 def run(options: Options) -> int:
@@ -22,8 +25,14 @@ def run(options: Options) -> int:
     What the project in the current directory ignores is left out and counted in a note, as ``compat check`` does.
     """
     matrix = open_matrix(options.values.get("rules", ()))
+    model = _model(options.one("model"))
+    if model is not None:  # rules know architectures, not folders
+        options = replace(options, values={**options.values, "model": [model.kind] * bool(model.kind)})
     environment, machine, notes = _read(options, matrix)
     report = machine_report(environment, options, matrix, notes)
+    if machine and not (options.flag("os") or options.flag("driver")):
+        report = replace(report, findings=with_system_of(machine, report.findings))
+    memory, report = (None, report) if model is None else _with_memory(model, report, options)
     if options.flag("python") and machine and machine.interpreter:
         report = replace(report, findings=with_pip_of(machine.interpreter, report.findings))
     if options.flag("probe") and options.one("format") == "html":
@@ -36,27 +45,62 @@ def run(options: Options) -> int:
         document = report.to_json()
         if probes is not None:
             document.update(probes=probes.to_json()["probes"], exit=code)
+        if memory is not None:
+            document["memory"] = memory.to_json()
         emit(dumped(document))
-    elif options.one("format") == "html":
+    else:
+        _show(options, report, machine, probes, memory)
+    return code
+
+
+def _show(options: Options, report: Report, machine: Machine | None, probes: ProbeReport | None, memory: Memory | None) -> None:
+    """Prints what was found for people: as text, or as a page."""
+    label = machine.label if machine else None
+    if options.one("format") == "html":
         from compat.model import Outcome
         from compat.output.html.report import outcomes_page
 
-        emit(outcomes_page([Outcome(machine.label if machine else "", report)]))
-    else:
-        from compat.output.terminal import coloured, nothing_found, rendered
-        from compat.tables.hardware import driver_cuda
+        if memory is not None:
+            report = replace(report, notes=(*report.notes, *memory.rows()))
+        emit(outcomes_page([Outcome(label or "", report)]))
+        return
+    from compat.output.terminal import coloured, nothing_found, rendered, wrapped
+    from compat.tables.hardware import driver_cuda
 
-        # what this machine's driver supports says nothing about another one
-        measured = machine.driver_cuda if machine and not options.flag("driver") else None
-        label = machine.label if machine else None
-        supported = measured or driver_cuda(report.environment)
-        emit(coloured(rendered(report, label=label, driver_cuda=supported, nothing=nothing_found(report))))
-        if probes is not None:
-            from compat.cli.probe import show
+    # what this machine's driver supports says nothing about another one
+    measured = machine.driver_cuda if machine and not options.flag("driver") else None
+    supported = measured or driver_cuda(report.environment)
+    emit(coloured(rendered(report, label=label, driver_cuda=supported, nothing=nothing_found(report))))
+    if memory is not None:
+        first, *others = memory.rows()
+        lines = wrapped(first, "  memory    ", " " * 12)
+        emit("\n".join(("", *lines, *(line for row in others for line in wrapped(row, " " * 12, " " * 14)))))
+    if probes is not None:
+        from compat.cli.probe import show
 
-            emit("")
-            show(probes, "text", label or probes.python)
-    return code
+        emit("")
+        show(probes, "text", label or probes.python)
+
+
+def _model(given: str | None) -> ModelSize | None:
+    """The model whose folder or ``config.json`` ``--model`` names; ``None`` for the name of one."""
+    import os
+
+    if given is None or not (os.path.exists(given) or given.startswith((".", "/", "~")) or given.endswith(".json")):
+        return None
+    from compat.workload.model_files import read_model
+
+    return read_model(os.path.expanduser(given))
+
+
+def _with_memory(model: ModelSize, report: Report, options: Options) -> tuple[Memory, Report]:
+    """The estimates, and the report with what they find."""
+    from compat.api.report import choose
+    from compat.checks.memory import estimated, judge
+
+    memory = estimated(model, report.environment)
+    chosen = choose((*report.findings, *judge(memory, report.environment)), (), options)
+    return memory, replace(report, findings=chosen.findings, exit=chosen.exit)
 
 
 def _probed(options: Options, environment: Environment) -> ProbeReport:
@@ -105,6 +149,23 @@ def _read(options: Options, matrix: Matrix) -> tuple[Environment, Machine | None
 
         notes = (*notes, *disagreements(machine.environment))
     return machine.environment, machine, notes
+
+
+def with_system_of(machine: Machine, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The findings with this system's commands where a fix installs a driver or a toolkit."""
+    if not any(fix.kind in ("driver", "config") for finding in findings for fix in finding.fixes):
+        return findings
+    import os
+
+    from compat.checks.system_packages import host_of, on
+    from compat.machine.system import first_text, in_container
+
+    environment = machine.environment
+    conda = any(os.path.isdir(f"{os.path.dirname(os.path.dirname(os.path.dirname(each)))}/conda-meta")
+                for each in environment.folders or ())  # fmt: skip
+    host = host_of(environment.os or "", first_text("/etc/os-release"), wsl=(environment.platform or "").startswith("wsl"),
+                   container=in_container() is True, conda=conda)  # fmt: skip
+    return on(host, findings)
 
 
 def with_pip_of(interpreter: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

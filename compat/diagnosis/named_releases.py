@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from packaging.version import Version
 
@@ -20,14 +20,11 @@ from compat.interfaces.code.records import Code, CodeFile, Field
 from compat.interfaces.code.releases import Range, Reverse
 from compat.interfaces.code.renamed import in_other_release
 from compat.interfaces.code.wanted import Wanted, WantedOf
+from compat.interfaces.needs import Need
 from compat.interfaces.source.module import module_of
 from compat.interfaces.table import tracked
 from compat.model import Fix
 from compat.records import record, replace
-
-if TYPE_CHECKING:
-    from compat.interfaces.needs import Need
-
 
 _LIKELY = (
     "trl", "transformers", "peft", "accelerate", "datasets", "vllm", "sentence_transformers", "diffusers", "unsloth",
@@ -153,7 +150,7 @@ def home(name: str, modules: Sequence[str]) -> str | None:
     known, packages = releases(), tracked()
     for module in dict.fromkeys((*modules, *_LIKELY)):
         table = known.table(packages[module]) if module in packages else None
-        need = ("import", module, name, (), 0, (), None)
+        need = Need("import", module, name)
         if table is not None and any(known.answer(table.package, version, need).met for version in table.versions[::-12]):
             return module
     return None
@@ -188,13 +185,14 @@ def _asked(source: str, name: str, *fields: Field) -> Named | None:
 def _base(need: Need, range_: Range) -> str | None:
     """The class of another package that a call of a class of this one is left to."""
     leans = (releases().answer(range_.package, version, need).lean for version in reversed(range_.versions))
-    return next((lean.need[1] for lean in leans if lean is not None and lean.need[0] == "call" and lean.need[5]), None)
+    needs = (lean.need for lean in leans if lean is not None)
+    return next((need.target for need in needs if need.kind == "call" and need.keywords), None)
 
 
 def _lacks(each: Wanted, lacking: tuple[Any, ...]) -> bool:
     """Whether a release that lacks all this has what the name belongs to, and not the name: else it says nothing about it."""
     return each in lacking and not any(
-        other != each and other.need[0] == "import" for other in lacking if isinstance(other, Wanted)
+        other != each and other.need.kind == "import" for other in lacking if isinstance(other, Wanted)
     )
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from compat.formats.edit.dispatch import Installer
 
 _LONGEST = 1000
-"""Characters of a line that is looked at for a selector."""
+"""Longest line that is searched for a selector."""
 
 
 class CondaEnvironment(Format):
@@ -123,7 +123,7 @@ class _Reading:
     def _selector(self, line: int) -> str | None:
         """The marker of a comment on this line."""
         text = self.lines[line - 1] if line <= len(self.lines) else ""
-        if len(text) > _LONGEST:  # many packages stand on it
+        if len(text) > _LONGEST:  # many packages on one line
             return None
         _, found, comment = text.partition(" #")
         return selector_marker(comment) if found and "[" in comment else None
@@ -143,7 +143,7 @@ class _Reading:
             self.requires_python = asked
 
     def _pip(self) -> None:
-        """The ``pip:`` section, which conda hands to pip as a requirements file beside the environment file."""
+        """The ``pip:`` section, which conda passes to pip as a requirements file next to the environment file."""
         from compat.formats.requirements.file import read_requirements
 
         lines: list[str] = []
@@ -233,7 +233,7 @@ _OPTIONS = ("-i ", "--index-url ", "--extra-index-url ", "--find-links ", "-f ",
 
 @record(frozen=True)
 class _Place:
-    """An item of a list: its text, the line it stands on, and where its text begins and ends in the file."""
+    """An item of a list: its text, its line, and the start and end of its text in the file."""
 
     text: str
     line: int
@@ -286,7 +286,7 @@ class _Environment:
         self.statements = [*self._conda_statements(), *self._pip_statements()]
 
     def _place(self, text: str, line: int, *, pip: bool) -> _Place:
-        """Where an item stands; both ends are 0 where it cannot be found as it is."""
+        """The place of an item; start and end are 0 if its text is written otherwise (quoted, folded)."""
         start, end = self._starts[line - 1], self._starts[min(line, len(self._starts) - 1)]
         at = self.text.find(text, start, end)
         while at >= 0 and ((at, at + len(text)) in self._taken or not self._is_whole(at, at + len(text))):
@@ -328,7 +328,7 @@ class _Environment:
             yield Statement(found, self.path, place.line, place=place)
 
     def change(self, statement: Statement, change: Change, how: str) -> None:
-        """Note down what an item becomes."""
+        """Record the change of an item."""
         place: _Place = statement.place
         if not place.end or "$" in place.text:
             raise InputError(f"cannot edit {change.name} as it is written; change it by hand", self.path, place.line)

@@ -28,7 +28,7 @@ _UNIX = "(sys_platform == 'linux' or sys_platform == 'darwin')"
 
 
 def platform_marker(platform: str) -> str | None:
-    """The marker of a platform; ``None`` for ``noarch``, which is every one. ``ValueError`` for what is no platform."""
+    """The marker of a platform; ``None`` for ``noarch``, which is every one. ``ValueError`` if it is not a platform."""
     if platform == "noarch":
         return None
     system, dash, machine = platform.partition("-")
@@ -56,7 +56,7 @@ _NEGATED = {
 
 
 def selector_marker(comment: str) -> str | None:
-    """The marker of a comment such as ``# [linux and not aarch64]``; ``None`` where it is no selector that is known."""
+    """The marker of a comment such as ``# [linux and not aarch64]``; ``None`` if the selector is unknown."""
     for part in comment.split("#"):
         text = part.strip()
         if text.startswith("[") and "]" in text:
@@ -118,7 +118,7 @@ class CondaLock(Format):
 
 
 def lock_commands(path: str, changes: Sequence[Change], pip: Installer) -> tuple[str, ...]:
-    """What locks an environment file anew, where its lock lies beside it."""
+    """The commands that lock an environment file again, if its lock file is next to it."""
     for name in ("conda-lock.yml", "conda-lock.yaml"):
         lock = os.path.join(os.path.dirname(path), name)
         if os.path.isfile(lock):

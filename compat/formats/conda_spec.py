@@ -125,7 +125,7 @@ class MatchSpec:
 
     ``=1.2`` names a version and means everything that begins with it: both are set then, and the range counts.
 
-    ``unclear`` is what is said about the version and cannot be said in PEP 440 (``2.1|2.2``).
+    ``unclear`` is a version constraint that PEP 440 cannot express (``2.1|2.2``).
     """
 
     name: str
@@ -187,7 +187,7 @@ def _keys(inside: str) -> dict[str, str]:
 
 
 def _version_and_build(text: str) -> tuple[str, str | None]:
-    """What stands behind the name: versions, and behind a blank or a single ``=`` the build."""
+    """The text after the name: versions, and after a blank or a single ``=`` the build."""
     parts: list[str] = []
     for word in text.split():
         if parts and (parts[-1][-1] in _JOINS or word[0] in ",|" + _SIGNS):
@@ -241,7 +241,7 @@ def _one_version(operator: str, version: str, *, fixed: bool) -> str | None:
 
 
 def _written(operator: str, version: str) -> str | None:
-    """A clause in PEP 440; ``None`` where it cannot be said there."""
+    """A clause in PEP 440; ``None`` if it cannot be expressed."""
     if operator in ("=", "=*"):
         numbers = all(part.isascii() and part.isdigit() for part in version.split("."))
         return f"=={version}.*" if numbers else f"=={version}" if _is_version(version) else None

@@ -242,7 +242,7 @@ _KEYS = f"{', '.join(list(_ENVIRONMENT)[:-1])} and {list(_ENVIRONMENT)[-1]}"
 
 
 class Described(Format):
-    """A described environment, which is no listing."""
+    """A described environment, which is not a listing."""
 
     kind = "described"
     lists_packages = False

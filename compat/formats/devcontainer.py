@@ -65,7 +65,7 @@ class Devcontainer(InstallFormat):
 
 
 class _File:
-    """The object in the file, and where its keys and texts stand."""
+    """The object in the file, and the places of its keys and texts."""
 
     def __init__(self, path: str, text: str) -> None:
         if len(text) > LARGEST:

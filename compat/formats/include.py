@@ -18,7 +18,7 @@ TOTAL = 8 * 1024 * 1024
 
 
 class NotRead(Exception):
-    """An include that is not opened; the text says why ("it lies outside of …")."""
+    """An include that is not opened; the text says why ("it is outside …")."""
 
 
 class Includes:
@@ -26,7 +26,7 @@ class Includes:
 
     def __init__(self, path: str) -> None:
         self.root = root_of(path)
-        """The real folder that everything has to lie in."""
+        """The real folder that every file must be in."""
         self._seen: set[tuple[str, str]] = set()
         self._tried = 0
         self._left = TOTAL
@@ -34,7 +34,7 @@ class Includes:
     def open(self, including: str, target: str, purpose: str, depth: int) -> tuple[str, bytes] | None:
         """Path (as the user would write it) and content of ``target``; ``None`` if it was read before for this purpose.
 
-        Raises :class:`NotRead` for what is no regular file inside the project, and where there are too many.
+        Raises :class:`NotRead` for anything but a regular file inside the project, and if there are too many.
         """
         if "://" in target or target.lower().startswith("file:"):
             raise NotRead("it is an address")
@@ -69,7 +69,7 @@ def _inside(path: str, folder: str) -> bool:
 
 
 def _content(real: str, limit: int) -> bytes:
-    """A regular file's bytes; the file is opened first and looked at then, so that it cannot be changed in between."""
+    """A regular file's bytes; the type is checked after opening, so that the file cannot be swapped in between."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     flags |= getattr(os, "O_BINARY", 0)
     try:
@@ -94,7 +94,7 @@ def _content(real: str, limit: int) -> bytes:
 
 
 def root_of(path: str) -> str | None:
-    """The real folder that includes of ``path`` must lie in: its project's, else its own; ``None`` where that is too wide.
+    """The real folder that includes of ``path`` must be in: its project's, else its own; ``None`` if that is too wide.
 
     A project is the nearest folder upwards that holds ``.git`` or ``pyproject.toml``. The root of a file system and a
     home directory are never taken for one.
@@ -127,7 +127,7 @@ def _too_wide(folder: str) -> bool:
 
 
 _MOST = 50
-"""Copied paths that are looked for to tell the context."""
+"""Most copied paths that are looked for to find the context."""
 _MOST_COPIES = 300
 
 
@@ -179,7 +179,7 @@ class BuildContext:
         self._opened: dict[str, tuple[str, bytes]] = {}
 
     def wants(self, sources: Sequence[str]) -> None:
-        """Remember what is copied from the context: it tells which folder that is."""
+        """Remember what is copied from the context: it shows which folder that is."""
         self._wanted += [source.lstrip("/") for source in sources if "*" not in source and "$" not in source]
 
     def folders(self) -> list[str]:
@@ -200,7 +200,7 @@ class BuildContext:
         return []
 
     def open(self, path: str, copies: Sequence[Copied]) -> tuple[str, bytes]:
-        """Path on this machine and content of a file of the image; :class:`NotRead` says why it cannot be had."""
+        """Path on this machine and content of a file of the image; raises :class:`NotRead` with the reason."""
         if "$" in path:
             raise NotRead("its name is only known at run time")
         sources = self.sources(path, copies)
@@ -218,7 +218,7 @@ class BuildContext:
         raise NotRead("there is no such file in the build context")
 
     def find(self, path: str, copies: Sequence[Copied]) -> str | None:
-        """Where a file of the image is on this machine, inside the project; ``None`` where it is not."""
+        """The path of a file of the image on this machine, inside the project; ``None`` if there is none."""
         root = self._includes.root
         if root is None or "\0" in path:
             return None
@@ -269,7 +269,7 @@ class WorkingFolders:
             self.folders.append(os.path.normpath(os.path.join(self.folders[-1], "..")))
 
     def is_inside(self, path: str) -> bool:
-        """Whether a path, all links followed, lies in the project."""
+        """Whether a path, all links followed, is inside the project."""
         if self.root is None:
             return False
         try:

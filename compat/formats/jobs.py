@@ -40,7 +40,7 @@ LARGEST = 1024 * 1024
 
 @record(frozen=True)
 class Placed:
-    """A line of shell text: its number, its text and where that begins in the file; ``None`` where it stands otherwise."""
+    """A line of shell text: its number, its text and its offset in the file (``None`` if it is written otherwise there)."""
 
     number: int
     text: str
@@ -48,7 +48,7 @@ class Placed:
 
 
 class JobFile:
-    """The text of a YAML file of one or several documents, and where the values in it stand."""
+    """The text of a YAML file of one or several documents, and the places of the values in it."""
 
     def __init__(self, path: str, text: str, expected: str) -> None:
         if len(text) > LARGEST:
@@ -73,7 +73,7 @@ class JobFile:
         return found
 
     def placed(self, value: Value) -> list[Placed]:
-        """The lines of a text, each found again in the file behind the one before."""
+        """The lines of a text, each located in the file after the one before."""
         found: list[Placed] = []
         at = min(value.line, len(self.lines)) - 1  # YAML also ends lines at a lone carriage return
         for piece in str(value.content).rstrip("\n").split("\n"):
@@ -88,12 +88,12 @@ class JobFile:
         return found
 
     def find(self, text: str, line: int) -> int | None:
-        """Where a text stands on a line; ``None`` where it is written otherwise."""
+        """The offset of a text on a line; ``None`` if it is written otherwise."""
         at = self.lines[line - 1].find(text) if line <= len(self.lines) else -1
         return self._starts[line - 1] + at if at >= 0 else None
 
     def edited(self, script: InstallScript, values: Iterable[Value]) -> None:
-        """Hand the shell text of values to the editor of install commands; what stands otherwise is left out."""
+        """Pass the shell text of values to the editor of install commands; text that is written otherwise is left out."""
         from compat.formats.edit.files import joined
 
         for value in values:
@@ -153,7 +153,7 @@ class Script:
 class Job:
     """One job of a file: what its image, its scripts and its requirements install, and the commands that install nothing.
 
-    ``here`` tells whether its commands run beside the files of the project, which are opened then.
+    ``here``: its commands run in the project's folder, whose files may be opened.
     """
 
     def __init__(self, path: str, *, image: str | None = None, line: int = 1, here: bool = True) -> None:
@@ -171,7 +171,7 @@ class Job:
             self._steps.append(Command(Install(requirements=self.stack.distributions), path, ((line, ""),)))
 
     def run(self, script: Script, variables: Mapping[str, str] = EMPTY) -> None:
-        """Shell text behind what was run before."""
+        """Read a script that runs after those before."""
         lines: list[Line] = [(each.number, each.text) for each in script.lines]
         if script.directory is not None:
             lines.insert(0, (lines[0][0] if lines else 1, f"cd {script.directory}"))
@@ -205,7 +205,7 @@ class Job:
         self, kind: str, *, label: str | None = None, context: Environment, workload: Workload | None = None,
         variables: Mapping[str, str] = EMPTY,
     ) -> Listing:  # fmt: skip
-        """What the job has become; ``context`` holds what the file itself says of machine and Python."""
+        """The listing of the job; ``context`` is what the file itself says about the machine and Python."""
         installs = Installs(self.files)
         installs.run(self._steps)
         entries, edges = installs.listed()

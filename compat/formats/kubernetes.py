@@ -1,6 +1,6 @@
 """Kubernetes manifests: the containers of Jobs, Deployments, PyTorchJobs, TrainJobs, Ray and LeaderWorkerSets.
 
-Every pod template is found by its ``containers``, whatever resource it stands in. One listing for each container that asks
+Every pod template is found by its ``containers``, whatever resource it is in. One listing for each container that asks
 for GPUs, whose image is known, or that installs or starts something; the files of the image are not those of the project.
 """
 
@@ -122,7 +122,7 @@ class _Resource:
                 waiting += [(inner, f"{role} {word}".strip(), depth + 1) for inner, word in self._below(table)]
 
     def _below(self, table: Table) -> Iterator[tuple[Table, str]]:
-        """The tables inside of a table, each with the word that tells it from its sisters."""
+        """The tables within a table, each with the word that distinguishes it."""
         for key, value in table.items():
             items = [value] if value.is_table else self.document.items(value, key) if value.is_list else []
             for item in items:
@@ -133,7 +133,7 @@ class _Resource:
                     yield inner, named or _ROLES.get(key, key if key in _REPLICAS else "")
 
     def _distributed(self) -> dict[str, str]:
-        """What torchrun is told by the controller of a PyTorchJob or a TrainJob."""
+        """The variables that the controller of a PyTorchJob or a TrainJob sets for torchrun."""
         document, spec = self.document, self.spec
         if self.kind == "TrainJob":
             trainer = self._inner(spec.get("trainer"))
@@ -238,7 +238,7 @@ class _Resource:
 
 _ROLES = {"headGroupSpec": "head", "leaderTemplate": "leader", "workerTemplate": "worker"}
 _REPLICAS = ("Master", "Worker", "Launcher", "Chief", "PS", "predictor", "transformer")
-"""Keys of tables whose pods are told apart by them."""
+"""Keys of tables that distinguish their pods."""
 
 
 class _RayEnvironment:
@@ -288,7 +288,7 @@ class _RayEnvironment:
             job.files.note(job.path, note)
 
     def edited(self, script: InstallScript) -> None:
-        """Hand the requirements to the editor of install commands, each where it stands."""
+        """Pass the requirements, each with its place, to the editor of install commands."""
         from compat.formats.edit.files import Mapped
         from compat.syntax.shell import Word
 

@@ -42,7 +42,7 @@ class Edge(NamedTuple):
 class Choice:
     """Something that is installed only if asked for: an ``extra``, a dependency ``group`` or an ``environment`` by name.
 
-    ``package`` is the project it belongs to, where a file has several. ``default``: it is installed if nothing is said.
+    ``package`` is the project it belongs to, where a file has several. ``default``: it is installed unless deselected.
     """
 
     kind: str

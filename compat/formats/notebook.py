@@ -30,9 +30,9 @@ from compat.workload.script_names import literal_test
 from compat.workload.wrappers import handed_to_shell
 
 LONGEST = 1 << 18
-"""Characters of code; no notebook that anybody wrote has more."""
+"""Most characters of code that are read."""
 _MOST = 5000
-"""Shell commands that are looked at."""
+"""Most shell commands that are read."""
 _RUNS = ("run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _BLOCKS = (ast.With, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -160,7 +160,7 @@ class NotebookSteps:
     def _block(
         self, node: ast.With | ast.AsyncWith | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, into: list[Step]
     ) -> None:
-        """A function is taken to be called where it stands."""
+        """A function counts as called where it is defined."""
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             given = node.args
             self._values.hide(each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs))
@@ -206,7 +206,7 @@ class NotebookSteps:
         return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else self._values.text(node)
 
     def _notebook_call(self, name: str, operands: list[str], lines: tuple[Line, ...], into: list[Step]) -> None:
-        """What IPython makes of shell lines and magics, also where somebody has written it out."""
+        """The calls that IPython makes of shell lines and magics, which may also be written out."""
         text = operands[0]
         if name in ("run_line_magic", "run_cell_magic"):
             name, text = ("set_env" if text in ("env", "set_env") else "system"), " ".join(operands)
@@ -226,7 +226,7 @@ class NotebookSteps:
 
 _PYTHON = ("python", "python3", "ipython", "xpython", "")
 _DEVICES = {"T4": "Tesla T4", "P100": "Tesla P100", "V100": "Tesla V100", "G4": "RTX PRO 6000 Blackwell Server Edition"}
-"""What Colab's words for its machines stand for, where they are not the name itself."""
+"""Colab's names of GPUs that are not the name of the GPU."""
 
 
 def read_notebook(path: str, text: str) -> tuple[Listing, ...]:

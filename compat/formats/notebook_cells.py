@@ -1,4 +1,4 @@
-"""A notebook's JSON → its code cells, each line with the line of the file that it stands on, and the Python they are.
+"""A notebook's JSON → its code cells, each line with its line in the file, and their Python.
 
 Shell lines and magics become calls, as IPython itself would make them.
 """
@@ -15,7 +15,7 @@ from compat.syntax.json import parse_json, scanner
 if TYPE_CHECKING:
     Decode: TypeAlias = Callable[[str, int], tuple[object, int]]
     Place: TypeAlias = tuple[object, int, int]
-    """(key or position, where the value begins, behind it)."""
+    """(key or position, start of the value, end of the value)."""
 
 
 CELLS = 5000
@@ -77,7 +77,7 @@ def _cell(number: int, source: object, places: list[int], path: str) -> Cell:
 
 
 class _Places:
-    """Where the pieces of source of each cell stand in the text; goes through it once."""
+    """The offsets of each cell's pieces of source in the text, found in one pass."""
 
     def __init__(self, text: str, path: tuple[object, ...]) -> None:
         self._text = text
@@ -93,7 +93,7 @@ class _Places:
             pass
 
     def of(self, index: int, key: str) -> list[int]:
-        """The line of the cell's source, and of every piece where it is a list; empty where they cannot be told."""
+        """The line of the cell's source, and of every piece where it is a list; empty if they are unknown."""
         try:
             start = next(start for name, start, _ in reversed(self._children(self._cells[index][1])) if name == key)
             pieces = self._children(start) if self._text[start] == "[" else [(0, start, start)]
@@ -214,7 +214,7 @@ def _python(lines: Sequence[str]) -> Code:
 
 
 def _call(text: str) -> tuple[str, str] | None:
-    """(method of the shell, its operand) for a line that is no Python; no method: the operand is Python instead."""
+    """(method of the shell, its operand) for a line that is not Python; without a method the operand is Python."""
     if text.startswith("!"):
         return "system", text.lstrip("!").strip()
     if text.startswith("%"):
@@ -239,7 +239,7 @@ def _call(text: str) -> tuple[str, str] | None:
 
 
 class _State:
-    """Whether the next line of Python goes on with a text, a bracket or a statement that was begun."""
+    """Whether the next line of Python continues a string, a bracket or a statement."""
 
     def __init__(self) -> None:
         self._quote = ""

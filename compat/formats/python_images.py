@@ -34,7 +34,7 @@ _MOST = 200
 
 @record(frozen=True)
 class Requirement:
-    """A text that is installed, and the node it stands in where it is a constant."""
+    """A requirement that is installed, and its node if it is a constant."""
 
     text: str
     node: ast.expr

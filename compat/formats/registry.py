@@ -34,15 +34,15 @@ class Format:
     kind: ClassVar[str] = ""
     """As in :attr:`Listing.kind`; for a file that always has the same name, that name."""
     sources: ClassVar[tuple[str, ...]] = ()
-    """For a lock file: what it is made from, one of these beside it. Such a file is edited in the place of the lock."""
+    """For a lock file: the names of the files it may be made from. The one next to it is edited instead of the lock."""
     add: ClassVar[str | None] = None
     """The command that changes one requirement of the project and locks it; ``None``: findings name pip."""
     lists_packages: ClassVar[bool] = True
-    """Whether it is a lock or requirements, and not a program or a set of stages that install some."""
+    """Whether it is a lock file or requirements, and not a program or stages with install commands."""
     says_build: ClassVar[bool] = False
     """Whether it can say that a release is built from source although it has wheels."""
     by_hand: ClassVar[str | None] = None
-    """What to do instead, where the file is not edited."""
+    """What to do instead, if the file cannot be edited."""
 
     def decode(self, path: str, content: bytes) -> str:
         """The text of a file; :class:`InputError` where it is in another encoding."""
@@ -192,7 +192,7 @@ def format_named(kind: str) -> Format:
 
 
 def lock_beside(path: str) -> Registered | None:
-    """The format of the lock file that lies beside a project's file, and is made from one of this name."""
+    """The format of the lock file next to a project's file that is made from one of this name."""
     folder, name = os.path.split(path)
     return next(
         (each for each in FORMATS if os.path.isfile(os.path.join(folder, each.kind)) and name in each.load().sources), None
@@ -280,7 +280,7 @@ def refuse_launch_keys(path: str, keys: Container[str]) -> None:
 
 
 def refuse_launch_json(path: str, content: bytes) -> None:
-    """As :func:`refuse_launch_keys`, for the text of a JSON file; one that is no JSON is left to its reader."""
+    """As :func:`refuse_launch_keys`, for the text of a JSON file; one that is not JSON is left to its reader."""
     if not any(mark in content for mark in _MARKS):
         return
     from compat.syntax.json import parse_json

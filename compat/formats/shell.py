@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _NOWHERE = os.path.join(os.devnull, "")
 """In front of the names of files that are not opened: nothing can be there."""
 _UP = "\u2025"
-"""Stands for ``..`` in such a path, so that nobody follows it."""
+"""Replaces ``..`` in such a path, so that it is not followed."""
 _HOMES = ("HOME", "HF_HOME", "XDG_CACHE_HOME")
 _AT_RUN_TIME = "its name is put together at run time"
 _MOST_TRIES = 6
@@ -39,7 +39,7 @@ _MOST_DEVICES = 64
 
 @record(frozen=True)
 class Job:
-    """What a script starts: its workload, the variables it is started with, and what could not be told."""
+    """The job that a script starts: its workload, its variables, notes, and what could not be read."""
 
     workload: Workload | None = None
     variables: Mapping[str, str] | None = None
@@ -66,7 +66,7 @@ class _ProjectReading(CommandReading):
         return found
 
     def variable(self, name: str) -> str | None:
-        # accelerate's defaults lie in a home, which is on the machine where the script is run
+        # accelerate's defaults are in the home of the machine that runs the script
         return os.devnull if name in _HOMES else super().variable(name)
 
 
@@ -76,7 +76,7 @@ def read_job(
 ) -> Job:  # fmt: skip
     """The last job among the commands of a script; the others are named in a note. ``exported``: set for sure.
 
-    ``scheduler`` are variables that Slurm or another scheduler sets; they are no part of what was found.
+    ``scheduler`` are variables that Slurm or another scheduler sets; they are not part of the result.
     """
     jobs = [each for each in commands if starts_a_job(each[0].words)]
     if not jobs:
@@ -95,7 +95,7 @@ def _read(
     scheduler: Mapping[str, str],
     notes: list[str],
 ) -> Job:
-    """One command; a file that keeps it from being read is left out by its name, so that the rest is told."""
+    """One command; a file that cannot be read is left out, so that the rest is."""
     words = list(command.words)
     hidden: list[str] = []
     unread: list[str] = []
@@ -199,7 +199,7 @@ class Batch:
         return None
 
     def _on_node(self, name: str, count: int | None) -> int | None:
-        """Of GPUs that are asked for by task or for the whole job, those of one node, where it can be told."""
+        """The GPUs of one node, from those requested by task or for the whole job; ``None`` if unknown."""
         if name == "gpus_per_task":
             tasks = self._number("ntasks_per_node") or (self._tasks if self._nodes == 1 else None)
             return None if count is None or tasks is None else count * tasks

@@ -15,7 +15,7 @@ _OPERATORS = ("===", "==", "!=", ">=", "<=", "~=", "<>", "^", "~", ">", "<", "="
 
 
 def is_version(text: str) -> bool:
-    """Whether a text is a version (PEP 440) of a length that somebody would write."""
+    """Whether a text is a version (PEP 440) of a reasonable length."""
     try:
         return len(text) <= _LONGEST and bool(key_of(text))
     except ValueError:
@@ -153,7 +153,7 @@ def changed(clauses: str, before: str | None, after: str, how: str) -> str:
 
 
 def admits(clauses: str, version: str) -> bool:
-    """Whether clauses let a version in; what is no set of clauses lets nothing in."""
+    """Whether clauses admit a version; an invalid set admits none."""
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
     try:

@@ -47,7 +47,7 @@ class TrainingConfig(Format):
 
 
 def _with_deepspeed(path: str, file: str, workload: Workload) -> tuple[Workload, list[str]]:
-    """The workload with what a DeepSpeed configuration of the project says, beside what the file itself does."""
+    """The workload, merged with what a DeepSpeed configuration of the project says."""
     from compat.formats.include import WorkingFolders
 
     found = WorkingFolders(path).find(file)
@@ -118,7 +118,7 @@ def _plain(recipe: Recipe) -> None:
 
 @record(frozen=True)
 class _Tool:
-    """A tool: the keys that its configurations have, what it says beside the usual settings, and how it is started."""
+    """A tool: the keys of its configurations, the reader of settings that only it has, and its command."""
 
     name: str
     keys: frozenset[str]

@@ -1,4 +1,4 @@
-"""Which releases fail beside which, when they or modules of theirs are imported or later: the rows without their evidence.
+"""Which releases fail with which others, on import or later: the rows without their evidence.
 
 Some kilobytes that every check can afford; only where they say yes are the rows themselves opened, and only of those packages.
 Made out of them when the matrix is built.
@@ -70,7 +70,7 @@ class AtOnce:
         return frozenset(self._versions)
 
     def failing(self, listed: Mapping[str, Iterable[str]], *, tiers: Iterable[str] = ("E1",)) -> frozenset[str]:
-        """The packages of which one listed release fails beside one of another, whichever are installed together.
+        """The packages of which a listed release fails with one of another package.
 
         ``tiers`` as in :mod:`compat.interfaces.rows`: when they are imported (E1), when a module of theirs is, later.
         """
@@ -103,7 +103,7 @@ def importable(names: Iterable[str]) -> set[str]:
 
 
 def place_of(known: tuple[str, ...], version: str) -> int | None:
-    """Where a version stands among known ones, its local label aside; ``None`` where it does not, or is no version."""
+    """The index of a version among known ones, ignoring its local label; ``None`` if it is not among them."""
     version = version.partition("+")[0]
     try:
         return known.index(version)

@@ -25,7 +25,7 @@ class Parser:
         """Whether a release takes an option; ``None`` where it is not known, or where no release has it.
 
         Names are without the dashes in front and with ``-`` for ``_``. An option may be shortened, as :mod:`argparse` allows,
-        denied (``no-``), and go on behind a dot.
+        negated (``no-``), and be followed by a dot and a key.
         """
         at = place_of(self.versions, version)
         name = name.partition(".")[0]
@@ -40,7 +40,7 @@ class Parser:
         return tuple(version for at, version in enumerate(self.versions) if mask >> at & 1)
 
     def instead(self, name: str) -> str | None:
-        """What an option's own help said to use in its place, before it went."""
+        """The option that the help of a removed option named instead."""
         return self._instead.get(name)
 
 

@@ -1,7 +1,7 @@
 """Conditions of published source that facts of an environment decide: versions, devices, Python, the system, variables.
 
 :func:`condition_of` reads a condition's source text; what it does not understand is a :class:`FactTest` of nothing, which no
-fact decides. A comparison with a value that is no constant is not understood either.
+fact decides. A comparison with a value that is not a constant is not understood either.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Reader:
         return self._named(_dotted(node).rpartition(".")[2])
 
     def _named(self, name: str) -> Condition:
-        """What a name stands for that is true or false."""
+        """The condition that a name with a truth value means."""
         asked = _ASKED_NAME.match(name)
         if asked is not None:
             return self._asked(asked, None)

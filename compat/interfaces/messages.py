@@ -26,7 +26,7 @@ MAGIC = b"compat-messages-1\n"
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "messages")
 _SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "matrix", "messages")
 LONGEST_TEXT = 8000
-"""Characters of a message that are looked at; templates are shorter by far."""
+"""Most characters of a message that are compared; templates are far shorter."""
 _MOST_ALIKE = 64
 """Templates with the same anchor; where there are more, the anchor says nothing."""
 _LEAST_CUT = 30
@@ -161,7 +161,7 @@ class Messages:
     def find(self, text: str, packages: Sequence[str] = ()) -> list[Match]:
         """The templates that a text shows, the one that explains most of it first.
 
-        Where an anchor belongs to many templates, only those of ``packages`` are looked at.
+        Where an anchor belongs to many templates, only those of ``packages`` are compared.
         """
         text = plain(text)
         seen: dict[tuple[str, int], Match] = {}

@@ -1,20 +1,9 @@
-"""What a module needs of other packages: imported names, attributes, calls, inherited methods, overrides.
-
-A need is a plain tuple, because millions are compared when the tables are made:
-``(kind, target, name, bases, positional, keywords, signature)``. By kind:
-
-- ``import``: ``from target import name`` (``name`` is ``None`` for the module itself);
-- ``attribute``: the dotted name ``target``;
-- ``call``: ``target(…)`` with so many positional arguments and these keywords;
-- ``method``: ``name`` of an object of class ``target``, called;
-- ``inherited``: ``name`` of the first of ``bases`` that has it, called on ``self`` or ``super()``;
-- ``override``: a method ``name`` with this ``signature`` replaces that of ``bases``, which may call it.
-"""
+"""What a module needs of other packages: imported names, attributes, calls, inherited methods, overrides."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compat.interfaces.names import OUTSIDE
 from compat.interfaces.source.records import FUNCTION, GUARDED, Call, Class, Module
@@ -26,6 +15,26 @@ if TYPE_CHECKING:
 
 
 OPAQUE_BASES = ("builtins", "abc", "typing", "enum", "typing_extensions", "collections", "?")
+
+
+class Need(NamedTuple):
+    """What some code needs; a tuple, because millions are compared when the tables are made. By ``kind``:
+
+    - ``import``: ``from target import name`` (``name`` is ``None`` for the module itself);
+    - ``attribute``: the dotted name ``target``;
+    - ``call``: ``target(…)`` with so many positional arguments and these keywords;
+    - ``method``: ``name`` of an object of class ``target``, called;
+    - ``inherited``: ``name`` of the first of ``bases`` that has it, called on ``self`` or ``super()``;
+    - ``override``: a method ``name`` with this ``signature`` replaces that of ``bases``, which may call it.
+    """
+
+    kind: str
+    target: str
+    name: str | None = None
+    bases: tuple[str, ...] = ()
+    positional: int = 0
+    keywords: tuple[str, ...] = ()
+    signature: tuple[Any, ...] | None = None
 
 
 @record(frozen=True)
@@ -40,9 +49,9 @@ class Place:
 
 def packages_of(need: Need) -> frozenset[str]:
     """The top-level modules that a need is about."""
-    if need[0] in ("inherited", "override"):
-        return frozenset(base.partition(".")[0] for base in need[3])
-    return frozenset((need[1].partition(".")[0],))
+    if need.kind in ("inherited", "override"):
+        return frozenset(base.partition(".")[0] for base in need.bases)
+    return frozenset((need.target.partition(".")[0],))
 
 
 class Consumer:
@@ -72,7 +81,7 @@ class Consumer:
             return
         for method, function in definition.methods.items():
             if not (method.startswith("__") and method.endswith("__")):
-                need = ("override", "", method, outer, 0, (), values_of(function.signature))
+                need = Need("override", "", method, outer, signature=values_of(function.signature))
                 yield need, Place(function.line, FUNCTION, f"{name}.{method}")
 
     def _of_call(self, module: Module, call: Call) -> Iterator[tuple[Need, Place]]:
@@ -82,11 +91,11 @@ class Consumer:
         if rest:
             made = None if call.kind == "super" or "." in rest else self._made(chain, first)
             if made is not None:
-                yield ("method", made, rest, (), call.positional, call.keywords, None), place
+                yield Need("method", made, rest, (), call.positional, call.keywords), place
             return
         own = chain[1:] if call.kind == "super" else chain
         if outer and not any(_has(each, first) for each in own):
-            yield ("inherited", "", first, outer, call.positional, call.keywords, None), place
+            yield Need("inherited", "", first, outer, call.positional, call.keywords), place
 
     def _made(self, chain: tuple[Meaning, ...], attribute: str) -> str | None:
         for each in chain:
@@ -126,18 +135,18 @@ def direct_needs(module: Module, own: frozenset[str]) -> Iterator[tuple[Need, Pl
         if not imported.flags & GUARDED and imported.module and imported.module.partition(".")[0] not in own:
             name = imported.name if imported.name != "*" else None
             place = Place(imported.line, imported.flags, imported.scope, imported.asks)
-            yield ("import", imported.module, name, (), 0, (), None), place
+            yield Need("import", imported.module, name), place
     for use in module.uses:
         if not use.flags & GUARDED and not use.stored and use.target.partition(".")[0] not in own:
-            yield ("attribute", use.target, None, (), 0, (), None), Place(use.line, use.flags, use.scope, use.asks)
+            yield Need("attribute", use.target), Place(use.line, use.flags, use.scope, use.asks)
     for call in module.calls:
         if call.flags & GUARDED or not (call.positional or call.keywords or call.kind != "name"):
             continue
         place = Place(call.line, call.flags, call.scope)
         if call.kind == "name" and call.target.partition(".")[0] not in own:
-            yield ("call", call.target, None, (), call.positional, call.keywords, None), place
+            yield Need("call", call.target, None, (), call.positional, call.keywords), place
         elif call.kind in ("made", "typed") and call.of.partition(".")[0] not in own:
-            yield ("method", call.of, call.target, (), call.positional, call.keywords, None), place
+            yield Need("method", call.of, call.target, (), call.positional, call.keywords), place
 
 
 def _has(of: Meaning, name: str) -> bool:
@@ -147,6 +156,3 @@ def _has(of: Meaning, name: str) -> bool:
         name in definition.methods or name in definition.attributes or name in definition.instance
         or definition.dynamic or any(name == field for field, _ in definition.fields)
     )  # fmt: skip
-
-
-Need: TypeAlias = tuple[str, str, str | None, tuple[str, ...], int, tuple[str, ...], tuple[Any, ...] | None]

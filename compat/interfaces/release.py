@@ -42,7 +42,7 @@ NO_PACKAGES = frozenset(
         "cli", "cicd", "accelerator", "blackwell", "unsloth_zoo_downloads", "unsloth_compiled_cache",
     )
 )  # fmt: skip
-"""Top-level folders that packages install by mistake, or several of them: nobody means them by an import."""
+"""Top-level folders that packages install by mistake; imports do not mean them."""
 
 
 class SourceSurface:

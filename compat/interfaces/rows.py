@@ -22,7 +22,7 @@ E1, E2, R1 = "E1", "E2", "R1"
 
 @record(frozen=True)
 class Evidence:
-    """A line in a release that has what is needed, or where it is not."""
+    """A line of a release, where a name is used or missing."""
 
     version: str
     path: str

@@ -142,7 +142,7 @@ class Table:
         return found
 
     def _start(self, place: int, chunk: int) -> int:
-        """Where a block begins in its chunk: behind those of the modules before it."""
+        """The start of a block in its chunk: after those of the modules before it."""
         before = range(self._chunk.index(chunk), place)
         return sum([abs(self._length[at]) for at in before if self._chunk[at] == chunk])
 

@@ -1,4 +1,4 @@
-"""Whether a world of releases meets a need. What cannot be told for certain is ``None``, and no reason to say anything."""
+"""Whether a world of releases meets a need; ``None`` unless that is certain, which is never reported."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNKNOWN = Verdict(None)
 
 
 def verdict_on(world: World, need: Need) -> Verdict:
-    """Whether the releases of a world have what is needed, as it is needed."""
+    """Whether the releases of a world meet a need."""
     kind, target, name, bases, positional, keywords, signature = need
     if kind == "import":
         return _found(world.imported(target, name))

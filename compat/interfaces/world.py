@@ -33,7 +33,7 @@ _DEEPEST_FORWARD = 5
 
 
 class World:
-    """At most one release of a package; of what is not in it nothing is known."""
+    """At most one release of each package; other packages are unknown."""
 
     def __init__(self, surfaces: Iterable[Surface]) -> None:
         self.surfaces = tuple(surfaces)
@@ -58,7 +58,7 @@ class World:
     # Names
 
     def find(self, dotted: str) -> Meaning:
-        """What a dotted name stands for; ``unknown`` wherever that cannot be told for certain."""
+        """The meaning of a dotted name; ``unknown`` unless it is certain."""
         found = self._found.get(dotted)
         if found is None:
             self._found[dotted] = UNKNOWN
@@ -179,7 +179,7 @@ class World:
         return absent(of.surface, of.dotted, name)
 
     def constructor(self, of: Meaning, *, after: Meaning | None = None) -> tuple[Signature, Meaning] | None:
-        """What calling a class takes, ``self`` included, and the class that says so; ``None`` where it cannot be told.
+        """The parameters of calling a class, with ``self``, and the class that defines them; ``None`` if unknown.
 
         ``after``: as seen by ``super().__init__`` of that class.
         """
@@ -279,7 +279,7 @@ class World:
         return self.inherited(owner, method) if owner.kind == "class" else None
 
     def inherited(self, of: Meaning, method: str) -> tuple[Signature, int, Meaning] | None:
-        """What ``super().method`` in a class calls; ``None`` where it cannot be told."""
+        """The method that ``super().method`` in a class calls; ``None`` if unknown."""
         if method == "__init__":
             made = self.constructor(of, after=of)
             return _of_constructor(made) if made is not None else None
@@ -315,5 +315,5 @@ def _of_constructor(made: tuple[Signature, Meaning]) -> tuple[Signature, int, Me
 
 
 def _takes_positional(signature: Signature) -> bool:
-    """Decorators that go on taking by position what is keyword-only now."""
+    """Whether a decorator still takes keyword-only parameters by position."""
     return any("positional" in decorator for decorator in signature.decorators)

@@ -13,7 +13,7 @@ MISMATCHED = "mismatched"
 
 @record(frozen=True)
 class Hardware:
-    """What was read. ``accelerators`` is ``None`` where it could not be told and ``()`` where there certainly is none.
+    """What was read. ``accelerators`` is ``None`` if unknown and ``()`` if there certainly is none.
 
     ``driver_cuda`` is the highest CUDA the driver supports ("12.4"); ``driver_state`` is ``"not-loaded"`` or
     ``"mismatched"`` where a driver is installed but cannot be used; ``notes`` are sentences for the user.

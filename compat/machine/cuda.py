@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def read_toolkit(variables: Mapping[str, str], root: str = "/") -> tuple[str | None, str | None]:
     """The toolkit's version ("12.4"), and a sentence where a variable names one that is not there.
 
-    Looked for in torch's order: ``CUDA_HOME``, ``CUDA_PATH``, the folder nvcc lies in, ``/usr/local/cuda``.
+    Looked for in torch's order: ``CUDA_HOME``, ``CUDA_PATH``, the folder of nvcc, ``/usr/local/cuda``.
     """
     for name in ("CUDA_HOME", "CUDA_PATH"):
         home = variables.get(name)
@@ -58,7 +58,7 @@ def toolkit_version(folder: str) -> str | None:
 
 
 def _header_version(folder: str) -> str:
-    """``CUDART_VERSION`` (13000 is 13.0) of ``cuda_runtime_api.h``; it stands within the header's first 8 KiB."""
+    """``CUDART_VERSION`` (13000 is 13.0) of ``cuda_runtime_api.h``; it is within the header's first 8 KiB."""
     for include in ("include", f"targets/{os.uname().machine if os.name == 'posix' else 'x86_64'}-linux/include"):
         number = first_text(f"{folder}/{include}/cuda_runtime_api.h", 16384).partition("#define CUDART_VERSION")[2][:16].split()
         if number and number[0].isascii() and number[0].isdigit():
@@ -79,7 +79,7 @@ def load_driver_table(text: str) -> DriverTable:
         if cuda is None:
             continue
         entry = (cuda, _numbers(row["driver_linux"]), _numbers(row["driver_windows"]))
-        # of a minor's updates the first one counts: it asks for the oldest driver
+        # of a minor's updates the first one counts: it needs the oldest driver
         if cuda not in rows or (entry[1] or ()) < (rows[cuda][1] or ()):
             rows[cuda] = entry
     return tuple(rows[cuda] for cuda in sorted(rows, reverse=True))
@@ -88,7 +88,7 @@ def load_driver_table(text: str) -> DriverTable:
 def driver_cuda(driver: str, table: DriverTable, *, windows: bool = False) -> str | None:
     """The highest CUDA whose toolkit driver is not newer than this one; ``None`` below the table and for no version.
 
-    A driver given by its branch alone ("550") stands for the newest of the branch. ``windows`` is right for WSL too,
+    A driver given by its branch alone ("550") means the newest of the branch. ``windows`` is right for WSL too,
     whose driver is Windows'; where the vendor stopped naming a Windows driver (13.0) the branch decides.
     """
     given = _numbers(driver)

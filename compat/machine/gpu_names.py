@@ -1,8 +1,8 @@
-"""Names of GPUs → what is known of them, by a table; the names drivers report, catalogues use and people type.
+"""Names of GPUs, as drivers report, catalogues use and people type them, and the table's rows for them.
 
 A real device tells its capability itself; names are for descriptions ("A100:2", "RTX 4090") and for what people pasted.
-A name is compared as a set of words: brands and form factors that tell nothing apart are dropped, what a row needs must
-be there, and nothing may be there that the row does not know. "RTX 4000" fits three cards: that is said, not guessed.
+A name is compared as a set of words: brands and form factors that distinguish nothing are dropped, all
+words of a row must be there, and no other. "RTX 4000" fits three cards: that is reported, not guessed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SILENT = frozenset((
     "instinct", "radeon", "nvl72", "nvl36", "nvl4", "reference", "devkit", "kit", "module", "nvgpu", "integrated",
     "vram", "memory"
 ))  # fmt: skip
-"""Words that tell no card from another in the table."""
+"""Words that distinguish no cards of the table."""
 _FORM = frozenset(("pcie", "pci", "nvl"))
 _BRANDS = frozenset(("quadro", "titan"))
 _OPTIONAL = _FORM | frozenset(("rtx", "gtx", "quadro", "ada", "pro", "blackwell", "jetson", "rx", "ai", "sff"))
@@ -54,7 +54,7 @@ class GpuMatch:
     """What the table knows of a name: what its rows agree on, ``None`` where they differ or there is none.
 
     ``names`` are the rows that fit (empty: the name is unknown), ``candidates`` the same where they differ in capability
-    or gfx target, so that the name has to be said more precisely. ``memory_mib`` is the nominal size.
+    or gfx target, so that a more precise name is needed. ``memory_mib`` is the nominal size.
     """
 
     vendor: str | None = None
@@ -167,7 +167,7 @@ def _is_target(word: str) -> bool:
 
 
 def _fitting(table: GpuTable, given: _Name) -> list[int]:
-    """Rows that fit all that is said; else without the form factor, else without a brand that is wrong or out of date."""
+    """Rows that fit all words; else without the form factor, else without a brand that is wrong or out of date."""
     for words in dict.fromkeys((given.words, given.words - _FORM, given.words - _FORM - _BRANDS)):
         found = _with_words(table, words)
         if found:
@@ -202,7 +202,7 @@ def _cut(table: GpuTable, given: _Name) -> list[int]:
 
 
 def _members(table: GpuTable, given: _Name) -> list[int]:
-    """Rows of the family a name stands for: "RTX 50 series" is GeForce RTX 5050 to 5090, not the RTX 5000."""
+    """Rows of the family that a name means: "RTX 50 series" is GeForce RTX 5050 to 5090, not the RTX 5000."""
     start = (given.family or "").removesuffix("000")
     brand = "Radeon RX " if given.vendor == "amd" else "GeForce "
     found: dict[int, None] = {}

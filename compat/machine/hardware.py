@@ -1,6 +1,6 @@
 """The accelerators and the driver of this machine: NVML, then nvidia-smi, then /proc; AMD through the kernel's kfd.
 
-A machine without any is told by a few calls of ``stat``; NVML is loaded and nvidia-smi started only where there is a
+A machine without any is recognized by a few calls of ``stat``; NVML is loaded and nvidia-smi started only where there is a
 sign of NVIDIA's driver. Nothing found inside a container means unknown, not none: that is what a build looks like.
 """
 
@@ -156,7 +156,7 @@ def _named_after_board(found: Hardware, board: str) -> Hardware:
 
 
 def _explained(found: Hardware, root: str) -> Hardware:
-    """A driver that is installed but cannot be used: its version where a file tells it, and what fixes it."""
+    """A driver that is installed but cannot be used: its version if a file has it, and the fix."""
     installed = _library_version(root)
     if found.driver_state == MISMATCHED:
         versions = f"is {found.driver or 'of another version'}, its libraries are {installed or 'newer or older'}"
@@ -234,7 +234,7 @@ def _without_driver(root: str) -> str | None:
 def _pci(root: str) -> list[tuple[str, str]]:
     """Vendor and place ("0000:01:00.0") of every device on the PCI bus, from the one file that lists them.
 
-    Its first column holds the bus in eight bits, the device in five and the function in three; the domain is not told.
+    Its first column holds the bus in eight bits, the device in five and the function in three; the domain is not in it.
     """
     found = []
     for line in first_text(under(root, "/proc/bus/pci/devices"), 1 << 18).splitlines():

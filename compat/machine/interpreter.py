@@ -1,4 +1,4 @@
-"""The distributions installed for a Python: which folders it looks in, and what lies there. Nothing is started."""
+"""The distributions installed for a Python: its folders and their content. Nothing is started."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WINDOWS = os.name == "nt"
 
 @record(frozen=True)
 class Target:
-    """A Python to read: its version where it can be told, its ``site-packages`` folders in import order, a name to show.
+    """A Python to read: its version if known, its ``site-packages`` folders in import order, a name to show.
 
     ``interpreter`` is the program, as a person would call it, where there is one.
     """
@@ -33,7 +33,7 @@ class Target:
 
 @record(frozen=True)
 class Installed:
-    """What is installed for a target. Two versions in one folder both stand in ``distributions``."""
+    """The distributions installed for a target. Two versions in one folder are both in ``distributions``."""
 
     target: Target
     distributions: tuple[Distribution, ...]
@@ -229,7 +229,7 @@ def _site_packages(prefix: str, of: str = "") -> tuple[str, ...]:
 
 
 def _version_near(prefix: str, folder: str) -> str | None:
-    """The full version from what an installation leaves behind, else the one in the folder's name."""
+    """The full version from files of the installation, else the one in the folder's name."""
     short = _version_in_path(folder)
     header = f"{prefix}/include/python{short}/patchlevel.h"
     try:
@@ -273,7 +273,7 @@ def shown(path: str) -> str:
     return "~" + path[len(home) :] if home != "/" and path.startswith(home + os.sep) else path
 
 
-# --- Finding an interpreter by name, and the one behind a pyenv shim, without starting either.
+# --- Finding an interpreter by name, and the one of a pyenv shim, without starting either.
 
 
 def find_command(name: str, variables: Mapping[str, str], apart_from: str = "") -> str | None:
@@ -297,7 +297,7 @@ def find_python(variables: Mapping[str, str], apart_from: str = "") -> str | Non
 
 
 def behind_shim(path: str, variables: Mapping[str, str]) -> str | None:
-    """The interpreter a pyenv shim stands for, as ``PYENV_VERSION`` or pyenv's ``version`` file say."""
+    """The interpreter that a pyenv shim starts, as ``PYENV_VERSION`` or pyenv's ``version`` file say."""
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.basename(folder) != "shims":
         return None

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 """A pipe in the place of a file is not waited for; it is read as empty."""
 _FIRST = 1 << 11
-"""Name and version stand in the first lines of METADATA."""
+"""Name and version are in the first lines of METADATA."""
 _HEADER = 1 << 16
-"""Most headers end within it; what stands behind, the description, is not looked at."""
+"""Most headers end within it; the description after them is not read."""
 _LARGEST_MODULE = 1 << 23
 _LIMIT = 1 << 22
 """A METADATA header is a few kB; beyond this it is not one."""
@@ -61,7 +61,7 @@ def read_distribution(folder: str, name: str, notes: list[str]) -> Distribution 
 def _requires(header: bytes | None, name: str) -> tuple[str, ...] | None:
     """The Requires-Dist lines of a METADATA header but those of extras: nothing records which extras were asked for.
 
-    ``None`` where they stand elsewhere, as those of an egg do.
+    ``None`` if they are elsewhere, as those of an egg are.
     """
     if header is None or not name.endswith(".dist-info"):
         return None
@@ -75,7 +75,7 @@ def _requires(header: bytes | None, name: str) -> tuple[str, ...] | None:
 
 
 def _completed(name: str, project: str | None, version: str | None) -> tuple[str, str | None]:
-    """What METADATA lacks, from the directory name: ``torch-2.6.0+cu124.dist-info``; eggs carry the Python behind."""
+    """Name and version from the directory name: ``torch-2.6.0+cu124.dist-info``; eggs have the Python version at the end."""
     parts = name.rpartition(".")[0].split("-")
     return project or parts[0], version or (parts[1] if len(parts) > 1 else None)
 
@@ -189,7 +189,7 @@ def installer_of(path: str) -> str | None:
         os.close(descriptor)
 
 
-# --- Looking for a rule's text in an installed file: what tells a bad ``0.16.0.dev0`` from a good one.
+# --- Looking for a rule's text in an installed file, to distinguish a bad ``0.16.0.dev0`` from a good one.
 
 
 OF_SOURCE = ("vcs", "directory", "url", "nightly")

@@ -13,7 +13,7 @@ from compat.machine.system import first_text, in_container, under
 from compat.records import record
 
 KEY = "node"
-"""The key of a described environment under which a node's own facts stand."""
+"""The key of a described environment that holds a node's own facts."""
 _VIRTUAL = ("docker", "veth", "virbr", "br-", "cni", "flannel", "cali", "tun", "tap", "kube-ipvs", "dummy")
 _CONTAINERS = ("SLURM_CONTAINER", "APPTAINER_CONTAINER", "SINGULARITY_CONTAINER", "PYXIS_IMAGE", "CONTAINER_IMAGE")
 
@@ -52,9 +52,9 @@ class Probed:
 class Node:
     """One node. ``clock`` is its time in seconds since 1970 when it was read, ``memlock`` the limit in bytes (-1: none).
 
-    ``container`` names the image where a variable tells it, and is "" outside of a container. ``files`` identifies what is
+    ``container`` is the image if a variable names it, and "" outside of a container. ``files`` identifies what is
     installed by the contents of every RECORD, ``folder`` is where, ``filesystem`` the type it is mounted as. ``probes`` is
-    ``None`` where none were run, or where they did not come to an end.
+    ``None`` where none were run, or if they did not finish.
     """
 
     host: str

@@ -29,7 +29,7 @@ _SHAPES = (
     ("memory.total", _MEMORY), ("uuid", _UUID), ("compute_cap", _CAPABILITY), ("driver_version", _DRIVER), ("index", _INDEX),
     ("memory.total", _BARE_MEMORY), ("pci.bus_id", _BUS),
 )  # fmt: skip
-"""How a value's form tells its field, for rows that were pasted without their header."""
+"""The form of each field's values, for rows that were pasted without their header."""
 
 _HEADER_DRIVER = re.compile(r"(?:Driver|KMD) Version: *(\d[\d.]*)", re.ASCII)
 _HEADER_CUDA = re.compile(r"CUDA (?:UMD )?Version: *(\d+\.\d+)", re.ASCII)

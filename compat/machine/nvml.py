@@ -133,7 +133,7 @@ def _ask(nvml: Nvml, function: str, *arguments: object) -> Any:
     """The answer of one NVML function, ``None`` where it, the driver or the bindings cannot give one."""
     try:
         return getattr(nvml, function)(*arguments)
-    except (nvml.NVMLError, AttributeError, ValueError):  # ValueError: text that is no UTF-8
+    except (nvml.NVMLError, AttributeError, ValueError):  # ValueError: text that is not UTF-8
         return None
 
 

@@ -22,7 +22,7 @@ _ON_DISK = ("ext4", "ext3", "xfs", "btrfs", "zfs", "f2fs", "jfs", "bcachefs")
 class System:
     """``os`` is linux, windows or darwin, ``platform`` wsl1 or wsl2 under Windows, ``None`` elsewhere.
 
-    ``container`` is ``None`` where that cannot be told. ``glibc`` is ``None`` under another C library.
+    ``container`` is ``None`` if unknown. ``glibc`` is ``None`` with another C library.
     """
 
     os: str | None = None

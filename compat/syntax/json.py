@@ -31,7 +31,7 @@ class _Options:
 
 
 def scanner() -> Callable[[str, int], tuple[Any, int]]:
-    """CPython's own scanner: text and position → a value and the position behind it; ``ImportError`` where it is not there."""
+    """CPython's own scanner: text and position → a value and the position after it; ``ImportError`` if there is none."""
     from _json import make_scanner
 
     return make_scanner(_Options)  # type: ignore[arg-type]

@@ -29,7 +29,7 @@ class Word:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Where each letter of the value stands."""
+        """The index of each letter of the value."""
         return tuple(at for start, end in self.spans for at in range(start, end))
 
 
@@ -56,10 +56,7 @@ _SCRIPT = _Dialect(" \t\r", _SCRIPT_OPERATORS, '"\\$`', script=True)
 
 
 def _scan(text: str, at: int, dialect: _Dialect, spans: list[tuple[int, int]]) -> tuple[int, str | None]:
-    """Adds the parts of the word that begins at ``at``; returns its end, and what is wrong with it.
-
-    Wrong are a quote that is not closed, and a backslash at the end of the text.
-    """
+    """Add the spans of the word at ``at``; returns its end and its problem: an open quote, or a backslash at the end."""
     problem = None
     end = len(text)
     while at < end and (letter := text[at]) not in dialect.ends:
@@ -117,7 +114,7 @@ def _double_quoted(text: str, start: int, dialect: _Dialect, spans: list[tuple[i
 
 
 def _line_end(text: str, at: int) -> int:
-    """Where the text goes on behind a backslash and the end of its line; 0 where it does not end there."""
+    """The index after a backslash and a line end; 0 if there is no line end."""
     return next((at + len(end) for end in ("\\\n", "\\\r\n") if text.startswith(end, at)), 0)
 
 
@@ -271,7 +268,7 @@ _MOST_TRIES = 20
 
 @record(frozen=True)
 class LogicalLine:
-    """Lines that are one for a shell: their text, the index of the first, and the index behind the last."""
+    """Lines that are one for a shell: their text, the index of the first, and the index after the last."""
 
     text: str
     start: int
@@ -312,7 +309,7 @@ def logical_lines(lines: Sequence[str]) -> list[LogicalLine]:
 
 
 def _continued(lines: Sequence[str], at: int) -> tuple[str, int]:
-    """The text of a line with those that a backslash joins to it, and the index behind them."""
+    """The text of a line with those that a backslash joins to it, and the index after them."""
     parts: list[str] = []
     while at < len(lines):
         text = lines[at]
@@ -349,7 +346,7 @@ def simple_commands(text: str) -> Iterator[list[Word]]:
 
 
 class _Tokens:
-    """Goes through a text once; ``None`` stands between commands."""
+    """The words of a text in one pass, with ``None`` between commands."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -380,7 +377,7 @@ class _Tokens:
                 yield self._word()
 
     def _redirection(self) -> None:
-        """``> file`` and ``2>&1``: the file is no word of the command."""
+        """``> file`` and ``2>&1``: the file is not a word of the command."""
         while self.at < len(self.text) and self.text[self.at] in "<>&":
             self.at += 1
         while self.at < len(self.text) and self.text[self.at] in " \t":
@@ -389,7 +386,7 @@ class _Tokens:
             self._word()
 
     def _document(self) -> None:
-        """``<<EOF``: what follows the line is no shell text."""
+        """``<<EOF``: the lines after it are not shell text."""
         self.at += 3 if self.text.startswith("<<-", self.at) else 2
         while self.text.startswith((" ", "\t"), self.at):
             self.at += 1
@@ -413,7 +410,7 @@ class _Tokens:
 
 
 def quoted(text: str, old: str, outer: str = "") -> str:
-    """A word as a shell takes it, in the quotes of the word ``old`` that it stands for, if it needs or had any.
+    """A word for a shell, in the quotes of the word ``old`` that it replaces, if it needs or had any.
 
     ``outer`` are quotes around the whole text, which the word cannot have.
     """

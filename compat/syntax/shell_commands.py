@@ -1,4 +1,4 @@
-"""Shell scripts, read for what they start: best effort, nothing is run and nothing is expanded but plain variables."""
+"""The simple commands of shell scripts, with plain variables filled in. Nothing is run."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ShellReader:
         return self._variables()[1]
 
     def _assign(self, words: Sequence[str], *, export: bool) -> None:
-        """Takes in ``NAME=value`` and, behind ``export``, ``NAME``."""
+        """Set ``NAME=value`` and, after ``export``, ``NAME``."""
         for word in words if self._room else ():
             name, equals, value = word.partition("=")
             if equals and _is_assignment(word):
@@ -198,7 +198,7 @@ def _is_assignment(word: str) -> bool:
     return bool(equals) and name.replace("_", "a").isalnum() and not name[0].isdecimal()
 
 
-# --- What ``${…}`` stands for, as far as the variables are known: the forms that sh, bash and Docker share.
+# --- The value of ``${…}``: the forms that sh, bash and Docker share.
 
 
 _PARAMETERS_LONGEST = 400
@@ -217,7 +217,7 @@ def parameter(inside: str, known: Mapping[str, str]) -> str | None:
     """The value of ``${inside}``; ``None`` where it is not known, or in a form that is not understood.
 
     ``:-``, ``-``, ``:+``, ``+``, ``:?``, ``%``, ``%%``, ``#``, ``##``, ``/a/b``, ``//a/b`` and ``:offset:length``. A
-    variable that is not known takes the default; whether ``:+`` replaces it cannot be told.
+    variable that is not known takes the default; whether ``:+`` replaces it is unknown.
     """
     end = name_end(inside)
     name, form = inside[:end], inside[end:]

@@ -94,7 +94,7 @@ def _parsed(text: str, path: str) -> dict[str, Any]:
             raise InputError(f"is not TOML: {problem}", path) from None
 
 
-# --- Where in a TOML text its tables, keys and strings stand, for errors and findings; what is unknown is ``None``.
+# --- The lines of tables, keys and strings in a TOML text, for errors and findings; ``None`` if unknown.
 
 
 class Places:

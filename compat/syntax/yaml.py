@@ -32,7 +32,7 @@ _ITEMS = 50_000
 _SPARE = 50_000
 """Values that aliases may repeat, besides one for every character of the text."""
 _LONGEST = 300
-"""Characters of one error: names come out of the file."""
+"""Characters of one error: its names are text of the file."""
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
 LIMIT = 1024 * 1024
 """Bytes; the largest configuration file that is read."""

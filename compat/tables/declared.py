@@ -49,11 +49,11 @@ class Package:
 
     @property
     def asks(self) -> Collection[str]:
-        """The distributions of which some release asks for a range."""
+        """The distributions of which some release requires a range."""
         return self._packed.keys()
 
     def place(self, version: str) -> int | None:
-        """Where a release stands among the followed ones."""
+        """The index of a release among the followed ones."""
         return self._places.get(version.partition("+")[0])
 
     def published(self, version: str) -> Published | None:
@@ -66,7 +66,7 @@ class Package:
         return Published(self.versions[place], python, ranges, glibc, self._yanked.get(place))
 
     def extra(self, place: int, name: str) -> tuple[str, ...]:
-        """The distributions that an extra of a release adds; with ``""`` those it always asks for."""
+        """The distributions that an extra of a release adds; with ``""`` those it always requires."""
         rows = marshal.loads(self._extras[name]) if name in self._extras else ()
         return tuple(asked for asked, runs in rows if _within(runs, place))
 
@@ -111,7 +111,7 @@ def open_declared() -> Declared:
 
 
 class Declared:
-    """The opened file. ``names``: every distribution that is followed, or that a followed one asks for."""
+    """The opened file. ``names``: every distribution that is followed, or that a followed one requires."""
 
     def __init__(self) -> None:
         self._content = read_table(FILE)
@@ -131,7 +131,7 @@ class Declared:
         return self._packages.get(name)
 
     def always(self, copy: Distribution) -> tuple[str, ...]:
-        """The distributions that an installed release asks for whatever its extras; nothing where it is not followed."""
+        """The distributions that an installed release requires, without extras; nothing where it is not followed."""
         package = self.package(copy.name)
         place = None if package is None else package.place(copy.version or "")
         return () if package is None or place is None else package.extra(place, "")

@@ -26,7 +26,7 @@ def open_gpus() -> GpuTable:
 
 
 def driver_cuda(environment: Environment) -> str | None:
-    """The highest CUDA the environment's driver supports by NVIDIA's table; ``None`` where nothing tells."""
+    """The highest CUDA the environment's driver supports by NVIDIA's table; ``None`` if unknown."""
     if environment.driver is None or (environment.machine or "").startswith("aarch64"):
         return None  # Jetson's drivers count differently
     from compat.machine import cuda
@@ -58,7 +58,7 @@ def tables_from(folder: str) -> tuple[GpuTable, DriverTable]:
 
 
 def completed(accelerators: tuple[Accelerator, ...]) -> tuple[tuple[Accelerator, ...], tuple[str, ...]]:
-    """Devices with vendor and capability filled in where their name tells them, and notes where it does not."""
+    """Devices with vendor and capability filled in by their name, and notes about unknown names."""
     if all(_complete(accelerator) for accelerator in accelerators):
         return accelerators, ()
     from compat.machine.gpu_names import lookup

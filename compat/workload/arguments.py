@@ -28,11 +28,11 @@ _PRECISIONS = {
     "float32": "fp32", "float": "fp32", "fp8": "fp8",
 }  # fmt: skip
 _LIKELY = ("task", "trainer")
-"""What is believed although it stands in a branch: whichever branch runs, something has to be trained."""
+"""Facts that count although they are in a branch: whichever branch runs, something is trained."""
 
 
 class Draft:
-    """Facts of one source (a command, a file), said one by one; what it contradicts itself about stays unknown.
+    """Facts of one source (a command, a file), added one by one; contradictions stay unknown.
 
     ``last_wins``: of several values the last one holds, as on a command line. ``configs`` collects the DeepSpeed
     configuration files that are named, ``notes`` what a person should know.
@@ -61,11 +61,11 @@ class Draft:
         self.say(f"features.{name}", value=False, origin=origin, tentative=tentative)
 
     def forget(self, key: str) -> None:
-        """Drop everything that was said about a key."""
+        """Drop all values of a key."""
         self._said.pop(key, None)
 
     def get(self, key: str) -> Any:
-        """What is known about a key, ``None`` where nothing is, or where what was said disagrees."""
+        """The value of a key; ``None`` if there is none, or if values disagree."""
         said = self._said.get(key)
         if not said:
             return None
@@ -84,7 +84,7 @@ class Draft:
         return next((origin for _, origin, tentative in said if not tentative), said[0][1])
 
     def contradictions(self) -> tuple[str, ...]:
-        """In words, what was said in two ways."""
+        """The contradictions, in words."""
         if self._last_wins:
             return ()
         found = []
@@ -166,7 +166,7 @@ def apply_all(draft: Draft, values: Mapping[str, object], origin: str, *, tentat
 
 
 def is_switch(name: str) -> bool:
-    """Whether an option may stand on a command line without a value."""
+    """Whether an option may have no value on a command line."""
     return name in _SWITCHES
 
 

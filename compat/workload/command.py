@@ -102,7 +102,7 @@ SBATCH_VALUED = frozenset((
 
 def _choose(reading: Reading, commands: Sequence[ShellCommand], where: str) -> None:
     """Read the last command that starts a job, and say which others are not judged."""
-    # a script that is called by its name may as well prepare the job, or clean up behind it
+    # a script that is called by its name may prepare the job, or clean up after it
     found = (command for command in commands if not command.words[0].endswith(".sh"))
     jobs = [command for command in found if starts_a_job(command.words)]
     if not jobs:

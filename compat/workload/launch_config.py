@@ -28,7 +28,7 @@ BUILT_IN: dict[str, dict[str, object]] = {
     "zero2": {"distributed_type": "DEEPSPEED", "deepspeed_config": {"zero_stage": 2, "offload_optimizer_device": "none"}},
     "zero3": {"distributed_type": "DEEPSPEED", "deepspeed_config": {"zero_stage": 3, "offload_optimizer_device": "none"}},
 }  # fmt: skip
-"""What ``trl --accelerate_config NAME`` stands for; every one of them asks for bf16 and eight processes."""
+"""The configurations of ``trl --accelerate_config NAME``; each uses bf16 and eight processes."""
 
 
 class LaunchConfig:

@@ -150,7 +150,7 @@ def accelerate(reading: Reading, words: Sequence[str]) -> None:
 
 
 def accelerate_launch(reading: Reading, words: Sequence[str]) -> None:
-    """What stands behind ``accelerate launch``."""
+    """The arguments of ``accelerate launch``."""
     found, rest = take_options(words, flags=ACCELERATE_FLAGS)
     options = dict(found)
     reading.give("accelerate launch", (f"--{name}" for name, _ in found if len(name) > 1))

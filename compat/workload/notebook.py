@@ -14,7 +14,7 @@ from compat.syntax.json import parse_json, read_text
 LIMIT = 64 * 1024 * 1024
 """Bytes; notebooks carry the pictures they have drawn."""
 LONGEST = 1 << 20
-"""Characters of Python; nobody writes as much in one file."""
+"""Most characters of Python in one file."""
 NODES = 100_000
 """Nodes of a syntax tree: some ten thousand lines."""
 _PYTHON_CELLS = ("capture", "time", "timeit", "prun", "memit", "mprun", "lprun", "python", "python3")
@@ -22,9 +22,9 @@ _FLAGS = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
 class Notebook:
-    """The code of a notebook as one syntax tree, and the code cell (from 1) each of its lines stands in.
+    """The code of a notebook as one syntax tree, and the code cell (from 1) of each line.
 
-    Cells run one by one, so one that is no Python of this interpreter is left out, with a note; a notebook of which
+    Cells run one by one, so one that this interpreter cannot parse is left out, with a note; a notebook of which
     nothing can be read is an :class:`InputError`.
     """
 
@@ -56,7 +56,7 @@ class Notebook:
         return parsed("\n".join(cells), path)
 
     def cell(self, line: int) -> int:
-        """The code cell a line of the tree stands in."""
+        """The code cell of a line of the tree."""
         return max(1, bisect.bisect_right(self._starts, line))
 
     def first_line(self, cell: int) -> int:
@@ -109,7 +109,7 @@ def _text(source: object, path: str) -> str:
 
 
 def _python_of(cell: str) -> str:
-    """A cell's Python, line by line, with nothing in place of what is for the notebook or the shell."""
+    """A cell's Python, line by line; lines for the notebook or the shell are empty."""
     lines = cell.split("\n")
     first = next((at for at, line in enumerate(lines) if line.strip()), None)
     if first is not None and lines[first].startswith("%%"):

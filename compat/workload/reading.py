@@ -25,9 +25,9 @@ class Reading:
 
     ``draft`` is what the command line itself says, ``recipes`` the argument files it names, ``given`` the options that
     parsers get as they are written, ``defaults`` what is weaker than the script. ``around`` is a launcher that starts several
-    of whatever stands behind it, with its number of processes; ``plain`` is set where plain python starts the script,
+    of the command after it, with its number of processes; ``plain`` is set where plain python starts the script,
     ``lenient`` for commands out of a shell script, which may rest on things that are not read. ``programs`` and ``modules``
-    are the readers of what a program, or ``python -m``, is given behind its name.
+    are the readers of the arguments of a program or of ``python -m``.
     """
 
     programs: ClassVar[Mapping[str, ProgramReader]] = {}
@@ -86,7 +86,7 @@ class Reading:
             self.plainly()
 
     def options(self, words: Iterable[str], *, origin: str = COMMAND) -> list[str]:
-        """Read a script's arguments; returns those that are no options."""
+        """Read a script's arguments; returns those that are not options."""
         options, others = parse_words(words)
         for name, value in options:
             apply(self.draft, name, value, origin)
@@ -104,7 +104,7 @@ class Reading:
             self.given += [Option(parser, str(key), recipe.origin(key)) for key in recipe.settings]
 
     def recipe(self, name: str, dialect: Callable[[Recipe], None] | None = None, *, needed: bool = True) -> Recipe | None:
-        """Read an argument file; where it is not ``needed``, a file that is none is no error."""
+        """Read an argument file; unless it is ``needed``, a file that is not one is no error."""
         if "$" in name:
             self.note(f"{name} was not read: its name is put together at run time")
             return None
@@ -124,7 +124,7 @@ class Reading:
         return found
 
     def start(self, words: Sequence[str]) -> None:
-        """Read one command: peel off what stands in front, then hand it to who knows its program."""
+        """Read one command: unwrap it, then call the reader of its program."""
         self.depth += 1
         if self.depth > DEPTH:
             raise InputError(f"the command starts one program through another more than {DEPTH} times")

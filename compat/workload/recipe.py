@@ -11,7 +11,7 @@ _RL = ("dpo", "grpo", "kto", "orpo", "simpo", "ipo", "ppo", "cpo", "rm", "gkd")
 
 
 class Recipe:
-    """What a recipe says: ``draft`` holds the facts, ``settings`` everything that stands at its top level."""
+    """A recipe: ``draft`` holds the facts, ``settings`` its top-level table."""
 
     def __init__(self, file: str, settings: Mapping[str, object], lines: Mapping[tuple[str, ...], int]) -> None:
         self.file = file
@@ -22,7 +22,7 @@ class Recipe:
             apply(self.draft, name, value, self.origin(name))
 
     def origin(self, name: str) -> str:
-        """Where a key stands: ``"sft.yaml:3"``."""
+        """The file and line of a key: ``"sft.yaml:3"``."""
         line = self._lines.get((name,))
         return f"{self.file}:{line}" if line else self.file
 

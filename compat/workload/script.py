@@ -86,7 +86,7 @@ def _facts(tree: ast.Module, origin: Callable[[int], str], number: Callable[[int
     _unsloth(draft, imports, origin)
     for each in imports:
         if f"{each.module}.".startswith("trl.experimental."):
-            draft.on("trl-experimental", origin(each.line))  # also where it stands beside the old place, in a branch
+            draft.on("trl-experimental", origin(each.line))  # also if a branch imports it from the old place
     return ScriptFacts(
         draft.workload(),
         tuple((each.module, number(each.line)) for each in imports),
@@ -128,7 +128,7 @@ def _unsloth(draft: Draft, imports: Sequence[_Import], origin: Callable[[int], s
         if any(each.root == "unsloth" for each in imports):
             draft.feature("unsloth", UNKNOWN, "")
         return
-    # what stands in a function runs after what stands in the module
+    # code in functions runs after code of the module
     ordered = sorted(imports, key=lambda each: each.inside)
     first = next(each for each in ordered if each.root == "unsloth" and not each.conditional)
     before = ordered[: ordered.index(first)]

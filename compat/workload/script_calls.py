@@ -54,7 +54,7 @@ class Calls:
             self._assignment(node.targets[0], node.value, visit)
 
     def finish(self) -> None:
-        """What can only be told once everything was seen."""
+        """Facts that depend on the whole script."""
         draft = self._draft
         for call in self._padded if self._generates else ():
             self._on("padded-prompts", call)
@@ -281,7 +281,7 @@ class Calls:
 
 
 class _Call:
-    """One call: what it calls, its keywords as far as they are constants, and where it stands."""
+    """One call: the callee, its keywords as far as they are constants, and its line."""
 
     def __init__(self, names: Names, node: ast.Call, visit: Visit, origin: str) -> None:
         self.node = node

@@ -1,4 +1,4 @@
-"""The parts of a script that may run, in order, with what is told from the text about when they do."""
+"""The parts of a script that may run, in order, with the conditions that are known from the text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIGNS = (ast.expr_context, ast.operator, ast.cmpop, ast.unaryop, ast.boolop)
 
 
 class Visit:
-    """A node, whether it is reached only under a condition, and the functions it stands in."""
+    """A node, whether it is conditional, and the functions around it."""
 
     __slots__ = ("conditional", "node", "scope")
 
@@ -30,7 +30,7 @@ class Visit:
 
 
 def visits(tree: ast.Module, decided: Decider) -> Iterator[Visit]:
-    """Every node that may run, in the order of the source; ``decided`` tells the answer of a test that is a constant."""
+    """Every node that may run, in the order of the source; ``decided`` returns the answer of a test that is a constant."""
     waiting = [Visit(tree, conditional=False, scope=())]
     while waiting:
         visit = waiting.pop()
@@ -97,11 +97,11 @@ def module_of(node: ast.ImportFrom) -> str:
     return "." * node.level + (node.module or "")
 
 
-# --- What the names in a script stand for: imports, classes and constants, told from its syntax tree alone.
+# --- The meaning of names in a script: imports, classes and constants, from its syntax tree alone.
 
 
 _DEPTH = 6
-"""Names that stand for names that stand for names …"""
+"""Longest chain of names that refer to names."""
 _LONGEST = 100_000
 """Characters of a text that is put together."""
 _BINDINGS = 20
@@ -200,7 +200,7 @@ class Names:
         return scope
 
     def dotted(self, node: ast.expr) -> str | None:
-        """The full name of what an expression refers to: ``"trl.SFTTrainer"``; ``None`` where it is no imported thing."""
+        """The full name of what an expression refers to: ``"trl.SFTTrainer"``; ``None`` if it is not imported."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute) and len(parts) < 20:
             parts.append(node.attr)
@@ -328,7 +328,7 @@ class Names:
 
 
 def _unsettled(node: ast.AST, scope: Scope) -> list[tuple[str, Scope]]:
-    """Names that a node gives values which are not told from the text, with the scope they belong to."""
+    """Names that a node binds to unknown values, with their scope."""
     if isinstance(node, ast.arg):
         return [(node.arg, scope)]
     if isinstance(node, (ast.Global, ast.Nonlocal)):

@@ -1,4 +1,4 @@
-"""The trainers of transformers and trl, and the task each stands for."""
+"""The trainers of transformers and trl, and the task of each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CONFIGS = frozenset(
 
 
 def trainer_of(dotted: str | None) -> tuple[str, str] | None:
-    """(trainer, task) of a class by its full name; ``None`` where it is no trainer of transformers or trl."""
+    """(trainer, task) of a class by its full name; ``None`` if it is not a trainer of transformers or trl."""
     package, _, name = (dotted or "").rpartition(".")
     root = package.partition(".")[0]
     name = _SAME.get(name, name)

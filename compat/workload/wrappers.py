@@ -1,4 +1,4 @@
-"""Programs that start another program: what a command really runs is what stands behind them."""
+"""Programs that start another program: the command that they run follows their options."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEPTH = 16
 """Programs that start a program that starts a program …"""
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
 _ELSEWHERE = ("docker", "podman", "kubectl", "ssh", "pdsh", "nerdctl", "gcloud", "echo", "printf")
-"""What stands behind these is not run here, or not at all."""
+"""The command after these is not run here, or not at all."""
 
 _UV = frozenset((
     "with", "with_requirements", "with_editable", "python", "p", "extra", "group", "only_group", "no_group", "no_extra",
@@ -76,7 +76,7 @@ _NO_OPTIONS_BEHIND = ("poetry", "pdm", "pipenv", "rye")
 def take_options(
     words: Sequence[str], *, flags: Collection[str] | None = None, valued: Collection[str] = ()
 ) -> tuple[Options, list[str]]:
-    """The options a command line begins with, and the rest, from the first operand or behind ``--`` on.
+    """The options a command line begins with, and the rest, from the first operand or after ``--``.
 
     With ``flags`` every other option takes a value; without, only those in ``valued`` do.
     """
@@ -132,7 +132,7 @@ def is_python(name: str) -> bool:
 
 
 def unwrapped(words: Sequence[str], assignments: dict[str, str]) -> list[str]:
-    """The command behind leading assignments and wrapping programs; what they assign is added to ``assignments``."""
+    """The command after leading assignments and wrapping programs; assigned variables are added to ``assignments``."""
     rest = list(words)
     for _ in range(DEPTH):
         while rest and (found := assignment(rest[0])):
@@ -154,7 +154,7 @@ def unwrapped(words: Sequence[str], assignments: dict[str, str]) -> list[str]:
 
 
 def _behind(name: str, words: list[str]) -> list[str] | None:
-    """What one wrapping program runs; ``None`` where it is used for something else (``uv pip``)."""
+    """The command that a wrapping program runs; ``None`` if it runs none (``uv pip``)."""
     subcommands, valued, operands = _WRAPPERS[name]
     _, rest = take_options(words, valued=valued)
     if subcommands:
@@ -193,7 +193,7 @@ def split_words(text: str) -> list[str]:
 
 
 def handed_to_shell(words: Sequence[str]) -> str | None:
-    """The text that a command hands to a shell (``srun bash -c TEXT``)."""
+    """The text that a command passes to a shell (``srun bash -c TEXT``)."""
     try:
         rest = unwrapped(words, {})
     except InputError:

@@ -117,7 +117,7 @@ def occurrences_of(mined: Mined, package: str, wanted: dict[Need, int]) -> dict[
 
 
 def _occurrence(need: Need, module: Module, place: Place, eager: Eager) -> Occurrence:
-    at_import = need[0] in ("import", "attribute") and not place.flags & (FUNCTION | BRANCH)
+    at_import = need.kind in ("import", "attribute") and not place.flags & (FUNCTION | BRANCH)
     if not at_import:
         return Occurrence(need, module.path, place.scope, "R1", ())
     assert not place.flags & ~AVAILABLE

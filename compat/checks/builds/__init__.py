@@ -1,4 +1,4 @@
-"""Findings that nobody has to write: wheels against hardware, driver, system and each other, by the tables of compiled code."""
+"""Findings from the tables of compiled code: wheels against hardware, driver, system and each other."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _older_release(stack: Stack, branch: int) -> Iterator[Fix]:
 
 
 def _toolkit(stack: Stack, branch: int) -> Iterator[Finding]:
-    """The toolkit of the machine or of the image: what is compiled with it, or linked to its libraries, needs its floor."""
+    """The driver floor of the machine's or image's toolkit, for what is compiled with it or linked to its libraries."""
     toolkit = stack.facts.environment.cuda_toolkit
     if toolkit is None or not toolkit[:1].isdecimal():
         return
@@ -107,7 +107,7 @@ def _toolkit(stack: Stack, branch: int) -> Iterator[Finding]:
 
 
 def _compatibility_libraries(stack: Stack) -> bool:
-    """Whether NVIDIA's forward-compatibility package stands in the way of the driver's own library."""
+    """Whether NVIDIA's forward-compatibility package hides the driver's own library."""
     known, value = stack.facts.variable("LD_LIBRARY_PATH")
     return known and value is not None and "/compat" in value
 

@@ -29,7 +29,7 @@ def judge(stack: Stack) -> Iterator[Finding]:
         if copy is None or (own_build(copy) and not _in_an_image(copy)):
             continue
         for finding in _extension(stack, copy):
-            # an image holds the published build as a rule, and nobody says so
+            # images usually have the published build, without saying so
             yield replace(finding, verdict="possible", missing=("install",)) if _in_an_image(copy) else finding
     yield from _triton(stack)
     yield from _precision(stack)
@@ -95,7 +95,7 @@ def _other_torch(stack: Stack, device: Accelerator) -> Iterator[Fix]:
 
 
 def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
-    """A build without CUDA beside NVIDIA GPUs, or beside extensions that need CUDA."""
+    """A build without CUDA on a machine with NVIDIA GPUs, or with extensions that need CUDA."""
     extensions = [copy for name in ("xformers", "flash-attn", "vllm", "bitsandbytes") if (copy := stack.one(name)) is not None]
     gpus = [each for each in stack.facts.accelerators() or () if each.vendor == "nvidia" or each.compute_capability]
     compiled = [copy for copy in extensions if copy.name in ("xformers", "flash-attn")]

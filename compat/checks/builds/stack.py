@@ -20,7 +20,7 @@ OWN_BUILDS = ("vcs", "directory", "image", "conda", "nightly")
 
 @record(frozen=True)
 class Flavour:
-    """The CUDA of torch's wheel ("12.4"; "cpu", "rocm") and whether that is certain; ``None`` where nothing tells."""
+    """The CUDA of torch's wheel ("12.4"; "cpu", "rocm") and whether that is certain; ``None`` if unknown."""
 
     cuda: str | None
     certain: bool = False
@@ -163,6 +163,6 @@ def key(copy: Distribution) -> Key:
 
 
 def own_build(copy: Distribution) -> bool:
-    """Whether a distribution is no published wheel, or a wheel from elsewhere."""
+    """Whether a distribution is not a published wheel, or one from elsewhere."""
     source = copy.source
     return source is not None and (source.kind in (*OWN_BUILDS, "url") or bool(source.details.get("build")))

@@ -1,6 +1,5 @@
-"""Base images: what an image's name and tag say about the software in it. Nothing is pulled, nothing is asked.
-
-A digest, ``latest`` and other tags that say no version tell nothing.
+"""Base images: what an image's name and tag say about the software in it. Nothing is pulled or
+queried. A digest, ``latest`` and other tags without a version say nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ NGC_PYTORCH: Mapping[str, tuple[str, str]] = {
 Read on 2026-11-21: NVIDIA's PyTorch release notes (docs.nvidia.com/deeplearning/frameworks/pytorch-release-notes, 25.12 in
 a stored copy, 24.02 to 24.10 as transcribed from there), the table "PyTorch compatibility with NVIDIA containers" of the
 release notes for Jetson (April 2026), and for each release what ``torch.__version__`` and ``torch.version.cuda`` printed in
-its container in public logs. Where those name no patch release of CUDA, none stands here.
+its container in public logs. Where those name no patch release of CUDA, none is given.
 """
 
 VLLM_OPENAI: tuple[tuple[str, str, str], ...] = (
@@ -59,7 +58,7 @@ VLLM_OPENAI: tuple[tuple[str, str, str], ...] = (
 """``vllm/vllm-openai:vX.Y.Z`` → torch and the CUDA it was built for: each row from that release to the next row's.
 
 Read on 2026-11-22 in the source distributions of 0.6.2 to 0.33.0 (0.15 has none): the Dockerfile's CUDA_VERSION, and the torch
-that requirements/cuda.txt pins. Python is 3.12 in all of them. Nobody has read later releases.
+that requirements/cuda.txt pins. Python is 3.12 in all of them. Later releases have not been read.
 """
 
 _LEADING = {

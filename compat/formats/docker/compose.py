@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 _NESTED = 10
-"""Defaults inside of defaults, and services behind services, that are followed."""
+"""Nested defaults, and services that extend services, that are followed."""
 _LONGEST = 1 << 14
-"""Characters of a command; nobody wrote a longer one."""
+"""Longest command, in characters."""
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 _UNITED = ("environment", "deploy", "resources", "reservations", "limits", "labels", "build")
 """Tables of which a service that extends another one has the keys of both."""

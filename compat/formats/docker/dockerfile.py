@@ -1,4 +1,6 @@
-"""What a container starts (``ENTRYPOINT`` and ``CMD``) → workload; only files of the build context are opened."""
+"""A Dockerfile → what its stages install, on which base image, with which variables, and the workload they start.
+
+Nothing is built or run, and only files of the build context are opened."""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ def started(
     workdir: str,
     find: Callable[[str], str | None],
 ) -> Launch | None:
-    """What the two start together; ``None`` where that is no job. ``find`` maps a path in the image to one here."""
+    """The job that entry point and command start; ``None`` if it is not one. ``find`` maps a path in the image to one here."""
     words = _without_init([*(entrypoint or ()), *(command or ())])
     if not words or any("\0" in word for word in words):
         return None
@@ -75,7 +77,7 @@ def started(
 
 
 def is_job(workload: Workload) -> bool:
-    """Whether it is one that rules speak of: any web server is a script that plain python starts."""
+    """Whether it is a training or serving job: any web server is a script that python starts."""
     return workload.task is not None or workload.trainer is not None or workload.launcher in _LAUNCHERS
 
 
@@ -91,10 +93,8 @@ def _without_init(words: list[str]) -> list[str]:
     return words[at:]
 
 
-# --- Dockerfile and Containerfile → what its stages install, on which base, with which variables, and what they start.
-#
-# Nothing is built or run. Versions come from what the file itself says: install commands with Docker's and the shell's
-# variables filled in, the tags of base images, and requirements, projects and lock files of the build context.
+# --- The instructions, applied stage by stage. Versions come from install commands with Docker's and the shell's variables
+# filled in, the tags of base images, and requirements, projects and lock files of the build context.
 
 
 _MOST_STAGES = 200
@@ -288,7 +288,7 @@ class _Reader:
         return [*(stage for stage in others if not stage.used and _says_something(stage)), last]
 
     def listing(self, stage: Stage, *, several: bool) -> Listing:
-        """What a stage has become."""
+        """The listing of a stage."""
         entries, edges = stage.installs.listed()
         workload, variables = self._started(stage)
         kept = {name: value for name, value in variables.items() if value and not unresolved(value) and not is_secret(name)}

@@ -22,11 +22,11 @@ from compat.workload.wrappers import SHELLS, program_name, unwrapped
 _DEEPEST = 8
 """``${A:-${B:-…}}``."""
 _WIDEST = 1 << 13
-"""Characters that are filled in at most, then a value is not known: ``ENV A=$A$A`` doubles with every line."""
+"""Most characters that are filled in; then a value is unknown: ``ENV A=$A$A`` doubles with every line."""
 
 
 def substituted(text: str, known: Mapping[str, str], escape: str = "\\") -> str:
-    """A word as Docker reads it: quotes taken off, variables filled in; what is not known is left as ``${NAME}``."""
+    """A word as Docker reads it: quotes removed, variables filled in; unknown ones are left as ``${NAME}``."""
     return _Word(text, known, escape).read()
 
 
@@ -83,7 +83,7 @@ class _Word:
         return "".join(result)
 
     def _variable(self, at: int, result: list[str]) -> int:
-        """Adds what stands for the variable at ``at``; returns where the text goes on."""
+        """Add the value of the variable at ``at``; returns the index after it."""
         if self.text.startswith("${", at):
             end = closing_brace(self.text, at + 2)
             if end < 0 or self.depth > _DEEPEST:
@@ -231,7 +231,7 @@ class Stage:
         self.files.note(f"{self.path}:{line}", text)
 
     def not_read(self, line: int, text: str) -> None:
-        """Something that should have been read: the check must not end well because of it."""
+        """Something that should have been read: without it the check is undecided."""
         self.files.not_read(f"{self.path}:{line}", text)
 
 
@@ -282,7 +282,7 @@ class Run:
             self.stage.installs.install(command, lambda name: self.places.line_of((name,)))
 
     def _other(self, words: Sequence[str], variables: Mapping[str, str]) -> None:
-        """A command that is no installer of Python distributions."""
+        """A command that does not install Python distributions."""
         try:
             rest = unwrapped(words, {})
         except InputError:

@@ -38,7 +38,7 @@ class HereDocument:
 
 @record(frozen=True)
 class Instruction:
-    """One instruction: its name in capitals, its flags (``--from=…``) and the text behind them on one line.
+    """One instruction: its name in capitals, its flags (``--from=…``) and the text after them on one line.
 
     ``words`` is set for the JSON form. ``lines`` are the physical lines with their numbers, comments left out.
     """
@@ -212,7 +212,7 @@ def without_documents(text: str) -> str:
     return " ".join(word.value for word in written_words(text) if not _document_marks(word.value))
 
 
-# --- The same instructions for an editor: where in the file each letter of them stands.
+# --- The same instructions for an editor, with the place of each letter.
 
 
 def read_commands(script: InstallScript) -> None:
@@ -236,7 +236,7 @@ def read_commands(script: InstallScript) -> None:
 
 
 def _mapped(instruction: Instruction, text: str, starts: Sequence[int]) -> Mapped:
-    """The text behind name and flags of an instruction, each letter with its place."""
+    """The text after name and flags of an instruction, each letter with its place."""
     pieces = []
     for number, piece in instruction.lines:
         start = starts[number - 1]

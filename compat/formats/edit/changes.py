@@ -1,4 +1,4 @@
-"""What a plan changes, and how a requirement, as text, and the index beside it are written for it."""
+"""The changes of a plan, and how a requirement and the index it comes from are rewritten for them."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ class Change:
 
     @property
     def reason(self) -> str:
-        """``why`` as one line that fits behind a comment sign."""
+        """``why`` as one line that fits in a comment."""
         text = printable(" ".join(self.why.split())).rstrip("\\ ")  # a backslash would continue the line
         return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def inverse(change: Change) -> Change:
-    """The change that takes a change back; the hashes of the release before are not known."""
+    """The change that undoes a change; the hashes of the release before are not known."""
     return replace(
         change, before=change.after, after=change.before, source=change.before_source, before_source=change.source, hashes=()
     )
@@ -125,7 +125,7 @@ def _checked_source(name: str, source: Source) -> Source:
     return Source(source.kind, {**source.details, "url": url})
 
 
-# --- What a file says about distributions, and which of it has to change for a plan.
+# --- The statements of a file about distributions, and which of them change for a plan.
 
 
 REMOVE = "remove"
@@ -133,7 +133,7 @@ REMOVE = "remove"
 
 @record(frozen=True)
 class Statement:
-    """One requirement or constraint: what it asks for, where it stands, and in ``place`` what its kind of file needs."""
+    """One requirement or constraint: what it asks for, its file and line, and in ``place`` what its format needs to edit it."""
 
     found: Distribution
     file: str
@@ -145,9 +145,9 @@ class Statement:
 def decided(statements: Sequence[Statement], change: Change, *, exact: bool) -> list[tuple[Statement, str]]:
     """The statements that have to change, each with how: ``exact``, ``range``, ``admit`` or ``remove``.
 
-    A pin (or an address) of the version before is what changes; ranges beside it only let the new release in. Where nothing
-    is pinned, the ranges that hold are pinned (``exact``) or moved. :class:`InputError` where several pins name other
-    versions than the one before: it is then unclear which one is meant.
+    A pin (or an address) of the version before is changed, and other ranges are widened to admit the new release. Without a
+    pin, the ranges that admitted the old version are pinned (``exact``) or moved. :class:`InputError` if several pins name
+    other versions than the one before: it is then unclear which one is meant.
     """
     own = [each for each in statements if each.found.name == change.name]
     pins = [each for each in own if _is_pin(each.found)]
@@ -203,12 +203,12 @@ def _unknown(version: str | None, before: str) -> bool:
 
 
 def _holding(ranges: list[Statement], change: Change) -> list[Statement]:
-    """The ranges that the version before lies in; all of them where it lies in none."""
+    """The ranges that admit the version before, or all if none does."""
     return _admitting(ranges, change) or ranges
 
 
 def _admitting(ranges: list[Statement], change: Change) -> list[Statement]:
-    """The ranges that the version before lies in: the others are for another marker or extra."""
+    """The ranges that admit the version before: the others are for another marker or extra."""
     before = change.before
     return [each for each in ranges if before is None or each.found.specifier is None or admits(each.found.specifier, before)]
 
@@ -223,8 +223,8 @@ _WITH_REVISION = re.compile(r"([^#]*?://[^/#]*/[^#]*?)(@[^#@/]*(?:/[^#@]*)?)?(#.
 
 @record(frozen=True)
 class _Parts:
-    """``head`` is the name with its extras, ``clauses`` the versions, ``address`` what stands behind ``@``; ``tail`` is the
-    blank and the marker behind."""
+    """``head`` is the name with its extras, ``clauses`` the version clauses, ``address`` what follows ``@``; ``tail`` is the
+    marker with the blank before it."""
 
     head: str
     clauses: str = ""
@@ -311,7 +311,7 @@ def _bare(text: str, name: str) -> _Parts:
 
 
 def _cut_marker(text: str) -> tuple[str, str]:
-    """An address, and the marker behind it with the blank in front."""
+    """An address, and the marker after it with the blank before it."""
     found = re.search(r"(?<!\s)\s+(?:;|$)|;\s", text)
     return (text, "") if found is None else (text[: found.start()], text[found.start() :])
 
@@ -339,7 +339,7 @@ def repository(url: str) -> str:
     return url.lower()
 
 
-# --- Addresses of package indexes: the one of a vendor that a release comes from, beside those that are named already.
+# --- The address of the vendor's index that a release comes from, among those that are already named.
 
 
 _FLAVOUR = re.compile(r"cu\d{2,4}|cpu|rocm[\d.]+|xpu")

@@ -1,4 +1,4 @@
-"""Edits of files for a plan, read back before anybody sees them, and the commands to run then. Nothing is run here."""
+"""Edits of files for a plan, read back before they are returned, and the commands to run afterwards. Nothing is run here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INDEXED = ("index", "nightly", None)
 
 
 def problem_of(edit: Edit, form: Format, changes: Sequence[Change]) -> str | None:
-    """What is wrong with an edit, ``None`` for nothing. ``changes`` are those this very file was edited for."""
+    """What is wrong with an edit, or ``None``. ``changes`` are those that belong to this file."""
     try:
         after = form.listings(edit.path, edit.after)
     except InputError as problem:
@@ -38,7 +38,7 @@ def problem_of(edit: Edit, form: Format, changes: Sequence[Change]) -> str | Non
 
 
 def problem_of_statements(old: Sequence[Distribution], new: Sequence[Distribution], changes: Sequence[Change]) -> str | None:
-    """The same for one file's own requirements, without what it includes."""
+    """As :func:`problem_of`, for one file's own requirements without those it includes."""
     named = {change.name for change in changes}
     different = Counter(_stated(each) for each in old if each.name not in named)
     different.subtract(_stated(each) for each in new if each.name not in named)
@@ -78,7 +78,7 @@ def _missing_among(change: Change, old: Sequence[Distribution], new: Sequence[Di
         here = any(each.source is not None and each.source.kind not in _INDEXED for each in new)
     else:
         here = any(_asks_for(each, change.after) for each in new)
-    # a constraint of what others bring is no entry of its own
+    # a constraint on a transitive dependency is not an entry
     return None if here or not (old or new) else f"{change.name} would not be at {change.after}"
 
 
@@ -93,14 +93,14 @@ def _asks_for(found: Distribution, after: str) -> bool:
     return found.specifier is None or admits(found.specifier, after)
 
 
-# --- Edits of a file and of what it includes; what they come to is read back before anybody sees it.
+# --- Edits of a file and the files it includes; each result is read back before it is returned.
 
 
 def edits_for(path: str, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
-    """The edits that bring ``changes`` into a file, by path; none where nothing changes. ``depth``: so many files led to it.
+    """The edits that write ``changes`` to a file, sorted by path; none where nothing changes. ``depth`` counts includes.
 
-    A lock file is not edited but the file it is made from. :class:`InputError`, with file and line, for what cannot be
-    written safely; there are no edits at all then. Nothing is written.
+    For a lock file, the file it is made from is edited. :class:`InputError`, with file and line, if a change cannot be
+    written safely. Nothing is written to disk.
     """
     wanted = checked(changes)
     if not wanted:
@@ -116,7 +116,7 @@ def edits_for(path: str, changes: Sequence[Change], depth: int = 0) -> tuple[Edi
 
 
 def verified(edits: tuple[Edit, ...], form: Format, changes: Sequence[Change]) -> tuple[Edit, ...]:
-    """The edits themselves; :class:`InputError` where a file would not say then what it should."""
+    """The edits, unchanged; :class:`InputError` if a file would not list what it should afterwards."""
     for edit in edits:
         problem = problem_of(edit, form, changes)
         if problem is not None:
@@ -134,18 +134,18 @@ def _joined(edits: Sequence[Edit]) -> tuple[Edit, ...]:
     return tuple(sorted((edit for edit in found.values() if edit.before != edit.after), key=lambda edit: edit.path))
 
 
-# --- What to run when files are edited, and instead: lock, install, take back. Nothing is run here.
+# --- Commands that lock, install and roll back. Nothing is run here.
 
 
 _MIXED = "--index-strategy unsafe-best-match"
-"""uv otherwise takes everything that a vendor's index has from there, also in a release that does not fit."""
+"""Without it uv takes every package that a vendor's index has from there, even if no release of it fits."""
 
 
 def commands_for(
     path: str | None, changes: Sequence[Change], *, installer: str = "uv", python: str | None = None,
     architectures: Sequence[str] = (),
 ) -> Commands:  # fmt: skip
-    """The commands that lock, install and take back ``changes``; :class:`InputError` for a file that cannot be read.
+    """The commands that lock, install and roll back ``changes``; :class:`InputError` for a file that cannot be read.
 
     ``path`` is the file that was edited, ``None`` for an environment. ``installer`` is ``uv`` or ``pip``, ``python`` the
     interpreter of the environment, ``architectures`` are the compute capabilities that source installs are built for.
@@ -175,12 +175,12 @@ class Installer:
 
     @staticmethod
     def quoted(text: str) -> str:
-        """A word that a shell takes as it is."""
+        """A word, quoted for a shell where needed."""
         return shlex.quote(text)
 
     @staticmethod
     def requirement(change: Change) -> str:
-        """What a change asks for, in double quotes, as people write them; in the shell's own where that would not do."""
+        """The requirement of a change, in double quotes; in shell quotes where it has letters that those do not protect."""
         return _word(requirement_for(change))
 
     @staticmethod
@@ -202,7 +202,7 @@ class Installer:
         return f"{shlex.quote(self.python or 'python')} -m pip {verb}{' -y' if verb == 'uninstall' else ''}"
 
     def commands(self, changes: Sequence[Change]) -> list[str]:
-        """First what goes, then releases together, those that violate what others require, and what is built."""
+        """First what is removed, then releases together, overrides with ``--no-deps``, and what is built from source."""
         found: list[str] = []
         gone = [change.name for change in changes if change.after is None]
         if gone:
@@ -217,13 +217,13 @@ class Installer:
         return [*found, *map(self._build, built)]
 
     def _again(self, change: Change) -> str:
-        """What has an installer take the version that is there once more."""
+        """The options that reinstall the same version."""
         if change.before != change.after:
             return ""
         return f" --reinstall-package {change.name}" if self.name == "uv" else " --force-reinstall --no-deps"
 
     def build_options(self, changes: Sequence[Change]) -> str:
-        """What an installation of many needs for those that are built against what is installed."""
+        """The options for packages that are built against installed ones."""
         built = [change for change in changes if change.is_built]
         if self.name != "uv":
             return " --no-build-isolation" if built else ""
@@ -247,11 +247,11 @@ class Installer:
 
 
 def _can_come_back(change: Change) -> bool:
-    """Whether it is known where what was there came from."""
+    """Whether the source of the version before is known, so that it can be installed again."""
     source = change.before_source
     return source is None or source.kind in ("index", "nightly") or (source.kind in ("vcs", "url") and "url" in source.details)
 
 
 def _word(requirement: str) -> str:
-    """A requirement in double quotes, as people write them; in the shell's own where that would not do."""
+    """A requirement in double quotes; in shell quotes where it has letters that those do not protect."""
     return shlex.quote(requirement) if re.search(r'["$`\\!]', requirement) else f'"{requirement}"'

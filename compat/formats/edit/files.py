@@ -1,4 +1,4 @@
-"""The text of a file that is edited: as its reader understood it, and back to bytes with everything else as it was."""
+"""Text that is edited: decoded, changed in places, encoded as it was, and written in one step."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from compat.formats.requirements.lines import MARKS
 from compat.records import record
 
 Replacement = tuple[int, int, str]
-"""(start, end, text that stands there instead)."""
+"""(start, end, replacement text)."""
 
 _CODING = re.compile(rb"#.*?coding[:=][ \t]*([-\w.]+)")
 
 
 @record(frozen=True)
 class Encoded:
-    """How a text was written: the byte order mark in front of it (or nothing), and the encoding."""
+    """The encoding of a text and its byte order mark, which may be empty."""
 
     mark: bytes
     encoding: str
 
     def encode(self, text: str) -> bytes:
-        """The text as bytes; what we add and the encoding cannot say becomes ``?``."""
+        """The text as bytes; added letters that the encoding does not have become ``?``."""
         return self.mark + text.encode(self.encoding, "replace")
 
 
@@ -53,7 +53,7 @@ def encoding_of(path: str, content: bytes, text: str) -> Encoded:
 
 
 def replaced(text: str, replacements: Iterable[Replacement]) -> str:
-    """The text with the replacements made; the same one given twice is made once. ``ValueError`` where two overlap."""
+    """The text with the replacements made, equal ones once; ``ValueError`` if two overlap."""
     parts: list[str] = []
     at = 0
     for start, end, new in sorted(dict.fromkeys(replacements), key=lambda each: (each[0], each[1])):
@@ -84,13 +84,13 @@ def line_at(text: str, offset: int) -> int:
 
 @record(frozen=True)
 class Mapped:
-    """Text that was put together from pieces of a file (continued lines): ``offsets`` tells where each letter stands."""
+    """Text joined from pieces of a file (continued lines), with the offset of each letter in the file."""
 
     text: str
     offsets: Sequence[int]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Where a part stands in the file; an empty one stands behind the letter in front of it."""
+        """Start and end of a part in the file; an empty part is after the letter before it."""
         if start == end:
             at = self.offsets[start - 1] + 1 if start else self.offsets[0]
             return at, at
@@ -101,7 +101,7 @@ class Mapped:
 
 
 def joined(pieces: Iterable[tuple[str, int]]) -> Mapped:
-    """Pieces, each with its place in the file, as one text."""
+    """Pieces, each with its offset in the file, as one text."""
     text: list[str] = []
     offsets: list[int] = []
     for piece, start in pieces:
@@ -110,18 +110,18 @@ def joined(pieces: Iterable[tuple[str, int]]) -> Mapped:
     return Mapped("".join(text), offsets)
 
 
-# --- A file that is replaced in one step: whoever looks sees the old text or the new one.
+# --- Replacing one file atomically.
 
 
 def difference(before: str, after: str, path: str) -> str:
-    """The change as a unified diff, without a line end behind the last line; "" where nothing changes."""
+    """The change as a unified diff without a final line end; "" if nothing changes."""
     import difflib
 
     return "\n".join(difflib.unified_diff(before.splitlines(), after.splitlines(), path, path, lineterm=""))
 
 
 def replace_file(path: str, text: str) -> None:
-    """Writes a text file by way of a temporary one beside it; links are followed, the file's mode is kept.
+    """Write a text file atomically: to a temporary file next to it, then renamed. Follows links and keeps the mode.
 
     :class:`InputError` where that cannot be done; the file is then as it was.
     """
@@ -144,8 +144,8 @@ def replace_file(path: str, text: str) -> None:
 
 # --- Edits of files: shown as a difference first, then applied to all files or to none of them.
 #
-# A file is replaced by renaming a temporary one that lies beside it, so that whoever looks, at whatever moment the process
-# ends, sees the old bytes or the new ones. All temporary files are written before the first rename; a rename that fails
+# A file is replaced by renaming a temporary one next to it, so that a reader sees the old or the new bytes, whenever the
+# process ends. All temporary files are written before the first rename; a rename that fails
 # takes back those before it, by renaming what was kept of the old files, which needs no space.
 
 
@@ -157,7 +157,7 @@ except ImportError:  # Windows
 
 @record(frozen=True)
 class Edit:
-    """One file: its path as the user wrote it, the bytes that were read, and those that shall be there."""
+    """The change of one file: its path as the user wrote it, and its bytes before and after."""
 
     path: str
     before: bytes
@@ -165,13 +165,13 @@ class Edit:
 
     @property
     def inverse(self) -> Edit:
-        """The edit that takes this one back."""
+        """The edit that undoes this one."""
         return Edit(self.path, self.after, self.before)
 
 
 @contextlib.contextmanager
 def as_if_written(edits: Iterable[Edit]) -> Iterator[None]:
-    """Readers find what the edits say, which nobody has written yet."""
+    """Let readers see the content of edits that are not written yet."""
     pending.update({edit.path: edit.after for edit in edits})
     try:
         yield
@@ -283,7 +283,7 @@ class _File:
             raise self._error(problem) from None
 
     def _clear_leftovers(self) -> None:
-        """Remove what a killed run left beside the file; what belongs to a process that still runs is its own."""
+        """Remove what a killed run left next to the file, but not what belongs to a running process."""
         folder, name = os.path.split(self.path)
         left = re.compile(rf"\.{re.escape(name[:100])}\.(\d{{1,10}})-[0-9a-f]{{8}}\.(?:new|old)")
         with contextlib.suppress(OSError):
@@ -323,12 +323,12 @@ class _File:
             raise self._error(problem) from None
 
     def restore(self) -> None:
-        """Take the step back, if it was done; the new file lies no more where it was prepared then."""
+        """Undo the replacement if it was made: the prepared file is then gone."""
         if not os.path.lexists(self._new):
             os.replace(self._old, self.path)
 
     def clean(self) -> None:
-        """Take away what lies beside the file."""
+        """Remove the temporary files."""
         for path in (self._new, self._old):
             with contextlib.suppress(OSError):
                 os.unlink(path)

@@ -209,7 +209,7 @@ def _uv_lock(options: Options) -> LockInstall:
 
 
 def _uv_run(prefix: Sequence[str]) -> Install | None:
-    """``uv run --with vllm==0.9 …``: what stands in front of the program that is run."""
+    """``uv run --with vllm==0.9 …``: the packages that are named before the program."""
     at = next((i for i, word in enumerate(prefix[:-1]) if program_name(word) == "uv"), None)
     if at is None or "run" not in prefix[at:]:
         return None
@@ -223,7 +223,7 @@ def _uv_run(prefix: Sequence[str]) -> Install | None:
 
 
 _SELECTING = ("extra", "group", "all-extras", "all-groups", "only-group", "no-group", "no-default-groups", "no-dev")
-"""Options of ``uv run`` that tell that it installs the project's lock first."""
+"""Options of ``uv run`` that show that it installs the project's lock first."""
 
 
 def _listed(text: str) -> list[str]:
@@ -237,7 +237,7 @@ def _listed(text: str) -> list[str]:
     return parts
 
 
-# --- What conda, poetry, pdm, pipenv and pixi install; ``install_command`` beside this hands their commands over.
+# --- What conda, poetry, pdm, pipenv and pixi install.
 
 
 _CONDA_VALUED = frozenset((

@@ -50,7 +50,7 @@ class Variables:
         self._known: dict[str, list[_Definition]] = {}
 
     def define(self, name: str, value: str, span: tuple[int, int] | None) -> None:
-        """``span`` is where the value stands, ``None`` where that cannot be told."""
+        """Define a variable; ``span`` is the place of its value, ``None`` if unknown."""
         value = self.filled(value)
         self._known.setdefault(name, []).append(_Definition(value, span))
 
@@ -104,7 +104,7 @@ def references(text: str) -> bool:
     return "$" in text or "`" in text
 
 
-# --- Install commands in shell text and Dockerfiles: where each requirement stands, and what it becomes.
+# --- Install commands in shell text and Dockerfiles: the place of each requirement, and its change.
 
 
 _OTHER = "compat-placeholder"
@@ -114,14 +114,14 @@ _OPTION = re.compile(r"(--with=)(.*)", re.DOTALL)
 
 @record(frozen=True)
 class Command:
-    """One install command: its words, the text they stand in, and what it installs."""
+    """One install command: its words, the text they are in, and what it installs."""
 
     words: tuple[Word, ...]
     mapped: Mapped
     install: Install
     json: bool = False
     outer: str = ""
-    """The quotes around the whole text, which a shell is handed."""
+    """The quotes around the whole text, where it is passed to a shell."""
 
     def raw(self, word: Word) -> str:
         return self.mapped.text[word.start : word.end]
@@ -142,7 +142,7 @@ class _Place:
 
 
 class InstallScript:
-    """Every install command of a file, and the changes that are gathered for it.
+    """Every install command of a file, and the replacements collected so far.
 
     ``literal``: versions are written into the commands also where they come from a variable.
     """
@@ -157,7 +157,7 @@ class InstallScript:
         self._literal = literal
 
     def read(self, mapped: Mapped, outer: str = "") -> None:
-        """The commands of a piece of shell text; ``outer`` are the quotes it stands in."""
+        """Read the commands of a piece of shell text; ``outer`` are the quotes around it."""
         for words in simple_commands(mapped.text):
             while words and (found := re.fullmatch(r"([A-Za-z_]\w*)=(.*)", words[0].value, re.DOTALL)):
                 self._define(mapped, words.pop(0), found[1], found[2])
@@ -232,7 +232,7 @@ class InstallScript:
             return None if name is None or not references(value) else Distribution(normalized(name[0]))
 
     def change(self, statement: Statement, change: Change, how: str) -> None:
-        """Note down what a requirement becomes; :class:`InputError` for a version that is computed."""
+        """Record the change of a requirement; :class:`InputError` for a version that is computed."""
         place: _Place = statement.place
         command, word = place.command, place.word
         if how == REMOVE:
@@ -254,7 +254,7 @@ class InstallScript:
             return
         start = word.start
         if self._is_editable(place) and not change.is_direct_url:
-            start = command.words[place.number - 1].start  # a release is no editable
+            start = command.words[place.number - 1].start  # a release cannot be editable
         self._put(place, start, new)
 
     def _by_variable(self, place: _Place, change: Change) -> bool:
@@ -324,14 +324,14 @@ class InstallScript:
         return max(numbers, default=None)
 
     def _behind(self, command: Command, text: str) -> None:
-        """Put a word behind the last requirement of a command."""
+        """Add a word after the last requirement of a command."""
         number = self._last(command)
         assert number is not None
         at = command.mapped.span(command.words[number].start, command.words[number].end)[1]
         self.replacements.append((at, at, f', "{text.strip(chr(34))}"' if command.json else f" {text}"))
 
     def use_index(self, command: Command, change: Change, labels: Sequence[str]) -> None:
-        """Have the command look at the index that a release comes from."""
+        """Name the index that a release comes from in a command."""
         url = change.index_url
         if url is None:
             return
@@ -393,7 +393,7 @@ def edit_installs(
 ) -> tuple[Edit, ...]:
     """The edit of a file with install commands, and those of the files it installs from; see :meth:`InstallFormat.hand_over`.
 
-    Variables are changed where the version is one; where others hang on the variable, the command is.
+    A variable that holds only this version is changed; otherwise the command is.
     :class:`InputError` for a version that is computed, and for what is not named.
     """
     text = decoded(path, content)
@@ -421,7 +421,7 @@ def edit_installs(
 
 
 def _gather(script: InstallScript, changes: Sequence[Change], elsewhere: dict[str, list[Change]]) -> list[Change]:
-    """Have the script note down every change that belongs into it; those are returned."""
+    """Record every change that belongs to the script; returns those."""
     here: list[Change] = []
     moved = {change.name for change in changes}
     used = []

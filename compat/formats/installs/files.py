@@ -1,4 +1,4 @@
-"""What install commands name besides requirements: requirements files, constraints, projects and lock files."""
+"""The files that install commands name: requirements, constraints, projects and lock files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from compat.formats.installs.steps import Command
 
 
-# --- A lock file that a command installs: what of it is installed, and how that combines with what else is installed.
+# --- A lock file that a command installs: its selected part, combined with what other commands install.
 
 
 def selected(listing: Listing, asked: LockInstall) -> Listing:
@@ -170,12 +170,12 @@ class InstallFiles:
         return self._opened[key]
 
     def requirements(self, file: str, command: Command) -> list[Entry]:
-        """The entries of a file behind ``-r``."""
+        """The entries of a file after ``-r``."""
         opened = self.open(file, command, "-r", f"-r {file}")
         return [] if opened is None else self._entries(opened, "-r")
 
     def constraints(self, file: str, command: Command) -> dict[str, list[Entry]]:
-        """The entries of a file behind ``-c``, by name."""
+        """The entries of a file after ``-c``, by name."""
         opened = self.open(file, command, "-c", f"-c {file}")
         if opened is None:
             return {}
@@ -257,7 +257,7 @@ def _line(text: str) -> str:
 
 
 class InstallFormat(Format):
-    """A file with install commands, which are edited where they stand."""
+    """A file with install commands, which are edited in place."""
 
     lists_packages = False
 

@@ -22,7 +22,7 @@ _WIDEST = 1 << 14
 _KEYWORDS = 20
 """Of which no command has more in front of it."""
 _DEEPEST = 40
-"""Conditions within one another of which the branches are told apart."""
+"""Nested conditions whose branches are kept apart."""
 _MOST_SHELLS = 3
 """``bash -c "bash -c …"``."""
 

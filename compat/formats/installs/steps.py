@@ -1,4 +1,4 @@
-"""Install commands in the order in which a script or notebook runs them, with the branches that they stand in."""
+"""Install commands in the order in which they run, with the branches they are in, and what they leave installed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _APART = str.maketrans(dict.fromkeys("\"'`=<>[]@/;~!,()&|#+\\ \t", "\n"))
 
 @record(frozen=True)
 class Command:
-    """One install command: ``where`` it stands, for notes, the ``lines`` it is written on, the folder it is run in."""
+    """One install command: its file and line as notes give them (``where``), its ``lines``, the folder it runs in."""
 
     install: Install
     where: str
@@ -190,7 +190,7 @@ class Installs:
         self._put(wanted.name, tuple(copies.values()))
 
     def _there(self, name: str) -> tuple[Entry, ...] | None:
-        """The entries of a distribution; empty where it was uninstalled, ``None`` where nothing was said of it."""
+        """The entries of a distribution; empty where it was uninstalled, ``None`` if no command named it."""
         state: Installs | None = self
         while state is not None:
             if name in state._changed:

@@ -1,4 +1,4 @@
-"""The texts that a Python expression may have, as far as the code in front of it tells."""
+"""The strings that a Python expression may have, as far as the code before it shows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Values:
         return _shown(self._texts(node, 0), node.id if isinstance(node, ast.Name) else "...")
 
     def words(self, node: ast.expr) -> list[str] | None:
-        """A list of words, ``sys.executable`` as ``python``; ``None`` where the expression is no list."""
+        """A list of words, ``sys.executable`` as ``python``; ``None`` if the expression is not a list."""
         if not isinstance(node, (ast.List, ast.Tuple)):
             return None
         found: list[str] = []
@@ -136,7 +136,7 @@ class Values:
         return _united(self._element(value, position, depth) for value, position in bound)
 
     def _element(self, value: ast.expr | None, position: int | None, depth: int) -> tuple[str, ...]:
-        """A value, or what stands at a position of it."""
+        """A value, or an item of it."""
         if position is None or depth > _DEEPEST:
             return self._texts(value, depth + 1)
         if isinstance(value, ast.IfExp):

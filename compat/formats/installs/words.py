@@ -1,4 +1,4 @@
-"""The words behind ``pip install`` and its like: options, and requirements as people write them in a shell."""
+"""The words of ``pip install`` and similar commands: options, and requirements as written in a shell."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Install:
 
     ``files`` are the requirements files (path, whether it only constrains), ``directories`` the projects that are
     installed from source ("." or ".[extra]", whether editable), ``locks`` the lock files. ``python`` is the interpreter
-    that is asked for; ``upgrade``: what was there already is replaced. ``notes`` say what could not be told.
+    that is asked for; ``upgrade``: what is installed is replaced. ``notes`` say what is unknown.
     """
 
     requirements: tuple[Distribution, ...] = ()
@@ -63,7 +63,7 @@ class Install:
 
 
 def split_options(words: Sequence[str], valued: Collection[str]) -> tuple[Options, list[str]]:
-    """Options (those in ``valued`` take a value) and operands, which may stand in any order."""
+    """Options (those in ``valued`` take a value) and operands, in any order."""
     options: Options = []
     operands: list[str] = []
     at, end = 0, len(words)
@@ -143,7 +143,7 @@ def leading_name(text: str) -> str | None:
 
 
 def requirement(text: str, notes: list[str]) -> Distribution | None:
-    """One operand of ``pip install`` that is no directory; ``None``, with a note, where no name can be told."""
+    """One operand of ``pip install`` that is not a directory; ``None``, with a note, if its name is unknown."""
     text = text.strip()
     try:
         return _unresolved(text, notes) if is_unresolved(text) else parse_requirement(text)
@@ -186,7 +186,7 @@ def names_of(operands: Sequence[str]) -> tuple[str, ...]:
 
 
 def _unresolved(text: str, notes: list[str]) -> Distribution | None:
-    """What can be told of a requirement in which variables are left."""
+    """What is known of a requirement in which variables are left."""
     head, at_sign, address = text.partition("@")
     if "://" not in text:
         name = leading_name(head if at_sign else text)

@@ -1,7 +1,7 @@
 """pdm.lock (lock_version 3.x and 4.x) → listing.
 
 Where PDM inherits metadata (its default since 2.11) every entry carries its groups and its marker. Otherwise
-the file is a graph without its beginning, as an old poetry.lock. ``name[extra]`` is an entry of its own.
+the file is a graph without its roots, as an old poetry.lock. ``name[extra]`` is an entry of its own.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class PdmLock(ProjectLock):
     add, sync = "pdm add", "pdm sync"
 
     def lock(self, changes: Sequence[Change], pip: Installer) -> str:
-        return "pdm lock --update-reuse"  # what is pinned anew moves, everything else stays
+        return "pdm lock --update-reuse"  # moves the changed pins only
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         document = Table(parse_text(text, path), path)

@@ -161,7 +161,7 @@ def _condition(package: Table) -> str | None:
 
 
 class _Lines:
-    """The lines of packages, found in the text one behind the other; ``None`` from the first that is not found."""
+    """The lines of packages, searched in the order of the text; ``None`` from the first that is not found."""
 
     def __init__(self, text: str) -> None:
         self._text = "" if "\\u" in text else text  # a name may be written in another way

@@ -1,4 +1,4 @@
-"""pylock.toml (PEP 751) → listing. Which packages are installed is said by their markers alone.
+"""pylock.toml (PEP 751) → listing. The markers alone decide which packages are installed.
 
 ``packaging.pylock`` checks the file. Real files break the standard in harmless ways (an index without hashes), so
 what it finds becomes a note where this reader can still read every package, its version and its marker.

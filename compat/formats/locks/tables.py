@@ -24,7 +24,7 @@ _KINDS = {dict: "a table", list: "a list", bool: "true or false", int: "a number
 
 
 class Table:
-    """A table and where it stands: ``name`` is how an error calls it (``package torch``), the document has none."""
+    """A table and its line; ``name`` is what errors call it (``package torch``), empty for the document."""
 
     def __init__(self, content: Content, file: str, line: int | None = None, name: str = "") -> None:
         self.content = content
@@ -140,7 +140,7 @@ def vcs_source(url: str, commit: str | None, revision: str | None, subdirectory:
 
 
 def url_source(url: str) -> Source:
-    """An archive behind an address."""
+    """The source of an archive."""
     return Source("url", {"url": without_credentials(url)})
 
 
@@ -196,7 +196,7 @@ _MOST_NODES = 5000
 
 
 class LockedGraph:
-    """The releases are the nodes 0 … n-1, and what stands between them gets the numbers behind.
+    """The releases are the nodes 0 … n-1; nodes between them (extras) get the numbers after.
 
     ``conditions`` are markers outside of which a release cannot be installed; they are used where there are several
     releases of one name. ``admits`` makes of a constraint the test that a release (by its number) has to pass.

@@ -110,7 +110,7 @@ class _Lines:
         return opened, "" if len(outer) < 1 or outer[0] != "package" else f"{last}."
 
     def _behind(self, value: str, at: int) -> int:
-        """Where it goes on behind a value that is not needed, as long as that looks the way uv writes it."""
+        """The line after a value that is not needed; ``_NotUvs`` if it is not written as uv does."""
         if value != "[":
             if value[0] not in "{[" or value[-1] not in "}]":
                 raise _NotUvs
@@ -125,7 +125,7 @@ class _Lines:
         return at + 1
 
     def _value(self, value: str, at: int) -> tuple[Any, int]:
-        if '" # ' in value and value[0] == '"':  # uv explains one of its options behind the value
+        if '" # ' in value and value[0] == '"':  # uv adds a comment to one of its options
             end = value.index('"', 1) + 1
             value = value[:end] if value.startswith(" # ", end) else value
         return self._arrays(at) if value == "[[" else (self._inline.value(value), at)
@@ -186,7 +186,7 @@ def _keys(value: Any) -> int:
 
 
 class _Inline:
-    """Values that stand on one line: between the quotes of TOML and JSON only the names differ."""
+    """Values on one line: between the quotes of TOML and JSON only the names differ."""
 
     def __init__(self) -> None:
         self.known: dict[str, Any] = {}
@@ -220,7 +220,7 @@ class _Inline:
         return found
 
     def _in_json(self, piece: str) -> str:
-        """What stands between two quoted texts, such as ``, source = { registry = ``, with names in quotes."""
+        """The text between two quoted ones, such as ``, source = { registry = ``, with names in quotes."""
         words: list[str] = []
         for word in _spaced(piece).split():
             if word == "=":

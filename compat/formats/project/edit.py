@@ -1,7 +1,7 @@
 """Changes to pyproject.toml: dependencies of the project, its extras and groups, and the settings of uv, Poetry and PDM.
 
-Where uv.lock lies beside, ranges are only moved: uv can lock a given release. The other tools would lock the newest
-one that fits, so that ranges become pins.
+With a uv.lock next to it, ranges are only moved, because uv can lock a given release. Other tools lock the newest one
+that fits, so ranges become pins.
 """
 
 from __future__ import annotations
@@ -427,7 +427,7 @@ def poetry_tables(file: TomlFile) -> Iterator[tuple[str, Any]]:
 
 
 def add_poetry(file: TomlFile, change: Change) -> None:
-    """A dependency that is not there, with the reason behind it."""
+    """Add a dependency, with the reason as a comment."""
     if change.is_direct_url:
         holder: dict[str, Any] = {change.name: ""}
         PoetryItem(change.name, holder, change.name).go_direct(change)

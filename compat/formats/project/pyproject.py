@@ -120,7 +120,7 @@ class Draft:
 class Pyproject(Format):
     """pyproject.toml of a project: each extra and each dependency group is a choice. Nothing for a file of tool settings only.
 
-    It is never complete: what the dependencies need in turn stands nowhere. Dependencies that the build backend works out
+    It is never complete: transitive dependencies are not in the file. Dependencies that the build backend works out
     (``dynamic``) are in ``unread``. :class:`InputError` for what is not TOML and for values of a wrong type.
     """
 

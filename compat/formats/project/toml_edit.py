@@ -1,6 +1,6 @@
 """A TOML file that is edited: values are changed in place by tomlkit, new keys and tables are put in as lines of text.
 
-tomlkit would put a new key behind the comments that lead to the next table; a line of text stands where a person puts it.
+tomlkit would put a new key after the comments that belong to the next table; a line of text goes where a person puts it.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def items(array: Any) -> Iterator[ArrayItem]:
 
 
 def append(array: Array, text: str, comment: str) -> None:
-    """A string behind the last one, on a line of its own where the others have theirs."""
+    """Append a string, on a line of its own if the others have one."""
     item = as_written(text, None)
     written = array.as_string()
     if "\n" not in written:

@@ -49,7 +49,7 @@ class UvSettings:
         return [Entry(distribution, line, self._draft.path) for distribution, line in found]
 
     def default_groups(self) -> tuple[str, ...] | None:
-        """The groups that uv installs if nothing is said; ``None`` for all of them."""
+        """The groups that uv installs by default; ``None`` for all of them."""
         value = self._table.content.get("default-groups", ["dev"])
         if value == "all":
             return None

@@ -1,4 +1,4 @@
-"""Requirements and constraints files (pip, uv): what they list, with what they include, and how they are changed."""
+"""Requirements and constraints files (pip, uv): reading them with the files they include, and editing them."""
 
 from __future__ import annotations
 
@@ -286,21 +286,21 @@ def _from_index(entry: Entry) -> bool:
 # --- Changes to requirements and constraints files, and to the files they include.
 
 
-# --- ``--hash`` of a requirements file: where they stand, and those of another release in their place.
+# --- ``--hash`` options, and replacing them by those of another release.
 
 
 _HASH = re.compile(r"(?<=\s)--hash[=\s]\s*\S+")
 
 
 def hash_options(line: str, start: int) -> tuple[tuple[int, int], ...]:
-    """Start and end of each ``--hash`` behind a requirement."""
+    """Start and end of each ``--hash`` after a requirement."""
     return tuple(found.span() for found in _HASH.finditer(line, start))
 
 
 def hash_replacement(
     text: str, line: LogicalLine, hashes: tuple[tuple[int, int], ...], behind: int, change: Change, path: str
 ) -> list[Replacement]:
-    """What puts the hashes of the new release in the place of the old ones, or behind the requirement at ``behind``.
+    """The replacements that write the hashes of the new release over the old ones, or at ``behind`` if there are none.
 
     :class:`InputError` where the plan has none: pip refuses a file in which only some have hashes.
     """
@@ -329,7 +329,7 @@ _VARIABLE = Source("variable")
 
 @record(frozen=True)
 class _Place:
-    """A requirement's logical line, and where in it the requirement stands."""
+    """A requirement's logical line, and start and end of the requirement in it."""
 
     line: LogicalLine
     start: int
@@ -339,7 +339,7 @@ class _Place:
 
 
 class RequirementsFile:
-    """One file: its text, what it states, its options, and the changes that are gathered for it."""
+    """A file that is edited: its text, statements and options, and the replacements collected so far."""
 
     def __init__(self, path: str, content: bytes, *, constraint: bool = False) -> None:
         self.path = path
@@ -357,7 +357,7 @@ class RequirementsFile:
         """What is built although it has wheels."""
         self.replacements: list[Replacement] = []
         self.first: int | None = None
-        """Where the first line that is no comment starts."""
+        """Start of the first line that is not a comment."""
         self.added: list[str] = []
         for line in logical_lines(self.text):
             if line.number == 1 and line.text.startswith("Using Python "):
@@ -412,7 +412,7 @@ class RequirementsFile:
         self.statements.append(Statement(found, self.path, line.number, self.constraint, (self, place)))
 
     def change(self, statement: Statement, change: Change, how: str, *, hashed: bool) -> None:
-        """Note down what a statement becomes."""
+        """Record the change of a statement."""
         _, place = statement.place
         line: LogicalLine = place.line
         if statement.found.source is _VARIABLE:
@@ -430,14 +430,14 @@ class RequirementsFile:
         if new == old:
             return
         if place.editable and not change.is_direct_url:
-            start, old = 0, line.text[:end]  # a release is no editable
+            start, old = 0, line.text[:end]  # a release cannot be editable
         first, last, text = smallest(old, new)
         self.replacements.append((*_mapped(line).span(start + first, start + last), text))
         if hashed:
             self.replacements += hash_replacement(self.text, line, place.hashes, place.end, change, self.path)
 
     def _behind(self, line: LogicalLine) -> int:
-        """The end of a line with the indented comments (``# via …``) that a resolver writes behind it."""
+        """The end of a line and of the indented comments (``# via …``) that a resolver writes after it."""
         end = line.end
         while (found := re.compile(r"[ \t]+#.*(?:\r?\n|$)").match(self.text, end)) and found[0]:
             end = found.end()
@@ -450,7 +450,7 @@ class RequirementsFile:
         return len(from_index) > 0 and all(found.version is not None for found in from_index)
 
     def add(self, change: Change, *, hashed: bool) -> None:
-        """A requirement the file does not have, at its end; with the reason where people write it by hand."""
+        """Add a requirement at the end, with the reason as a comment in files that are written by hand."""
         end = line_end(self.text)
         pinned = self.pinned
         line = requirement_for(change)
@@ -461,7 +461,7 @@ class RequirementsFile:
         self.added.append(line)
 
     def use_index(self, url: str, span: tuple[int, int] | None) -> None:
-        """Name an index: in the place of another one, or on a line of its own in front of everything."""
+        """Name an index: in place of another one, or on a line of its own before everything else."""
         if span is not None and all(each[:2] != span for each in self.replacements):
             self.replacements.append((*span, url))
             return
@@ -473,14 +473,14 @@ class RequirementsFile:
         self._in_front(f"--no-binary {name}")
 
     def _in_front(self, option: str) -> None:
-        """An option on a line of its own, in front of everything."""
+        """Add an option on a line of its own, before everything else."""
         at = len(self.text) if self.first is None else self.first
         end = line_end(self.text)
         lead = end if at == len(self.text) and self.text and not self.text.endswith("\n") else ""
         self.replacements.append((at, at, f"{lead}{option}{end}"))
 
     def edit(self) -> Edit:
-        """The file with everything that was noted down."""
+        """The file with the recorded changes."""
         text = replaced(self.text, self.replacements)
         if self.added:
             end = line_end(self.text)
@@ -493,8 +493,8 @@ class RequirementsFile:
 def edit_requirements(path: str, content: bytes, changes: Sequence[Change], *, compiled: bool = False) -> tuple[Edit, ...]:
     """The edits of a requirements file and of what it includes; ``compiled``: another file has its exact releases.
 
-    :class:`InputError` for a version that depends on a variable, a folder of the project, missing hashes, and a file that
-    is included and cannot be opened, where what it says would matter.
+    :class:`InputError` for a version that depends on a variable, a folder of the project, missing hashes, and an included
+    file that cannot be opened where its content matters.
     """
     files, unread = _opened(path, content)
     top, statements = files[0], [statement for file in files for statement in file.statements]
@@ -517,7 +517,7 @@ def edit_requirements(path: str, content: bytes, changes: Sequence[Change], *, c
 
 
 def _verified(file: RequirementsFile, changes: Sequence[Change]) -> Edit:
-    """The edit of a file; :class:`InputError` where it does not say then what it should."""
+    """The edit of a file; :class:`InputError` if the result does not list what it should."""
     edit = file.edit()
     after = RequirementsFile(file.path, edit.after, constraint=file.constraint)
     old, new = ([statement.found for statement in each.statements] for each in (file, after))

@@ -17,7 +17,7 @@ MARKS = (
     (b"\xff\xfe", "utf-16-le"),
     (b"\xfe\xff", "utf-16-be"),
 )
-"""Byte order marks, the longer ones first, and the encodings they stand for."""
+"""Byte order marks, the longer ones first, with their encodings."""
 _DECLARED = ("utf-8", "utf8", "ascii", "us-ascii", "latin-1", "latin1", "iso-8859-1", "iso-8859-15", "cp1252", "windows-1252",
              "gbk", "gb2312", "gb18030", "big5", "shift_jis", "euc-jp", "euc-kr", "koi8-r", "cp1251")  # fmt: skip
 """What ``# -*- coding: … -*-`` may name: plain text encodings and nothing that unpacks or executes."""
@@ -104,7 +104,7 @@ def _logical(number: int, start: int, end: int, pieces: tuple[tuple[str, int], .
 
 
 def header(lines: list[str]) -> list[str]:
-    """The comments that stand before anything else."""
+    """The comments at the top of the file."""
     found: list[str] = []
     for line in lines:
         stripped = line.strip()
@@ -115,7 +115,7 @@ def header(lines: list[str]) -> list[str]:
     return found
 
 
-# --- The options that may stand in a requirements file, alone on a line or behind a requirement.
+# --- Options of a requirements file, on a line of their own or after a requirement.
 
 
 _SHORT = {"-r": "--requirement", "-c": "--constraint", "-e": "--editable", "-i": "--index-url", "-f": "--find-links",
@@ -138,7 +138,7 @@ _FLAGS = frozenset((
 def options_of(line: str, path: str, number: int) -> list[tuple[str, str]]:
     """The options of a line with their values (``""`` for a flag); :class:`InputError` if it is invalid.
 
-    What stands behind ``-e`` up to the end of the line is its operand: a marker may follow an address.
+    The operand of ``-e`` is the rest of the line: a marker may follow an address.
     """
     words = _words(line, path, number)
     found: list[tuple[str, str]] = []
@@ -182,13 +182,13 @@ def _words(line: str, path: str, number: int) -> list[str]:
 
 
 _MOST = 8
-"""Different constraints on one distribution that are looked at; real files have one."""
+"""Most constraints on one distribution that are applied; real files have one."""
 
 
 def constrained(entries: Iterable[Entry], constraints: Iterable[Entry], notes: list[str]) -> tuple[Entry, ...]:
-    """The entries, narrowed by the constraints of the same name; what could not be applied is said in ``notes``.
+    """The entries, narrowed by the constraints of the same name; those that could not be applied are added to ``notes``.
 
-    A pin becomes the entry's version, ranges are added up. ``extra["constraint"]`` says where the constraint stands.
+    A pin becomes the entry's version, ranges are added up. ``extra["constraint"]`` is the constraint's file and line.
     """
     by_name: dict[str, dict[object, Entry]] = {}
     for constraint in constraints:

@@ -53,7 +53,7 @@ def is_archive(name: str) -> bool:
 
 
 def is_path(text: str) -> bool:
-    """Whether a text (with extras or a marker behind) is the path of a folder or of an archive."""
+    """Whether a text is the path of a folder or an archive; extras or a marker may follow."""
     path = text.partition(";")[0].partition("[")[0].strip()
     if not path or path.strip(_IN_PATHS + " :"):
         return False
@@ -70,7 +70,7 @@ def direct_url(url: str, name: str, marker: str | None, extra: Mapping[str, obje
 
 
 def read_url(url: str, marker: str | None = None, extra: Mapping[str, object] = EMPTY) -> Distribution:
-    """An address or a path that stands alone; :class:`Unnamed` if the distribution is unknown."""
+    """An address or a path without a name; raises :class:`Unnamed` if the distribution is unknown."""
     source = source_of_url(url)
     address, _, fragment = url.partition("#")
     egg = _fragment(fragment, "egg")
@@ -99,7 +99,7 @@ def _from_egg(egg: str, url: str, source: Source, marker: str | None, extra: Map
 
 
 def source_of_url(url: str) -> Source:
-    """The source behind an address or a path: ``vcs``, ``url`` (an archive) or ``directory``."""
+    """The source that an address or a path names: ``vcs``, ``url`` (an archive) or ``directory``."""
     address, _, fragment = url.partition("#")
     subdirectory = _fragment(fragment, "subdirectory")
     details: dict[str, object] = {}
@@ -123,7 +123,7 @@ def source_of_url(url: str) -> Source:
 
 
 def _repository_and_revision(address: str) -> tuple[str, str]:
-    """``https://host/owner/name.git@v1`` → the address without what stands behind the last ``@`` of its path."""
+    """``https://host/owner/name.git@v1`` → the address without the revision after the last ``@`` of its path."""
     address = without_credentials(address)  # a password may hold an "@" or a slash
     start = address.find("://")
     start = address.find("/", start + 3) if start >= 0 else address.find(":")
@@ -295,7 +295,7 @@ def _distribution(
 
 
 def _extras(inside: str) -> list[str] | None:
-    """``"all, Dev"`` → ``["all", "dev"]``; ``None`` where something is no name."""
+    """``"all, Dev"`` → ``["all", "dev"]``; ``None`` if one is not a name."""
     if not inside.strip(_BLANK):
         return []
     found = set()
@@ -343,7 +343,7 @@ def _usual(operator: str, version: str) -> bool:
 
 
 def _url_and_marker(text: str) -> tuple[str, str | None]:
-    """An address and the marker behind it; pip takes ``url; marker`` although PEP 508 asks for a blank before ``;``."""
+    """An address and the marker after it; pip takes ``url; marker`` although PEP 508 asks for a blank before ``;``."""
     for mark in (" ;", "\t;", "; "):
         url, found, condition = text.partition(mark)
         if found:
@@ -358,7 +358,7 @@ def _one_word(url: str) -> str:
 
 
 def _bare(text: str) -> Distribution:
-    """An address or a path that stands alone; extras may follow a path."""
+    """An address or a path without a name; extras may follow a path."""
     if is_url(text):
         url, marker = _url_and_marker(text)
         return read_url(url, marker)

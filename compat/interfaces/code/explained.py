@@ -1,4 +1,4 @@
-"""The ranges of a script in words: for each bound the line that decides it, and what is called otherwise on the other side."""
+"""The ranges of a script in words: for each bound the line that decides it, and the other name on the other side."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def nowhere(reverse: Reverse, releases: Releases, wanted: WantedOf) -> tuple[Now
         package = wanted.packages_of(each)[0]
         table = releases.table(package)
         world = None if table is None else releases.world(package, table.versions[-1])
-        if world is None or each.need[0] not in ("import", "attribute"):
+        if world is None or each.need.kind not in ("import", "attribute"):
             continue
         kind, target, name, *_ = each.need
         meaning = world.imported(target, name) if kind == "import" else world.find(target)
@@ -165,7 +165,7 @@ def _reason(package: str, each: Wanted | Bound | Apart, has: str, lacks: str, re
             each.place, each.what, f"no release of {lean.package} that is left has it for {package} {lacks}", left=True
         )
     found = in_other_release(releases, about, need, known, missing)
-    if need[0] == "override":
+    if need.kind == "override":
         return Reason(each.place, each.what, _overridden(package, need, lacks, releases))
     text = _text(need, lacks, found, newer=newer)
     return Reason(each.place, each.what, text) if found is None else Reason(each.place, each.what, text, found.name, found.said)
@@ -180,19 +180,19 @@ def _overridden(package: str, need: Need, lacks: str, releases: Releases) -> str
 
 
 def _text(need: Need, lacks: str, found: Renamed | None, *, newer: bool) -> str:
-    if need[0] in ("import", "attribute"):
+    if need.kind in ("import", "attribute"):
         text = f"gone in {lacks}" if newer else f"not yet in {lacks}"
         if found is not None and found.said:
             return f"{text}, where it is {found.name}"
         return f"{text}; {found.name} is there" if found is not None else text
-    if need[5]:
+    if need.keywords:
         text = f"not taken by {lacks}" if newer else f"not yet taken by {lacks}"
         if found is None:
             return text
         if not found.said:
             return f"{text}; {found.name}= is alike"
         return f"renamed {found.name} in {lacks}" if newer else f"{text}, which calls it {found.name}"
-    if need[4]:
+    if need.positional:
         return f"{lacks} takes fewer positional arguments"
     return f"gone in {lacks}" if newer else f"not yet in {lacks}"
 

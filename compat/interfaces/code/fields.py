@@ -46,7 +46,7 @@ def bounds_of(tree: ast.Module, path: str) -> tuple[Bound, ...]:
 
 
 def _always(tree: ast.Module) -> Iterator[ast.AST]:
-    """What runs with the script: not what is inside functions (but ``main``) and classes."""
+    """The statements that run with the script: not those in classes and functions other than ``main``."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop(0)
@@ -99,7 +99,7 @@ def _inline(source: bytes, path: str) -> list[Bound]:
 # --- Attributes that a script reads of configuration objects: made by a call, or parsed from the command line.
 #
 # ``model_args.torch_dtype`` where ``model_args`` came of ``HfArgumentParser((ScriptArguments, ModelConfig))``. A name that is
-# also bound to something else is left alone, and so is an attribute that the script sets or asks for with ``hasattr``.
+# also bound to something else is left alone, and so is an attribute that the script sets or tests with ``hasattr``.
 
 
 _PARSERS = ("HfArgumentParser", "TrlParser", "H4ArgumentParser")
@@ -240,7 +240,7 @@ def _last(node: ast.expr) -> str:
 
 
 def _conditioned(tree: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
-    """Every node, with whether it stands under no condition."""
+    """Every node, and whether it is unconditional."""
     waiting: list[tuple[ast.AST, bool]] = [(tree, True)]
     while waiting:
         node, sure = waiting.pop()

@@ -48,7 +48,7 @@ class CodeFile:
 class Code:
     """Files that are judged together. ``problems`` are those that could not be read, each with its reason.
 
-    ``shadowed`` are top-level modules that lie beside the code: an import finds those, and not the installed package.
+    ``shadowed`` are top-level modules next to the code: an import finds those, not the installed package.
     """
 
     files: tuple[CodeFile, ...]

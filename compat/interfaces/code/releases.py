@@ -1,8 +1,8 @@
-"""Which releases have everything that some code uses: each tracked package on its own, then those that lean on each other.
+"""Which releases have everything that some code uses: for each tracked package, then for those that inherit from others.
 
 A class may inherit what it takes from another package (``trl.SFTConfig`` from ``transformers.TrainingArguments``). Such a
-need is met by a release together with releases of the other package; it is taken apart into what each of the two has, so
-that no pair has to be judged.
+need is met by a release together with releases of the other package. It is split into the parts that each has, so that
+pairs need not be compared.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from compat.files import keep, kept, place_in_cache, stamp_of
 from compat.interfaces import table
+from compat.interfaces.needs import Need
 from compat.interfaces.release import Meaning
 from compat.interfaces.source.records import Class
 from compat.interfaces.verdicts import verdict_on
@@ -25,16 +26,17 @@ if TYPE_CHECKING:
     from compat.interfaces.code.records import Bound
     from compat.interfaces.code.together import Apart
     from compat.interfaces.code.wanted import Wanted, WantedOf
-    from compat.interfaces.needs import Need
     from compat.interfaces.release import Surface
     from compat.interfaces.table import Table
 
 _MOST = 5000
-"""Answers about a release; with more of them the file is begun anew."""
+"""Most answers kept for a release; with more, only new ones are kept."""
 
 
 class KeptAnswers:
-    """What is known of one release: a question (a plain tuple) → its answer, as plain values."""
+    """Answers about one release from the user's cache: a question → its answer, both as plain values.
+
+    They hold for one table and the code that reads it: the file has a stamp of both."""
 
     def __init__(self, package: str, version: str) -> None:
         here = os.path.dirname(__file__)
@@ -83,7 +85,7 @@ _NO = Answer(met=False)
 class Range:
     """The releases of one package that will do. ``why`` says of every other one what it lacks.
 
-    ``alone`` are those that have everything themselves; ``allowed`` are left where the other packages are looked at too.
+    ``alone`` are those that have everything themselves; ``allowed`` are left when the other packages are considered too.
     """
 
     package: str
@@ -95,7 +97,7 @@ class Range:
 
 
 class Releases:
-    """Answers about single releases, remembered; ``tables`` opens the table of a package."""
+    """Answers about single releases, cached; ``tables`` opens the table of a package."""
 
     def __init__(self, tables: Callable[[str], Table | None], tracked: Mapping[str, str]) -> None:
         self._open, self._tracked = tables, tracked
@@ -127,15 +129,17 @@ class Releases:
         key = package, version, need
         if key not in self._answers:
             kept = self._kept.get((package, version))
-            before = None if kept is None else kept.answers.get(need)
-            self._answers[key] = self._found_out(package, version, need) if before is None else _opened(before)
-            if kept is not None and before is None:
-                kept.answers[need] = _plain(self._answers[key])
+            before = None if kept is None else kept.answers.get(tuple(need))
+            if before is not None:
+                met, *lean = before
+                self._answers[key] = Answer(met, Lean(lean[0], Need(*lean[1])) if lean else None)
+            else:
+                world = self.world(package, version)
+                found = self._answers[key] = _UNKNOWN if world is None else self._answered(world, need)
+                if kept is not None:
+                    lean = [] if found.lean is None else [found.lean.package, tuple(found.lean.need)]
+                    kept.answers[tuple(need)] = (found.met, *lean)
         return self._answers[key]
-
-    def _found_out(self, package: str, version: str, need: Need) -> Answer:
-        world = self.world(package, version)
-        return _UNKNOWN if world is None else self._answered(world, need)
 
     def nowhere(self, package: str, need: Need) -> bool:
         """Whether every known release of a package certainly lacks a need: it says nothing about which one is meant."""
@@ -181,7 +185,7 @@ class Releases:
 
     def _left_to_others(self, world: World, need: Need) -> Lean | None:
         """What a class of this release has from a base in another package."""
-        kind, target, name, bases, positional, keywords, signature = need
+        kind, target, name, bases, _, keywords, _ = need
         owner = world.find(bases[0] if kind in ("override", "inherited") and bases else target)
         if kind in ("import", "attribute") or owner.kind != "class" or len(bases) > 1:
             return None
@@ -193,17 +197,8 @@ class Releases:
             return None
         package = self._tracked[outer.partition(".")[0]]
         if kind in ("override", "inherited"):
-            return Lean(package, (kind, target, name, (outer,), positional, keywords, signature))
-        return Lean(package, (kind, outer, name, bases, positional, keywords, signature))
-
-
-def _plain(answer: Answer) -> tuple[Any, ...]:
-    lean = answer.lean
-    return (answer.met,) if lean is None else (answer.met, lean.package, lean.need)
-
-
-def _opened(values: tuple[Any, ...]) -> Answer:
-    return Answer(values[0], Lean(*values[1:]) if values[1:] else None)
+            return Lean(package, need._replace(bases=(outer,)))
+        return Lean(package, need._replace(target=outer))
 
 
 def _has_itself(world: World, owner: Meaning, method: str, keywords: tuple[str, ...]) -> bool:
@@ -213,23 +208,18 @@ def _has_itself(world: World, owner: Meaning, method: str, keywords: tuple[str, 
         definition = each.definition
         if not isinstance(definition, Class):
             return False
+        fields = {field for field, _ in definition.fields}
         marked = "dataclass" in definition.decorators
         dataclass = dataclass or marked
         if method in definition.methods and not dataclass:
             return True
-        if dataclass and marked and keywords and any(field == keywords[0] for field, _ in definition.fields):
+        if dataclass and marked and keywords and keywords[0] in fields:
             return True
         if dataclass and not keywords and method == "__init__":
             return True
-        if method != "__init__" and _holds(definition, method):
+        if method != "__init__" and method in {*definition.attributes, *definition.instance, *fields}:
             return True
     return True
-
-
-def _holds(definition: Class, name: str) -> bool:
-    return (
-        name in definition.attributes or name in definition.instance or any(field == name for field, _ in definition.fields)
-    )  # fmt: skip
 
 
 def _outer_bases(world: World, owner: Meaning) -> Iterable[str]:
@@ -354,8 +344,7 @@ class Reverse:
         return self._good[key]
 
     def _met(self, package: str, version: str, need: Need) -> bool:
-        answer = self._releases.answer(package, version, need)
-        return answer.met is not False
+        return self._releases.answer(package, version, need).met is not False
 
     def _left_alone(self, each: Range, version: str, other: Range) -> tuple[Wanted, ...]:
         """What no release of the other package that is left has for a release."""

@@ -23,7 +23,7 @@ _LIKE = 0.78
 
 @record(frozen=True)
 class Renamed:
-    """``name`` is what it is called in the other release; ``said``: the package says so itself, else it is only alike."""
+    """``name`` is the name in the other release; ``said``: the package states it, otherwise it is only similar."""
 
     name: str
     said: bool
@@ -34,15 +34,15 @@ def in_other_release(releases: Releases, package: str, need: Need, has: str, lac
     having, lacking, table = releases.world(package, has), releases.world(package, lacks), releases.table(package)
     if having is None or lacking is None or table is None:
         return None
-    if need[0] in ("import", "attribute"):
+    if need.kind in ("import", "attribute"):
         return _elsewhere(table, lacking, need)
-    if not need[5]:
+    if not need.keywords:
         return None
-    keyword = need[5][0]
+    keyword = need.keywords[0]
     candidates = [Renamed(name, said=True) for name in (*_said_new(table, having, need), *_said_old(table, having, need))]
     names = taken(lacking, need)
     for each in (*candidates, *(Renamed(name, said=False) for name in alike(keyword, names - taken(having, need)))):
-        if each.name != keyword and verdict_on(lacking, _with_keyword(need, each.name)).met is not False:
+        if each.name != keyword and verdict_on(lacking, need._replace(keywords=(each.name,))).met is not False:
             return each
     return None
 
@@ -52,17 +52,17 @@ def nearest(releases: Releases, package: str, need: Need) -> str | None:
     table = releases.table(package)
     if table is None:
         return None
-    if need[0] == "import" and need[2]:
-        return next(alike(need[2], table.names_in(need[1])), None)
-    if need[0] == "attribute":
-        module, _, name = need[1].rpartition(".")
+    if need.kind == "import" and need.name:
+        return next(alike(need.name, table.names_in(need.target)), None)
+    if need.kind == "attribute":
+        module, _, name = need.target.rpartition(".")
         return next(alike(name, table.names_in(module)), None)
-    if need[5]:
+    if need.keywords:
         names: set[str] = set()
         for version in table.versions:
             world = releases.world(package, version)
             names |= taken(world, need) if world is not None else set()
-        return next(alike(need[5][0], names), None)
+        return next(alike(need.keywords[0], names), None)
     return None
 
 
@@ -71,10 +71,6 @@ def alike(name: str, names: Iterable[str]) -> Iterator[str]:
     import difflib
 
     yield from difflib.get_close_matches(name, sorted(each for each in names if each != name), 3, _LIKE)
-
-
-def _with_keyword(need: Need, keyword: str) -> Need:
-    return (*need[:5], (keyword,), need[6])
 
 
 def _owners(world: World, need: Need) -> Iterator[Meaning]:
@@ -93,7 +89,7 @@ def _owners(world: World, need: Need) -> Iterator[Meaning]:
 
 def _said_new(table: Table, having: World, need: Need) -> Iterator[str]:
     for owner in _owners(having, need):
-        for new, _, _ in table.renames(owner.module, owner.name.partition(".")[0], need[5][0]):
+        for new, _, _ in table.renames(owner.module, owner.name.partition(".")[0], need.keywords[0]):
             if new:
                 yield new
 
@@ -102,7 +98,7 @@ def _said_old(table: Table, having: World, need: Need) -> Iterator[str]:
     """What a keyword was called before, as any release says that took both."""
     for owner in _owners(having, need):
         for row in table.block(owner.module).get("rename", ()):
-            if row[0][0] == owner.name.partition(".")[0] and any(says[0] == need[5][0] for says in row[2::2]):
+            if row[0][0] == owner.name.partition(".")[0] and any(says[0] == need.keywords[0] for says in row[2::2]):
                 yield row[0][1]
 
 
@@ -121,14 +117,14 @@ def taken(world: World, need: Need) -> set[str]:
 
 def _elsewhere(table: Table, lacking: World, need: Need) -> Renamed | None:
     """Where the same name is defined in a release, if it is in another module there; else a name that is alike."""
-    name = need[2] if need[0] == "import" else need[1].rpartition(".")[2]
+    name = need.name if need.kind == "import" else need.target.rpartition(".")[2]
     if not name:
         return None
     homes = [module for module in table.modules() if name in table.names_in(module) and not _is_private(module)]
     for module in sorted(homes, key=lambda each: (each.count("."), len(each))):
         if lacking.imported(module, name).kind in ("class", "function"):
             return Renamed(f"{module}.{name}", said=True)
-    module = need[1] if need[0] == "import" else need[1].rpartition(".")[0]
+    module = need.target if need.kind == "import" else need.target.rpartition(".")[0]
     for each in alike(name, table.names_in(module)):
         if lacking.imported(module, each).kind in ("class", "function"):
             return Renamed(f"{module}.{each}", said=False)

@@ -1,4 +1,4 @@
-"""Which releases that have all a script uses can also be had together: installed, and imported beside each other.
+"""Which releases that have all a script uses also work together: can be installed and imported with each other.
 
 Of two packages that a script uses, a release of one is out where no release left of the other goes with it: what one of
 them imports as soon as it is imported, or what it declares, rules all of those out.

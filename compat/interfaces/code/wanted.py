@@ -21,7 +21,7 @@ PATCHERS = {
     "axolotl": frozenset(("trl", "transformers", "peft", "accelerate")),
     "swift": frozenset(("trl", "transformers", "peft", "accelerate")),
 }
-"""Frameworks that replace parts of others when they are imported: what those then take is not told by their source."""
+"""Frameworks that patch other packages when they are imported, so that the source of those does not show what they take."""
 
 
 @record(frozen=True)
@@ -95,7 +95,7 @@ class WantedOf:
         certain = tuple(call for call in file.module.calls if call.kind != "typed")
         yield from direct_needs(replace(file.module, calls=certain), own)
         for each in file.fields:
-            yield ("method", each.of, each.attribute, (), 0, (), None), Place(each.line, 0 if each.sure else BRANCH)
+            yield Need("method", each.of, each.attribute), Place(each.line, 0 if each.sure else BRANCH)
         names = {each.module.name: each.module for each in self.code.files}
         yield from Consumer(SourceSurface("", "", names, names.get)).inherited_needs(file.module)
 
@@ -103,9 +103,9 @@ class WantedOf:
         tops = packages_of(need)
         if not tops & self.tracked.keys() or tops & (self.code.shadowed | self.code.tops):
             return False
-        if need[0] not in ("import", "attribute") and tops & self._patched:
+        if need.kind not in ("import", "attribute") and tops & self._patched:
             return False
-        names = (need[1], f"{need[1]}.{need[2]}", *need[3])
+        names = (need.target, f"{need.target}.{need.name}", *need.bases)
         return not any(name == stored or name.startswith(f"{stored}.") for stored in self._stored for name in names)
 
 
@@ -116,26 +116,25 @@ def _patchers(code: Code) -> tuple[str, ...]:
 
 def _singly(need: Need) -> Iterator[Need]:
     """A call's needs one by one: that the callee takes so many positional arguments, and each keyword."""
-    kind, target, name, bases, positional, keywords, signature = need
-    if kind not in ("call", "method", "inherited") or not keywords:
+    if need.kind not in ("call", "method", "inherited") or not need.keywords:
         yield need
         return
-    if positional or kind != "call":
-        yield kind, target, name, bases, positional, (), signature
-    for keyword in keywords:
-        yield kind, target, name, bases, 0, (keyword,), signature
+    if need.positional or need.kind != "call":
+        yield need._replace(keywords=())
+    for keyword in need.keywords:
+        yield need._replace(positional=0, keywords=(keyword,))
 
 
 def names_of(need: Need) -> tuple[str, ...]:
     """The dotted names that a need begins with."""
-    return need[1], *need[3]
+    return need.target, *need.bases
 
 
 def imported(need: Need) -> str | None:
     """The dotted name that an import binds."""
-    if need[0] != "import":
+    if need.kind != "import":
         return None
-    return f"{need[1]}.{need[2]}" if need[2] else need[1]
+    return f"{need.target}.{need.name}" if need.name else need.target
 
 
 def follows(need: Need, gone: Iterable[str]) -> bool:

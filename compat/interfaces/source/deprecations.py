@@ -108,7 +108,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 def wrappers_in(tree: ast.Module) -> dict[str, tuple[str, ...] | None]:
     """Functions of a module that, used as decorators, look into ``**kwargs``: the keywords they may take out of it.
 
-    All texts that could be names count; ``None`` where it cannot be told. Decorators that hand ``**kwargs`` on as it is are
+    All texts that could be names count; ``None`` if unknown. Decorators that hand ``**kwargs`` on as it is are
     left out, and so are those that are called first: their own arguments name what they take.
     """
     functions = {each.name: each for each in tree.body if isinstance(each, _FUNCTIONS)}
@@ -137,7 +137,7 @@ def _inside(function: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDe
 
 
 class _Looks:
-    """What a wrapper does with ``**kwargs``: ``any``: it looks inside; not ``plain``: nobody can follow it."""
+    """What a wrapper does with ``**kwargs``: ``any``: it inspects them; not ``plain``: the use cannot be followed."""
 
     def __init__(self, name: str, functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef]) -> None:
         self._name, self._functions = name, functions

@@ -18,7 +18,7 @@ TRY = 1
 HANDLER = 2
 """In an ``except`` block: it runs when something else failed."""
 VERSION = 4
-"""Under a test of a version or of what is there (``hasattr``, ``find_spec``, a signature)."""
+"""Under a test of a version or of availability (``hasattr``, ``find_spec``, a signature)."""
 AVAILABLE = 8
 """Under a test whether a package is installed (``is_peft_available()``)."""
 BRANCH = 16
@@ -36,7 +36,7 @@ class Signature:
 
     ``required`` are keyword-only ones without a default, ``extra`` keywords accepted besides: popped from ``**kwargs``, or an
     old name that a decorator translates. ``forwards`` is where ``**kwargs`` goes when it goes nowhere else, ``()`` when nothing
-    reads it, ``None`` when that cannot be told. ``super().m`` in it is the next class's method.
+    reads it, ``None`` if unknown. ``super().m`` in it is the next class's method.
     """
 
     positional: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class Class:
     """``bases`` are dotted, ``?`` where an expression. ``fields`` are annotated names with whether each has a default.
 
     ``instance`` are attributes set on ``self``, ``made`` the class each was made from where it is a plain call.
-    ``dynamic``: it has a metaclass, ``__getattr__`` or class keywords, so that attributes cannot be told. ``partial``: not all
+    ``dynamic``: it has a metaclass, ``__getattr__`` or class keywords, so that its attributes are unknown. ``partial``: not all
     of its methods and attributes are here.
     """
 

@@ -9,7 +9,7 @@ from compat.interfaces.source.records import Call, Class, Function, Import, Self
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """The node and everything below it, in no order; deep trees are no problem."""
+    """The node and all nodes below it, in no order, without recursion."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -64,7 +64,7 @@ def text_of(node: ast.AST) -> str | None:
     return None
 
 
-# --- What a name stands for at a place in a module: imports, local classes, objects made from classes.
+# --- The meaning of a name at a place in a module: imports, local classes, objects made from classes.
 
 
 UNKNOWN = ""

@@ -191,7 +191,7 @@ class Walker:
     def _define(self, name: str, definition: Definition | ClassDraft) -> None:
         """The first definition of a name holds, but a class or function without a condition replaces an import.
 
-        Overloads only say what the function behind them takes.
+        Overloads only declare parameters of the function that follows.
         """
         if self._now.where:
             return
@@ -343,7 +343,7 @@ class Walker:
             self.scopes.here.tables[name] = [(key, self._now.flags) for key in keys]
 
     def _made_of(self, value: ast.expr | None) -> str | None:
-        """The class whose call made a value; classes are told from functions by their capital."""
+        """The class whose call made a value; a capital letter distinguishes classes from functions."""
         chain = dotted(value.func) if isinstance(value, ast.Call) else None
         if not chain or not chain.rpartition(".")[2][:1].isupper() or chain.startswith(("super()", "self.")):
             return None

@@ -1,0 +1,203 @@
+"""The size of a model, from the files of its folder: the headers of its safetensors files, or its ``config.json`` alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from compat.errors import InputError
+from compat.files import regular
+from compat.records import record
+from compat.syntax.json import parse_json, read_text
+
+_LARGEST_HEADER = 100_000_000
+"""The limit that safetensors itself has."""
+_TYPES = {"F64": 8.0, "F32": 4.0, "F16": 2.0, "BF16": 2.0, "I64": 8.0, "I32": 4.0, "I16": 2.0, "U16": 2.0, "U32": 4.0,
+          "U64": 8.0, "F4": 0.5}  # fmt: skip
+"""Bytes of an element; every other type of safetensors has one."""
+_LANGUAGE = ("text_config", "llm_config")
+"""Where models that also see or hear keep the numbers of their language model."""
+_TIED = ("gpt2", "gemma", "gemma2", "gemma3", "gemma3_text", "opt", "bloom", "falcon")
+"""Architectures whose table of tokens also makes the logits unless the file says otherwise."""
+_PLAIN_MLP = ("gpt2", "gpt_neo", "gpt_neox", "gptj", "gpt_bigcode", "opt", "bloom", "falcon", "phi", "mpt", "starcoder2",
+              "nemotron", "codegen")  # fmt: skip
+"""Architectures whose feed-forward has two matrices; all others have a gate as well."""
+
+
+@record(frozen=True)
+class Matrix:
+    """Weights of two dimensions, ``count`` times over. ``embedding`` is a table of tokens, or what makes logits of it."""
+
+    rows: int
+    columns: int
+    count: int
+    embedding: bool = False
+
+
+@record(frozen=True)
+class ModelSize:
+    """What memory depends on. ``stored`` is the bytes of the weights as they are in the files, ``None`` without files.
+
+    ``cached`` is how many numbers one token leaves in the KV cache; ``positions`` how many tokens the model takes.
+    """
+
+    kind: str
+    parameters: int
+    matrices: tuple[Matrix, ...]
+    layers: int
+    hidden: int
+    vocabulary: int
+    cached: int
+    positions: int | None
+    stored: float | None
+    files: str
+
+
+def read_model(path: str) -> ModelSize:
+    """A folder with ``config.json``, or that file. :class:`InputError` where it is not that of a language model."""
+    place = os.path.join(path, "config.json") if os.path.isdir(path) else path
+    document = parse_json(read_text(regular(place)), place)
+    if not isinstance(document, dict):
+        raise InputError("expected an object, as the config.json of a model is", place)
+    nested: dict[str, Any] = next((document[key] for key in _LANGUAGE if isinstance(document.get(key), dict)), {})
+    config = _Config({**document, **nested}, place)
+    kind = str(document.get("model_type") or "")
+    tensors = dict(_tensors(os.path.dirname(place) or "."))
+    matrices = tuple(_matrices(config, kind))
+    parameters = sum(each.rows * each.columns * each.count for each in matrices) + config.layers * 2 * config.hidden
+    files = "config.json alone" + (", its language model" if nested else "")
+    stored = None
+    if tensors:
+        files = "safetensors"
+        stored = sum(_TYPES.get(name, 1.0) * _product(shape) for name, shape in tensors.values())
+    if tensors and not document.get("quantization_config"):  # quantized weights are packed: their shapes say nothing
+        parameters = sum(_product(shape) for _, shape in tensors.values())
+        matrices = tuple(
+            Matrix(shape[0], shape[1], 1, embedding=any(word in name for word in ("embed", "lm_head", "wte", "wpe")))
+            for name, (_, shape) in tensors.items() if len(shape) == 2
+        )  # fmt: skip
+    return ModelSize(
+        kind=kind, parameters=parameters, matrices=matrices, layers=config.layers, hidden=config.hidden,
+        vocabulary=config.number("vocab_size"), cached=config.cached,
+        positions=config.maybe("max_position_embeddings", "n_positions"), stored=stored, files=files,
+    )  # fmt: skip
+
+
+class _Config:
+    """The numbers of a ``config.json``, under the names that architectures give them."""
+
+    def __init__(self, values: Mapping[str, Any], file: str) -> None:
+        self.values, self.file = values, file
+        self.hidden = self.number("hidden_size", "n_embd", "d_model")
+        self.layers = self.number("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+        self.heads = self.number("num_attention_heads", "n_head", "n_heads")
+        shared = 1 if values.get("multi_query") else self.heads
+        self.groups = self.maybe("num_key_value_heads", "num_kv_heads") or shared
+        self.width = self.maybe("head_dim") or self.hidden // self.heads
+
+    def maybe(self, *names: str) -> int | None:
+        for name in names:
+            value = self.values.get(name)
+            if value is not None:
+                if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 10**9:
+                    raise InputError(f"{name}: expected a whole number, not {value!r}", self.file)
+                return value
+        return None
+
+    def number(self, *names: str) -> int:
+        found = self.maybe(*names)
+        if not found:
+            raise InputError(f"{names[0]}: is missing; expected the config.json of a language model", self.file)
+        return found
+
+    @property
+    def cached(self) -> int:
+        """Keys and values of every layer; multi-head latent attention keeps one compressed row and one rotary key."""
+        latent = self.maybe("kv_lora_rank")
+        row = latent + (self.maybe("qk_rope_head_dim") or 0) if latent else 2 * self.groups * self.width
+        return self.layers * row
+
+
+def _matrices(config: _Config, kind: str) -> Iterator[Matrix]:
+    """The matrices that a decoder with these numbers has."""
+    hidden, layers, vocabulary = config.hidden, config.layers, config.number("vocab_size")
+    tied = config.values.get("tie_word_embeddings", kind in _TIED)
+    yield Matrix(vocabulary, hidden, 1 if tied else 2, embedding=True)
+    if kind in ("gpt2", "opt", "gpt_bigcode"):  # positions are learned
+        yield Matrix(config.maybe("n_positions", "max_position_embeddings") or 0, hidden, 1, embedding=True)
+    latent = config.maybe("kv_lora_rank")
+    if latent:
+        keys = config.number("qk_nope_head_dim")
+        rotary, values = config.maybe("qk_rope_head_dim") or 0, config.number("v_head_dim")
+        queries = config.maybe("q_lora_rank")
+        if queries:
+            yield Matrix(hidden, queries, layers)
+        yield Matrix(queries or hidden, config.heads * (keys + rotary), layers)
+        yield Matrix(hidden, latent + rotary, layers)
+        yield Matrix(latent, config.heads * (keys + values), layers)
+        yield Matrix(config.heads * values, hidden, layers)
+    else:
+        yield Matrix(hidden, config.width * config.heads, 2 * layers)  # queries and what comes out
+        yield Matrix(hidden, config.width * config.groups, 2 * layers)
+    inner = config.maybe("intermediate_size", "n_inner", "ffn_dim", "d_ff") or 4 * hidden
+    parts = 2 if kind in _PLAIN_MLP else 3
+    experts = config.maybe("num_local_experts", "num_experts", "n_routed_experts")
+    if not experts:
+        yield Matrix(hidden, inner, parts * layers)
+        return
+    dense = config.maybe("first_k_dense_replace") or 0
+    only = config.values.get("mlp_only_layers")
+    dense += len(only) if isinstance(only, list) else 0
+    of_expert = config.maybe("moe_intermediate_size") or inner
+    shared = config.maybe("shared_expert_intermediate_size") or of_expert * (config.maybe("n_shared_experts") or 0)
+    yield Matrix(hidden, inner, parts * dense)
+    yield Matrix(hidden, of_expert, parts * experts * (layers - dense))
+    yield Matrix(hidden, shared, parts * (layers - dense))
+    yield Matrix(hidden, experts, layers - dense)
+
+
+def _product(shape: tuple[int, ...]) -> int:
+    found = 1
+    for each in shape:
+        found *= each
+    return found
+
+
+def _tensors(folder: str) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
+    """(name, (type, shape)) of every tensor: of the files that the index names, else of all of them."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".safetensors"))
+    except OSError:
+        return
+    index = os.path.join(folder, "model.safetensors.index.json")
+    if os.path.isfile(index):
+        document = parse_json(read_text(index), index)
+        listed = document.get("weight_map") if isinstance(document, dict) else None
+        if not isinstance(listed, dict) or not all(isinstance(each, str) for each in listed.values()):
+            raise InputError("weight_map: expected the file of each tensor", index)
+        named = {os.path.basename(each) for each in listed.values()}
+        absent = sorted(named.difference(names))
+        if absent:
+            raise InputError(f"names {absent[0]}, which is not there: was the download complete?", index)
+        names = sorted(named)
+    elif "model.safetensors" in names:
+        names = ["model.safetensors"]
+    for name in names:
+        yield from _header(os.path.join(folder, name))
+
+
+def _header(path: str) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
+    """The header of one file: eight bytes that give its length, then JSON (the format's README)."""
+    with open(regular(path), "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        text = file.read(length) if length <= _LARGEST_HEADER else b""
+    if not text or len(text) < length:
+        raise InputError("is cut short, or not a safetensors file: the header is not all there", path)
+    try:
+        document = parse_json(text.decode("utf-8"), path)
+        for name, entry in document.items():
+            if name != "__metadata__":
+                yield name, (str(entry["dtype"]), tuple(int(each) for each in entry["shape"]))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InputError("is not a safetensors file: expected dtype and shape of each tensor", path) from None
