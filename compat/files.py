@@ -26,6 +26,15 @@ def regular(path: str) -> str:
     return path
 
 
+_OF_THE_SHELL = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
+"""Where the pipes of ``<(command)`` are."""
+
+
+def readable(path: str) -> str:
+    """As :func:`regular`, but also a pipe that a shell made; into one that lies in a folder perhaps nobody ever writes."""
+    return path if path.startswith(_OF_THE_SHELL) and os.path.exists(path) else regular(path)
+
+
 def decoded(path: str, content: bytes) -> str:
     """The UTF-8 text of a file; :class:`InputError` with the line where it is not."""
     try:

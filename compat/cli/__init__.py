@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 def entry() -> None:
     """The command ``compat``."""
     gc.disable()  # nothing lives long enough in this process for the collector to pay
+    _quiet_destructors()
     _end(main())
 
 
@@ -29,9 +30,16 @@ def doctor_entry() -> None:
     So ``uvx compat-doctor`` and ``pipx run compat-doctor`` check the machine they are started on.
     """
     gc.disable()
+    _quiet_destructors()
     words = sys.argv[1:]
     named = bool(words) and (words[0] in ("help", "-h", "--help", "-V", "--version") or words[0] in {c.name for c in COMMANDS})
     _end(main(words if named else ["doctor", *words]))
+
+
+def _quiet_destructors() -> None:
+    """Python prints a traceback where a destructor fails, as those of the solver do for what an interrupt left half made."""
+    if not os.environ.get("COMPAT_TRACEBACK"):
+        sys.unraisablehook = lambda _: None
 
 
 def _end(code: int) -> None:

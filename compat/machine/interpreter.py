@@ -6,6 +6,7 @@ import os
 import sys
 
 from compat.errors import InputError
+from compat.files import regular
 from compat.machine.metadata import INDEX, installer_of, read_distribution
 from compat.model import Distribution, Source
 from compat.records import record, replace
@@ -173,7 +174,7 @@ def _environment(path: str) -> Target:
 def _virtual(path: str) -> Target:
     """A virtual environment; its ``pyvenv.cfg`` names the version and whether the base's packages are seen."""
     settings: dict[str, str] = {}
-    with open(os.path.join(path, "pyvenv.cfg"), encoding="utf-8", errors="replace") as file:
+    with open(regular(os.path.join(path, "pyvenv.cfg")), encoding="utf-8", errors="replace") as file:
         for line in file:
             key, equals, value = line.partition("=")
             if equals:
@@ -194,7 +195,7 @@ def _interpreter(path: str) -> Target:
     environment = os.path.dirname(os.path.dirname(os.path.abspath(path)))
     if os.path.isfile(os.path.join(environment, "pyvenv.cfg")):
         return _virtual(environment)
-    with open(path, "rb") as file:
+    with open(regular(path), "rb") as file:
         start = file.read(4)
     if start[:2] == b"#!":
         real = behind_shim(path, os.environ)
@@ -233,11 +234,11 @@ def _version_near(prefix: str, folder: str) -> str | None:
     short = _version_in_path(folder)
     header = f"{prefix}/include/python{short}/patchlevel.h"
     try:
-        with open(header, encoding="utf-8", errors="replace") as file:
+        with open(regular(header), encoding="utf-8", errors="replace") as file:
             for line in file:
                 if line.startswith("#define PY_VERSION "):
                     return line.split('"')[1].rstrip("+")
-    except (OSError, IndexError):
+    except (OSError, InputError, IndexError):
         pass
     for name in _listing(f"{prefix}/conda-meta"):
         if name.startswith("python-3.") and name.endswith(".json"):
@@ -305,9 +306,9 @@ def behind_shim(path: str, variables: Mapping[str, str]) -> str | None:
     chosen = variables.get("PYENV_VERSION", "").split(":")
     if not chosen[0]:
         try:
-            with open(os.path.join(root, "version"), encoding="utf-8", errors="replace") as file:
+            with open(regular(os.path.join(root, "version")), encoding="utf-8", errors="replace") as file:
                 chosen = file.read(4096).split()
-        except OSError:
+        except (OSError, InputError):
             return None
     for version in chosen:
         candidate = os.path.join(root, "versions", version, "bin", os.path.basename(path))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from compat.errors import InputError
-from compat.files import decoded
+from compat.files import decoded, readable
 
 _SPACE = " \t\n\r"
 
@@ -65,7 +65,7 @@ def _parse_slowly(text: str, file: str) -> Any:
 def read_text(path: str, limit: int = 64 * 1024 * 1024) -> str:
     """A UTF-8 text file; :class:`InputError` where it cannot be read, is not UTF-8 or is larger than ``limit`` bytes."""
     try:
-        with open(path, "rb") as file:
+        with open(readable(path), "rb") as file:
             content = file.read(limit + 1)
     except OSError as problem:
         raise InputError(f"cannot be read: {problem.strerror or problem}", path) from None

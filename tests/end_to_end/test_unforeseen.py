@@ -148,3 +148,59 @@ def test_a_pixi_lock_of_the_future_is_undecided(tmp_path: Path) -> None:
     done = ran("check", "pixi.lock", cwd=tmp_path)
     assert done.returncode == 3
     assert "pixi.lock of version 99: read as version 6" in done.stdout
+
+
+def test_a_destructor_that_fails_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text(GOOD)
+    program = (
+        "import sys\nimport compat.cli as cli\n"
+        "class Half:\n    def __del__(self):\n        raise AttributeError('_free')\n"
+        "run = cli._dispatch\ndef interrupted(options):\n    half = Half()\n    raise KeyboardInterrupt\n"
+        "cli._dispatch = interrupted\nsys.argv = ['compat', 'check', 'good.txt']\ncli.entry()\n"
+    )
+    for shown in ("", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), "COMPAT_TRACEBACK": shown},
+        )  # fmt: skip
+        assert done.returncode == 130
+        assert ("Traceback" in done.stderr) == bool(shown)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["check"], ["check", "--environment"], ["check", "--pasted"], ["check", "good.txt", "--script"], ["check", "good.txt", "--baseline"],
+        ["check", "good.txt", "--config"], ["diagnose"], ["diagnose", "good.txt", "--environment"], ["facts"], ["fix"], ["why", "torch"],
+        ["fix", "--environment"], ["script"], ["rules", "lint"], ["doctor", "--python"], ["check", "--installed", "--python"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_pipe_that_nobody_writes_into_is_not_waited_for(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text(GOOD)
+    os.mkfifo(tmp_path / "pipe.py")
+    done = ran(*words, "pipe.py", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "pipe.py: is not a regular file" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["pyvenv.cfg", "include/python3.11/patchlevel.h"])
+def test_a_pipe_in_an_environment_is_not_waited_for(place: str, tmp_path: Path) -> None:
+    (tmp_path / "env" / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
+    (tmp_path / "env" / "bin").mkdir()
+    os.symlink(sys.executable, tmp_path / "env" / "bin" / "python")
+    (tmp_path / "env" / place).parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(tmp_path / "env" / place)
+    for path in ("env", "env/bin/python"):
+        done = ran("check", "--installed", "--python", path, cwd=tmp_path)
+        assert done.returncode in (0, 1, 2)
+        assert "Traceback" not in done.stderr
+
+
+def test_a_pipe_of_the_shell_is_read(tmp_path: Path) -> None:
+    environment = '{"schema": "compat/environment/1", "distributions": [{"name": "torch", "version": "2.6.0"}]}'
+    command = f"{sys.executable} -m compat check --environment <(echo '{environment}')"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+                          env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])})  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "torch" in done.stdout
