@@ -155,7 +155,15 @@ class _Reading:
         self.entries += found.entries
         self.notes += found.notes
         self.unread += found.unread
-        self.pinned = self.pinned and not found.unread and all(_is_pin(entry.distribution) for entry in found.entries)
+        self.pinned = (
+            self.pinned
+            and not found.unread
+            and all(
+                entry.distribution.version is not None or (source is not None and source.kind == "directory")
+                for entry in found.entries
+                for source in (entry.distribution.source,)
+            )
+        )
 
     def _edges(self) -> tuple[Edge, ...] | None:
         if not self.selectors:
@@ -185,10 +193,6 @@ class _Reading:
         return without_secrets(found)
 
 
-def _is_pin(distribution: Distribution) -> bool:
-    return distribution.version is not None or (distribution.source is not None and distribution.source.kind == "directory")
-
-
 # --- One match specification of conda as text, changed to ask for another release.
 
 
@@ -215,14 +219,10 @@ def rewritten_spec(text: str, change: Change, how: str) -> str:
     mark = "" if sign is None else sign[0]
     single = not re.search(r"[,<>!~*]", version)
     if how != EXACT:
-        return f"{head}{gap}{changed(_pep440(version), change.before, after, how)}{keys}"
+        return f"{head}{gap}{changed(re.sub(r'^=(?!=)', '==', version), change.before, after, how)}{keys}"
     if single and (mark or gap):
         return f"{head}{gap}{mark}{after}{keys}"
     return f"{head}=={after}{keys}"
-
-
-def _pep440(version: str) -> str:
-    return re.sub(r"^=(?!=)", "==", version)
 
 
 # --- Changes to ``environment.yml`` of conda: its packages, and the lines it hands to pip.

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from compat.formats.installs.words import backend_of
 from compat.model import Distribution, Environment, Source
+from compat.records import replace
 from compat.versions import key_of
 
 NGC_PYTORCH: Mapping[str, tuple[str, str]] = {
@@ -103,13 +104,13 @@ def known_stack(image: str) -> Environment:
         return Environment(os=system)
     if name == "nvidia/pytorch" and tag[:5] in NGC_PYTORCH and tag[5:6] in ("", "-"):
         return _ngc(image, tag[:5])
-    if name == "vllm/vllm-openai" and tag[:1] == "v" and _is_version(tag[1:]) and (contents := _vllm_contents(tag[1:])):
-        return _vllm(image, tag[1:], *contents)
+    if name == "vllm/vllm-openai" and tag[:1] == "v" and _is_version(tag[1:]) and (found := _vllm(image, tag[1:])):
+        return found
     tokens = tag.replace("_", "-").split("-")
-    found: dict[str, Distribution] = {}
+    distributions: dict[str, Distribution] = {}
     named = [] if name.startswith("rocm/vllm") else _named(tokens)  # those are builds between two releases
     for distribution in (*_leading(name, tokens), *named):
-        found.setdefault(distribution.name, distribution)
+        distributions.setdefault(distribution.name, distribution)
     build = next((b for token in tokens if (b := _build(token))), {})
     source = Source("image", {"image": image})
     return Environment(
@@ -117,7 +118,11 @@ def known_stack(image: str) -> Environment:
         os=system,
         glibc=_GLIBC.get(system_of(image) or ""),
         cuda_toolkit=_toolkit(name, tokens) if "devel" in tokens or name.endswith("cuda-dl-base") else None,
-        distributions=tuple(_from(each, source, build) for each in found.values()) or None,
+        distributions=tuple(
+            replace(each, source=source, extra=build if each.name in ("torch", "torchvision") else {})
+            for each in distributions.values()
+        )
+        or None,
     )
 
 
@@ -181,14 +186,12 @@ def _ngc(image: str, release: str) -> Environment:
     )
 
 
-def _vllm_contents(release: str) -> tuple[str, str] | None:
-    """torch and CUDA in the image of a release that was read; tags with more to them (``-cu129``) hold another CUDA."""
+def _vllm(image: str, release: str) -> Environment | None:
+    """The image of a release that was read; tags with a suffix (``-cu129``) have another CUDA."""
     key = key_of(release)
-    rows = [(torch, cuda) for first, torch, cuda in VLLM_OPENAI if key_of(first) <= key]
-    return rows[-1] if rows and rows[-1][0] else None
-
-
-def _vllm(image: str, release: str, torch: str, cuda: str) -> Environment:
+    torch, cuda = next(((torch, cuda) for first, torch, cuda in reversed(VLLM_OPENAI) if key_of(first) <= key), ("", ""))
+    if not torch:
+        return None
     source = Source("image", {"image": image})
     built = Distribution("torch", torch, source, extra={"cuda": cuda})
     return Environment(python="3.12", os="linux", distributions=(Distribution("vllm", release, source), built))
@@ -218,12 +221,6 @@ def _named(tokens: list[str]) -> list[Distribution]:
             exact = ".post" in version
             found.append(Distribution(package, version if exact else None, specifier=None if exact else f"=={version}.*"))
     return found
-
-
-def _from(distribution: Distribution, source: Source, build: Mapping[str, str]) -> Distribution:
-    from compat.records import replace
-
-    return replace(distribution, source=source, extra=build if distribution.name in ("torch", "torchvision") else {})
 
 
 def _build(token: str) -> dict[str, str]:

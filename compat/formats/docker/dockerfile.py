@@ -211,7 +211,7 @@ class _Reader:
             stage.triggers.append(replace(instruction, name=name.upper(), text=text.strip(), words=json_words(text)))
         elif instruction.name == "SHELL" or instruction.name in _NOTHING:
             return
-        elif self.dockerfile.template or self._other_syntax():
+        elif self.dockerfile.template or "docker/dockerfile" not in (self.dockerfile.syntax or "docker/dockerfile"):
             stage.not_read(instruction.line, f"{excerpt(instruction.name, 30)} is no instruction that is known")
         else:
             raise InputError(
@@ -219,10 +219,6 @@ class _Reader:
                 self.path,
                 instruction.line,
             )
-
-    def _other_syntax(self) -> bool:
-        syntax = self.dockerfile.syntax
-        return syntax is not None and "docker/dockerfile" not in syntax
 
     def _mounts(self, stage: Stage, instruction: Instruction) -> list[Copied]:
         """The bind mounts of the build context that a RUN has."""
@@ -285,7 +281,8 @@ class _Reader:
                 raise InputError(f"expected a stage named {target!r}", self.path)
             return [stage]
         *others, last = self.stages
-        return [*(stage for stage in others if not stage.used and _says_something(stage)), last]
+        saying = [each for each in others if each.installs.entries() or each.installs.locks or each.files.unread]
+        return [*(stage for stage in saying if not stage.used), last]
 
     def listing(self, stage: Stage, *, several: bool) -> Listing:
         """The listing of a stage."""
@@ -329,10 +326,6 @@ def _started(instruction: Instruction) -> tuple[str, ...] | None:
 def _is_environment(source: str) -> bool:
     parts = source.strip("/").split("/")
     return not _INTERPRETER_FOLDERS.isdisjoint(parts) or parts in (["usr", "local"], ["usr", "local", "lib"], ["install"])
-
-
-def _says_something(stage: Stage) -> bool:
-    return bool(stage.installs.entries() or stage.installs.locks or stage.files.unread)
 
 
 class DockerfileFormat(InstallFormat):

@@ -159,7 +159,8 @@ def decided(statements: Sequence[Statement], change: Change, *, exact: bool) -> 
     if pins:
         here = [(each, EXACT) for each in _matching(pins, change)]
         return [*here, *((each, ADMIT) for each in _admitting(ranges, change))]
-    asked = _holding([each for each in ranges if not each.constraint], change)
+    required = [each for each in ranges if not each.constraint]
+    asked = _admitting(required, change) or required
     limits = [each for each in ranges if each.constraint]
     how = EXACT if exact else RANGE
     if asked:
@@ -176,10 +177,12 @@ def _matching(pins: list[Statement], change: Change) -> list[Statement]:
     """The pins of the version before: of that very build if there are, else of that release."""
     before = change.before
     if before is not None:
-        for fits in (_same_text, _same_release, _unknown):
-            found = [each for each in pins if fits(each.found.version, before)]
-            if found:
-                return found
+        same_build = [each for each in pins if each.found.version == before]
+        known = [each for each in pins if each.found.version is not None]
+        same_release = [each for each in known if key_of(each.found.version or "") == key_of(before)]
+        found = same_build or same_release or [each for each in pins if each.found.version is None]
+        if found:
+            return found
     different = {(each.found.version, str(each.found.source)) for each in pins}
     if len(different) > 1:
         lines = ", ".join(str(each.line) for each in pins)
@@ -188,23 +191,6 @@ def _matching(pins: list[Statement], change: Change) -> list[Statement]:
             pins[0].file, pins[0].line,
         )  # fmt: skip
     return pins
-
-
-def _same_text(version: str | None, before: str) -> bool:
-    return version == before
-
-
-def _same_release(version: str | None, before: str) -> bool:
-    return version is not None and key_of(version) == key_of(before)
-
-
-def _unknown(version: str | None, before: str) -> bool:
-    return version is None
-
-
-def _holding(ranges: list[Statement], change: Change) -> list[Statement]:
-    """The ranges that admit the version before, or all if none does."""
-    return _admitting(ranges, change) or ranges
 
 
 def _admitting(ranges: list[Statement], change: Change) -> list[Statement]:

@@ -34,7 +34,8 @@ def problem_of(edit: Edit, form: Format, changes: Sequence[Change]) -> str | Non
         different = _others(old, named) ^ _others(new, named)
         if different:
             return f"{min(different)[0][0]} would change too"
-    return next(filter(None, (_missing(change, before, after) for change in changes)), None)
+    missing = (_missing_among(change, _named(change, before), _named(change, after)) for change in changes)
+    return next(filter(None, missing), None)
 
 
 def problem_of_statements(old: Sequence[Distribution], new: Sequence[Distribution], changes: Sequence[Change]) -> str | None:
@@ -65,10 +66,6 @@ def _stated(found: Distribution) -> tuple[str, ...]:
     source = "" if kind in _INDEXED else str(found.source)
     extras = ",".join(found.extra.get("extras", ()))
     return found.name, found.version or "", found.specifier or "", found.marker or "", extras, source
-
-
-def _missing(change: Change, before: Sequence[Listing], after: Sequence[Listing]) -> str | None:
-    return _missing_among(change, _named(change, before), _named(change, after))
 
 
 def _missing_among(change: Change, old: Sequence[Distribution], new: Sequence[Distribution]) -> str | None:

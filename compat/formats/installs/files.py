@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 def selected(listing: Listing, asked: LockInstall) -> Listing:
     """The listing with its choices made as the command makes them: no choice is left."""
     made = {number for number, choice in enumerate(listing.choices) if _is_made(choice, asked)}
-    edges = tuple(each._replace(choice=None) for each in _edges(listing) if each.choice is None or each.choice in made)
-    return replace(listing, edges=edges, choices=(), conflicts=(), exclusive=False)
+    edges: Sequence[Edge] | None = listing.edges
+    if edges is None:
+        edges = [Edge(ROOT, node, entry.distribution.marker) for node, entry in enumerate(listing.entries)]
+    kept = tuple(each._replace(choice=None) for each in edges if each.choice is None or each.choice in made)
+    return replace(listing, edges=kept, choices=(), conflicts=(), exclusive=False)
 
 
 def _is_made(choice: Choice, asked: LockInstall) -> bool:
@@ -41,12 +44,6 @@ def _is_made(choice: Choice, asked: LockInstall) -> bool:
     if name in map(normalized, asked.without):
         return False
     return asked.all_groups or name in map(normalized, asked.groups) or (choice.default and asked.default_groups)
-
-
-def _edges(listing: Listing) -> Sequence[Edge]:
-    if listing.edges is not None:
-        return listing.edges
-    return [Edge(ROOT, node, entry.distribution.marker) for node, entry in enumerate(listing.entries)]
 
 
 def installed_directly(listing: Listing) -> list[Entry]:
@@ -82,7 +79,8 @@ def combined(
     own = [entry for entry in others if entry.distribution.name not in locked]
     entries: list[Entry] = []
     for lock in locks:
-        entries += [later.get(entry.distribution.name, _placed(entry, lock)) for entry in lock.entries]
+        placed = (replace(entry, file=entry.file or lock.file) for entry in lock.entries)
+        entries += [later.get(entry.distribution.name, entry) for entry in placed]
     edges: list[Edge] = [Edge(ROOT, len(entries) + at, entry.distribution.marker) for at, entry in enumerate(own)]
     total, start, between = len(entries) + len(own), 0, 0
     for lock in locks:
@@ -96,10 +94,6 @@ def combined(
         between += 1 + max((max(parent, child) - size for parent, child, _, _ in lock.edges or ()), default=-1)
         start += size
     return (*entries, *own), tuple(edges)
-
-
-def _placed(entry: Entry, lock: Listing) -> Entry:
-    return entry if entry.file is not None else replace(entry, file=lock.file)
 
 
 def _moved(node: int, size: int, start: int, between: int) -> int:

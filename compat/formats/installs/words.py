@@ -76,16 +76,12 @@ def split_options(words: Sequence[str], valued: Collection[str]) -> tuple[Option
         if not word.startswith("-") or word == "-":
             operands.append(word)
             continue
-        name, equals, value = _long(word) if word.startswith("--") else _short(word, valued, options)
+        name, equals, value = word[2:].partition("=") if word.startswith("--") else _short(word, valued, options)
         if name in valued and not equals and at < end:
             value = words[at]
             at += 1
         options.append((name, value))
     return options, operands
-
-
-def _long(word: str) -> tuple[str, str, str]:
-    return word[2:].partition("=")
 
 
 def _short(word: str, valued: Collection[str], options: Options) -> tuple[str, str, str]:

@@ -54,7 +54,9 @@ class PdmLock(ProjectLock):
         metadata = document.table("metadata")
         if metadata is None:
             raise document.expected("metadata", "a table, as in every pdm.lock")
-        _check_version(metadata)
+        version = metadata.needed_text("lock_version")
+        if version.partition(".")[0] not in ("3", "4"):
+            raise metadata.wrong(f"lock_version: expected 3.x or 4.x, not {excerpt(version, 40)!r}")
         packages = packages_of(document, "package", text)
         entries = tuple(Entry(_distribution(package), package.line) for package in packages)
         choices: list[Choice] = []
@@ -69,12 +71,6 @@ class PdmLock(ProjectLock):
                 environments=environments, complete=True,
             ),
         )  # fmt: skip
-
-
-def _check_version(metadata: Table) -> None:
-    text = metadata.needed_text("lock_version")
-    if text.partition(".")[0] not in ("3", "4"):
-        raise metadata.wrong(f"lock_version: expected 3.x or 4.x, not {excerpt(text, 40)!r}")
 
 
 def _distribution(package: Table) -> Distribution:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
-from compat.formats.locks.tables import Table, both, index_source, name_of, path_source, url_source, vcs_source, version_of
+from compat.formats.locks.tables import Table, both, index_source, name_of, path_source, url_source, vcs_source_at, version_of
 from compat.formats.registry import ProjectLock
 from compat.formats.specifiers import alternatives
 from compat.model import Distribution, Source
@@ -138,17 +138,11 @@ def _source(package: Table, indexes: dict[str, str]) -> Source:
     for kind in _VCS:
         url = package.text(kind)
         if url is not None:
-            revision = package.text("ref")
-            commit = revision if revision and _is_commit(revision) else None
-            return vcs_source(url, commit, None if commit else revision, package.text("subdirectory"))
+            return vcs_source_at(url, package.text("ref"), package.text("subdirectory"))
     place = package.text("file") or package.text("path")
     if place is None:
         return index_source(indexes.get(package.text("index") or ""))
     return url_source(place) if "://" in place else path_source(place, editable=package.flag("editable"))
-
-
-def _is_commit(revision: str) -> bool:
-    return len(revision) == 40 and not revision.strip("0123456789abcdef")
 
 
 def _condition(package: Table) -> str | None:

@@ -56,7 +56,8 @@ class PoetryLock(ProjectLock):
         if "package" not in document.content:
             raise document.expected("package", "a list of tables")
         packages = packages_of(document, "package", text)
-        extras = _extras(document)
+        extra_table = document.table("extras")
+        extras = {} if extra_table is None else {normalized(name): extra_table.texts(name) for name in extra_table.content}
         choices = [Choice("extra", name) for name in extras]
         entries = tuple(Entry(_distribution(package), package.line) for package in packages)
         if version >= (2, 1):
@@ -78,14 +79,6 @@ def _lock_version(metadata: Table) -> tuple[int, int]:
     if major not in ("1", "2") or not (minor.isascii() and minor.isdigit() and len(minor) < 4):
         raise metadata.wrong(f"lock-version: expected 1.x or 2.x, not {excerpt(text, 40)!r}")
     return int(major), int(minor)
-
-
-def _extras(document: Table) -> dict[str, list[str]]:
-    """The project's extras: the packages each of them names."""
-    table = document.table("extras")
-    if table is None:
-        return {}
-    return {normalized(extra): table.texts(extra) for extra in table.content}
 
 
 def _pythons(metadata: Table) -> tuple[str | None, tuple[str, ...]]:

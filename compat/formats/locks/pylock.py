@@ -54,7 +54,10 @@ class Pylock(ProjectLock):
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         document = Table(parse_text(text, path), path)
-        _check_version(document)
+        version = document.needed_text("lock-version")
+        major, _, minor = version.partition(".")
+        if major != "1" or not (minor or "0").isdecimal():
+            raise document.wrong(f"lock-version: expected 1.x, not {excerpt(version, 40)!r}")
         document.text("created-by")
         if "packages" not in document.content:
             raise document.expected("packages", "a list of tables")
@@ -70,13 +73,6 @@ class Pylock(ProjectLock):
                 environments=tuple(environments), complete=True, notes=() if note is None else (f"{path}: {note}",),
             ),
         )  # fmt: skip
-
-
-def _check_version(document: Table) -> None:
-    version = document.needed_text("lock-version")
-    major, _, minor = version.partition(".")
-    if major != "1" or not (minor or "0").isdecimal():
-        raise document.wrong(f"lock-version: expected 1.x, not {excerpt(version, 40)!r}")
 
 
 def _choices(document: Table) -> tuple[Choice, ...]:

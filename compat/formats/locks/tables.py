@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from compat import markers
 from compat.errors import InputError
 from compat.formats.listing import ROOT, Edge
+from compat.formats.requirements.requirement import is_commit
 from compat.formats.specifiers import is_version
 from compat.model import Source, normalized
 from compat.redact import excerpt, without_credentials
@@ -131,6 +132,12 @@ def version_of(package: Table, version: str | None) -> str | None:
 def index_source(url: str | None) -> Source:
     """A release of a package index; ``url`` where the file names the index."""
     return Source("index", {"url": without_credentials(url)}) if url else Source("index")
+
+
+def vcs_source_at(url: str, revision: str | None, subdirectory: str | None) -> Source:
+    """The source of a repository at a revision, which may be the hash of a commit."""
+    commit = revision if revision is not None and is_commit(revision) else None
+    return vcs_source(url, commit, None if commit else revision, subdirectory)
 
 
 def vcs_source(url: str, commit: str | None, revision: str | None, subdirectory: str | None) -> Source:

@@ -51,7 +51,10 @@ class UvLock(ProjectLock):
         if found is None:
             from compat.syntax.toml import parse_text
 
-            document, places = parse_text(text, path), _places(text)
+            document, places = (
+                parse_text(text, path),
+                [number for number, line in enumerate(text.split("\n"), 1) if line.strip() == "[[package]]"],
+            )
         else:
             document, places = found
         version = document.get("version")
@@ -64,10 +67,6 @@ class UvLock(ProjectLock):
             places = []
         graph = _Graph(path, document, packages, places)
         return (graph.listing(),)
-
-
-def _places(text: str) -> list[int]:
-    return [number for number, line in enumerate(text.split("\n"), 1) if line.strip() == "[[package]]"]
 
 
 class _Graph:

@@ -67,7 +67,9 @@ class _Lines:
                 continue
             key, equals, value = line.partition(" = ")
             if key not in keys:
-                self._learn(key)
+                if not _is_key(key):
+                    raise _NotUvs
+                keys.add(key)
             if not equals or key in table:
                 raise _NotUvs
             if key in _UNUSED or (prefix and prefix + key in _UNUSED):
@@ -79,11 +81,6 @@ class _Lines:
             else:
                 table[key], at = self._value(value, at)
         return root, places
-
-    def _learn(self, key: str) -> None:
-        if not _is_key(key):
-            raise _NotUvs
-        self._keys.add(key)
 
     def _opened(self, root: Table, line: str) -> tuple[Table, str]:
         """The table a header opens, and its name below the package (``metadata.``)."""

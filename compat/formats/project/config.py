@@ -70,7 +70,7 @@ def find_config(start: str) -> ProjectConfig:
         folder = os.path.dirname(folder)
     while True:
         file = os.path.join(folder, FILE)
-        config = _config_in(file)
+        config = _parsed(file, _content(file)) if os.path.lexists(file) else None
         if config is not None:
             return config
         above = os.path.dirname(folder)
@@ -85,10 +85,6 @@ def read_config(path: str) -> ProjectConfig:
     if config is None:
         raise InputError("expected a [tool.compat] table", path)
     return config
-
-
-def _config_in(path: str) -> ProjectConfig | None:
-    return _parsed(path, _content(path)) if os.path.lexists(path) else None
 
 
 def _content(path: str) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from compat.formats.listing import ROOT, Entry
-from compat.formats.locks.tables import Table, both, either, index_source, path_source, vcs_source
+from compat.formats.locks.tables import Table, both, either, index_source, path_source, vcs_source_at
 from compat.formats.requirements.lines import constrained
 from compat.formats.requirements.requirement import INDEX, canonical_marker, direct_url, parse_requirement
 from compat.formats.specifiers import alternatives, python_marker
@@ -93,8 +93,7 @@ class UvSettings:
         repository, url, path = given.text("git"), given.text("url"), given.text("path")
         if repository is not None:
             revision = given.text("rev") or given.text("tag") or given.text("branch")
-            commit = revision if revision and len(revision) == 40 and given.text("rev") else None
-            return vcs_source(repository, commit, None if commit else revision, given.text("subdirectory"))
+            return vcs_source_at(repository, revision, given.text("subdirectory"))
         if url is not None:
             return direct_url(url, "", None).source
         if path is not None:
@@ -261,8 +260,7 @@ class PoetryProject:
         path = item.text("path") or item.text("file")
         if repository is not None:
             revision = item.text("rev") or item.text("tag") or item.text("branch")
-            commit = revision if revision and len(revision) == 40 and item.text("rev") else None
-            return vcs_source(repository, commit, None if commit else revision, item.text("subdirectory"))
+            return vcs_source_at(repository, revision, item.text("subdirectory"))
         if url is not None:
             return direct_url(url, "", None).source
         if path is not None:

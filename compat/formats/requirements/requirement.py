@@ -106,8 +106,10 @@ def source_of_url(url: str) -> Source:
     if address.lower().startswith(_VCS):
         details["url"], revision = _repository_and_revision(address.partition("+")[2])
         if revision:
-            is_commit = _is_commit(revision)
-            details["commit" if is_commit else "requested_revision"] = revision.lower() if is_commit else revision
+            if is_commit(revision):
+                details["commit"] = revision.lower()
+            else:
+                details["requested_revision"] = revision
         kind = "vcs"
     elif is_url(address):
         kind = "url"
@@ -132,7 +134,8 @@ def _repository_and_revision(address: str) -> tuple[str, str]:
     return repository, revision
 
 
-def _is_commit(revision: str) -> bool:
+def is_commit(revision: str) -> bool:
+    """Whether a revision is the full hash of a commit."""
     return len(revision) == 40 and not revision.lower().strip("0123456789abcdef")
 
 
