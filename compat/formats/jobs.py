@@ -199,7 +199,7 @@ class Job:
 
     def requirements(self, file: str, line: int) -> None:
         """A requirements file that is installed."""
-        self.step(Install(files=((file.strip(), False),)), line)
+        self.step(Install(files=(file.strip(),)), line)
 
     def listing(
         self, kind: str, *, label: str | None = None, context: Environment, workload: Workload | None = None,

@@ -27,12 +27,19 @@ _CONFLICT = ("<<<<<<< ", ">>>>>>> ", "||||||| ")
 
 
 @record(frozen=True)
+class Delimiter:
+    """What ends a here-document; ``tabs``: leading ones are removed from its lines (``<<-``)."""
+
+    name: str
+    tabs: bool
+
+
+@record(frozen=True)
 class HereDocument:
-    """``<<EOF`` and what follows it; ``expand`` is off where the delimiter is quoted, ``line`` is its first line."""
+    """A here-document: its delimiter, its text and the number of its first line."""
 
     name: str
     text: str
-    expand: bool
     line: int
 
 
@@ -140,18 +147,19 @@ class _Source:
         documents: list[HereDocument] = []
         inner = _first_word(rest)[0].upper() if name == "ONBUILD" else name
         if "<<" in rest and words is None and inner in _WITH_DOCUMENTS:
-            documents = [self._document(*mark) for mark in _document_marks(rest)]
+            documents = [self._document(each) for each in _delimiters(rest)]
         return Instruction(name, rest, pieces[0][0], flags, words, tuple(documents), tuple(pieces))
 
-    def _document(self, name: str, expand: bool, chomp: bool) -> HereDocument:
+    def _document(self, delimiter: Delimiter) -> HereDocument:
+        name, tabs = delimiter.name, delimiter.tabs
         first = self.at + 1
         for at in range(self.at, len(self.lines)):
-            line = self.lines[at].lstrip("\t") if chomp else self.lines[at]
+            line = self.lines[at].lstrip("\t") if tabs else self.lines[at]
             if line == name:
                 body = self.lines[self.at : at]
                 self.at = at + 1
-                text = "\n".join(each.lstrip("\t") for each in body) if chomp else "\n".join(body)
-                return HereDocument(name, text, expand, first)
+                text = "\n".join(each.lstrip("\t") for each in body) if tabs else "\n".join(body)
+                return HereDocument(name, text, first)
         raise InputError(f"expected a line {excerpt(name, 60)!r} that ends the here-document", self.path, self.at)
 
 
@@ -192,24 +200,22 @@ def json_words(text: str) -> tuple[str, ...] | None:
     return tuple(found)
 
 
-def _document_marks(text: str) -> list[tuple[str, bool, bool]]:
-    """(delimiter, not quoted, ``<<-``) of each word that begins a here-document."""
+def _delimiters(text: str) -> list[Delimiter]:
+    """The delimiter of each word that begins a here-document."""
     found = []
     for word in written_words(text):
         number, sign, rest = word.value.partition("<<")
         if not sign or (number and not (number.isascii() and number.isdigit())):
             continue
-        chomp = rest.startswith("-")
-        name = rest[1:] if chomp else rest
-        bare = name.replace('"', "").replace("'", "")
-        if bare and "<" not in bare:
-            found.append((bare, bare == name, chomp))
+        name = rest.removeprefix("-").replace('"', "").replace("'", "")
+        if name and "<" not in name:
+            found.append(Delimiter(name, rest.startswith("-")))
     return found
 
 
 def without_documents(text: str) -> str:
     """A line without its ``<<EOF`` words."""
-    return " ".join(word.value for word in written_words(text) if not _document_marks(word.value))
+    return " ".join(word.value for word in written_words(text) if not _delimiters(word.value))
 
 
 # --- The same instructions for an editor, with the place of each letter.

@@ -88,22 +88,21 @@ def _pip(words: Sequence[str], variables: Mapping[str, str], manager: str) -> In
     if operands[0] == "uninstall":
         return Install(removed=names_of(operands[1:]), manager=manager)
     if operands[0] == "sync":
-        return _with_index(Install(files=tuple((file, False) for file in operands[1:]), manager=manager), options, variables)
+        return _with_index(Install(files=tuple(operands[1:]), manager=manager), options, variables)
     return _pip_install(options, operands[1:], variables, manager)
 
 
 def _pip_install(options: Options, operands: Sequence[str], variables: Mapping[str, str], manager: str) -> Install:
     if has(options, "t", "target", "prefix", "root", "dry-run"):
         return Install(manager=manager, notes=("pip installs into another folder there: not read",))
-    files = [(file, False) for file in values(options, "r", "requirement", "requirements", "with-requirements")]
     constraints = values(options, "c", "constraint", "constraints", "override", "overrides")
     for variable in ("PIP_CONSTRAINT",) if manager == "pip" else ("UV_CONSTRAINT", "UV_OVERRIDE"):
         constraints += variables.get(variable, "").split()
     found = sorted_out(operands, values(options, "e", "editable", "with-editable"))
     found = replace(
         found,
-        files=(*files, *((file, True) for file in constraints)),
-        no_build_isolation=has(options, "no-build-isolation") or bool(variables.get("PIP_NO_BUILD_ISOLATION")),
+        files=tuple(values(options, "r", "requirement", "requirements", "with-requirements")),
+        constraints=tuple(constraints),
         no_deps=has(options, "no-deps", "no-dependencies"),
         manager=manager,
         upgrade=has(options, "U", "upgrade"),
@@ -122,7 +121,7 @@ def _with_index(found: Install, options: Options, variables: Mapping[str, str]) 
     for name in ("UV_INDEX", "UV_EXTRA_INDEX_URL") if uv else ("PIP_EXTRA_INDEX_URL",):
         more += variables.get(name, "").split()
     urls = [without_credentials(url.partition("=")[2] if "=" in url.partition("://")[0] else url) for url in (*main, *more)]
-    index, extra = (urls[len(main) - 1] if main else None), tuple(urls[len(main) :])
+    index, extra = (urls[len(main) - 1] if main else None), urls[len(main) :]
     notes = list(found.notes)
     requirements = found.requirements
     for url in filter(None, (index, *extra)):
@@ -137,10 +136,7 @@ def _with_index(found: Install, options: Options, variables: Mapping[str, str]) 
     backends = values(options, "torch-backend") or [variables.get("UV_TORCH_BACKEND", "")]
     if uv and (build := backend_of(backends[-1])):
         requirements = tuple(replace(d, extra={**d.extra, **build}) if d.name in _TORCH else d for d in requirements)
-    links = tuple(without_credentials(url) for url in values(options, "f", "find-links"))
-    return replace(
-        found, requirements=requirements, index_url=index, extra_index_urls=extra, find_links=links, notes=tuple(notes)
-    )
+    return replace(found, requirements=requirements, index_url=index, notes=tuple(notes))
 
 
 _TORCH = ("torch", "torchvision", "torchaudio")
@@ -203,7 +199,6 @@ def _uv_lock(options: Options) -> LockInstall:
         all_extras=has(options, "all-extras"),
         all_groups=has(options, "all-groups"),
         default_groups=not has(options, "no-default-groups", "only-group", "only-dev"),
-        only_groups=has(options, "only-group", "only-dev"),
         left_out=names_of(values(options, "no-install-package")),
     )
 
@@ -266,7 +261,7 @@ def conda(words: Sequence[str]) -> Install | None:
     return replace(
         _conda_specs(operands[1:]),
         locks=tuple(LockInstall(file) for file in environments),
-        files=tuple((file, False) for file in files if file not in environments),
+        files=tuple(file for file in files if file not in environments),
     )
 
 
@@ -324,7 +319,6 @@ def project(manager: str, words: Sequence[str]) -> Install | None:
         all_extras=has(options, "all-extras"),
         all_groups=has(options, "all-groups"),
         default_groups=not has(options, "only", "only-main"),
-        only_groups=has(options, "only"),
         environment="".join(values(options, "e", "environment")[-1:]) or None,
     )
     return Install(manager=manager, locks=(chosen,))

@@ -294,7 +294,7 @@ class InstallScript:
         place: _Place = statement.place
         command = place.command
         install = command.install
-        if len(install.requirements) < 2 and not install.files and not install.directories:
+        if len(install.requirements) < 2 and not (install.files or install.constraints or install.directories):
             message = f"{change.name} is all that this command installs: take the command away by hand"
             raise InputError(message, self.path, statement.line)
         first = place.number - 1 if self._is_editable(place) else place.number

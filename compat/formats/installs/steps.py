@@ -152,19 +152,16 @@ class Installs:
         for lock in install.locks:
             self._lock(self._files.lock(lock, command), lock.left_out)
         wanted: list[Entry] = []
-        constraints: list[dict[str, list[Entry]]] = []
-        for file, is_constraint in install.files:
-            if is_constraint:
-                constraints.append(self._files.constraints(file, command))
-                continue
+        for file in install.files:
             if posixpath.basename(file).startswith("pylock."):
                 self._lock(self._files.lock(LockInstall(file), command))
                 continue
             for entry in self._files.requirements(file, command):
                 index = install.index_url
                 wanted.append(replace(entry, distribution=from_index(entry.distribution, index)) if index else entry)
+        constraints = [self._files.constraints(file, command) for file in install.constraints]
         wanted += [Entry(each, line_of(each.name)) for each in install.requirements]
-        for project, _ in install.directories if not install.no_deps else ():
+        for project in install.directories if not install.no_deps else ():
             wanted += self._files.project(project, command)
         notes: list[str] = []
         limits = [c for by_name in constraints for entry in wanted for c in by_name.get(entry.distribution.name, ())]

@@ -21,7 +21,7 @@ _ON_PYTORCH_INDEX = frozenset((
 class LockInstall:
     """A lock file, or an environment file, that a command installs, and what of it is asked for.
 
-    ``default_groups``: the groups installed by default are not left out; ``only_groups``: the project itself is.
+    ``default_groups``: the groups installed by default are not left out.
     ``left_out`` are distributions that are not installed although the lock has them.
     """
 
@@ -32,7 +32,6 @@ class LockInstall:
     all_extras: bool = False
     all_groups: bool = False
     default_groups: bool = True
-    only_groups: bool = False
     environment: str | None = None
     left_out: tuple[str, ...] = ()
 
@@ -41,22 +40,20 @@ class LockInstall:
 class Install:
     """What one command installs, and takes away.
 
-    ``files`` are the requirements files (path, whether it only constrains), ``directories`` the projects that are
-    installed from source ("." or ".[extra]", whether editable), ``locks`` the lock files. ``python`` is the interpreter
-    that is asked for; ``upgrade``: what is installed is replaced. ``notes`` say what is unknown.
+    ``files`` and ``constraints`` are the paths of requirements files, ``directories`` the projects that are installed from
+    source ("." or ".[extra]"), ``locks`` the lock files. ``python`` is the version that is requested; ``upgrade``: what is
+    installed is replaced. ``notes`` say what is unknown.
     """
 
     requirements: tuple[Distribution, ...] = ()
-    files: tuple[tuple[str, bool], ...] = ()
+    files: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     index_url: str | None = None
-    extra_index_urls: tuple[str, ...] = ()
-    find_links: tuple[str, ...] = ()
-    no_build_isolation: bool = False
     no_deps: bool = False
     manager: str = "pip"
     notes: tuple[str, ...] = ()
-    directories: tuple[tuple[str, bool], ...] = ()
+    directories: tuple[str, ...] = ()
     locks: tuple[LockInstall, ...] = ()
     python: str | None = None
     upgrade: bool = False
@@ -159,13 +156,13 @@ def requirement(text: str, notes: list[str]) -> Distribution | None:
 def sorted_out(operands: Sequence[str], editable: Sequence[str]) -> Install:
     """Operands as requirements and directories."""
     requirements: list[Distribution] = []
-    directories: list[tuple[str, bool]] = []
+    directories: list[str] = []
     notes: list[str] = []
     for text, is_editable in (*((word, False) for word in operands), *((word, True) for word in editable)):
         if not text.strip():
             continue
         if _is_directory(text, is_editable):
-            directories.append((text, is_editable))
+            directories.append(text)
         elif (found := requirement(text, notes)) is not None:
             requirements.append(found)
     return Install(requirements=tuple(requirements), directories=tuple(directories), notes=tuple(dict.fromkeys(notes)))

@@ -44,9 +44,9 @@ def test_windows_line_ends_and_a_byte_order_mark() -> None:
 def test_here_documents() -> None:
     text = "FROM a\nRUN <<EOF cat > x && cat <<-'END'\npip install a\n# kept\nEOF\n\tb\n\tEND\nCMD c\n"
     run = parse(text).instructions[1]
-    assert [(d.name, d.text, d.expand, d.line) for d in run.documents] == [
-        ("EOF", "pip install a\n# kept", True, 3),
-        ("END", "b", False, 6),
+    assert [(d.name, d.text, d.line) for d in run.documents] == [
+        ("EOF", "pip install a\n# kept", 3),
+        ("END", "b", 6),
     ]
     assert without_documents(run.text) == "cat > x && cat"
     assert instructions(text)[2] == ("CMD", "c", 8)

@@ -94,16 +94,16 @@ def test_torch_backend_and_nightlies() -> None:
 
 def test_variables_of_pip_and_uv_are_options() -> None:
     found = read("pip install torch", PIP_INDEX_URL=CU124, PIP_CONSTRAINT="c.txt", UV_CONSTRAINT="other.txt")
-    assert found.files == (("c.txt", True),)
+    assert found.constraints == ("c.txt",)
     assert found.requirements[0].extra == {"cuda": "12.4"}
     assert read("uv pip install torch", UV_TORCH_BACKEND="cpu").requirements[0].extra == {"cuda": "cpu"}
 
 
 def test_files_folders_and_flags() -> None:
     found = read("pip install -Ur requirements.txt -c pins.txt --no-build-isolation --no-deps ./core -e .[train]")
-    assert found.files == (("requirements.txt", False), ("pins.txt", True))
-    assert found.directories == (("./core", False), (".[train]", True))
-    assert (found.no_build_isolation, found.no_deps, found.upgrade) == (True, True, True)
+    assert (found.files, found.constraints) == (("requirements.txt",), ("pins.txt",))
+    assert found.directories == ("./core", ".[train]")
+    assert (found.no_deps, found.upgrade) == (True, True)
 
 
 @pytest.mark.parametrize(
