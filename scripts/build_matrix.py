@@ -16,7 +16,8 @@ from compat.files import sealed  # noqa: E402
 from compat.interfaces import at_once, messages, refusals, rows, table  # noqa: E402
 from compat.rules import compiled, evidence  # noqa: E402
 from compat.rules.loader import load_assessed, load_folder  # noqa: E402
-from compat.tables import builds, declared, hardware, pack_declared, stacks  # noqa: E402
+from compat.tables import builds, declared, hardware, stacks  # noqa: E402
+from scripts import pack_declared  # noqa: E402
 
 FACTS = os.path.join(ROOT, "matrix", "facts")
 

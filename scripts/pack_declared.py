@@ -1,4 +1,4 @@
-"""``matrix/facts/releases.csv`` and ``requirements.csv`` → the file that :mod:`compat.tables.declared` reads, for the build."""
+"""``matrix/facts/releases.csv`` and ``requirements.csv`` → the file that :mod:`compat.tables.declared` reads."""
 
 from __future__ import annotations
 
