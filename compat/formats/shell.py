@@ -38,7 +38,7 @@ _MOST_DEVICES = 64
 
 
 @record(frozen=True)
-class Job:
+class StartedJob:
     """The job that a script starts: its workload, its variables, notes, and what could not be read."""
 
     workload: Workload | None = None
@@ -73,14 +73,14 @@ class _ProjectReading(CommandReading):
 def read_job(
     path: str, commands: Sequence[tuple[ShellCommand, int]], folders: WorkingFolders, exported: Mapping[str, str],
     scheduler: Mapping[str, str] = EMPTY,
-) -> Job:  # fmt: skip
+) -> StartedJob:  # fmt: skip
     """The last job among the commands of a script; the others are named in a note. ``exported``: set for sure.
 
     ``scheduler`` are variables that Slurm or another scheduler sets; they are not part of the result.
     """
     jobs = [each for each in commands if starts_a_job(each[0].words)]
     if not jobs:
-        return Job()
+        return StartedJob()
     *others, (command, line) = jobs
     notes = [f"{path}:{at}: {_shown(other.words)} is not judged, the last job is" for other, at in others[:20]]
     known = {name: value for name, value in command.exported.items() if name in exported}
@@ -94,7 +94,7 @@ def _read(
     variables: Mapping[str, str],
     scheduler: Mapping[str, str],
     notes: list[str],
-) -> Job:
+) -> StartedJob:
     """One command; a file that cannot be read is left out, so that the rest is."""
     words = list(command.words)
     hidden: list[str] = []
@@ -113,12 +113,12 @@ def _read(
             else:
                 unread.append(str(problem))
             if changed == words:
-                return Job(notes=tuple(notes), unread=tuple(unread))
+                return StartedJob(notes=tuple(notes), unread=tuple(unread))
             hidden.append(name or "")
             words = changed
             continue
-        return _told(launch, where, notes, unread, hidden, scheduler)
-    return Job(notes=tuple(notes), unread=tuple(unread))
+        return _job_of(launch, where, notes, unread, hidden, scheduler)
+    return StartedJob(notes=tuple(notes), unread=tuple(unread))
 
 
 def _without(word: str, name: str) -> str:
@@ -132,9 +132,9 @@ def _without(word: str, name: str) -> str:
     return word
 
 
-def _told(
+def _job_of(
     launch: Launch, where: str, notes: list[str], unread: list[str], hidden: Sequence[str], scheduler: Mapping[str, str]
-) -> Job:
+) -> StartedJob:
     for note in launch.notes:
         text = note.replace(_NOWHERE, "").replace(_UP, "..")
         if any(f"${name} " in text and _AT_RUN_TIME in text for name in hidden):
@@ -148,7 +148,7 @@ def _told(
     workload = replace(workload, origins=origins)
     empty = workload == Workload(origins=origins)
     variables = {name: value for name, value in launch.variables.items() if name not in scheduler and "$" not in value}
-    return Job(None if empty else workload, variables, tuple(dict.fromkeys(notes)), tuple(unread))
+    return StartedJob(None if empty else workload, variables, tuple(dict.fromkeys(notes)), tuple(unread))
 
 
 def _shown(words: Sequence[str]) -> str:
