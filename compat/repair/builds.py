@@ -137,7 +137,8 @@ class Flavours:
     def _builds(self, name: str, version: str) -> list[tuple[str, bool]]:
         """(CUDA, whether the ordinary index has it) of the builds of a release; those of torch for what comes with it."""
         torch = version if name == "torch" else self._torch_of(name, version)
-        return [(each[1], each[2]) for each in self._tables.torch.get(torch or "", ()) if each[0] == self._machine]
+        builds = self._tables.torch_builds(torch or "")
+        return [(each.cuda, each.default) for each in builds if each.machine == self._machine]
 
     def _torch_of(self, name: str, version: str) -> str | None:
         """The torch that a release of torchvision or torchaudio asks for."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from compat.files import read_table
+from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     Codes: TypeAlias = tuple[str, ...]
-    TorchBuild: TypeAlias = tuple[str, str, bool, Codes, Codes, str]
-    """(machine, CUDA or "", whether it is the default index's, code, PTX, how it is known)"""
-    Extension: TypeAlias = tuple[str, str, Codes, Codes, str]
-    """(CUDA or "", torch it was built with or "", code, PTX, how it is known)"""
 
 
 FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "code.bin")
@@ -27,16 +24,49 @@ EXTENSIONS = ("vllm", "xformers", "bitsandbytes", "sgl-kernel", "sglang-kernel",
 """Packages of ``extension_builds.csv``."""
 
 
+@record(frozen=True)
+class TorchBuild:
+    """A wheel of torch. ``cuda`` is "" for the CPU; ``default``: the default index has it; ``known`` is how it is known."""
+
+    machine: str
+    cuda: str
+    default: bool
+    codes: Codes
+    ptx: Codes
+    known: str
+
+
+@record(frozen=True)
+class ExtensionBuild:
+    """A wheel with CUDA code, for a CUDA and built with a torch ("" if unknown); ``known`` is how it is known."""
+
+    cuda: str
+    torch: str
+    codes: Codes
+    ptx: Codes
+    known: str
+
+
 class CodeTables:
     """The tables; releases are keys as they are written there."""
 
     def __init__(self, tables: Mapping[str, Any]) -> None:
-        self.torch: Mapping[str, tuple[TorchBuild, ...]] = tables["torch"]
-        self.extensions: Mapping[str, Mapping[str, tuple[Extension, ...]]] = tables["extensions"]
+        self.torch: Mapping[str, Any] = tables["torch"]
+        """The releases of torch; :meth:`torch_builds` returns their wheels, of which a check needs one release."""
+        self.extensions: Mapping[str, Mapping[str, Any]] = tables["extensions"]
+        """The releases of each extension; see :meth:`extension_builds`."""
         self.triton: Mapping[str, Codes] = tables["triton"]
         self.capabilities: Mapping[str, Mapping[str, str]] = tables["capabilities"]
         self.floors: tuple[tuple[int, int], ...] = tables["floors"]
         self._runs: Mapping[str, Mapping[str, frozenset[str]]] = tables["runs_on"]
+
+    def torch_builds(self, release: str) -> tuple[TorchBuild, ...]:
+        """The wheels of a release of torch."""
+        return tuple(TorchBuild(*row) for row in self.torch.get(release, ()))
+
+    def extension_builds(self, name: str, version: str) -> tuple[ExtensionBuild, ...]:
+        """The wheels of a release of an extension."""
+        return tuple(ExtensionBuild(*row) for row in self.extensions.get(name, {}).get(version, ()))
 
     def runs(self, capability: str, codes: Codes, ptx: Codes, cuda: str = "") -> bool | None:
         """Whether one of the codes runs on a device; ``None`` where the tables do not know the device."""
@@ -79,11 +109,11 @@ def open_code_tables() -> CodeTables:
 
 def tables_from(folder: str) -> dict[str, Any]:
     """Plain values of the fact files in a folder, for the build."""
-    torch: dict[str, list[TorchBuild]] = {}
+    torch: dict[str, list[tuple[Any, ...]]] = {}
     for row in _rows(folder, "torch_builds.csv"):
         build = (row["machine"], row["cuda"], row["default"] == "yes", _codes(row["sm"]), _codes(row["ptx"]), row["known"])
         torch.setdefault(row["torch"], []).append(build)
-    extensions: dict[str, dict[str, list[Extension]]] = {}
+    extensions: dict[str, dict[str, list[tuple[Any, ...]]]] = {}
     for row in _rows(folder, "extension_builds.csv"):
         built = (row["cuda"], row["torch"], _codes(row["sm"]), _codes(row["ptx"]), row["known"])
         extensions.setdefault(row["package"], {}).setdefault(row["version"], []).append(built)

@@ -26,7 +26,7 @@ def _torch(stack: Stack, branch: int) -> Iterator[Finding]:
     floor = None if cuda is None else stack.tables.floor(cuda)
     if stack.torch is None or cuda is None or floor is None or branch >= floor:
         return
-    known = {build[1] for build in stack.builds() if build[1]}
+    known = {build.cuda for build in stack.builds() if build.cuda}
     certain = stack.flavour.certain or all((stack.tables.floor(each) or 0) > branch for each in known)
     older = sorted((each for each in known if (stack.tables.floor(each) or 0) <= branch), reverse=True)
     release = stack.release
@@ -60,11 +60,11 @@ def _older_release(stack: Stack, branch: int) -> Iterator[Fix]:
     here = key_of(stack.release or "0")
     fitting = [
         release
-        for release, builds in stack.tables.torch.items()
+        for release in stack.tables.torch
         if key_of(release) < here
         and any(
-            build[2] and build[1] and build[0] == stack.machine and (stack.tables.floor(build[1]) or 0) <= branch
-            for build in builds
+            build.default and build.cuda and build.machine == stack.machine and (stack.tables.floor(build.cuda) or 0) <= branch
+            for build in stack.tables.torch_builds(release)
         )
     ]
     if fitting:

@@ -36,15 +36,15 @@ def judge(stack: Stack) -> Iterator[Finding]:
 
 
 def _torch(stack: Stack) -> Iterator[Finding]:
-    builds = [build for build in stack.builds() if build[1]]
+    builds = [build for build in stack.builds() if build.cuda]
     build = stack.build()
     lacking = [device for device in stack.devices if build is not None and _runs(stack, device, build) is False]
-    if stack.torch is None or build is None or not build[3] or not lacking:
+    if stack.torch is None or build is None or not build.codes or not lacking:
         return
     device = lacking[0]
     certain = stack.flavour.certain or all(_runs(stack, device, each) is False for each in builds)
     name, capability = _named(device), device.compute_capability or ""
-    compiled = ", ".join(f"sm_{code}" for code in build[3])
+    compiled = ", ".join(f"sm_{code}" for code in build.codes)
     yield Finding(
         rule="build-torch-gpu",
         origin="build",
@@ -52,9 +52,9 @@ def _torch(stack: Stack) -> Iterator[Finding]:
         severity="error",
         effect="crash",
         title=f"This torch has no code for {name} (compute capability {capability})",
-        why=f"torch {stack.release} for CUDA {build[1]} is compiled for {compiled}, without PTX that a driver could translate. "
-        "Every kernel fails: no kernel image is available for execution on the device.",
-        confidence="reported" if build[5] == "curated" else "confirmed",
+        why=f"torch {stack.release} for CUDA {build.cuda} is compiled for {compiled}, without PTX that a driver could "
+        "translate. Every kernel fails: no kernel image is available for execution on the device.",
+        confidence="reported" if build.known == "curated" else "confirmed",
         packages={"torch": stack.torch.version},
         facts=("accelerators", "build"),
         missing=() if certain else ("build",),
@@ -70,21 +70,24 @@ def _in_an_image(copy: Distribution) -> bool:
 
 
 def _runs(stack: Stack, device: Accelerator, build: TorchBuild) -> bool | None:
-    return stack.tables.runs(device.compute_capability or "", build[3], build[4], build[1])
+    return stack.tables.runs(device.compute_capability or "", build.codes, build.ptx, build.cuda)
 
 
 def _other_torch(stack: Stack, device: Accelerator) -> Iterator[Fix]:
     """The same release for another CUDA, else the nearest release with code for the device."""
     release = stack.release or ""
-    for build in sorted(stack.builds(), key=lambda each: each[1], reverse=True):
-        if build[1] and _runs(stack, device, build):
-            yield torch_for(release, build[1], f"the build for CUDA {build[1]}")
+    for build in sorted(stack.builds(), key=lambda each: each.cuda, reverse=True):
+        if build.cuda and _runs(stack, device, build):
+            yield torch_for(release, build.cuda, f"the build for CUDA {build.cuda}")
             break
     here = key_of(release)
     serving = [
         each
-        for each, builds in stack.tables.torch.items()
-        if any(build[2] and build[0] == stack.machine and build[3] and _runs(stack, device, build) for build in builds)
+        for each in stack.tables.torch
+        if any(
+            build.default and build.machine == stack.machine and build.codes and _runs(stack, device, build)
+            for build in stack.tables.torch_builds(each)
+        )
     ]
     above = min((each for each in serving if key_of(each) > here), key=key_of, default=None)
     below = max((each for each in serving if key_of(each) < here), key=key_of, default=None)
@@ -102,7 +105,7 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
     if stack.torch is None or stack.flavour.cuda != "cpu" or not stack.flavour.certain or not (gpus or compiled):
         return
     release = stack.release or ""
-    builds = sorted((build[1] for build in stack.builds() if build[1]), reverse=True)
+    builds = sorted((build.cuda for build in stack.builds() if build.cuda), reverse=True)
     fixes = [torch_for(release, cuda, f"the build for CUDA {cuda}") for cuda in builds[:2]]
     what = _named(gpus[0]) if gpus else f"{compiled[0].name}"
     yield Finding(
@@ -136,7 +139,7 @@ def _other_vendor(stack: Stack) -> Iterator[Finding]:
     platform = f"CUDA {stack.flavour.cuda}" if built == "nvidia" else "ROCm"
     other = "ROCm" if built == "nvidia" else "CUDA"
     device = _named(devices[0])
-    builds = sorted((build[1] for build in stack.builds() if build[1]), reverse=True)
+    builds = sorted((build.cuda for build in stack.builds() if build.cuda), reverse=True)
     rocm = f'pip install "torch=={stack.release}" --index-url {INDEX}/rocmX.Y'
     fix = Fix("source-install", "torch", "", "the build for the host's ROCm, from torch's own index", rocm)
     yield Finding(
@@ -161,14 +164,14 @@ def _other_vendor(stack: Stack) -> Iterator[Finding]:
 
 
 def _extension(stack: Stack, copy: Distribution) -> Iterator[Finding]:
-    builds = [build for build in stack.extension(copy) if build[2]]
+    builds = [build for build in stack.extension(copy) if build.codes]
     if copy.name == "bitsandbytes" and stack.flavour.numbered:
-        builds = [build for build in builds if build[0] == stack.flavour.cuda]
+        builds = [build for build in builds if build.cuda == stack.flavour.cuda]
     for device in stack.devices:
-        answers = [stack.tables.runs(device.compute_capability or "", build[2], build[3], build[0]) for build in builds]
+        answers = [stack.tables.runs(device.compute_capability or "", build.codes, build.ptx, build.cuda) for build in builds]
         if not answers or any(answer is not False for answer in answers):
             continue
-        compiled = ", ".join(f"sm_{code}" for code in builds[0][2])
+        compiled = ", ".join(f"sm_{code}" for code in builds[0].codes)
         name = _named(device)
         yield Finding(
             rule=f"build-{copy.name}-gpu",
@@ -194,9 +197,10 @@ def _other_release(stack: Stack, copy: Distribution, device: Accelerator) -> Ite
     here = key_of(public(copy.version or ""))
     serving = [
         version
-        for version, builds in stack.tables.extensions[copy.name].items()
+        for version in stack.tables.extensions[copy.name]
         if any(
-            build[2] and stack.tables.runs(device.compute_capability or "", build[2], build[3], build[0]) for build in builds
+            build.codes and stack.tables.runs(device.compute_capability or "", build.codes, build.ptx, build.cuda)
+            for build in stack.tables.extension_builds(copy.name, version)
         )
     ]
     above = min((each for each in serving if key_of(each) > here), key=key_of, default=None)

@@ -81,12 +81,12 @@ def _other_cuda(stack: Stack) -> Iterator[Finding]:
         copy = stack.one(name)
         if copy is None or cuda is None or own_build(copy) or "+" in (copy.version or ""):
             continue
-        linked = {build[0] for build in stack.extension(copy) if build[0]}
+        linked = {build.cuda for build in stack.extension(copy) if build.cuda}
         if len(linked) != 1 or major(next(iter(linked))) == major(cuda):
             continue
         other = linked.pop()
         wanted = f"{major(other)}"
-        builds = [build[1] for build in stack.builds() if build[1] and major(build[1]) == major(other)]
+        builds = [build.cuda for build in stack.builds() if build.cuda and major(build.cuda) == major(other)]
         release = stack.release
         fixes = [torch_for(release, each, f"the torch for CUDA {each}") for each in sorted(builds, reverse=True)[:1]]
         fixes.append(
@@ -124,8 +124,9 @@ def _release_for(stack: Stack, copy: Distribution, wanted: int) -> Iterator[Fix]
     here = key_of(public(copy.version or ""))
     older = [
         version
-        for version, builds in stack.tables.extensions[copy.name].items()
-        if key_of(version) < here and any(build[0] and major(build[0]) == wanted for build in builds)
+        for version in stack.tables.extensions[copy.name]
+        if key_of(version) < here
+        and any(each.cuda and major(each.cuda) == wanted for each in stack.tables.extension_builds(copy.name, version))
     ]
     if older:
         newest = max(older, key=key_of)
@@ -173,7 +174,7 @@ def _xformers(stack: Stack) -> Iterator[Finding]:
     copy = stack.one("xformers")
     if copy is None or stack.release is None or own_build(copy) or "+" in (copy.version or ""):
         return
-    built = {public(build[1]) for build in stack.extension(copy) if build[1] and build[4] == "read"}
+    built = {public(build.torch) for build in stack.extension(copy) if build.torch and build.known == "read"}
     if len(built) == 1 and numbers(next(iter(built))) != numbers(stack.release):
         (torch,) = built
         yield _for_another_torch(stack, copy, torch, f"xformers {copy.version} is built with torch {torch}")
@@ -209,15 +210,16 @@ def _bitsandbytes(stack: Stack) -> Iterator[Finding]:
     copy = stack.one("bitsandbytes")
     if copy is None or own_build(copy):
         return
-    shipped = {build[0] for build in stack.extension(copy) if build[0]}
+    shipped = {build.cuda for build in stack.extension(copy) if build.cuda}
     wanted = _wanted_cuda(stack)
     if not shipped or not wanted or wanted & shipped:
         return
     certain = stack.flavour.numbered is None or stack.flavour.certain
     newer = [
         version
-        for version, builds in stack.tables.extensions["bitsandbytes"].items()
-        if key_of(version) > key_of(public(copy.version or "")) and wanted & {build[0] for build in builds}
+        for version in stack.tables.extensions["bitsandbytes"]
+        if key_of(version) > key_of(public(copy.version or ""))
+        and wanted & {build.cuda for build in stack.tables.extension_builds("bitsandbytes", version)}
     ]
     cuda = min(wanted, key=numbers)
     nearest = max((each for each in shipped if major(each) == major(cuda)), key=numbers, default=None)
@@ -272,10 +274,10 @@ def _wanted_cuda(stack: Stack) -> set[str]:
     found: set[str] = set()
     for device in stack.devices:
         serving = {
-            build[1]
-            for builds in stack.tables.torch.values()
-            for build in builds
-            if build[1] and stack.tables.runs(device.compute_capability or "", build[3], build[4], build[1])
+            build.cuda
+            for release in stack.tables.torch
+            for build in stack.tables.torch_builds(release)
+            if build.cuda and stack.tables.runs(device.compute_capability or "", build.codes, build.ptx, build.cuda)
         }
         found |= serving
     return found

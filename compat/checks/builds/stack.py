@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from compat.model import Accelerator, Distribution, Fix
-from compat.records import record
+from compat.records import record, replace
 from compat.rules.facts import ABSENT, Facts
 from compat.versions import Key, is_version, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from compat.tables.builds import CodeTables, Extension, TorchBuild
+    from compat.tables.builds import CodeTables, ExtensionBuild, TorchBuild
 
 
 INDEX = "https://download.pytorch.org/whl"
@@ -61,27 +61,27 @@ class Stack:
 
     def builds(self) -> tuple[TorchBuild, ...]:
         """The builds of this torch for this machine."""
-        builds = self.tables.torch.get(self.release or "", ())
-        return tuple(build for build in builds if build[0] == self.machine)
+        return tuple(build for build in self.tables.torch_builds(self.release or "") if build.machine == self.machine)
 
     def build(self) -> TorchBuild | None:
         """The build that is installed, where the tables know it."""
-        return next((build for build in self.builds() if build[1] == self.flavour.cuda), None)
+        return next((build for build in self.builds() if build.cuda == self.flavour.cuda), None)
 
-    def extension(self, copy: Distribution) -> tuple[Extension, ...]:
+    def extension(self, copy: Distribution) -> tuple[ExtensionBuild, ...]:
         """The builds of a published wheel; where a release was not read, what those before and after it agree on."""
         known = self.tables.extensions.get(copy.name, {})
         version = public(copy.version or "")
         if version in known:
-            return known[version]
+            return self.tables.extension_builds(copy.name, version)
         key = key_of(version)
         before = max((each for each in known if key_of(each) < key), key=key_of, default=None)
         after = min((each for each in known if key_of(each) > key), key=key_of, default=None)
         if before is None or after is None:
             return ()
-        later = {(each[0], each[2], each[3]): each for each in known[after]}
-        both = [each for each in known[before] if (each[0], each[2], each[3]) in later]
-        return tuple((*each[:4], "inferred") for each in both) if len(both) == len(known[before]) == len(later) else ()
+        earlier = self.tables.extension_builds(copy.name, before)
+        later = {(each.cuda, each.codes, each.ptx) for each in self.tables.extension_builds(copy.name, after)}
+        both = [each for each in earlier if (each.cuda, each.codes, each.ptx) in later]
+        return tuple(replace(each, known="inferred") for each in both) if len(both) == len(earlier) == len(later) else ()
 
 
 def public(version: str) -> str:
@@ -110,7 +110,7 @@ def _flavour(torch: Distribution | None, release: str | None, facts: Facts, tabl
     if kind == "image" and not local and facts.environment.cuda_toolkit:
         # an image holds a published build as a rule, and one for the toolkit that it has
         toolkit = ".".join(facts.environment.cuda_toolkit.split(".")[:2])
-        published = {build[1] for build in tables.torch.get(release, ())}
+        published = {build.cuda for build in tables.torch_builds(release)}
         return Flavour(toolkit if toolkit in published else None)
     if local or kind in OWN_BUILDS or facts.environment.os in ("windows", "darwin"):
         return Flavour(None)
@@ -119,7 +119,7 @@ def _flavour(torch: Distribution | None, release: str | None, facts: Facts, tabl
         if cuda_of(part) is not None:
             return Flavour(cuda_of(part), certain=True)
     machine = "aarch64" if facts.environment.machine in ("aarch64", "arm64") else "x86_64"
-    default = next((build[1] for build in tables.torch.get(release, ()) if build[2] and build[0] == machine), None)
+    default = next((each.cuda for each in tables.torch_builds(release) if each.default and each.machine == machine), None)
     if default is None:
         return Flavour(None)
     return Flavour(default or "cpu", certain=kind == "index" and facts.environment.os == "linux")
