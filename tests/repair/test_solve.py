@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from compat.model import Environment
-from compat.repair.ahead import follow
 from compat.repair.candidates import Release
 from compat.repair.problem import Problem
-from compat.repair.solve import Solver
+from compat.repair.solve import Solver, follow
 from compat.repair.target import Need
 from tests.repair.worlds import TARGET, MemoryUniverse, need
 
