@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from compat.api.diagnosis import report_on
 from compat.errors import InputError
 from compat.model import Environment, Report
-from compat.output.stream import emit
+from compat.output.stream import emit, emit_json
 from compat.records import replace
 from compat.rules.compiled import Matrix, open_matrix
 from compat.syntax.json import read_text
@@ -33,9 +33,7 @@ def run(options: Options) -> int:
 
 def _print(report: Report, form: str | None) -> None:
     if form == "json":
-        from compat.output.json import dumped
-
-        emit(dumped(report.to_json()))
+        emit_json(report.to_json())
     elif form == "markdown":
         from compat.output.markdown import markdown
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compat.api.report import machine_report
 from compat.errors import InputError
 from compat.model import Environment, Finding, Fix
-from compat.output.stream import emit
+from compat.output.stream import emit, emit_json
 from compat.records import replace
 from compat.rules.compiled import Matrix, open_matrix
 
@@ -40,14 +40,12 @@ def run(options: Options) -> int:
     probes = _probed(options, report.environment) if options.flag("probe") else None
     code = report.exit if probes is None else report.exit or probes.exit
     if options.one("format") == "json":
-        from compat.output.json import dumped
-
         document = report.to_json()
         if probes is not None:
             document.update(probes=probes.to_json()["probes"], exit=code)
         if memory is not None:
             document["memory"] = memory.to_json()
-        emit(dumped(document))
+        emit_json(document)
     else:
         _show(options, report, machine, probes, memory)
     return code

@@ -11,7 +11,7 @@ from compat.api.targets import command_of, stated
 from compat.checks import named_devices
 from compat.errors import InputError, printable
 from compat.model import Environment
-from compat.output.stream import emit
+from compat.output.stream import dumped, emit_json
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ def run(options: Options) -> int:
 
     With ``--output`` this machine is written into a folder instead, as one node of a fleet.
     """
-    from compat.output.json import dumped
 
     if options.flag("output"):
         return _write_node(options)
@@ -46,7 +45,7 @@ def run(options: Options) -> int:
             code = 2
     printed = [environment.to_json() for environment in found]
     if printed:
-        emit(dumped(printed[0] if len(printed) == 1 and len(named) < 2 else printed))
+        emit_json(printed[0] if len(printed) == 1 and len(named) < 2 else printed)
     return code
 
 
@@ -57,7 +56,6 @@ def _write_node(options: Options) -> int:
 
     from compat.api.machine import read_machine
     from compat.machine.node import KEY, Node, probed_of, read_node
-    from compat.output.json import dumped
     from compat.records import replace
 
     folder = options.one("output") or ""

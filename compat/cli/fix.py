@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError, Undecided, printable
 from compat.model import Finding
-from compat.output.stream import emit
+from compat.output.stream import emit, emit_json
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
@@ -38,12 +38,11 @@ def run(options: Options) -> int:
     code = _code(errors, plan)
     if options.one("format") == "json":
         from compat.model import Report
-        from compat.output.json import dumped
 
         notes = (*case.notes, *([f"not written: {steps.refused}"] if steps.refused else []))
         made = {**plan.to_json(), "target": list(case.told)}
         made["commands"] = [*steps.commands.install, *steps.commands.lock] if steps.commands else []
-        emit(dumped({**Report(case.environment, errors, notes, code, case.file).to_json(), "plan": made}))
+        emit_json({**Report(case.environment, errors, notes, code, case.file).to_json(), "plan": made})
     elif options.one("format") == "html":
         emit(_page(case, plan, errors, steps))
     else:

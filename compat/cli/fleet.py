@@ -9,7 +9,7 @@ from compat.api.fleet import judge_fleet, ranged
 from compat.api.targets import threshold_code
 from compat.errors import InputError
 from compat.output.fleet import fleet_json, fleet_markdown, fleet_text
-from compat.output.stream import emit
+from compat.output.stream import emit, emit_json
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ def run(options: Options) -> int:
     code = threshold_code(fleet.findings(), options) or (2 if fleet.problems else 3 if fleet.missing or fleet.undecided else 0)
     form = options.one("format")
     if form == "json":
-        from compat.output.json import dumped
-
-        emit(dumped(fleet_json(fleet, code)))
+        emit_json(fleet_json(fleet, code))
     elif form == "markdown":
         emit(fleet_markdown(fleet, ranged))
     elif form == "html":

@@ -1,4 +1,4 @@
-"""``compat probe``: the installed stack, run on the devices that are there."""
+"""``compat probe``: run the installed stack on the devices of this machine."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ import sys
 from compat.api.machine import read_machine
 from compat.api.options import Options
 from compat.api.probe import probe
-from compat.errors import InputError
+from compat.errors import InputError, printable
 from compat.machine.interpreter import default_target, target_at
-from compat.output.stream import emit
-from compat.probe.request import LIMITS, NAMES, NORMAL, QUICK, THOROUGH, Request
-from compat.probe.results import ProbeReport
+from compat.output.stream import emit, emit_json
+from compat.output.terminal import coloured, wrapped
+from compat.probe.request import LIMITS, NAMES, NO_ACCELERATOR, NORMAL, QUICK, THOROUGH, Request
+from compat.probe.results import COULD_NOT_RUN, FAILED, PASSED, ProbeReport, ProbeResult
 from compat.rules.compiled import open_matrix
+
+_WORDS = 4
+"""Last words of a failed probe that are shown."""
+_ABSENT = " is not installed"
 
 
 def run(options: Options) -> int:
-    """Probes the stack; 0 where nothing failed, 1 a failed probe, 3 where ``--require-device`` found none to probe."""
+    """Probes the stack; 0 if nothing failed, 1 if a probe failed, 3 if ``--require-device`` found no accelerator to probe."""
     request = requested(options)
     machine = read_machine(options.one("python"), open_matrix(()))
     report = probe(request, machine.environment)
@@ -26,20 +31,15 @@ def run(options: Options) -> int:
 
 
 def show(report: ProbeReport, form: str, label: str) -> None:
-    """Prints a report of probes as text or JSON."""
+    """Prints a report of probes as text or JSON; ``label`` names the environment."""
     if form == "json":
-        from compat.output.json import dumped
-
-        emit(dumped(report.to_json()))
+        emit_json(report.to_json())
     else:
-        from compat.output.probes import rendered
-        from compat.output.terminal import coloured
-
         emit(coloured(rendered(report, label)))
 
 
 def requested(options: Options) -> Request:
-    """The request of a command line; :class:`InputError` for a group, a device or a time that is none."""
+    """The request of a command line; :class:`InputError` for an unknown group or device, or an invalid time."""
     if options.flag("quick") and options.flag("thorough"):
         raise InputError("--quick and --thorough: give one or the other")
     depth = QUICK if options.flag("quick") else THOROUGH if options.flag("thorough") else NORMAL
@@ -54,7 +54,7 @@ def requested(options: Options) -> Request:
         raise InputError("--trainer goes with the group 'trainer', which --only leaves out")
     return Request(
         python=interpreter(options.one("python")),
-        device=_device(options.one("device") or "all"),
+        device=_device_name(options.one("device") or "all"),
         only=only,
         depth=depth,
         trainer=trainer,
@@ -64,7 +64,7 @@ def requested(options: Options) -> Request:
     )
 
 
-def _device(name: str) -> str:
+def _device_name(name: str) -> str:
     kind, colon, index = name.partition(":")
     if name in ("all", "cpu", "cuda") or (kind == "cuda" and colon and index.isascii() and index.isdecimal()):
         return f"cuda:{int(index)}" if colon else name
@@ -85,9 +85,9 @@ def seconds_of(text: str | None, default: float) -> float:
 
 
 def interpreter(given: str | None) -> str:
-    """The interpreter that is started: the one given, the active environment's, or the one that runs this.
+    """The path of the interpreter to start: the given one, the active environment's, or the running one.
 
-    Raises :class:`InputError` where there is none to start.
+    Raises :class:`InputError` where there is none.
     """
     target = target_at(given) if given else default_target(os.environ)
     found = sys.executable if target.running else target.interpreter
@@ -95,3 +95,72 @@ def interpreter(given: str | None) -> str:
         where = given or target.label
         raise InputError(f"--python: {where} has no interpreter to start; give the path of its python")
     return os.path.abspath(os.path.expanduser(found))
+
+
+def rendered(report: ProbeReport, label: str | None = None) -> str:
+    """The report as text: passed probes in a line a group, failed ones in full, those that could not run by reason."""
+    stack = next(iter(report.stacks.values()), {})
+    text = f"Python at {report.python}"
+    if stack:
+        cuda = f"CUDA {stack['cuda']}" if stack.get("cuda") else f"ROCm {stack['hip']}" if stack.get("hip") else "CPU only"
+        text = f"Python {stack['python']}{f' in {label}' if label else ''}, torch {stack['torch']} ({cuda})"
+    lines = wrapped(text, "  stack     ", " " * 12)
+    nothing_else = any(result.device == "cuda" and result.why.startswith(NO_ACCELERATOR) for result in report.results)
+    for device in dict.fromkeys(result.device for result in report.results):
+        of_device = [result for result in report.results if result.device == device]
+        if device == "cpu" and nothing_else:  # reported once, below cuda
+            of_device = [result for result in of_device if not result.why.startswith(NO_ACCELERATOR)]
+        lines += ["", f"  {device}", *_device(of_device)]
+    passed, failed, open_ones = (
+        sum(each.status == status for each in report.results) for status in (PASSED, FAILED, COULD_NOT_RUN)
+    )
+    lines += ["", f"  {passed} passed, {failed} failed, {open_ones} could not run, in {report.seconds:.1f} s."]
+    return "\n".join(map(printable, lines))
+
+
+def _device(results: list[ProbeResult]) -> list[str]:
+    lines: list[str] = []
+    for group in dict.fromkeys(result.group for result in results):
+        of_group = [result for result in results if result.group == group]
+        passed = [result for result in of_group if result.status == PASSED]
+        if passed:
+            seconds = sum(result.seconds for result in passed)
+            names = ", ".join(_short(result) for result in passed)
+            lines += wrapped(f"{names} ({seconds:.1f} s)", f"  ✓ {group:<12}", " " * 16)
+        for result in of_group:
+            if result.status == FAILED:
+                lines += _failed(result)
+    return lines + _not_run([result for result in results if result.status == COULD_NOT_RUN])
+
+
+def _short(result: ProbeResult) -> str:
+    name = result.probe.partition("/")[2] or result.probe
+    share = result.measured.get("of_peak")
+    return f"{name} ({share:.0%} of the card's figure)" if isinstance(share, float) else name
+
+
+def _failed(result: ProbeResult) -> list[str]:
+    lines = [f"  ✗ {result.probe}", *wrapped(result.why, "      ", "      ")]
+    said = [word for word in result.last_words if word.strip() and word.strip() not in result.why]
+    fatal = bool(result.last_words) and result.last_words[0].startswith("Fatal Python error")  # innermost call first
+    said = said[:_WORDS] if fatal else said[-_WORDS:]
+    lines += [line for word in said for line in wrapped(word.strip(), "      │ ", "      │ ")]
+    if result.fix:
+        lines += wrapped(result.fix, "      fix       ", " " * 16)
+    return lines
+
+
+def _not_run(results: list[ProbeResult]) -> list[str]:
+    """A line for each reason; missing packages, and missing accelerators, share one line each."""
+    absent = [result.why[: -len(_ABSENT)] for result in results if result.why.endswith(_ABSENT)]
+    by_reason: dict[str, list[str]] = {}
+    for result in results:
+        if not result.why.endswith(_ABSENT):
+            reason = NO_ACCELERATOR if result.why.startswith(NO_ACCELERATOR) and result.device == "cpu" else result.why
+            by_reason.setdefault(reason, []).append(result.probe)
+    lines: list[str] = []
+    for why, names in by_reason.items():
+        lines += wrapped(f"could not run: {why}: {', '.join(names)}", "  – ", "    ")
+    if absent:
+        lines += wrapped(f"could not run: not installed: {', '.join(dict.fromkeys(absent))}", "  – ", "    ")
+    return lines

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compat.checks.code import releases
 from compat.checks.interfaces import open_rows_once
-from compat.errors import InputError
+from compat.errors import InputError, printable
 from compat.interfaces.code.explained import Explained, Nowhere, explained, nowhere
 from compat.interfaces.code.files import read_code
-from compat.interfaces.code.releases import Range, Reverse
+from compat.interfaces.code.releases import Reverse
 from compat.interfaces.code.together import narrowed
 from compat.interfaces.code.wanted import WantedOf
 from compat.interfaces.table import tracked
-from compat.output.stream import emit
+from compat.output.stream import emit, emit_json
+from compat.output.terminal import wrapped
 from compat.records import record
 from compat.tables.declared import Declared
 
 if TYPE_CHECKING:
     from compat.api.options import Options
+    from compat.interfaces.code.explained import Reason
     from compat.interfaces.code.records import Code
+
+_MOST_REASONS = 3
+_MOST_HOLES = 6
+_MARGIN = " " * 6
 
 
 @record(frozen=True)
 class Answered:
-    """What is said about some code."""
+    """The releases that some code needs, what is in no release, and notes."""
 
     code: Code
     packages: tuple[Explained, ...]
@@ -34,28 +40,23 @@ class Answered:
 
     @property
     def exit(self) -> int:
-        """2 where a file could not be read, 1 where something is in no release or no release has everything."""
+        """2 if a file could not be read, 1 if something is in no release or no release has everything, else 0."""
         if self.code.problems:
             return 2
         return int(bool(self.nowhere) or any(each.first is None for each in self.packages))
 
 
 def run(options: Options) -> int:
-    """Prints, for every tracked package that the code uses, the releases that will do and what decides each bound."""
+    """Prints, for every tracked package that the code uses, the releases that work and what decides each bound."""
     if not options.operands:
         raise InputError("expected a script, a notebook or a folder: compat script train.py")
     answered = answer(options.operands)
     for problem in answered.code.problems:
         print(f"compat: {problem}", file=sys.stderr)
     if options.one("format") == "json":
-        from compat.output.json import dumped
-        from compat.output.script import script_json
-
-        emit(dumped(script_json(answered)))
+        emit_json(_json(answered))
     elif answered.code.files:
-        from compat.output.script import script_text
-
-        emit(script_text(answered))
+        emit(_text(answered))
     return answered.exit
 
 
@@ -69,27 +70,118 @@ def answer(paths: tuple[str, ...]) -> Answered:
     answers = releases()
     bounds = tuple(bound for each in code.files for bound in each.bounds)
     reverse = Reverse(wanted, answers, bounds)
-    ranges = _had_together(reverse.ranges(), wanted)
-    return Answered(
-        code, explained(ranges, reverse, answers), nowhere(reverse, answers, wanted), (*code.notes, *_notes(wanted))
-    )
-
-
-def _had_together(ranges: tuple[Range, ...], wanted: WantedOf) -> tuple[Range, ...]:
-    """The ranges as far as releases of one go with releases of the others that the code surely uses."""
+    ranges = reverse.ranges()
     rows = open_rows_once()
-    certain = {package for each in wanted.all if each.sure for package in wanted.packages_of(each)}
-    return ranges if rows is None else narrowed(ranges, frozenset(certain), rows, Declared())
+    if rows is not None:  # of packages that the code certainly uses, only releases that go together
+        certain = {package for each in wanted.all if each.sure for package in wanted.packages_of(each)}
+        ranges = narrowed(ranges, frozenset(certain), rows, Declared())
+    used = {each.module.partition(".")[0] for file in code.files for each in file.module.imports}
+    notes = (
+        *code.notes,
+        *(
+            f"{name} is imported, which replaces parts of other packages: only imports were judged of what it replaces"
+            for name in wanted.patched_by
+        ),
+        *(
+            f"{name} is a module beside the code: it is taken for the one that is imported"
+            for name in sorted(code.shadowed & set(wanted.tracked) & used)
+        ),
+    )
+    return Answered(code, explained(ranges, reverse, answers), nowhere(reverse, answers, wanted), notes)
 
 
-def _notes(wanted: WantedOf) -> tuple[str, ...]:
-    notes = [
-        f"{name} is imported, which replaces parts of other packages: only imports were judged of what it replaces"
-        for name in wanted.patched_by
-    ]
-    beside = sorted(wanted.code.shadowed & set(wanted.tracked))
-    used = {each.module.partition(".")[0] for file in wanted.code.files for each in file.module.imports}
-    notes += [
-        f"{name} is a module beside the code: it is taken for the one that is imported" for name in beside if name in used
-    ]
-    return tuple(notes)
+def _text(answered: Answered) -> str:
+    """The releases of each package, then what decides each bound."""
+    files = [each.path for each in answered.code.files]
+    shown = files[0] if len(files) == 1 else f"{len(files)} files"
+    lines = []
+    if answered.packages:
+        width = max(len(each.package) for each in answered.packages)
+        lines.append(f"  {shown} can do with")
+        for each in answered.packages:
+            lines += _package(each, width)
+    else:
+        lines.append(f"  {shown} uses none of the packages whose source is known")
+    for gone in answered.nowhere:
+        meant = f"; did you mean {gone.nearest}?" if gone.nearest else ""
+        lines += ["", *wrapped(f"{gone.place}: {gone.what} is in no known release of {gone.package}{meant}", "  ! ", "    ")]
+    for note in answered.notes:
+        lines += ["", *wrapped(note, "  note  ", "        ")]
+    return "\n".join(map(printable, lines))
+
+
+def _package(each: Explained, width: int) -> list[str]:
+    lines = ["", f"  {each.package:<{width}}  {_span(each)}"]
+    if each.first is None:
+        for reason in each.conflict[:8]:
+            lines += _reason(reason, _MARGIN)
+        return lines
+    if each.below is not None:
+        lines += _reasons(f"from {each.first}", each.below[1])
+    if each.above is not None:
+        lines += _reasons(f"up to {each.last}", each.above[1])
+    holes = list(each.holes.items())
+    if holes:
+        named = ", ".join(version for version, _ in holes[:_MOST_HOLES])
+        more = f" and {len(holes) - _MOST_HOLES} more" if len(holes) > _MOST_HOLES else ""
+        lines += _reasons(f"not {named}{more}", holes[0][1])
+    for text in each.with_others:
+        lines += wrapped(text, _MARGIN, _MARGIN + "  ")
+    return lines
+
+
+def _span(each: Explained) -> str:
+    versions = each.range.versions
+    if each.first is None:
+        return "no release has everything"
+    count = f"({len(each.range.allowed)} of {len(versions)} releases)"
+    if each.first == versions[0] and each.last == versions[-1]:
+        return f"any release from {versions[0]} on {count}" if not each.holes else f"{each.first} and later {count}"
+    if each.last == versions[-1]:
+        return f"{each.first} and later {count}"
+    if each.first == each.last:
+        return f"{each.first} {count}"
+    return f"{each.first} – {each.last} {count}"
+
+
+def _reasons(label: str, reasons: tuple[Reason, ...]) -> list[str]:
+    lines = wrapped(f"{label}:", _MARGIN, _MARGIN)
+    for reason in reasons[:_MOST_REASONS]:
+        lines += _reason(reason, _MARGIN + "  ")
+    if len(reasons) > _MOST_REASONS:
+        lines.append(f"{_MARGIN}  and {len(reasons) - _MOST_REASONS} more")
+    return lines
+
+
+def _reason(reason: Reason, margin: str) -> list[str]:
+    return wrapped(f"{reason.place}  {reason.what}: {reason.text}", margin, margin + "  ")
+
+
+def _json(answered: Answered) -> dict[str, Any]:
+    """The schema ``compat/script/1``."""
+    return {
+        "schema": "compat/script/1",
+        "files": [each.path for each in answered.code.files],
+        "packages": [_package_json(each) for each in answered.packages],
+        "nowhere": [
+            {"package": each.package, "place": each.place, "uses": each.what, "nearest": each.nearest}
+            for each in answered.nowhere
+        ],
+        "notes": list(answered.notes),
+        "problems": [str(problem) for problem in answered.code.problems],
+        "exit": answered.exit,
+    }
+
+
+def _package_json(each: Explained) -> dict[str, Any]:
+    def side(found: tuple[str, tuple[Reason, ...]] | None) -> dict[str, Any] | None:
+        return None if found is None else {"release": found[0], "reasons": [reason.to_json() for reason in found[1]]}
+
+    versions = each.range.versions
+    return {
+        "name": each.package, "specifier": None if each.first is None else each.specifier,
+        "first": each.first, "last": each.last, "releases": [version for version in versions if version in each.range.allowed],
+        "known": len(versions), "below": side(each.below), "above": side(each.above),
+        "holes": {version: [reason.to_json() for reason in reasons] for version, reasons in each.holes.items()},
+        "conflict": [reason.to_json() for reason in each.conflict], "with": list(each.with_others),
+    }  # fmt: skip

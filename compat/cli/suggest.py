@@ -8,7 +8,7 @@ from compat.api.planning import Case, planning
 from compat.api.targets import stated
 from compat.errors import InputError, Undecided
 from compat.model import Distribution, Environment, Source
-from compat.output.stream import emit
+from compat.output.stream import emit, emit_json
 from compat.records import replace
 from compat.rules.compiled import open_matrix
 
@@ -60,9 +60,7 @@ def _listed(options: Options) -> int:
         if (task is None or each.task == task.lower()) and gpu in ("", each.gpu.lower()) and named <= {*each.stack.split(",")}
     ]  # fmt: skip
     if options.one("format") == "json":
-        from compat.output.json import dumped
-
-        emit(dumped({"stacks": [each.to_json() for each in found]}))
+        emit_json({"stacks": [each.to_json() for each in found]})
     else:
         from compat.output.plan import shown_stacks
 
@@ -115,9 +113,7 @@ def _told(options: Options, case: Case, plan: Plan) -> int:
         raise Undecided(f"{name} could not be read: {why}")
     code = 0 if plan.stands and not plan.left else 1
     if options.one("format") == "json":
-        from compat.output.json import dumped
-
-        emit(dumped({**Report(case.environment, exit=code).to_json(), "plan": {**plan.to_json(), "target": list(case.told)}}))
+        emit_json({**Report(case.environment, exit=code).to_json(), "plan": {**plan.to_json(), "target": list(case.told)}})
     else:
         from compat.output.plan import shown_pins
 

@@ -2,52 +2,56 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from compat.checks.interfaces import open_rows_once
-from compat.errors import InputError, Undecided
-from compat.interfaces.rows import Rows
+from compat.errors import InputError, Undecided, printable
 from compat.model import normalized
-from compat.output.stream import emit
+from compat.output.stream import emit, emit_json
+from compat.output.terminal import wrapped
 from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:
     from compat.api.options import Options
+    from compat.interfaces.rows import Row, Rows
+
+_TIERS = {
+    "E1": "fails when {} is imported",
+    "E2": "fails when a module of {} is imported",
+    "R1": "fails in a call, if {} comes to it",
+}
 
 
 def run(options: Options) -> int:
-    """Prints what the releases need of one another and do not have; 0: nothing, 1: something, 3: one is in no table."""
+    """Prints what the releases need of one another and lack; 0: nothing, 1: something, 3: a release is in no table."""
     if len(options.operands) < 2:
         raise InputError("expected two releases or more: compat surface trl==0.11.4 transformers==4.46.0")
-    asked = dict(_release(text) for text in options.operands)
+    asked: dict[str, str] = {}
+    for text in options.operands:
+        name, equals, version = (part.strip() for part in text.partition("=="))
+        if not equals or not name or not is_version(version):
+            raise InputError(f"expected a release such as trl==0.11.4, not {text!r}")
+        asked[normalized(name)] = version
     if len(asked) < len(options.operands):
         raise InputError("expected one release of each package")
     rows = open_rows_once()
     if rows is None:
         raise InputError("the tables of published source are not there: this build of compat was made without them")
     for name, version in asked.items():
-        _must_be_known(name, version, rows)
+        _require_known(name, version, rows)
     found = sorted(rows.broken(asked), key=lambda row: (row.tier, row.consumer, row.package, row.what, row.path))
     if options.one("format") == "json":
-        from compat.output.json import dumped
-        from compat.output.surface import surface_json
-
-        emit(dumped(surface_json(asked, found)))
+        emit_json({
+            "schema": "compat/surface/1", "releases": asked, "rows": [_row_json(row) for row in found],
+            "exit": int(bool(found)),
+        })  # fmt: skip
     else:
-        from compat.output.surface import surface_text
-
-        emit(surface_text(asked, found))
+        emit(_text(asked, found))
     return int(bool(found))
 
 
-def _release(text: str) -> tuple[str, str]:
-    name, equals, version = text.partition("==")
-    if not equals or not name.strip() or not is_version(version.strip()):
-        raise InputError(f"expected a release such as trl==0.11.4, not {text!r}")
-    return normalized(name.strip()), version.strip()
-
-
-def _must_be_known(name: str, version: str, rows: Rows) -> None:
+def _require_known(name: str, version: str, rows: Rows) -> None:
     versions = rows.versions(name)
     if not versions:
         import difflib
@@ -55,9 +59,63 @@ def _must_be_known(name: str, version: str, rows: Rows) -> None:
         near = difflib.get_close_matches(name, sorted(rows.packages), 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise InputError(f"the source of {name} is in no table{hint}")
-    if not any(key_of(each) == key_of(version) for each in versions):
-        key = key_of(version)
+    key = key_of(version)
+    if not any(key_of(each) == key for each in versions):
         near = [each for each in versions if key_of(each) <= key][-1:] or [versions[0]]
         raise Undecided(
             f"the source of {name} {version} was not read ({versions[0]} to {versions[-1]} were; nearest {near[0]})"
         )
+
+
+def _text(asked: Mapping[str, str], found: list[Row]) -> str:
+    """Worst first; each fact once, with up to three lines that need it."""
+    title = " beside ".join(f"{name} {version}" for name, version in asked.items())
+    if not found:
+        return f"  {title}: nothing is known to break"
+    facts: dict[tuple[str, ...], list[Row]] = {}
+    for row in found:
+        facts.setdefault((row.tier, row.consumer, row.package, row.what, row.problem, row.missing), []).append(row)
+    grouped: dict[tuple[str, str], list[list[Row]]] = {}
+    for (tier, consumer, *_), rows in facts.items():
+        grouped.setdefault((tier, consumer), []).append(rows)
+    lines = [f"  {title}"]
+    for (tier, consumer), group in grouped.items():
+        lines += ["", f"  {_TIERS[tier].format(consumer)}"]
+        for rows in group:
+            lines += _fact(rows, asked)
+    return "\n".join(map(printable, [*lines, "", f"  {len(facts)} thing{'s' if len(facts) > 1 else ''} not there."]))
+
+
+def _fact(rows: list[Row], asked: Mapping[str, str]) -> list[str]:
+    row = rows[0]
+    problem = {
+        "name": "is not there" if row.kind != "import" else "cannot be imported",
+        "keyword": f"does not take {row.missing}=",
+        "positional": "does not take so many positional arguments",
+    }.get(row.problem, f"is called with {row.missing}, which the override does not take")
+    lines = wrapped(f"{row.what}  {problem}", "    ", "      ")
+    for each in rows[:3]:
+        asks = f" (where {', '.join(each.asks)} is there)" if each.asks else ""
+        scope = f" in {each.scope}" if each.scope else ""
+        lines += wrapped(f"{each.consumer} {each.version}  {each.path}:{each.line}{scope}{asks}", "      ", "        ")
+    if len(rows) > 3:
+        lines.append(f"      and in {len(rows) - 3} more places")
+    # the nearest release that lacks it, at or below the given one, and the nearest above that has it
+    at = key_of(asked[row.package])
+    without = [each for each in row.evidence if not each.has]
+    having = [each for each in row.evidence if each.has]
+    before = [each for each in without if key_of(each.version) <= at][-1:] or without[:1]
+    after = [each for each in having if key_of(each.version) > at][:1] or having[-1:]
+    for evidence in (*before, *after):
+        has = "has it" if evidence.has else "does not"
+        lines += wrapped(f"{row.package} {evidence.version}  {evidence.place}  {has}", "      ", "        ")
+    return lines
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    return {
+        "tier": row.tier, "consumer": row.consumer, "path": row.path, "line": row.line, "scope": row.scope,
+        "asks": list(row.asks), "package": row.package, "what": row.what, "kind": row.kind, "problem": row.problem,
+        "missing": row.missing, "bad": list(row.bad),
+        "evidence": [{"release": each.version, "path": each.path, "line": each.line, "has": each.has} for each in row.evidence],
+    }  # fmt: skip

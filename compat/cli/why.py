@@ -1,4 +1,4 @@
-"""``compat why NAME``: why a package is at its version, and what would have to change for it to move."""
+"""``compat why NAME``: why a package has its version, and what would have to change for it to move."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 from compat.api.planning import planning
 from compat.errors import InputError
 from compat.model import normalized
+from compat.output.graph import dot, holding, picture, said
+from compat.output.html.page import Child, element, joined, page
 from compat.output.stream import emit
 from compat.records import replace
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
     from compat.api.options import Options
+    from compat.api.why import Why
 
 
 def run(options: Options) -> int:
-    """Prints who asks for the package, and what a move to its newest release (or to ``--to``) would take along."""
+    """Prints which packages require it, and what else would change if it moved to its newest release or to ``--to``."""
     from compat.api.why import why
-    from compat.output.why import why_dot, why_page, why_text
     from compat.repair.problem import Policy
 
     if not options.operands:
@@ -26,7 +28,54 @@ def run(options: Options) -> int:
     name = normalized(options.operands[0])
     matrix = open_matrix(options.values.get("rules", ()))
     policy = Policy(prefer="stay", any_age=options.flag("any-age"))
+    form = options.one("format") or "text"
     with planning(replace(options, operands=options.operands[1:]), matrix, policy) as (_, planner):
-        answer = why(name, planner, options.one("to"), planned=options.one("format") != "dot")
-    emit({"html": why_page, "dot": why_dot}.get(options.one("format") or "", why_text)(answer))
+        answer = why(name, planner, options.one("to"), planned=form != "dot")
+    if form == "dot":
+        emit(dot(holding(answer.name, answer.versions, answer.requirements), answer.name))
+    else:
+        emit(_page(answer) if form == "html" else _text(answer))
     return 0
+
+
+def _text(why: Why) -> str:
+    lines = [f"{why.name} {why.version} is there."]
+    versions = dict(why.versions)
+    for each in why.asking:
+        extra = f" (for its extra {each.extra})" if each.extra else ""
+        lines.append(f"  asked for by  {each.asking} {versions.get(each.asking, '')}: {each.asked}{each.specifier}{extra}")
+    if not why.asking:
+        lines.append("  no other package asks for it")
+    moved = why.moved
+    if moved is None:
+        lines.append(f"  newest        {why.wanted}: it is the one that is there")
+    elif moved.core:
+        lines += [f"  {why.wanted} cannot be had:", *(f"    - {text}" for text in moved.core)]
+    else:
+        lines.append(f"  to move to {why.wanted}:")
+        lines += [f"    {each.name}  {each.before or '—'} → {each.after or 'removed'}" for each in moved.changes]
+        lines += [f"    and then: {finding.title} ({finding.rule})" for finding in moved.left]
+    return "\n".join(lines)
+
+
+def _page(why: Why) -> str:
+    """One HTML file with the graph, the requirements in words, and the move."""
+
+    def listed(texts: list[str]) -> Child:
+        return element("ul", *(element("li", text) for text in texts))
+
+    parts: list[Child] = [
+        element("h1", f"Why {why.name} {why.version}"),
+        listed([said(each) for each in why.asking] or ["no other package asks for it"]),
+        picture(holding(why.name, why.versions, why.requirements), f"What holds {why.name}"),
+    ]
+    moved = why.moved
+    if moved is None:
+        parts.append(element("p", f"{why.wanted} is the release that is there."))
+    elif moved.core:
+        parts += [element("h2", f"{why.wanted} cannot be had"), listed(list(moved.core))]
+    else:
+        rows = [f"{each.name} {each.before or '—'} → {each.after or 'removed'}" for each in moved.changes]
+        rows += [f"and then: {finding.title} ({finding.rule})" for finding in moved.left]
+        parts += [element("h2", f"To move to {why.wanted}"), listed(rows)]
+    return page(f"Why {why.name} {why.version}", joined(parts))

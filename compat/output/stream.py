@@ -1,4 +1,4 @@
-"""Writing to standard output, where the reader may have left, the disk be full, or the encoding have no such character."""
+"""Writing text and JSON to standard output: broken pipes, full disks, encodings, and control characters from files."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from compat.redact import redacted
 
 
 def emit(text: str, *, utf_8: bool = False) -> None:
-    """Prints a text. A reader that has left is no failure of ours; output that cannot be written is (exit code 2).
+    """Prints a text, without credentials. A closed pipe is ignored; :class:`InputError` where output cannot be written.
 
-    A character that the encoding of the output does not have becomes an escape. ``utf_8``: these are workflow commands;
-    whoever reads them takes them for UTF-8, whatever the encoding of the output is.
+    A character that the encoding of the output lacks becomes an escape. ``utf_8``: the text is workflow commands, which are
+    read as UTF-8 whatever the encoding of the output is.
     """
     text = harmless(redacted(text), commands=utf_8)
     try:
@@ -30,17 +30,36 @@ def emit(text: str, *, utf_8: bool = False) -> None:
         raise InputError(f"cannot write the output: {getattr(problem, 'strerror', None) or problem}") from None
 
 
+def emit_json(value: object) -> None:
+    """Prints a JSON value, indented, with its keys in their order."""
+    emit(dumped(value))
+
+
+def dumped(value: object) -> str:
+    """Indented JSON for standard output. JSON is UTF-8: where the output has another encoding, and for lone surrogates,
+    everything outside ASCII is written as an escape.
+    """
+    import json
+
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    try:
+        text.encode("utf-8" if is_utf_8() else "ascii")
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=2)
+    return text
+
+
 _ORDERS = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
-"""What changes the direction of a text, and Unicode's own ends of lines."""
+"""Marks that change the direction of a text, and Unicode's own line ends."""
 _CONTROLS = {each: f"\\u{each:04x}" for each in (*range(9), *range(11, 32), *range(0x7F, 0xA0), *_ORDERS)}
 _COLOURS = ("[0m", "[1m", *(f"[1;{each}m" for each in range(30, 38)))
-"""All of our own that a terminal takes for a command."""
+"""The only terminal commands that compat itself writes."""
 
 
 def harmless(text: str, *, commands: bool = False) -> str:
-    """The text as neither a terminal nor a CI log takes any of it for a command; controls become escapes (also in JSON).
+    """The text without anything that a terminal or a CI log would take for a command; controls become escapes (also in JSON).
 
-    GitHub's runner obeys a line that begins with ``::`` after blanks, and ``##[`` anywhere. ``commands``: such lines are meant.
+    GitHub's runner obeys a line that begins with ``::`` after blanks, and ``##[`` anywhere. ``commands``: keep such lines.
     """
     if not text.replace("\n", "").isprintable():
         text = "\r\n".join(_without_controls(part) for part in text.split("\r\n"))

@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 from compat import __version__
-from compat.output.html.markup import Html, element, joined
-from compat.output.html.style import REPORT
+from compat.output.html.page import REPORT, Html, element, joined
 from compat.rules.compiled import open_matrix
 from scripts.site import knowledge, runtime, tables
 from scripts.site.checking import check_page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.output.html.markup import Html, element, joined, raw
+from compat.output.html.page import Html, element, joined, raw
 from scripts.site.frame import CHECK_POLICY, Page
 
 _NAMES = (

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from compat.output.html.markup import Child, Html, element
+from compat.output.html.page import Child, Html, element
 
 NAVIGATION = (
     ("check.html", "Check"),

@@ -10,9 +10,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from compat.output.html.markup import Child, Html, element, joined, link
+from compat.cli.rules import example_words, fix_words, presumed_words
+from compat.output.html.page import Child, Html, element, joined, link
 from compat.output.html.report import described
-from compat.output.rule import example_words, fix_words, presumed_words
 from compat.rules.compiled import named_distributions
 from compat.rules.conditions import condition
 from compat.rules.evidence import BoundEvidence, evidence_of

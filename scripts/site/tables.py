@@ -15,7 +15,7 @@ from compat.api.options import Options
 from compat.api.report import choose
 from compat.checks import judged
 from compat.model import Accelerator, Distribution, Environment, Finding
-from compat.output.html.markup import Child, Html, element, joined
+from compat.output.html.page import Child, Html, element, joined
 from compat.records import replace
 from compat.rules.compiled import Matrix, open_matrix
 from compat.tables.builds import EXTENSIONS, CodeTables, open_code_tables

@@ -12,7 +12,7 @@ import pytest
 from compat.checks.baseline import fingerprint, known, new_only
 from compat.errors import InputError
 from compat.model import Finding, Location, Outcome
-from compat.output.json import dumped
+from compat.output.stream import dumped
 from tests.output.outcomes import failed, finding, outcome, possible
 
 Write = Callable[[Any], str]

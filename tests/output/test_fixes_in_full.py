@@ -11,10 +11,10 @@ import pytest
 
 from compat.model import Distribution, Environment, Report
 from compat.output.github import workflow_commands
-from compat.output.json import dumped
 from compat.output.junit import junit
 from compat.output.plan import shown_plan
 from compat.output.sarif import sarif
+from compat.output.stream import dumped
 from compat.output.terminal import rendered
 from compat.repair.plan import Plan
 from compat.rules.compiled import Matrix

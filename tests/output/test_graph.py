@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from compat.checks.requirements import Requires, requires_among
 from compat.model import Distribution, Environment
-from compat.output.graph import Graph, Node, dot, holding
-from compat.output.html.picture import picture
+from compat.output.graph import Graph, Node, dot, holding, picture
 
 
 def environment_of(*copies: Distribution) -> Environment:

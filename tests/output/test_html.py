@@ -17,10 +17,9 @@ from compat.errors import InputError
 from compat.formats.edit.changes import Change
 from compat.formats.registry import Commands
 from compat.model import Accelerator, Distribution, Environment, Finding, Fix, Location, Outcome, Report, Workload
-from compat.output.html.markup import element, raw
+from compat.output.html.page import DARK, LIGHT, element, raw
 from compat.output.html.plan import plan_page
 from compat.output.html.report import fragment, outcomes_page
-from compat.output.html.style import DARK, LIGHT
 from compat.repair.plan import Plan
 from tests.conftest import ROOT
 from tests.examples import examples

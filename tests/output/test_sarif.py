@@ -16,8 +16,8 @@ from jsonschema import Draft4Validator
 
 from compat.checks.baseline import fingerprint
 from compat.model import Finding, Fix, Location, Outcome
-from compat.output.json import dumped
 from compat.output.sarif import sarif
+from compat.output.stream import dumped
 from compat.rules.compiled import Matrix
 from tests.output.outcomes import failed, finding, outcome, possible
 

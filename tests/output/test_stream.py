@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.output.json import dumped
-from compat.output.stream import emit, harmless
+from compat.output.stream import dumped, emit, harmless
 
 _PARTS = (*"a: \n\t\r#[]{}<\"'\\é", "::", "##[", "\x1b[2J", "\x1b]0;x\x07", "\x9b31m", "\x7f", "\u202e", "\u2028")
 _HOSTILE = st.lists(st.sampled_from(_PARTS), max_size=20).map("".join)

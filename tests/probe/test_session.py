@@ -16,10 +16,9 @@ import pytest
 from compat.api.commands import command_named
 from compat.api.probe import probe
 from compat.cli.options import parse
-from compat.cli.probe import requested
+from compat.cli.probe import rendered, requested
 from compat.errors import InputError
 from compat.model import Accelerator, Environment
-from compat.output.probes import rendered
 from compat.probe.child import work
 from compat.probe.child.job import Job
 from compat.probe.request import Request, devices_of

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from compat.checks.baseline import fingerprint
 from compat.model import Finding, Fix, Location, Outcome
 from compat.output.github import escaped_data, escaped_property, workflow_commands
-from compat.output.json import dumped
 from compat.output.junit import escaped, junit
 from compat.output.sarif import _percent_encoded, doubled_braces, markdown_code, plain, sarif
+from compat.output.stream import dumped
 from tests.output.outcomes import failed, finding, outcome
 
 UNICODE = st.text(st.characters(exclude_categories=("Cs",)) | st.sampled_from("%:,\r\n{}[]()<>&\"'`\\\x00 "))

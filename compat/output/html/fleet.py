@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from compat.model import Environment
 from compat.output.fleet import Ranged, hosts_of, rows_of, screen_of
-from compat.output.html.markup import element, joined
-from compat.output.html.report import described, finding_of, page
+from compat.output.html.page import element, joined, page
+from compat.output.html.report import described, finding_of
 
 if TYPE_CHECKING:
     from compat.api.fleet import Fleet

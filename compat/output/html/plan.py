@@ -1,4 +1,4 @@
-"""A plan as HTML: what changes and why, what to run, the diff of the files, and what holds what afterwards."""
+"""A plan as HTML: what changes and why, what to run, the diff of the files, and the requirements afterwards."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from compat.checks.requirements import requires_among
 from compat.model import Environment, Finding
-from compat.output.graph import Graph, Node
-from compat.output.html.markup import Child, Html, element, joined, lines
-from compat.output.html.picture import picture
-from compat.output.html.report import described, finding_of, page
+from compat.output.graph import Graph, Node, picture
+from compat.output.html.page import Child, Html, element, joined, lines, page
+from compat.output.html.report import described, finding_of
 from compat.output.plan import checked_by, move, proof_of, said_cost
 
 if TYPE_CHECKING:
@@ -31,15 +30,24 @@ def plan_page(
     before: Environment,
     title: str = "Repair plan",
 ) -> str:
-    """One file: the plan for an environment with these errors, and as it leaves it (``after``).
+    """One page: the plan for an environment (``before``) with these errors, and the environment that results (``after``).
 
-    ``differences`` are the changes of files as unified diffs, ``told`` is the target in words.
+    ``differences`` are the changes of files as unified diffs, ``told`` describes the target.
     """
-    parts: list[Child] = [element("h1", title), element("p", _verdict(plan, len(errors)), class_="summary")]
+    if plan.stands:
+        verdict = proof_of(plan, len(errors))
+    elif not errors and not plan.core and not plan.refused:
+        verdict = "There is nothing to fix."
+    else:
+        verdict = f"There is no plan: {plan.why_not}" if plan.why_not else "No choice of releases fixes all of it."
+    parts: list[Child] = [element("h1", title), element("p", verdict, class_="summary")]
     parts.append(described([("for", "; ".join(told)), ("notes", _list(notes))]))
     if plan.stands:
         parts += _changes(plan, after)
-        parts += _to_run(commands)
+        steps = () if commands is None else (commands.lock, commands.install, commands.rollback)
+        for heading, step in zip(("Bring the lock file up to date", "Apply", "Go back"), steps):
+            if step:
+                parts += [element("h2", heading), element("pre", element("code", lines("\n".join(step))))]
         parts += [element("pre", _coloured(each), class_="diff", tabindex="0") for each in differences if each]
     if plan.core:
         parts += [element("h2", "These cannot hold together"), _list(plan.core)]
@@ -54,14 +62,6 @@ def plan_page(
             name = heading if plan.stands else "What is wrong"
             parts += [element("h2", name), *(finding_of(each, environment) for each in shown)]
     return page(title, joined(parts))
-
-
-def _verdict(plan: Plan, errors: int) -> str:
-    if plan.stands:
-        return proof_of(plan, errors)
-    if not errors and not plan.core and not plan.refused:
-        return "There is nothing to fix."
-    return f"There is no plan: {plan.why_not}" if plan.why_not else "No choice of releases fixes all of it."
 
 
 def _changes(plan: Plan, after: Environment) -> Iterator[Html]:
@@ -104,18 +104,8 @@ def _table(changes: Sequence[Change]) -> Html:
     return element("div", table, class_="scroll", tabindex="0", role="region", aria_label="Changes")
 
 
-def _to_run(commands: Commands | None) -> Iterator[Html]:
-    if commands is None:
-        return
-    groups = (("Bring the lock file up to date", commands.lock), ("Apply", commands.install), ("Go back", commands.rollback))
-    for heading, found in groups:
-        if found:
-            yield element("h2", heading)
-            yield element("pre", element("code", lines("\n".join(found))))
-
-
 def _coloured(difference: str) -> Html:
-    """A unified diff with added and removed lines marked up as such, not by colour alone: their signs stay."""
+    """A unified diff with added and removed lines marked up; their signs stay, for readers without colour."""
     shown = []
     for line in difference.rstrip("\n").split("\n"):
         kind = {"+": "ins", "-": "del"}.get(line[:1]) if not line.startswith(("+++", "---")) else None

@@ -5,30 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from compat.model import Environment, Finding, Fix, Outcome, Report
-from compat.output.graph import graph_of
-from compat.output.html.markup import Child, Html, element, joined, link, raw
-from compat.output.html.picture import picture
-from compat.output.html.style import PAGE, REPORT
+from compat.output.graph import graph_of, picture
+from compat.output.html.page import REPORT, Child, Html, element, joined, link, page, raw
 from compat.output.terminal import flags_for, nothing_found, places_of, seen_rows, summary
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""Of a page that is one file: it loads nothing, runs nothing and sends nothing."""
 _PICTURES = 12
-"""Findings of one report that get a picture; those after them have the text."""
+"""Findings of one report that get a picture."""
 
 
 def fragment(report: Report, nothing: str | None = None) -> Html:
-    """The report for a notebook: with its style, without a page around it."""
+    """The report for a notebook: with its style, but no page around it."""
     return element("div", element("style", raw(REPORT)), element("section", *_body(report, nothing)), class_="compat")
 
 
 def body(report: Report, nothing: str | None = None) -> Html:
-    """The report for a page that has the style already; ``nothing`` is said where there are no findings."""
+    """The report for a page that has the style; ``nothing`` is the text where there are no findings."""
     return joined(_body(report, nothing))
 
 
 def outcomes_page(outcomes: Sequence[Outcome], nothing: str | None = None) -> str:
-    """One file about everything that was judged, in the order in which it was named."""
+    """One page about all outcomes, in their order."""
     shown = [outcome for outcome in outcomes if outcome.report is not None or outcome.error is not None]
     several = len(shown) > 1
     parts: list[Child] = []
@@ -43,25 +39,6 @@ def outcomes_page(outcomes: Sequence[Outcome], nothing: str | None = None) -> st
     return page(
         "Compatibility report" + (f": {names}" if names else ""), joined((element("h1", "Compatibility report"), *parts))
     )
-
-
-def page(title: str, content: Html) -> str:
-    """A whole file with this content, which loads nothing."""
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", title),
-        element("style", raw(REPORT + PAGE)),
-    )
-    from compat import __version__
-
-    skip = element("a", "Skip to the report", href="#report", class_="skip")
-    foot = element("footer", f"Made by compat {__version__}. This file loads nothing and sends nothing.")
-    inside = element("body", skip, element("main", content, id="report"), foot, class_="compat")
-    return f"<!doctype html>\n{element('html', head, inside, lang='en')}"
 
 
 def _body(report: Report, nothing: str | None) -> Iterator[Html]:
@@ -82,7 +59,7 @@ def _body(report: Report, nothing: str | None) -> Iterator[Html]:
 def finding_of(
     finding: Finding, environment: Environment, read_from: str | None = None, *, pictured: bool = True, where: str = ""
 ) -> Html:
-    """One finding: what happens, why, why here, what fixes it, and what holds what. ``where`` are the nodes it holds on."""
+    """One finding: what happens, why, why here, its fixes, and a picture of the requirements. ``where``: the nodes."""
     level = finding.severity if finding.verdict == "hit" else "possible"
     heading = element("h3", element("span", level, class_="badge"), finding.title)
     rows: list[tuple[str, Child]] = list(places_of(finding, read_from))
@@ -102,7 +79,7 @@ def finding_of(
 
 
 def fix_of(fix: Fix) -> Html:
-    """A fix: its command to paste, then what it is."""
+    """A fix: its command, then its description."""
     if fix.command is None:
         return element("span", fix.text)
     return joined(
@@ -111,6 +88,6 @@ def fix_of(fix: Fix) -> Html:
 
 
 def described(rows: Iterable[tuple[str, Child]]) -> Html:
-    """A list of names with what belongs to each; nothing where none has anything."""
+    """A description list without empty rows; empty where all are."""
     told = [element("dt", name) + element("dd", value) for name, value in rows if value]
     return element("dl", *map(Html, told)) if told else Html()

@@ -1,6 +1,66 @@
-"""How pages look: light and dark, on a phone and on paper. Colours are pairs of a text and the background it stands on."""
+"""HTML pages: elements, style and a page that loads nothing. All text is escaped; only :func:`element` makes markup."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import TypeAlias
+
+from compat.errors import printable
+
+
+class Html(str):
+    """Finished markup. Made by the functions of this module alone."""
+
+    __slots__ = ()
+
+
+Child: TypeAlias = "str | Html | None"
+_VOID = frozenset(("meta", "link", "input", "br"))
+_LINKS = ("https://", "http://")
+
+
+def element(tag: str, *children: Child, **attributes: str | int | bool | None) -> Html:
+    """One element; children and attributes that are ``None`` are left out. ``aria_label`` means ``aria-label``."""
+    head = "".join(
+        f" {name.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{_text(str(value))}"')
+        for name, value in attributes.items()
+        if value is not None and value is not False
+    )
+    return Html(f"<{tag}{head}>" if tag in _VOID else f"<{tag}{head}>{joined(children)}</{tag}>")
+
+
+def joined(children: Iterable[Child]) -> Html:
+    """Texts and elements one after the other."""
+    return Html("".join(each if isinstance(each, Html) else _text(each) for each in children if each is not None))
+
+
+def raw(text: str) -> Html:
+    """A style sheet or a script of our own, unescaped; :class:`ValueError` if it could end its element."""
+    if "</" in text or "<!--" in text:
+        raise ValueError("a style sheet or a script must not hold '</' or '<!--'")
+    return Html(text)
+
+
+def lines(text: str) -> Html:
+    """Text of several lines, for an element that keeps line breaks."""
+    return Html("\n".join(map(_text, text.split("\n"))))
+
+
+def link(address: str, text: str | None = None) -> Html:
+    """A link to a web address; anything else is shown as code."""
+    if not address.startswith(_LINKS):
+        return element("code", address)
+    return element("a", text or address, href=address, rel="noreferrer noopener")
+
+
+def _text(text: str) -> str:
+    """Escaped text without credentials; unprintable characters become escapes."""
+    return escape(printable(text))
+
+
+# --- Style, for light and dark screens, phones and paper
+
 
 LIGHT = {
     "bg": "#ffffff",
@@ -28,17 +88,15 @@ DARK = {
     "possible": "#c7a8ff",
     "good": "#7fd394",
 }
-"""The same names in both. Each is read against ``bg`` and ``panel`` (contrast of at least 4.5)."""
+"""The same names in both. Text has a contrast of at least 4.5 to ``bg`` and ``panel``."""
 
 
-def _variables(colours: dict[str, str]) -> str:
-    return "".join(f"--{name}:{value};" for name, value in colours.items())
-
+_LIGHT, _DARK = ("".join(f"--{name}:{value};" for name, value in colours.items()) for colours in (LIGHT, DARK))
 
 REPORT = f"""
-.compat {{ {_variables(LIGHT)} color-scheme: light dark; color: var(--text); background: var(--bg);
+.compat {{ {_LIGHT} color-scheme: light dark; color: var(--text); background: var(--bg);
   font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }}
-@media (prefers-color-scheme: dark) {{ .compat {{ {_variables(DARK)} }} }}
+@media (prefers-color-scheme: dark) {{ .compat {{ {_DARK} }} }}
 .compat h1 {{ font-size: 1.5rem; line-height: 1.25; margin: 0 0 .75rem; }}
 .compat h2 {{ font-size: 1.2rem; line-height: 1.3; margin: 1.75rem 0 .5rem; }}
 .compat h3 {{ font-size: 1.05rem; line-height: 1.35; margin: 0 0 .4rem; }}
@@ -99,7 +157,7 @@ REPORT = f"""
 .compat svg .said.broken {{ fill: var(--error); font-weight: 600; }}
 .compat svg .behind {{ fill: var(--bg); }}
 """
-"""Everything of a report; scoped to its own element, as a notebook has other elements around it."""
+"""The style of a report, scoped to its own element: a notebook has other elements around it."""
 
 PAGE = """
 body { margin: 0; }
@@ -116,4 +174,27 @@ footer { color: var(--soft); font-size: .875rem; }
   .compat .see a[href]::after { content: ""; }
 }
 """
-"""What a page adds that is nothing but a report."""
+"""The style that a page adds to that of its report."""
+
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""Content security policy of a page that loads, runs and sends nothing."""
+
+
+def page(title: str, content: Html) -> str:
+    """A whole HTML file with this content."""
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", title),
+        element("style", raw(REPORT + PAGE)),
+    )
+    from compat import __version__
+
+    skip = element("a", "Skip to the report", href="#report", class_="skip")
+    foot = element("footer", f"Made by compat {__version__}. This file loads nothing and sends nothing.")
+    inside = element("body", skip, element("main", content, id="report"), foot, class_="compat")
+    return f"<!doctype html>\n{element('html', head, inside, lang='en')}"
