@@ -154,7 +154,7 @@ def gather_ray(folder: str, options: Options, seconds: int) -> tuple[tuple[str, 
         raise InputError("--ray: ray is not installed in this environment") from None
     try:
         ray.init(address=options.one("address") or "auto", log_to_driver=False, logging_level="ERROR", configure_logging=False)
-    except (ConnectionError, RuntimeError, ValueError) as problem:
+    except Exception as problem:  # Ray also raises plain ones, where the node that it attaches to is dying
         reason = str(problem).partition("\n")[0] or type(problem).__name__
         raise Undecided(f"Ray: no cluster was reached ({reason})") from None
     silent = []
