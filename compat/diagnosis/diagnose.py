@@ -67,10 +67,8 @@ def diagnose(
     fitting = _ranked(shown, (_AGREES,), facts) or _ranked(shown, (_STATED_OTHERWISE,), facts)
     if fitting and fitting[0].verdict == "hit":
         return fitting
-    found = fitting or (
-        *_unruled(text, errors, order, facts, seen, _ranked(shown, (_CONTRADICTED,), facts)),
-        *_ranked(unshown, (_AGREES, _STATED_OTHERWISE), facts),
-    )
+    found = fitting or _unruled(text, errors, order, facts, seen, _ranked(shown, (_CONTRADICTED,), facts))
+    found = (*found, *_ranked(unshown, (_AGREES, _STATED_OTHERWISE), facts))
     named = {name for each in found for name in each.packages}
     return (*found, *(each for each in told(text, facts) if named.isdisjoint(each.packages)))
 
