@@ -87,7 +87,7 @@ def ended(path: Path, target: tuple[str, ...], options: tuple[str, ...]) -> End 
             return End(word, said[:150], seconds)
         if plan["left"]:
             return End("partly", f"{moved[:100]}; left {', '.join(plan['left'])}", seconds)
-        if "nothing is written" in problem:
+        if "the plan is only printed" in problem:
             return End("fixed" if plan["verified"]["uv"] else "not accepted", f"{moved[:100]} (plan)", seconds)
         after = errors(file, target, folder)
         word = "fixed" if after == 0 and plan["verified"]["uv"] else "not accepted" if after == 0 else f"still {after} errors"

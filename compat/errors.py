@@ -39,12 +39,12 @@ def unexpected(problem: Exception, file: str | None = None) -> InputError:
 
         traceback.print_exc()
     if isinstance(problem, MemoryError):
-        return InputError("there is not enough memory", file)
+        return InputError("out of memory", file)
     if isinstance(problem, OSError) and problem.strerror:
         where = f": {os.fsdecode(problem.filename)}" if isinstance(problem.filename, (str, bytes)) else ""
         return InputError(f"{problem.strerror}{where}", file)
     what = f"{type(problem).__name__}: {str(problem).partition(chr(10))[0][:200]}"
-    return InputError(f"unexpected {what} (a fault of compat: please report it with what COMPAT_TRACEBACK=1 shows)", file)
+    return InputError(f"unexpected {what} (a bug in compat: please report it with the output of COMPAT_TRACEBACK=1)", file)
 
 
 class Undecided(Exception):

@@ -16,7 +16,7 @@ pending: dict[str, bytes] = {}
 def regular(path: str) -> str:
     """The path itself; :class:`InputError` where it is a folder, a pipe or a device, or nothing."""
     if "\0" in path:
-        raise InputError("the name of a file cannot hold a NUL character")
+        raise InputError("a file name cannot contain a NUL character")
     try:
         mode = os.stat(path).st_mode
     except OSError as problem:
@@ -154,7 +154,7 @@ def _private_folder(folder: str) -> None:
             os.umask(before)
     found = os.stat(folder)
     if os.name == "posix" and (found.st_uid != os.geteuid() or found.st_mode & 0o022):
-        raise PermissionError(f"others may write into {folder}")
+        raise PermissionError(f"other users may write to {folder}")
 
 
 _keys: list[bytes | None] = []

@@ -124,7 +124,7 @@ class _Reader:
         operator = self._take()
         if operator == "not":
             if self._take() != "in":
-                raise ValueError("expected 'in' behind 'not'")
+                raise ValueError("expected 'in' after 'not'")
             operator = "not in"
         elif operator != "in" and operator not in _OPERATORS:
             raise ValueError(f"expected an operator, not {operator!r}")
@@ -139,7 +139,7 @@ class _Reader:
             return False, token[1:-1]
         name = _OLD_NAMES.get(token, token)
         if name not in VARIABLES:
-            raise ValueError(f"expected a variable or a quoted text, not {token!r}")
+            raise ValueError(f"expected a variable or a quoted string, not {token!r}")
         return True, name
 
 

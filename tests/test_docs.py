@@ -18,9 +18,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_transcript_in_the_readme_is_real(compat: Run) -> None:
-    block = README.split("    $ compat check --environment docs/examples/sft.json\n")[1].split("\n    $ echo $?\n")[0]
+    block = README.split("    $ compat check --environment docs/examples/trainer.json\n")[1].split("\n    $ echo $?\n")[0]
     shown = "\n".join(line[4:] for line in block.splitlines())
-    done = compat("check", "--environment", "docs/examples/sft.json", cwd=ROOT)
+    done = compat("check", "--environment", "docs/examples/trainer.json", cwd=ROOT)
     assert done.stdout.rstrip() == shown
     assert README.split("    $ echo $?\n")[1].split()[0] == str(done.returncode)
 

@@ -36,24 +36,42 @@ class Command:
 
 _FORMATS = ("text", "json")
 _REPORTS = ("text", "json", "github", "sarif", "junit", "html")
-REPORT = Option("format", "FORMAT", "how the result is printed: text (default), json,\ngithub (annotations), sarif, junit, "
-                "html (a page)", choices=_REPORTS)  # fmt: skip
-SCRIPT = Option("script", "FILE", "your own code: a script, a notebook or a folder\n(may be repeated)")
-_REPLIES = Option("format", "FORMAT", "how the result is printed: text (default), json,\nmarkdown (a reply in an "
-                  "issue), html (a page)", choices=(*_FORMATS, "markdown", "html"))  # fmt: skip
-_FLEET = Option("format", "FORMAT", "how the result is printed: text (default), json,\nmarkdown (a comment), html (a page)",
-                choices=(*_FORMATS, "markdown", "html"))  # fmt: skip
-PAGE = Option(
-    "format", "FORMAT", "how the result is printed: text (default), json,\nhtml (a page)", choices=(*_FORMATS, "html")
+REPORT = Option(
+    "format",
+    "FORMAT",
+    "output format: text (default), json, github\n(annotations), sarif, junit, html (a page)",
+    choices=_REPORTS,
 )
-_GRAPH = Option("format", "FORMAT", "how the result is printed: text (default), html (a\npage with a picture), dot (for "
-                "Graphviz)", choices=("text", "html", "dot"))  # fmt: skip
-FORMAT = Option("format", "text|json", "how the result is printed (default: text)", choices=_FORMATS)
-FAIL_ON = Option("fail-on", "LEVEL", "exit 1 from this level on: error (default), warning,\ninfo; 'possible' also counts "
-                 "undecided errors; 'never'", choices=("error", "warning", "info", "possible", "never"))  # fmt: skip
-PYTHON = Option("python", "PATH", "an interpreter, an environment or a site-packages\nfolder to read (it is not started)")
-ENVIRONMENT = Option("environment", "FILE", "a described environment (JSON, as 'compat facts'\nprints)")
-RULES = Option("rules", "FILE", "rules of your own, added to the matrix (may be\nrepeated)")
+SCRIPT = Option("script", "FILE", "your own code: a script, a notebook or a folder\n(may be repeated)")
+_REPLIES = Option(
+    "format",
+    "FORMAT",
+    "output format: text (default), json, markdown (a\nreply to an issue), html (a page)",
+    choices=(*_FORMATS, "markdown", "html"),
+)
+_FLEET = Option(
+    "format",
+    "FORMAT",
+    "output format: text (default), json, markdown (a\ncomment), html (a page)",
+    choices=(*_FORMATS, "markdown", "html"),
+)
+PAGE = Option("format", "FORMAT", "output format: text (default), json, html (a page)", choices=(*_FORMATS, "html"))
+_GRAPH = Option(
+    "format",
+    "FORMAT",
+    "output format: text (default), html (a page with a\ngraph), dot (for Graphviz)",
+    choices=("text", "html", "dot"),
+)
+FORMAT = Option("format", "text|json", "output format (default: text)", choices=_FORMATS)
+FAIL_ON = Option(
+    "fail-on",
+    "LEVEL",
+    "lowest severity that makes the exit code 1: error\n(default), warning, info, possible (also undecided\nerrors) or never",
+    choices=("error", "warning", "info", "possible", "never"),
+)
+PYTHON = Option("python", "PATH", "the interpreter, virtual environment or\nsite-packages folder to read (never started)")
+ENVIRONMENT = Option("environment", "FILE", "an environment description (JSON, as 'compat facts'\nprints it)")
+RULES = Option("rules", "FILE", "additional rule file (may be repeated)")
 
 WORKLOAD = (
     Option("task", "TASK", "sft, grpo, dpo, ppo, orpo, kto, reward, train,\ninference, serve …"),
@@ -65,7 +83,7 @@ WORKLOAD = (
     Option("batch-size", "N", "per-device batch size"),
     Option("precision", "NAME", "bf16, fp16, fp32 or fp8"),
     Option("quantization", "NAME", "4bit or 8bit"),
-    Option("features", "LIST", "what is on: vllm, zero-2, zero-3, fsdp, peft, liger,\ngradient-checkpointing …"),
+    Option("features", "LIST", "features that are on: vllm, zero-2, zero-3, fsdp,\npeft, liger, gradient-checkpointing …"),
     Option("without", "LIST", "features that are off (same names as --features)"),
     Option("gpu", "NAME[:N]", "accelerators of the target: 'A100:2', 'RTX 5090',\n'sm_90:8', 'gfx942', 'none'"),
     Option("driver", "VERSION", "driver of the target, such as 550.54.15"),
@@ -85,25 +103,25 @@ PLACE = (
     Option("glibc", "VERSION", "glibc of the target, such as 2.35"),
 )
 SELECTION = (
-    Option("extras", "LIST", "extras that are installed: names, all or none\n(default: every selection is judged)"),
-    Option("groups", "LIST", "dependency groups that are installed: names, all or\nnone"),
-    Option("lock-environment", "NAME", "the environment of a pixi.lock"),
+    Option("extras", "LIST", "installed extras: names, all or none (default: check\nevery combination)"),
+    Option("groups", "LIST", "installed dependency groups: names, all or none"),
+    Option("lock-environment", "NAME", "which environment of a pixi.lock"),
 )
 DECLARED = (
-    Option("target", "LIST", "targets of [tool.compat] in pyproject.toml (default:\nall of them)"),
-    Option("config", "FILE", "where [tool.compat] is read, or 'none' (default: the\npyproject.toml of the project)"),
+    Option("target", "LIST", "targets declared under [tool.compat] in\npyproject.toml (default: all)"),
+    Option("config", "FILE", "file with [tool.compat], or 'none' (default: the\nproject's pyproject.toml)"),
 )
-ONE_TARGET = (Option("target", "NAME", "which target of [tool.compat], where there are several"), DECLARED[1])
+ONE_TARGET = (Option("target", "NAME", "target declared under [tool.compat], if there are\nseveral"), DECLARED[1])
 PASTED = Option(
     "pasted",
     "FILE",
-    "pasted text: collect_env, trl env, pip list,\nnvidia-smi …, also inside an issue (-: standard input)",
+    "pasted text: collect_env, trl env, pip list,\nnvidia-smi …, or an issue with them (-: standard\ninput)",
 )
-BASELINE = Option("baseline", "FILE", "a report of --format json: only what is new is\nreported")
+BASELINE = Option("baseline", "FILE", "report only what is not in this earlier report\n(--format json)")
 ALL = Option("all", None, "show every undecided finding, including unlikely ones\nand code paths not known to run")
 QUIET = Option("quiet", None, "print nothing if there are no findings")
 
-DEEP = Option("deep", None, "also ask pip what it sees in the running environment\n(starts pip)")
+DEEP = Option("deep", None, "also compare with pip's view of the running\nenvironment (starts pip)")
 
 INDEX = (
     Option("time-limit", "SECONDS", "stop after SECONDS and print the best plan so far"),
@@ -111,20 +129,20 @@ INDEX = (
     Option("before", "DATE", "ignore releases uploaded after DATE"),
     Option("index-url", "URL", "the index (default: the one configured for uv or pip)"),
     Option("extra-index-url", "URL", "an additional index (may be repeated)"),
-    Option("find-links", "PLACE", "a folder or page of files (may be repeated)"),
-    Option("torch-index", "URL", "a mirror of torch's own index: a folder with one for\neach CUDA (…/cu128)"),
+    Option("find-links", "PLACE", "a folder or page with wheels (may be repeated)"),
+    Option("torch-index", "URL", "a mirror of torch's own index, with one folder for\neach CUDA release (…/cu128)"),
 )
 
 PROBING = (
     Option("device", "NAME", "all (default), cpu, cuda, or one of them: cuda:0"),
-    Option("only", "LIST", "groups of probes: matmul, rotary, attention, triton,\nextensions, devices, trainer, health; or "
-           "some of a\ngroup: rotary/transformers"),
-    Option("quick", None, "the essentials, in one process for each device"),
-    Option("thorough", None, "larger shapes, and torch.compile on the CPU too"),
-    Option("trainer", "NAME", "the trainer to run two steps of: sft (default), grpo,\ndpo", choices=("sft", "grpo", "dpo")),
-    Option("launcher", "NAME", "how its processes are started: python, torchrun,\naccelerate (default: depends on "
-           "the devices)", choices=("python", "torchrun", "accelerate")),
-    Option("timeout", "SECONDS", "time limit of one process (default: 120; 60 with\n--quick, 600 with --thorough)"),
+    Option("only", "LIST", "probe groups: matmul, rotary, attention, triton,\nextensions, devices, trainer, health; "
+           "or part of a\ngroup: rotary/transformers"),
+    Option("quick", None, "only the essentials, in one process per device"),
+    Option("thorough", None, "larger shapes, and torch.compile on the CPU, too"),
+    Option("trainer", "NAME", "run two steps of this trainer: sft (default), grpo,\ndpo", choices=("sft", "grpo", "dpo")),
+    Option("launcher", "NAME", "how to start the processes: python, torchrun,\naccelerate (default: depends on the devices)",
+           choices=("python", "torchrun", "accelerate")),
+    Option("timeout", "SECONDS", "time limit for each process (default: 120; 60 with\n--quick, 600 with --thorough)"),
     Option("require-device", None, "exit 3 if no accelerator could be probed"),
     Option("python", "PATH", "the interpreter or environment to run\n(default: the active one)"),
     FORMAT,
@@ -134,28 +152,29 @@ COMMANDS = (
     Command("doctor", "check this machine and say what to do",
             (PYTHON, ENVIRONMENT, *_WORKLOAD_AND_MODEL, DEEP, ALL,
              RULES, PAGE, FAIL_ON,
-             Option("probe", None, "also run the probes on the devices of this machine\n('compat probe': starts the "
-                    "interpreter)")), operands="[-- COMMAND…]", command_after_dashes=True),
+             Option("probe", None, "also run 'compat probe' on the devices of this\nmachine (starts the interpreter)")),
+            operands="[-- COMMAND…]", command_after_dashes=True),
     Command("check", "check lock files, requirements, Dockerfiles and environment descriptions",
-            (Option("environment", "FILE…", "described environments (JSON, as 'compat facts'\nprints)", many=True), PASTED,
+            (Option("environment", "FILE…", "environment descriptions (JSON, as 'compat facts'\nprints them)", many=True),
+             PASTED,
              Option("installed", None,
-                    "what is installed here, for a declared target; the\nhardware of this machine is not read"),
+                    "check what is installed here for a declared target,\nwithout reading the hardware of this machine"),
              PYTHON, SCRIPT,
              *DECLARED, *SELECTION, *PLACE, *WORKLOAD, RULES, BASELINE, ALL, QUIET, REPORT, FAIL_ON),
             operands="[FILE…] [-- COMMAND…]", most=100_000, command_after_dashes=True),
     Command("fix", "find the smallest set of changes that fixes every error",
             (PYTHON, ENVIRONMENT, SCRIPT, *ONE_TARGET, *SELECTION,
-             Option("level", "error|warning", "fix errors only (default), or warnings, too", choices=("error", "warning")),
+             Option("level", "error|warning", "fix only errors (default), or warnings, too", choices=("error", "warning")),
              Option("keep", "REQ…",
                     "requirements to keep: 'torch==2.5.1', or just 'torch'\nfor its current version", many=True),
-             Option("prefer", "stay|upgrade", "releases close to the current ones (default), or the\nnewest",
+             Option("prefer", "stay|upgrade", "stay close to the current releases (default), or\nprefer the newest",
                     choices=("stay", "upgrade")),
              Option("any-age", None, "consider releases more than a year older than the\ncurrent ones, too"),
              Option("pre", None, "consider pre-releases, too"),
-             Option("allow-source", None, "consider source installs: commits that rules name,\n"
-                    "and builds for the GPUs of the target"),
+             Option("allow-source", None, "consider source installs: commits that rules\n"
+                    "recommend, and builds for the GPUs of the target"),
              Option("brief", None, "leave out reasons and policies (faster)"),
-             Option("explain", None, "also say what the next-best plan would cost, and why\nit lost"),
+             Option("explain", None, "also show the cost of the next-best plan, and why it\nlost"),
              Option("verify", "uv|install", "check the plan with uv pip compile (default), or also\n"
                     "with uv pip install --dry-run", choices=("uv", "install")),
              Option("write", None, "write the changes into the file"),
@@ -168,7 +187,7 @@ COMMANDS = (
     Command("suggest", "propose a complete set of compatible pins for a task and GPU",
             (Option("with", "LIST", "packages, or requirements such as 'vllm>=0.8'"),
              Option("list", None,
-                    "list recorded combinations: the newest for a task and\na GPU that resolved and was judged clean"),
+                    "list tested combinations: for a task and GPU, the\nnewest that resolves and has no findings"),
              Option("pre", None, "consider pre-releases, too"), *INDEX, *PLACE, *WORKLOAD, RULES, FORMAT)),
     Command("why", "explain why a package is at its version, and what would move with it",
             (PYTHON, ENVIRONMENT, *ONE_TARGET, *SELECTION,
@@ -177,11 +196,11 @@ COMMANDS = (
             operands="NAME [FILE] [-- COMMAND…]", most=2, command_after_dashes=True),
     Command("facts", "print this machine or a file as an environment description (JSON)",
             (PYTHON, PASTED,
-             Option("output", "DIR", "write this machine as HOST.json into a folder, for\n'compat fleet'"),
-             Option("probe", None, "with --output: also the quick probes of every device"),
-             Option("rendezvous", "HOST:PORT", "with --probe: where the nodes meet for collectives"),
-             Option("nodes", "N", "with --rendezvous: how many meet"),
-             Option("timeout", "SECONDS", "with --probe: how long the probes may take\n(default: 120)"),
+             Option("output", "DIR", "write this machine's facts to DIR/HOST.json, for\n'compat fleet'"),
+             Option("probe", None, "with --output: also run the quick probes"),
+             Option("rendezvous", "HOST:PORT", "with --probe: address at which the nodes meet for\ncollectives"),
+             Option("nodes", "N", "with --rendezvous: number of nodes that meet"),
+             Option("timeout", "SECONDS", "with --probe: time limit for the probes (default: 120)"),
              *PLACE, *WORKLOAD), operands="[FILE…] [-- COMMAND…]", most=100_000, command_after_dashes=True),
     Command("script", "find the releases that have everything a script uses",
             (FORMAT,), operands="FILE…", most=100_000),
@@ -190,26 +209,25 @@ COMMANDS = (
     Command("rules", "list rules, show one, or check rule files",
             (RULES, FORMAT), operands="[list | show ID… | lint [FILE…]]", most=1000, words=("list", "show", "lint")),
     Command("init", "declare a target in pyproject.toml",
-            (Option("target", "NAME", "the name of the target (default: this-machine)"), *PLACE, *WORKLOAD,
+            (Option("target", "NAME", "name of the target (default: this-machine)"), *PLACE, *WORKLOAD,
              Option("print", None, "print the table instead of writing it")), operands="[pyproject.toml]", most=1),
     Command("run", "check a Python program and this machine, then run the program",
-            (Option("fail-on", "LEVEL", "do not start it for findings from this level on: error\nor warning (default: print "
-                    "and start)", choices=("error", "warning")),
+            (Option("fail-on", "LEVEL", "do not start the program if there are findings of at\n"
+                    "least this level: error or warning (default: print\nfindings and start)", choices=("error", "warning")),
              *WORKLOAD, RULES), operands="SCRIPT|-m MODULE [ARGUMENTS…]", program=True),
-    Command("fleet", "compare the nodes of a cluster, and judge every distinct environment",
-            (Option("expect", "HOSTS", "nodes that should answer: 'node[001-128]' (exit 3 if\none does not)"),
-             Option("slurm", None, "gather first, with srun: one task on every node"),
-             Option("partition", "NAME", "with --slurm: the partition"),
-             Option("nodelist", "HOSTS", "with --slurm: the nodes"),
-             Option("ray", None, "gather first, with Ray: one task on every node"),
-             Option("address", "ADDRESS", "with --ray: the cluster (default: auto)"),
-             Option("timeout", "SECONDS", "how long a node may take to answer (default: 120)"),
-             Option("probe", None, "with --slurm or --ray: also run the quick probes of\nevery device, and collectives "
-                    "between the nodes"),
+    Command("fleet", "compare the nodes of a cluster, and check every distinct environment",
+            (Option("expect", "HOSTS", "nodes that must answer: 'node[001-128]' (exit 3 if\none does not)"),
+             Option("slurm", None, "gather the facts with srun first: one task per node"),
+             Option("partition", "NAME", "partition for --slurm"),
+             Option("nodelist", "HOSTS", "nodes for --slurm"),
+             Option("ray", None, "gather the facts with Ray first: one task per node"),
+             Option("address", "ADDRESS", "cluster for --ray (default: auto)"),
+             Option("timeout", "SECONDS", "time limit for a node to answer (default: 120)"),
+             Option("probe", None, "with --slurm or --ray: also run the quick probes, and\ncollectives between the nodes"),
              *WORKLOAD, RULES, _FLEET, FAIL_ON),
             operands="DIR [-- COMMAND…]", most=1, command_after_dashes=True),
     Command("mcp", "serve check, diagnose, fix, suggest and rules to agents (MCP)",
-            (Option("allow-write", None, "let 'fix' write files (default: it only plans)"),)),
+            (Option("allow-write", None, "allow 'fix' to write files (default: it only plans)"),)),
     Command("completions", "print shell completions", (),
             operands="bash|zsh|fish", most=1, words=("bash", "zsh", "fish")),
 )  # fmt: skip

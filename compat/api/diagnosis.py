@@ -52,7 +52,7 @@ def with_versions_of(text: str, environment: Environment) -> tuple[Environment, 
     named = versions_in(text)
     known = {copy.name: copy.version for copy in environment.distributions or ()}
     notes = tuple(
-        f"the text names {name} {version}, the environment has {known[name]}: another environment may have run"
+        f"the text names {name} {version}, but the environment has {known[name]}: the error may come from another environment"
         for name, version in named.items()
         if known.get(name) not in (None, version) and str(known[name]).partition("+")[0] != version.partition("+")[0]
     )
@@ -113,16 +113,16 @@ def unexplained(errors: tuple[RaisedError, ...]) -> tuple[str, ...]:
     """What to say about errors no rule knows: the decisive one, words to search for, the packages that meet at it."""
     order = [number for number in decisive(errors) if errors[number].exception or errors[number].message.strip()]
     if not order:
-        cut = " (the text ends before the error itself)" if errors else ""
-        return (f"no error was recognised in the text{cut}: give the whole traceback, from 'Traceback' to the last line",)
+        cut = " (it ends before the error message)" if errors else ""
+        return (f"no error found in the text{cut}; paste the whole traceback, from 'Traceback' to the last line",)
     error = errors[order[0]]
     last = _first_line(error)
     name = f"{error.exception}: {last}" if error.exception else last
     both = meeting(error)
-    where = f", in the issues of {' and '.join(both)}" if both else ""
+    where = f" (in the issues of {' and '.join(both)})" if both else ""
     return (
-        f"no rule knows the decisive error (line {error.line}): {name}",
-        f"search upstream for: {search_terms(error)}{where}",
+        f"no rule matches the main error (line {error.line}): {name}",
+        f"search for: {search_terms(error)}{where}",
     )
 
 

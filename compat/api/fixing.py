@@ -170,10 +170,10 @@ def _left(plan: Plan, new: tuple[Finding, ...], planner: Planner) -> Plan:
     """The plan with errors that it leaves in other selections, or brings about: refused unless there are fewer than before."""
     left = (*plan.left, *new)
     titles = "; ".join(dict.fromkeys(f"{each.title} ({each.rule})" for each in new))
-    refused = "" if len(left) < len(planner.errors) + len(new) else "nothing gets better"
+    refused = "" if len(left) < len(planner.errors) + len(new) else "it would not reduce the number of errors"
     caused = [each for each in new if any(change.name in each.packages for change in plan.changes)]
     if caused:
-        refused = f"the file as it would be written has an error: {titles}"
+        refused = f"the edited file would still have errors: {titles}"
     return replace(plan, left=left, refused=refused)
 
 
@@ -252,7 +252,7 @@ def lock_alone(path: str) -> str:
         if form.sources:
             form.source_of(path)
     except InputError:
-        return f"{path}: the file that this lock file is made from is not beside it: the plan is printed, nothing is written"
+        return f"{path}: the source of this lock file is not next to it: the plan is only printed"
     return ""
 
 

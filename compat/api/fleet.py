@@ -85,7 +85,7 @@ def read_fleet(
     except OSError as problem:
         raise InputError(f"cannot be read: {problem.strerror or problem}", folder) from None
     if not names:
-        raise InputError("holds no *.json, as 'compat facts --output' writes them", folder)
+        raise InputError("contains no *.json files as 'compat facts --output' writes them", folder)
     environments: dict[bytes, Environment] = {}
     nodes: dict[bytes, list[Node]] = {}
     problems: list[InputError] = []
@@ -114,7 +114,7 @@ def read_fleet(
         nodes.setdefault(key, []).append(node)
     for host, named in files.items():
         if len(named) > 1:
-            notes[f"{len(named)} files are of a node called {host} ({named[0]}, {named[1]} …): each is counted"] = None
+            notes[f"{len(named)} files describe a node called {host} ({named[0]}, {named[1]} …); each is counted"] = None
     groups = [Group(environments[key], tuple(found)) for key, found in nodes.items()]
     return tuple(sorted(groups, key=lambda group: (-len(group.nodes), group.nodes[0].host))), tuple(problems), tuple(notes)
 
@@ -135,7 +135,7 @@ def judge_fleet(folder: str, options: Options, matrix: Matrix, gathered: Gathere
     to_probe = options.flag("probe") or any(node.probes is not None for group in groups for node in group.nodes)
     undecided = [node.host for group in groups for node in group.nodes if to_probe and not_probed(node)]
     if sum(len(group.nodes) for group in groups) == 1:
-        notes = (*notes, "only one node was read: nothing could be compared")
+        notes = (*notes, "only one node was read: there is nothing to compare")
     window = (gathered.began, gathered.ended) if gathered else None
     return Fleet(judged, compare(groups, ranged, window), problems, missing, notes, tuple(undecided))
 

@@ -64,7 +64,7 @@ class Case:
 def case_of(options: Options, matrix: Matrix, index: Callable[[], Index]) -> Case:
     """What the options name: a file, a described environment, or what is installed; ``index`` tells what a file leaves open."""
     if len(options.operands) + options.flag("environment") + options.flag("python") > 1:
-        raise InputError("give one of a file, --python and --environment")
+        raise InputError("pass only one of FILE, --python and --environment")
     config = config_of(options.operands[0] if options.operands else ".", options)
     if options.operands:
         return _of_file(options, config, matrix, index)
@@ -73,7 +73,7 @@ def case_of(options: Options, matrix: Matrix, index: Callable[[], Index]) -> Cas
 
         return described_case(*read_described(options.one("environment") or ""), options)
     if options.flag("target"):
-        raise InputError("--target goes with a file or --environment: what is installed is fixed for this machine")
+        raise InputError("--target needs a file or --environment; installed packages are always planned for this machine")
     from compat.api.machine import read_machine
     from compat.machine.interpreter import default_target, target_at
     from compat.repair.subject import placed
@@ -106,7 +106,7 @@ def _one_target(options: Options, config: ProjectConfig) -> Target | None:
     targets = chosen_targets(options, config)
     if len(targets) > 1:
         names = ", ".join(each.name for each in targets if each is not None)
-        raise InputError(f"there are several targets ({names}): name one with --target", config.file)
+        raise InputError(f"several targets are declared ({names}): choose one with --target", config.file)
     return next(iter(targets), None)
 
 
@@ -133,10 +133,10 @@ def _of_file(options: Options, config: ProjectConfig, matrix: Matrix, index: Cal
     content = read_content(path)
     listings = [each for each in format_of(path, content).listings(path, content) if each.entries]
     if not listings:
-        raise InputError("lists no distribution", path)
+        raise InputError("lists no packages", path)
     if len(listings) > 1:
         names = ", ".join(each.label or each.file for each in listings)
-        raise InputError(f"holds several environments ({names}); fix takes one at a time", path)
+        raise InputError(f"contains several environments ({names}); fix handles one at a time", path)
     (listing,) = listings
     target = _one_target(options, config)
     known, notes = _told_of(listing.context, target, options)
@@ -202,7 +202,7 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
     settings, override = means.index.reached(), case.overrides is not False
     found = resolved_by_uv(question, Target(environment), settings, offline=offline, override=override)
     if found.releases is None:
-        note = f"uv resolves no environment from this file, so that only what it lists is judged: {excerpt(found.why, 200)}"
+        note = f"uv cannot resolve this file, so only the packages it lists are checked: {excerpt(found.why, 200)}"
         resolves = False if found.refused and not offline else None
         return replace(case, notes=(*case.notes, note), resolves=resolves, unresolved=found.why)
     listed = {copy.name for copy in copies}
@@ -211,7 +211,7 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
     copies += [Distribution(name, version, source=INDEX) for name, version in found.releases.items() if name not in listed]
     unbuilt = [name for name in sorted(found.unbuilt) if name not in listed]
     copies += [Distribution(name, source=UNBUILT) for name in unbuilt]
-    notes = (f"{', '.join(unbuilt)}: no wheel; nothing is built here, so what they require is unknown",) if unbuilt else ()
+    notes = (f"{', '.join(unbuilt)}: no wheel, and nothing is built, so their requirements are unknown",) if unbuilt else ()
     environment = replace(environment, distributions=tuple(copies), distributions_complete=True)
     told = (*case.told, f"the {len(found.releases)} packages that uv resolves today")
     asked = tuple(need for need in case.asked if need.name not in found.unbuilt)

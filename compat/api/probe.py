@@ -59,10 +59,10 @@ def _cpu_only(environment: Environment, stacks: Mapping[str, Mapping[str, Any]])
     described = replace(environment, distributions=(*there, Distribution("torch", labelled)))
     found = next((each for each in _findings(described) if each.rule == "build-torch-cpu-only"), None)
     name = next((each.name for each in environment.accelerators or () if each.name), "an accelerator")
-    why = f"torch {version} is built for CPU only, beside {name}: nothing of this stack runs on the GPU"
+    why = f"torch {version} is a CPU-only build, but this machine has {name}: nothing in this stack runs on the GPU"
     fix = next((each.command for each in found.fixes if each.command), None) if found else None
     return ProbeResult(
-        "torch/build", "cuda", FAILED, why, {"cuda": None}, {"cuda": "the one of the build that is installed"},
+        "torch/build", "cuda", FAILED, why, {"cuda": None}, {"cuda": "that of the installed build"},
         fix=fix or f'pip install --force-reinstall "torch=={version.partition("+")[0]}"',
     )  # fmt: skip
 

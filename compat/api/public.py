@@ -165,6 +165,6 @@ def options_of(
             raise TypeError(f"{key}: expected {'True or False' if option.metavar is None else option.metavar}, not {value!r}")
         given = [value] if isinstance(value, (str, int, os.PathLike)) else list(value)
         if not all(isinstance(each, (str, int, os.PathLike)) for each in given):
-            raise TypeError(f"{key}: expected a text, a number, a flag or a list of texts, not {value!r}")
+            raise TypeError(f"{key}: expected a string, a number, a boolean or a list of strings, not {value!r}")
         values[option.name] = [""] if value is True else [checked(option, str(each)) for each in given]
     return Options(command=name, values=values, operands=operands, rest=None if command is None else tuple(command))

@@ -143,8 +143,8 @@ def chosen_targets(options: Options, config: ProjectConfig) -> Sequence[Target |
     known = {target.name: target for target in config.targets}
     for name in names:
         if name not in known:
-            where = f"{config.file} declares {', '.join(known) or 'none'}" if config.file else "no [tool.compat] was found"
-            raise InputError(f"there is no target {name!r}: {where}")
+            where = f"{config.file} declares {', '.join(known) or 'none'}" if config.file else "no [tool.compat] table found"
+            raise InputError(f"unknown target {name!r}: {where}")
     return [known[name] for name in names]
 
 
@@ -300,7 +300,7 @@ def not_ignored(findings: Sequence[Finding], ignores: Sequence[Ignore]) -> tuple
             continue
         if not in_force(ignore):
             where = f"{ignore.file}:{ignore.line}" if ignore.line else ignore.file
-            notes.append(f"the ignore of {ignore.rule} expired on {ignore.until} ({where}): it is reported again")
+            notes.append(f"the ignore for {ignore.rule} expired on {ignore.until} ({where}); it is reported again")
             continue
         kept = [each for each in kept if each not in covered]
         until = f" until {ignore.until}" if ignore.until else ""

@@ -123,7 +123,7 @@ def _accelerators(values: list[str]) -> tuple[Accelerator, ...]:
             continue
         name, _, count = part.rpartition(":") if ":" in part else (part, "", "1")
         if name == "none":
-            raise InputError("--gpu: 'none' has no number")
+            raise InputError("--gpu: 'none' takes no count")
         if not name.strip() or not count.isdecimal() or not 0 < int(count) <= 4096:
             raise InputError(f"--gpu: expected NAME or NAME:COUNT, not {part!r}")
         found += [_accelerator(name.strip())] * int(count)
@@ -145,11 +145,11 @@ def _accelerator(name: str) -> Accelerator:
     table = open_gpus()
     match = lookup(table, name)
     if match.candidates:
-        raise InputError(f"--gpu: {name!r} may be {', '.join(match.candidates)}: say which")
+        raise InputError(f"--gpu: {name!r} is ambiguous; pass one of {', '.join(match.candidates)}")
     if match.compute_capability is None and match.gfx is None and match.vendor in (None, "nvidia"):
         near = nearest(table, name)
         hint = f" (nearest: {', '.join(near)})" if near else ""
-        raise InputError(f"--gpu: unknown GPU {name!r}{hint}; a compute capability such as 'sm_90' works, too")
+        raise InputError(f"--gpu: unknown GPU {name!r}{hint}; pass a compute capability such as 'sm_90' instead")
     return Accelerator(vendor=match.vendor, name=name, compute_capability=match.compute_capability,
                        memory_mib=match.memory_mib, gfx=match.gfx)  # fmt: skip
 
@@ -168,7 +168,7 @@ _VOCABULARY = {
 def _word(name: str, value: str) -> str:
     """A word of the vocabulary as people write it (``ZeRO-3``, ``zero3``); a near miss is refused, another word kept."""
     if not value.strip():
-        raise InputError(f"--{name}: expected a word, not an empty text")
+        raise InputError(f"--{name}: expected a value, not an empty string")
     known = _VOCABULARY.get(name)
     if known is None or value in known:
         return value

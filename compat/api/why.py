@@ -43,7 +43,7 @@ def why(name: str, planner: Planner, wanted: str | None = None, *, planned: bool
 
     current = planner.problem.current.get(name)
     if current is None:
-        raise InputError(f"{name} is not there")
+        raise InputError(f"{name} is not among the packages")
     requirements = planner.requirements()
     wanted = (wanted or planner.newest(name)) if planned else current.version
     if wanted is None:

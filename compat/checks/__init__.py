@@ -37,7 +37,7 @@ def not_assessed(environment: Environment, matrix: Matrix) -> tuple[str, ...]:
     from compat.versions import is_version, key_of
 
     if not environment.distributions:
-        return ("no distribution is known, so there is hardly anything to judge",)
+        return ("no packages are known, so there is almost nothing to check",)
     newer = {
         (copy.name, copy.version): newest
         for copy in environment.distributions
@@ -48,7 +48,7 @@ def not_assessed(environment: Environment, matrix: Matrix) -> tuple[str, ...]:
         return ()
     listed = [f"{name} {version} ({newest})" for (name, version), newest in newer.items()]
     more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
-    return (f"newer than what was assessed (in brackets): {', '.join(listed[:_LISTED])}{more}",)
+    return (f"newer than the releases that were assessed (in parentheses): {', '.join(listed[:_LISTED])}{more}",)
 
 
 _LISTED = 6

@@ -110,7 +110,7 @@ def _entries(document: Any) -> Iterator[tuple[Identity, str]]:
         return
     for position, report in enumerate(document):
         if isinstance(report, dict) and not isinstance(report.get("file"), str):
-            raise _Misplaced("expected the name of a file under 'file'", (position, "file"))
+            raise _Misplaced("expected a file name under 'file'", (position, "file"))
         yield from _report_entries(report, (position,))
 
 
@@ -135,7 +135,7 @@ def _finding_entry(finding: Any, file: str | None, place: Place) -> tuple[Identi
     packages = _checked(finding, "packages", (dict,), "an object", place)
     verdict = _checked(finding, "verdict", (str,), "a text", place)
     if verdict not in _VERDICTS:
-        raise _Misplaced("'verdict' is expected to be 'hit' or 'possible'", (*place, "verdict"))
+        raise _Misplaced("expected 'verdict' to be 'hit' or 'possible'", (*place, "verdict"))
     return _identity(file, rule, origin, target, packages), verdict
 
 

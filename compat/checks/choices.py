@@ -111,7 +111,7 @@ def _unknown(kind: str, name: str, listing: Listing) -> InputError:
     known = [f"{choice.package}[{choice.name}]" if choice.package else choice.name
              for choice in listing.choices if choice.kind == kind]  # fmt: skip
     has = f"it has {', '.join(known)}" if known else f"it has no {kind}s"
-    return InputError(f"there is no {kind} {name!r}; {has}", listing.file)
+    return InputError(f"unknown {kind} {name!r}; {has}", listing.file)
 
 
 def _owner(listing: Listing, number: int) -> Iterable[int]:

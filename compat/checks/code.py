@@ -125,13 +125,13 @@ def _title(each: Wanted, package: str, lacking: str, installed: Mapping[str, str
         return f"{each.what} is in no known release of {package}"
     if lacking != package and each.need.kind != "override":
         both = f"{package} {installed[package]} nor {name}"
-        return f"{each.what} is {'taken by' if each.need.keywords or each.need.positional else 'in'} neither {both}"
+        return f"{each.what} is {'accepted by' if each.need.keywords or each.need.positional else 'in'} neither {both}"
     if each.need.kind == "override":
         return f"{name} calls {each.need.name} in a way that your {each.need.name} does not take"
     if each.need.keywords:
-        return f"{each.what} is not taken by {name}"
+        return f"{each.what} is not accepted by {name}"
     if each.need.positional:
-        return f"{each.what}: {name} takes fewer"
+        return f"{each.what}: {name} accepts fewer"
     return f"{each.what} is not in {name}"
 
 
@@ -139,10 +139,11 @@ def _why(each: Wanted, package: str, lacking: str, installed: Mapping[str, str])
     error = "ImportError" if each.need.kind == "import" else "AttributeError" if each.need.kind == "attribute" else "TypeError"
     if each.need.kind in ("method", "inherited") and not each.need.keywords and not each.need.positional:
         error = "AttributeError"
-    text = f"{_line(each)} uses it; the source of the release does not have it, so this raises {error}."
+    text = f"{_line(each)} uses it, and the installed release does not have it: this raises {error}."
     if lacking != package:
-        text = f"{_line(each)} uses it; {package} {installed[package]} has it from {lacking}, and this raises {error}."
-    return text if each.sure else f"{text} It stands under a condition."
+        text = f"{_line(each)} uses it, and {package} {installed[package]} takes it from {lacking}, which does not have it: "
+        f"this raises {error}."
+    return text if each.sure else f"{text} The line only runs under a condition."
 
 
 def _line(each: Wanted) -> str:
@@ -170,7 +171,7 @@ def fixes_of(
     known: Releases,
     *,
     nowhere: bool,
-    what: str = "has all that the code uses of it",
+    what: str = "has everything your code uses",
 ) -> Iterator[Fix]:
     """What makes a need that ``lacking`` does not meet be met; ``what`` a release that does all of it is said to do."""
     from compat.interfaces.code.renamed import nearest
@@ -208,7 +209,7 @@ def _by_moving(
 
     here = moved, installed[moved], versions, versions
     fixes = tuple(nearest_fixes(*here, what, check=has(about))) or tuple(
-        nearest_fixes(*here, "has this too, and not all that the code uses: see compat script", check=has(now))
+        nearest_fixes(*here, "has this, but not everything your code uses: see compat script", check=has(now))
     )
     nearby = next((fix.spec.lstrip("=>") for fix in fixes if fix.spec), None)
     lean = known.answer(package, installed[package], each.need).lean

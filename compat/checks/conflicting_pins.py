@@ -86,10 +86,10 @@ def _finding(first: Entry, second: Entry, listing: Listing, decisive: tuple[str,
     places = [f"{each.file or listing.file}:{each.line}" for each in (first, second)]
     return Finding(
         rule="requirements-conflict", origin="metadata", verdict="hit" if holds else "possible", severity="error",
-        effect="install", title=f"{name} is asked for as {asked[0]} and as {asked[1]}: nothing can be installed",
-        why="No version meets both lines. pip ends with ResolutionImpossible, uv says that the requirements are unsatisfiable.",
+        effect="install", title=f"{name} is required as {asked[0]} and as {asked[1]}: the requirements cannot be resolved",
+        why="No version satisfies both lines. pip fails with ResolutionImpossible, uv with unsatisfiable requirements.",
         confidence="confirmed", packages={name: " and ".join(asked)}, missing=decisive, unknown=decisive,
-        fixes=(Fix(kind="pin", package=name, text=f"keep one of the two lines, {places[0]} or {places[1]}"),),
+        fixes=(Fix(kind="pin", package=name, text=f"keep only one of the two lines, {places[0]} or {places[1]}"),),
         evidence=(_EVIDENCE,), here=f"{name}{asked[0]} ({places[0]}), {name}{asked[1]} ({places[1]})",
         location=Location(second.file or listing.file, second.line),
     )  # fmt: skip

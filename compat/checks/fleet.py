@@ -127,31 +127,31 @@ def _versions(groups: Sequence[Group]) -> list[Told]:
     if len(nccl) > 1:
         found.append(_differs(
             "nccl", "error", "hang", "Nodes have different releases of NCCL",
-            "NCCL compares major.minor when processes connect, and refuses or hangs where they differ.", nccl,
-            "install one environment on all nodes, from one lock file", "pin", {"nvidia-nccl-cu12": None},
+            "NCCL compares major.minor when processes connect, and fails or hangs if they differ.", nccl,
+            "install the same environment on all nodes from one lock file", "pin", {"nvidia-nccl-cu12": None},
         ))  # fmt: skip
     torch = of("torch")
     if len(torch) > 1:
         found.append(_differs(
             "torch", "error", "crash", "Nodes have different releases or builds of torch",
-            "The processes of one job run the same collectives in the same order and exchange pickled state; another torch "
-            "need not, and brings another CUDA and NCCL.", torch,
-            "install one environment on all nodes, from one lock file", "pin", {"torch": None},
+            "All processes of a job must run the same collectives in the same order and exchange pickled state. Another torch "
+            "may not, and it comes with another CUDA and NCCL.", torch,
+            "install the same environment on all nodes from one lock file", "pin", {"torch": None},
         ))  # fmt: skip
     python = _of_environments(groups, lambda environment: _minor(environment.python))
     if len(python) > 1:
         found.append(_differs(
             "python", "error", "crash", "Nodes run different releases of Python",
-            "Functions and objects that are pickled with one minor release of Python cannot be loaded by another one; Ray "
-            "refuses to connect.", python, "use one Python on all nodes", facts=("python",),
+            "Functions and objects pickled by one minor release of Python may not load in another; Ray refuses to connect.",
+            python, "use the same Python on all nodes", facts=("python",),
         ))  # fmt: skip
     for name in _STACK:
         values = of(name)
         if len(values) > 1:
             found.append(_differs(
                 f"package-{name}", "warning", "crash", f"Nodes have different releases of {name}",
-                "What one process sends, another release may not understand; the step in which they meet fails or hangs.",
-                values, "install one environment on all nodes, from one lock file", "pin", {name: None},
+                "Processes may not understand what another release sends; the job fails or hangs when they communicate.",
+                values, "install the same environment on all nodes from one lock file", "pin", {name: None},
             ))  # fmt: skip
     return found
 
@@ -163,23 +163,23 @@ def _hardware(groups: Sequence[Group]) -> list[Told]:
         branches = {value.text.partition(".")[0] for value in driver}
         found.append(_differs(
             "driver", "warning" if len(branches) > 1 else "info", "crash", "Nodes have different NVIDIA drivers",
-            "A build for a newer CUDA than an older driver supports fails on some nodes only.", driver,
-            "install one driver on all nodes", "driver", facts=("driver",),
+            "A build for a CUDA release that the older driver does not support fails on some nodes only.", driver,
+            "install the same driver on all nodes", "driver", facts=("driver",),
         ))  # fmt: skip
     counts = _of_environments(groups, _count)
     if len(counts) > 1:
         found.append(_differs(
             "gpu-count", "warning", "hang", "Nodes have different numbers of GPUs",
-            "A launcher that starts one number of processes everywhere leaves GPUs idle or fails where there are fewer; a GPU "
-            "that has fallen off the bus looks like this.", counts,
+            "A launcher that starts the same number of processes on every node leaves GPUs idle, or fails where there are "
+            "fewer. A GPU that fell off the bus looks like this, too.", counts,
             "drain the nodes with fewer GPUs, or start by node (--nproc-per-node auto)", "launch", facts=("accelerators",),
         ))  # fmt: skip
     kinds = _of_environments(groups, _kinds)
     if len(kinds) > 1:
         found.append(_differs(
             "gpu-kind", "warning", "slow", "Nodes have different GPUs",
-            "A step takes as long as the slowest device, memory limits are those of the smallest, and every wheel needs code "
-            "for each architecture.", kinds, "ask the scheduler for one kind of GPU", "launch", facts=("accelerators",),
+            "Each step takes as long as the slowest device, the smallest memory is the limit, and every wheel needs code for "
+            "each architecture.", kinds, "request a single GPU type from the scheduler", "launch", facts=("accelerators",),
         ))  # fmt: skip
     return found
 
@@ -202,9 +202,9 @@ def _variables(groups: Sequence[Group]) -> list[Told]:
         values = _values((_set_to(group.environment, name), group.hosts) for group in groups)
         if len(values) > 1:
             found.append(_differs(
-                f"variable-{name.lower().replace('_', '-')}", "warning", "hang", f"{name} is not the same on all nodes",
+                f"variable-{name.lower().replace('_', '-')}", "warning", "hang", f"{name} differs between nodes",
                 "Each process decides by its own variables how it talks to the others.", values,
-                f"set {name} alike on all nodes, where the job is started", "env-var", facts=("variables",),
+                f"set {name} to the same value on all nodes, where the job is started", "env-var", facts=("variables",),
             ))  # fmt: skip
     return found
 
@@ -231,28 +231,29 @@ def _network(groups: Sequence[Group]) -> list[Told]:
     if missing:
         found.append(_differs(
             "interface", "error", "crash", "NCCL_SOCKET_IFNAME names an interface that some nodes do not have",
-            "NCCL finds no interface there and the job ends with 'Bootstrap : no socket interface found'.", _values(missing),
-            "name a prefix that all nodes have, or exclude with ^docker,lo", "env-var", facts=("variables",),
+            "NCCL finds no interface on those nodes, and the job fails with 'Bootstrap : no socket interface found'.",
+            _values(missing),
+            "use a prefix that all nodes have, or exclude interfaces with ^docker,lo", "env-var", facts=("variables",),
         ))  # fmt: skip
     speeds = _of_nodes(groups, _speed)
     if len(speeds) > 1:
         found.append(_differs(
             "network", "warning", "slow", "Nodes have networks of different speeds",
-            "Every collective takes the speed of the slowest link; a bad cable or port makes a link come up slower.", speeds,
-            "look at the link of the slower nodes (ethtool), or drain them", "driver",
+            "Collectives run at the speed of the slowest link. A bad cable or port can reduce the speed of a link.", speeds,
+            "check the links of the slower nodes (ethtool), or drain them", "driver",
         ))  # fmt: skip
     rdma = _of_nodes(groups, _ports)
     if len(rdma) > 1:
         found.append(_differs(
-            "rdma", "warning", "slow", "Nodes have different InfiniBand or RoCE ports that are up",
-            "NCCL falls back to sockets where a port is down, and the whole job takes the speed of that node.", rdma,
+            "rdma", "warning", "slow", "Nodes have different active InfiniBand or RoCE ports",
+            "NCCL falls back to sockets where a port is down, and the whole job runs at the speed of that node.", rdma,
             "bring the ports up, or drain the nodes", "driver",
         ))  # fmt: skip
     locked = _of_nodes(groups, _locked)
     if locked:
         found.append(_differs(
             "memlock", "warning", "crash", "Locked memory is limited on nodes with InfiniBand or RoCE",
-            "Registering buffers with the device fails ('ibv_reg_mr failed'): ulimit -l has to be unlimited.",
+            "Registering buffers with the device fails ('ibv_reg_mr failed'): ulimit -l must be unlimited.",
             locked,
             "set 'memlock unlimited' in limits.conf, or LimitMEMLOCK=infinity for slurmd and containerd",
         ))  # fmt: skip
@@ -282,17 +283,18 @@ def _shared(groups: Sequence[Group]) -> list[Told]:
     container = _of_nodes(groups, lambda node: node.container)
     if len(container) > 1:
         found.append(_differs(
-            "container", "warning", "crash", "Nodes run different container images", "What is inside differs with the image.",
-            [Value(value.text or "no container", value.hosts) for value in container], "start one image on all nodes", "launch",
+            "container", "warning", "crash", "Nodes run different container images", "Their contents may differ.",
+            [Value(value.text or "no container", value.hosts) for value in container], "start the same image on all nodes",
+            "launch",
         ))  # fmt: skip
     files = _of_nodes(groups, lambda node: node.files)
     installed = {tuple((each.name, each.version) for each in group.environment.distributions or ()) for group in groups}
     if len(files) > 1 and len(installed) == 1:
         found.append(_differs(
-            "files", "warning", "wrong-result", "The same releases are installed with other files",
-            "The RECORD of a distribution differs between nodes: another build, a local change, or half an update.",
+            "files", "warning", "wrong-result", "The same releases are installed with different files",
+            "The RECORD of a distribution differs between nodes: a different build, a local change, or an incomplete update.",
             [Value(f"files {value.text[:8]}", value.hosts) for value in files],
-            "install the environment anew on the odd nodes, or share one read-only",
+            "reinstall the environment on the nodes that differ, or share one read-only",
         ))  # fmt: skip
     return found
 
@@ -312,13 +314,13 @@ def _clocks(groups: Sequence[Group], window: tuple[float, float] | None) -> list
 
     found = _of_nodes(groups, off)
     return [_differs(
-        "clock", "warning", "hang", "Clocks are far apart" + ("" if window else ", or some files are of another time"),
-        "Tokens and TLS certificates are refused, and logs of different nodes cannot be put in order.",
-        found, "synchronise the clocks (chrony), and gather again",
+        "clock", "warning", "hang", "Clocks are far apart" + ("" if window else ", or some files were written at another time"),
+        "Tokens and TLS certificates are rejected, and logs of different nodes cannot be put in order.",
+        found, "synchronize the clocks (chrony), then gather again",
     )] if found else []  # fmt: skip
 
 
-_BETWEEN = {"nodes/names": "Nodes do not reach each other by name", "nodes/collectives": "Collectives between the nodes fail"}
+_BETWEEN = {"nodes/names": "Nodes cannot reach each other by name", "nodes/collectives": "Collectives between the nodes fail"}
 """Probes that need several nodes, and what it means that one fails."""
 
 
@@ -336,9 +338,9 @@ def _probes(groups: Sequence[Group]) -> list[Told]:
     for name, said in failed.items():
         effect, why, fix = (
             ("hang", "A job on these nodes would fail or hang in the same way.",
-             "look first at the node that gives a reason of its own: the others wait for it")
+             "check the node that gives a reason of its own first: the others wait for it")
             if name in _BETWEEN else
-            ("wrong-result", "What this device computes is wrong, or it does not compute at all.",
+            ("wrong-result", "This device computes wrong results, or does not compute at all.",
              "drain the nodes, and run 'compat probe' on one of them")
         )  # fmt: skip
         title = _BETWEEN.get(name, f"The probe {name} fails")

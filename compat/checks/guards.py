@@ -114,13 +114,13 @@ def _finding(row: Refusal, copy: Distribution, facts: Facts) -> Finding | None:
     said = message if len(message) <= _LONGEST else f"{message[:_LONGEST].rpartition(' ')[0]} …"
     place = f"{row.module}, {row.function}" if row.function else row.module
     shown = [each for each in row.reach if IMPORT not in row.reach and _shown(each, facts)] or row.reach[:3]
-    by = "when it is imported" if IMPORT in row.reach else f"with {' or '.join(shown).replace('=', ' ')}"
+    by = "on import" if IMPORT in row.reach else f"with {' or '.join(shown).replace('=', ' ')}"
     unknown = () if come else tuple(dict.fromkeys(f"workload.{each.partition('=')[0]}" for each in row.reach))
     return Finding(
         rule=f"guard-{copy.name}-{about}", origin="guard", verdict="hit" if come else "possible",
         severity="error" if told else "warning", effect="crash", confidence="confirmed",
         title=f"{copy.name} {copy.version} {does}: {said}",
-        why=f"{place}: {'raised' if told else 'warned of'} {by}, where {words}.",
+        why=f"{place}: {'raised' if told else 'logged'} {by} if {words}.",
         packages={name: _version(name, facts) for name in names},
         facts=tuple(dict.fromkeys(FACTS_OF[test.fact] for test in tests if test.fact in FACTS_OF)),
         missing=("workload",) if unknown else (), unknown=unknown, likelihood=None if come else _FOLDED,
@@ -172,13 +172,13 @@ def _of_part(leading: list[_Polarized], tests: list[_Polarized], facts: Facts) -
             operator = _NEGATED[test.operator] if wanted else test.operator
             kind = "pin" if operator in ("==", "!=") else "upgrade" if operator[0] == ">" else "downgrade"
             spec = ",".join(dict.fromkeys(f"{each.operator}{each.value}" for each in accepted))
-            yield Fix(kind, test.name, spec, "what it accepts", f'pip install "{test.name}{spec}"')
+            yield Fix(kind, test.name, spec, "a version it accepts", f'pip install "{test.name}{spec}"')
         elif test.fact == "installed" and not wanted and facts.package(test.name) == ABSENT:
-            yield Fix("pin", test.name, None, "what it asks for", f"pip install {test.name}")
+            yield Fix("pin", test.name, None, "what it requires", f"pip install {test.name}")
         elif test.fact == "precision" and wanted:
-            yield Fix("config", text=f"another precision than {test.value}")
+            yield Fix("config", text=f"use a precision other than {test.value}")
         elif test.fact == "capability":
-            yield Fix("config", text="what this GPU supports instead")
+            yield Fix("config", text="use what this GPU supports instead")
 
 
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}

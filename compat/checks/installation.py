@@ -33,8 +33,8 @@ def _twice(environment: Environment) -> Iterator[Finding]:
         yield Finding(
             rule="installed-twice", origin="metadata", verdict="hit", severity="warning", effect="install",
             title=f"{name} is installed twice: {' and '.join(versions)}",
-            why="An upgrade was interrupted or two tools installed over each other. The files of both are mixed, "
-                "and no version check can be trusted.",
+            why="An upgrade was interrupted, or two tools installed over each other. The files of both versions are mixed, "
+            "and no version check can be trusted.",
             confidence="confirmed", packages={name: " and ".join(versions)}, facts=("install",),
             fixes=(Fix(kind="pin", package=name, spec=f"=={newest}", text="remove both copies, then install one",
                        command=f'pip uninstall -y {name}; pip uninstall -y {name}; pip install "{wanted}"'),),
@@ -51,9 +51,9 @@ def _shadowed(environment: Environment) -> Iterator[Finding]:
         yield Finding(
             rule="installed-shadowed", origin="metadata", verdict="hit", severity="info", effect="install",
             title=f"{distribution.name} {distribution.version} hides another copy: {others}",
-            why="Python imports the copy it finds first on its path. A tool that looks elsewhere reports the other version.",
+            why="Python imports the first copy on its path. A tool that looks elsewhere reports the other version.",
             confidence="confirmed", packages={distribution.name: distribution.version}, facts=("install",),
-            fixes=(Fix(kind="uninstall", package=distribution.name, text="remove the copy that is not wanted",
+            fixes=(Fix(kind="uninstall", package=distribution.name, text="remove the copy you do not want",
                        command=f"pip uninstall {distribution.name}"),),
             evidence=(_DUPLICATES,), here=f"{distribution.name} {distribution.version}",
         )  # fmt: skip
@@ -64,8 +64,8 @@ def _driver(environment: Environment) -> Iterator[Finding]:
     if state == "mismatched":
         yield Finding(
             rule="driver-mismatched", origin="build", verdict="hit", severity="error", effect="crash",
-            title="The NVIDIA driver's library and its kernel module are of different versions",
-            why="The driver was updated while the old kernel module stayed loaded. Every CUDA call fails until it is reloaded.",
+            title="The NVIDIA driver library and its kernel module have different versions",
+            why="The driver was updated while the old kernel module was loaded. Every CUDA call fails until it is reloaded.",
             confidence="confirmed", facts=("driver",),
             fixes=(Fix(kind="driver", text="reboot, or unload and load the nvidia kernel modules", command="sudo reboot"),),
             evidence=(_DRIVER,), here=f"driver {version}",
@@ -74,7 +74,7 @@ def _driver(environment: Environment) -> Iterator[Finding]:
         yield Finding(
             rule="driver-not-loaded", origin="build", verdict="hit", severity="error", effect="crash",
             title="An NVIDIA driver is installed but not loaded: no GPU can be used",
-            why="The driver's library is there, but its kernel module is not loaded (a kernel update without the module, "
+            why="The driver library is installed, but its kernel module is not loaded (a kernel update without the module, "
                 "Secure Boot, or a container started without the device).",
             confidence="confirmed", facts=("driver",),
             fixes=(Fix(kind="driver", text="load the kernel module; in a container, pass the GPUs in (--gpus all)",

@@ -238,7 +238,7 @@ def _finding(consumer: str, package: str, found: list[Row], installed: Mapping[s
         origin="surface", verdict=verdict, severity="error" if told and first.tier == "E2" else "warning",
         effect="crash", confidence="confirmed",
         title=f"{consumer} {here} {_asks(first)} {package} {there} does not have",
-        why=f"{first.place}: the {fails} fails{' and what is run comes to it' if told else ' where it is come to'}."
+        why=f"{first.place}: the {fails} fails{', and this job reaches it' if told else ' if this code path runs'}."
         + said_of_others(found),
         packages={consumer: here, package: there}, facts=("workload",),
         missing=() if told else ("workload",), unknown=() if told else ("workload.task",),
@@ -284,8 +284,8 @@ def of_imports(broken: Iterable[tuple[Row, tuple[str, ...]]], installed: Mapping
 def _why(row: Row, chain: tuple[str, ...]) -> str:
     if len(chain) > 1:
         steps = " → ".join(dict.fromkeys(step.partition(":")[0] for step in chain))
-        return f"{row.place} is run by import {chain[0].partition(':')[0]} ({steps})."
-    return f"{row.place} is run as soon as {row.consumer} is imported, under no condition."
+        return f"{row.place} runs on import {chain[0].partition(':')[0]} ({steps})."
+    return f"{row.place} always runs when {row.consumer} is imported."
 
 
 def paired(rows: Iterable[Row]) -> dict[Pair, list[Row]]:
@@ -302,7 +302,7 @@ def said_of_others(found: list[Row]) -> str:
     if not names:
         return ""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f" So it is with {', '.join(names[:3])}{more}."
+    return f" The same goes for {', '.join(names[:3])}{more}."
 
 
 def evidence_of(row: Row, here: str, there: str) -> Iterator[str]:
@@ -331,7 +331,7 @@ def fixes_of(consumer: str, package: str, found: list[Row], installed: Mapping[s
         if row.package == package and installed[package] in row.bad for version in when
     }  # fmt: skip
     good = [version for version in rows.versions(consumer) if version not in broken]
-    text = f"takes {package} {installed[package]}"
+    text = f"works with {package} {installed[package]}"
     yield from nearest_fixes(consumer, installed[consumer], good, rows.versions(consumer), text)
 
 

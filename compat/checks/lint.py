@@ -83,8 +83,8 @@ def _fixes(rule: Rule, others: Sequence[Rule]) -> Iterator[str]:
             for changed in applied(fix, environment, others):
                 facts = Facts(changed)
                 if verdict_of(rule, facts).word == "hit":
-                    yield f"{said} does not clear the rule"
-                yield from (f"{said} leads into rule {other.id}" for other in rivals if verdict_of(other, facts).word == "hit")
+                    yield f"{said} does not fix what the rule describes"
+                yield from (f"{said} triggers rule {other.id}" for other in rivals if verdict_of(other, facts).word == "hit")
 
 
 def _rivals(rule: Rule, fix: FixTemplate, environment: Environment, others: Sequence[Rule]) -> list[Rule]:

@@ -107,11 +107,11 @@ def _finding(top: str, file: CodeFile, line: int) -> Finding:
     known = providers(top)
     name = known[0] if known else normalized(top)
     command = f"pip install {name}" if known else None
-    text = f"{name} provides {top}" if known else f"install the distribution that provides {top}"
+    text = f"{name} provides {top}" if known else f"install the package that provides {top}"
     return Finding(
         rule=f"missing-{name}", origin="surface", verdict="hit", severity="error", effect="crash", confidence="confirmed",
-        title=f"{os.path.basename(file.path)} imports {top}, and nothing that is installed provides it",
-        why=f"The import stands under no condition, so the script ends with ModuleNotFoundError: No module named '{top}'.",
+        title=f"{os.path.basename(file.path)} imports {top}, which no installed package provides",
+        why=f"The import is unconditional, so the script fails with ModuleNotFoundError: No module named '{top}'.",
         packages={name: None} if known else {}, facts=("workload",),
         fixes=(Fix("pin", name if known else None, None, text, command),), evidence=(_GUIDE,), here=file.place(line),
         location=Location(file.path, None if file.is_notebook else line),

@@ -36,12 +36,12 @@ _LAUNCHER = "accelerate launch"
 _EVERYWHERE = frozenset(("config", "accelerate_config", "help", "env"))
 """What trl's parser takes itself: options, and keys of its file."""
 _REFUSALS = {
-    "vllm serve": "vLLM's argument parser ends with an error at an option that it does not know.",
-    "sglang serve": "SGLang's argument parser ends with an error at an option that it does not know.",
-    _LAUNCHER: "The parser of accelerate launch ends with an error at an option that it does not know.",
-    "accelerate config": "accelerate launch refuses a configuration file with a key that it does not know.",
+    "vllm serve": "vLLM's argument parser exits with an error at an unknown option.",
+    "sglang serve": "SGLang's argument parser exits with an error at an unknown option.",
+    _LAUNCHER: "The argument parser of accelerate launch exits with an error at an unknown option.",
+    "accelerate config": "accelerate launch rejects a configuration file with an unknown key.",
 }
-_OF_CLASSES = "The parser takes the fields of {classes}, and raises ValueError for what none of them has."
+_OF_CLASSES = "The parser accepts the fields of {classes}, and raises ValueError for anything else."
 
 
 @record(frozen=True)
@@ -82,11 +82,11 @@ def _of_program(option: Option, version: str) -> Finding:
     program = open_parsers()[option.parser]
     name = option.name.lstrip("-").replace("_", "-")
     having = program.releases_with(name)
-    fixes = nearest_fixes(program.package, version, having, program.versions, f"takes {option.name}")
+    fixes = nearest_fixes(program.package, version, having, program.versions, f"accepts {option.name}")
     instead = program.instead(name)
-    said = () if instead is None else (Fix("config", None, None, f"use --{instead}, as its help said to"),)
+    said = () if instead is None else (Fix("config", None, None, f"use --{instead}, as its help text recommends"),)
     return _finding(
-        option, program.package, version, f"{option.name} is no option of {option.parser} in {program.package} {version}",
+        option, program.package, version, f"{option.name} is not an option of {option.parser} in {program.package} {version}",
         _REFUSALS[option.parser], (*said, *fixes),
     )  # fmt: skip
 
@@ -192,9 +192,9 @@ def _of_class(
     known = releases()
     all_, each = wanted
     at = lacked_by(known, package, installed, each.need) or package
-    fixes = tuple(fixes_of(each, package, at, all_, installed, known, nowhere=False, what=f"takes {option.name}"))
+    fixes = tuple(fixes_of(each, package, at, all_, installed, known, nowhere=False, what=f"accepts {option.name}"))
     version = installed[package]
-    title = f"{option.name} is unknown to {package} {version}'s {dotted.rpartition('.')[2]}"
+    title = f"{option.name} is not an option of {package} {version}'s {dotted.rpartition('.')[2]}"
     why = _REFUSALS.get(option.parser) or _OF_CLASSES.format(classes=", ".join(classes))
     return _finding(option, package, version, title, why, fixes)
 

@@ -58,6 +58,6 @@ def _said(left: Sequence[Finding]) -> str:
     most = sorted(facts, key=lambda word: (-facts[word], word))[:4]
     count = len(left)
     return (
-        f"{count} more {'question is' if count == 1 else 'questions are'} open and unlikely (--all shows "
-        f"{'it' if count == 1 else 'them'}); what would settle most: {', '.join(most)}"
+        f"{count} more unlikely {'question' if count == 1 else 'questions'} (--all shows {'it' if count == 1 else 'them'}); "
+        f"these facts would settle most: {', '.join(most)}"
     )

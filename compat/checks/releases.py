@@ -58,8 +58,8 @@ def _yanked(copy: Distribution, release: Published, package: Package) -> Finding
         verdict="hit",
         severity="warning",
         effect="install",
-        title=f"{copy.name} {release.version} was withdrawn by its authors",
-        why=f"The index marks it as yanked{reason}. Installers take it only where it is pinned.",
+        title=f"{copy.name} {release.version} was yanked",
+        why=f"Its authors yanked it from the index{reason}. Installers only use it where it is pinned.",
         confidence="confirmed",
         packages={copy.name: copy.version},
         fixes=tuple(fixes),
@@ -86,9 +86,9 @@ def _python(copy: Distribution, release: Published, package: Package, environmen
         verdict="hit",
         severity="warning",
         effect="install",
-        title=f"{copy.name} {release.version} is not for Python {python}",
+        title=f"{copy.name} {release.version} does not support Python {python}",
         confidence="confirmed",
-        why=f"It declares Requires-Python {release.requires_python}; installers refuse it.",
+        why=f"It declares Requires-Python {release.requires_python}; installers reject it.",
         packages={copy.name: copy.version},
         facts=("python",),
         fixes=fixes,
@@ -111,7 +111,7 @@ def _glibc(copy: Distribution, release: Published, package: Package, environment
     near = [each.version for each in fitting if key_of(each.version) > key_of(release.version)][:1]
     older = [each.version for each in fitting if key_of(each.version) < key_of(release.version)][-1:]
     fixes = [upgrade_to(copy.name, each, "the next release with a wheel for it") for each in near]
-    fixes += [downgrade_to(copy.name, each, "the last one before") for each in older]
+    fixes += [downgrade_to(copy.name, each, "the last release before it") for each in older]
     yield Finding(
         rule=f"glibc-{copy.name}",
         origin="build",

@@ -155,7 +155,7 @@ def _missing(copy: Distribution, name: str, specifier: str) -> Finding:
     return Finding(
         rule=f"requires-{copy.name}-{name}", origin="metadata", verdict="hit", severity="warning", effect="crash",
         title=f"{copy.name} {copy.version} requires {requirement}, which is not installed", confidence="confirmed",
-        why=f"{copy.name} declares it; what needs it fails with ModuleNotFoundError.",
+        why=f"{copy.name} declares it in its metadata; code that needs it fails with ModuleNotFoundError.",
         packages={copy.name: copy.version, name: None},
         fixes=(Fix("pin", name, specifier or None, f"what {copy.name} requires", f'pip install "{requirement}"'),),
         evidence=(_SPEC,), here=f"{copy.name} {copy.version}, no {name}",
@@ -219,15 +219,15 @@ def _finding(copy: Distribution, other: Distribution, requirement: Requirement, 
     refused = of_extra is None and other.name in REFUSED_AT_IMPORT.get(copy.name, ())
     compiled = other.name == "torch" and copy.name in EXTENSIONS_OF_TORCH and specifier.startswith("==")
     asking = copy.name if of_extra is None else f"{copy.name}[{of_extra}]"
-    why = f"{asking} declares it. Another requirement or an upgrade by hand has overruled it."
+    why = f"{asking} declares it in its metadata. Another requirement or a manual upgrade has overridden it."
     if refused:
-        why = f"{asking} declares it. It compares the versions when it is imported, and raises ImportError."
+        why = f"{asking} declares it in its metadata, checks the version at import, and raises ImportError."
     elif compiled:
-        why = f"{asking} is compiled for exactly that torch; with another its operators are missing (operator does not exist)."
+        why = f"{asking} is compiled for exactly that torch; another one lacks its operators (operator does not exist)."
     return Finding(
         rule=f"requires-{copy.name}-{other.name}", origin="metadata", verdict="hit",
         severity="error" if refused or compiled else "warning", effect="crash" if refused or compiled else "install",
-        title=f"{copy.name} {copy.version} asks for {other.name}{specifier}, and {other.version} is there",
+        title=f"{copy.name} {copy.version} requires {other.name}{specifier}, but {other.version} is installed",
         why=why, confidence="confirmed", packages={copy.name: copy.version, other.name: other.version},
         fixes=tuple(_fixes(copy, other, requirement, package)), evidence=(_SPEC,),
         here=f"{copy.name} {copy.version}, {other.name} {other.version}",
@@ -240,7 +240,7 @@ def _fixes(copy: Distribution, other: Distribution, requirement: Requirement, pa
     lower = [each[0] for each in ranges if each[0] is not None]
     kind = "upgrade" if lower and all(bound > key for bound in lower) else "downgrade"
     wanted = f"{other.name}{specifier}"
-    yield Fix(kind, other.name, specifier, f"what {copy.name} asks for", f'pip install "{wanted}"')
+    yield Fix(kind, other.name, specifier, f"what {copy.name} requires", f'pip install "{wanted}"')
     place = None if package is None else package.place(copy.version or "")
     if package is None or place is None:
         return
@@ -248,7 +248,7 @@ def _fixes(copy: Distribution, other: Distribution, requirement: Requirement, pa
     if accepting is not None:
         newer = key_of(accepting) > key_of(copy.version or "0")
         spec = f">={accepting}" if newer else f"<={accepting}"
-        text = f"the nearest release that takes {other.name} {other.version}"
+        text = f"the nearest release that accepts {other.name} {other.version}"
         yield Fix("upgrade" if newer else "downgrade", copy.name, spec, text, f'pip install "{copy.name}=={accepting}"')
 
 

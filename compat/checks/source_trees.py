@@ -59,7 +59,7 @@ def _finding(package: str, tree: SourceSurface, module: str, name: str | None, m
         rule=f"surface-{package}-{other}", origin="surface", verdict="hit", severity="error", effect="crash",
         confidence="confirmed",
         title=f"{package} {tree.version} imports {what}, which {other} {there} does not have",
-        why=f"{place} is run as soon as {package} is imported.",
+        why=f"{place} always runs when {package} is imported.",
         packages={package: tree.version.partition(" ")[0] or None, other: there.partition(" ")[0]}, facts=("install",),
         evidence=(f"{package} {place}", f"{other} {there} {meaning.module} has no {meaning.name}"),
         here=f"{package} {tree.version}, {other} {there}",

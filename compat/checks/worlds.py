@@ -95,7 +95,7 @@ class Worlds:
             refused |= mask
             if note and not self.all & ~mask:
                 labels = ", ".join(self.listing.choices[number].label for number in conflict)
-                self.notes.append(f"{self.listing.file}: uv does not install together what is declared to conflict: {labels}")
+                self.notes.append(f"{self.listing.file}: uv does not install these together (declared conflicts): {labels}")
                 note = False
         return refused
 
@@ -106,7 +106,7 @@ class Worlds:
             return places
         fitting = [place for place in places if _fits(place.python, required)]
         if not fitting:
-            self.notes.append(f"{self.listing.file} is made for Python {required}, the target has another one")
+            self.notes.append(f"{self.listing.file} requires Python {required}, which the target does not have")
         return fitting or places
 
     def _made_for(self) -> int:
@@ -115,7 +115,7 @@ class Worlds:
         alive = 0
         for text in self.listing.environments:
             alive |= self._holding(text, self._platform_only)
-        note = f"{self.listing.file} is not made for the target's platform"
+        note = f"{self.listing.file} does not support the target's platform"
         if not alive and note not in self.notes:
             self.notes.append(note)
         return alive or self.all
@@ -206,7 +206,7 @@ class Worlds:
         except ValueError as problem:
             if text not in self._unreadable:
                 self._unreadable.add(text)
-                self.notes.append(f"{self.listing.file}: the marker {text!r} {problem}; it is taken to hold")
+                self.notes.append(f"{self.listing.file}: the marker {text!r} {problem}; it is assumed to hold")
             return self.all
 
     def of_set(self, number: int) -> int:

@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"compat: {problem}", file=sys.stderr)
         return 2
     except Undecided as problem:
-        print(f"compat: could not be decided: {printable(str(problem))}", file=sys.stderr)
+        print(f"compat: undecided: {printable(str(problem))}", file=sys.stderr)
         return 3
     except KeyboardInterrupt:
         return 130

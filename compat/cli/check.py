@@ -24,7 +24,7 @@ def run(options: Options) -> int:
     """Judges every input. One that cannot be used makes the exit code 2; the others are judged all the same."""
     things = _named(options)
     if not things:
-        raise InputError("expected files to check, or --environment, --pasted or --installed")
+        raise InputError("nothing to check: pass files, --environment, --pasted or --installed")
     matrix = open_matrix(options.values.get("rules", ()))
     outcomes: list[Outcome] = []
     if options.flag("script"):
@@ -65,7 +65,7 @@ def _named(options: Options) -> list[tuple[str, str]]:
     things += [("pasted", name) for name in options.values.get("pasted", ())]
     installed = options.flag("installed") or (options.flag("script") and not things)
     if options.flag("python") and not installed:
-        raise InputError("--python goes with --installed; 'compat doctor --python' judges an environment on this machine")
+        raise InputError("--python needs --installed; to check an environment on this machine, use 'compat doctor --python'")
     return [*things, ("installed", options.one("python") or "")] if installed else things
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 _LIMIT = 256 * 1024 * 1024
-_NOTHING = "No rule of the matrix explains this text."
+_NOTHING = "No rule explains this text."
 
 
 def run(options: Options) -> int:
@@ -62,7 +62,7 @@ def _text(path: str) -> str:
 def _environment(options: Options, matrix: Matrix) -> tuple[Environment | None, tuple[str, ...]]:
     """The described or installed environment to judge by; ``None``: the one that the text describes."""
     if options.flag("environment") and options.flag("python"):
-        raise InputError("--environment and --python both name an environment: give one")
+        raise InputError("--environment and --python are mutually exclusive")
     if options.flag("environment"):
         from compat.formats.described import read_described
 

@@ -36,7 +36,7 @@ def run(options: Options) -> int:
     if options.flag("python") and machine and machine.interpreter:
         report = replace(report, findings=with_pip_of(machine.interpreter, report.findings))
     if options.flag("probe") and options.one("format") == "html":
-        raise InputError("--format html shows findings; print what --probe measures as text or json")
+        raise InputError("--format html does not show the results of --probe; use text or json")
     probes = _probed(options, report.environment) if options.flag("probe") else None
     code = report.exit if probes is None else report.exit or probes.exit
     if options.one("format") == "json":
@@ -129,9 +129,9 @@ def _probed(options: Options, environment: Environment) -> ProbeReport:
 def _read(options: Options, matrix: Matrix) -> tuple[Environment, Machine | None, tuple[str, ...]]:
     if options.flag("environment"):
         if options.flag("probe"):
-            raise InputError("--probe runs what is installed; --environment describes another machine: give one or the other")
+            raise InputError("--probe runs on this machine; it cannot be combined with --environment")
         if options.flag("python") or options.flag("deep"):
-            raise InputError("--environment describes a machine; --python and --deep read this one: give one or the other")
+            raise InputError("--python and --deep read this machine; they cannot be combined with --environment")
         from compat.formats.described import read_described
 
         environment, notes = read_described(options.one("environment") or "")
@@ -142,7 +142,7 @@ def _read(options: Options, matrix: Matrix) -> tuple[Environment, Machine | None
     notes = machine.notes
     if options.flag("deep"):
         if not machine.running:
-            raise InputError("--deep asks pip of the running environment; it is not used on another one")
+            raise InputError("--deep only works for the running environment; it cannot be combined with --python")
         from compat.machine.pip_view import disagreements
 
         notes = (*notes, *disagreements(machine.environment))

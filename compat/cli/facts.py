@@ -33,7 +33,7 @@ def run(options: Options) -> int:
             raise InputError(f"--{name} goes with --output DIR, which writes this machine as a node")
     named = [*(("file", name) for name in options.operands), *(("pasted", name) for name in options.values.get("pasted", ()))]
     if named and options.flag("python"):
-        raise InputError("--python reads what is installed; files are read as they are: give one or the other")
+        raise InputError("--python reads an installed environment; it cannot be combined with files")
     code = 0
     found: list[Environment] = []
     for kind, name in named or [("machine", "")]:
@@ -60,7 +60,7 @@ def _write_node(options: Options) -> int:
 
     folder = options.one("output") or ""
     if options.operands or options.flag("pasted"):
-        raise InputError("--output writes this machine as a node; files are printed: give one or the other")
+        raise InputError("--output writes the facts of this machine; it cannot be combined with files")
     probing = _Probing(options) if options.flag("probe") else None
     machine = read_machine(options.one("python"), open_matrix())
     # what started this command on every node is not the job that they will run

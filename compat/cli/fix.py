@@ -79,7 +79,7 @@ def _write(case: Case, edits: tuple[Edit, ...]) -> None:
     from compat.formats.edit.files import apply
 
     if case.file is None:
-        raise InputError("--write changes files; run the command above to change an environment")
+        raise InputError("--write only changes files; run the command above to change the environment")
     apply(edits)
     print(f"written: {printable(', '.join(dict.fromkeys(edit.path for edit in edits)))}", file=sys.stderr)
 
@@ -98,6 +98,6 @@ def _why_not(plan: Plan) -> str:
     """What hindered a decision, in a line."""
     unread = {**plan.unread, **plan.narrowed}
     if not unread:
-        return "no plan that fixes all was found in time"
+        return "no plan that fixes everything was found in time"
     (name, why), *others = unread.items()
     return f"{name}: {why}" + (f" ({len(others)} more could not be read)" if others else "")

@@ -22,7 +22,7 @@ def run(options: Options) -> int:
     0 nothing found, 1 findings, 2 a file that cannot be used and nothing worse, 3 nodes that did not answer or were not probed.
     """
     if len(options.operands) != 1:
-        raise InputError("expected the folder into which 'compat facts --output' wrote: compat fleet DIR")
+        raise InputError("expected the folder that 'compat facts --output' wrote to: compat fleet DIR")
     matrix = open_matrix(options.values.get("rules", ()))
     folder = options.operands[0]
     from compat.integrations.gather import gather

@@ -15,8 +15,8 @@ def overview() -> str:
     text = [
         "usage: compat COMMAND [OPTIONS]",
         "",
-        "Finds known-bad combinations of packages, GPUs, drivers and launchers, and fixes them.",
-        "Reads files only; only 'probe' and 'run' run what they inspect.",
+        "Find and fix known-bad combinations of packages, GPUs, drivers and launchers.",
+        "Only reads files: nothing that is inspected is executed, except by 'probe' and 'run'.",
         "",
         "commands:",
         *lines[:_MAIN],
@@ -24,8 +24,8 @@ def overview() -> str:
         "more commands:",
         *lines[_MAIN:],
         "",
-        "'compat COMMAND --help' shows the options of a command; 'compat --version' the version.",
-        "exit codes: 0 nothing found, 1 findings, 2 unusable input, 3 could not be decided",
+        "'compat COMMAND --help' lists the options of a command; 'compat --version' prints the version.",
+        "exit codes: 0 nothing found, 1 findings, 2 invalid input, 3 undecided",
     ]
     return "\n".join(text)
 
@@ -36,7 +36,7 @@ def help_for(command: Command) -> str:
     summary = f"{command.summary[:1].upper()}{command.summary[1:]}."
     lines = [f"usage: compat {command.name} {options}{command.operands}".rstrip(), "", summary]
     if command.command_after_dashes:
-        lines += ["The command behind '--' and the script it starts are read; nothing is run."]
+        lines += ["The command after '--' and the script it starts are read, not run."]
     if command.options:
         lines += ["", "options:", *(line for option in command.options for line in _option(option))]
     return "\n".join(lines)

@@ -17,6 +17,6 @@ def run(options: Options) -> int:
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] not in ("mcp", "mcp_types", "pydantic"):
             raise
-        raise InputError("needs the package mcp, version 2 or later: pip install 'compat-doctor[mcp]'") from None
+        raise InputError("requires mcp 2 or later: pip install 'compat-doctor[mcp]'") from None
     server(allow_write=options.flag("allow-write")).run("stdio")
     return 0

@@ -39,7 +39,7 @@ def parse(command: Command, options: Sequence[str]) -> Options:
         taken = values.setdefault(name, [])
         if option.metavar is None:
             if equals:
-                raise InputError(f"--{name} takes no value")
+                raise InputError(f"--{name} does not take a value")
             taken.append("")
         elif equals:
             taken.append(checked(option, given))

@@ -41,17 +41,17 @@ def show(report: ProbeReport, form: str, label: str) -> None:
 def requested(options: Options) -> Request:
     """The request of a command line; :class:`InputError` for an unknown group or device, or an invalid time."""
     if options.flag("quick") and options.flag("thorough"):
-        raise InputError("--quick and --thorough: give one or the other")
+        raise InputError("--quick and --thorough are mutually exclusive")
     depth = QUICK if options.flag("quick") else THOROUGH if options.flag("thorough") else NORMAL
     only = tuple(dict.fromkeys(options.all("only")))
     for name in only:
         if name.partition("/")[0] not in NAMES:
-            raise InputError(f"--only: {name!r} is no group of probes: {', '.join(NAMES)}")
+            raise InputError(f"--only: {name!r} is not a probe group ({', '.join(NAMES)})")
     if options.flag("only") and not only:
-        raise InputError(f"--only: expected groups of probes: {', '.join(NAMES)}")
+        raise InputError(f"--only: expected probe groups: {', '.join(NAMES)}")
     trainer = options.one("trainer")
     if trainer is not None and only and not any(name.partition("/")[0] == "trainer" for name in only):
-        raise InputError("--trainer goes with the group 'trainer', which --only leaves out")
+        raise InputError("--trainer needs the group 'trainer', which --only leaves out")
     return Request(
         python=interpreter(options.one("python")),
         device=_device_name(options.one("device") or "all"),
@@ -93,7 +93,7 @@ def interpreter(given: str | None) -> str:
     found = sys.executable if target.running else target.interpreter
     if not found or not os.access(os.path.expanduser(found), os.X_OK):
         where = given or target.label
-        raise InputError(f"--python: {where} has no interpreter to start; give the path of its python")
+        raise InputError(f"--python: {where} has no interpreter to start; pass the path of its python")
     return os.path.abspath(os.path.expanduser(found))
 
 
@@ -162,5 +162,5 @@ def _not_run(results: list[ProbeResult]) -> list[str]:
     for why, names in by_reason.items():
         lines += wrapped(f"could not run: {why}: {', '.join(names)}", "  – ", "    ")
     if absent:
-        lines += wrapped(f"could not run: not installed: {', '.join(dict.fromkeys(absent))}", "  – ", "    ")
+        lines += wrapped(f"not installed: {', '.join(dict.fromkeys(absent))}", "  – ", "    ")
     return lines

@@ -31,7 +31,7 @@ def run(options: Options) -> int:
         return _show(extra, operands, options)
     if action == "lint":
         return _lint((*extra, *operands))
-    raise InputError(f"'compat rules' knows list, show and lint, not {action!r}")
+    raise InputError(f"expected 'compat rules list', 'show' or 'lint', not {action!r}")
 
 
 def _list(extra: Sequence[str], options: Options) -> int:
@@ -42,13 +42,13 @@ def _list(extra: Sequence[str], options: Options) -> int:
     lines = []
     for rule in rules:
         lines += [f"{rule.id} ({rule.severity}, {rule.confidence})", *wrapped(rule.title, "    ", "    ")]
-    emit("\n".join([*lines, "", f"{len(rules)} rules; 'compat rules show ID' tells why, with evidence, fixes and examples"]))
+    emit("\n".join([*lines, "", f"{len(rules)} rules; 'compat rules show ID' shows why, evidence, fixes and examples"]))
     return 0
 
 
 def _show(extra: Sequence[str], names: Sequence[str], options: Options) -> int:
     if not names:
-        raise InputError("expected the id of a rule ('compat rules list' prints them)")
+        raise InputError("expected a rule id ('compat rules list' prints them)")
     rules = {rule.id: rule for rule in open_matrix(extra).rules()}
     found = []
     for name in names:
@@ -57,7 +57,7 @@ def _show(extra: Sequence[str], names: Sequence[str], options: Options) -> int:
             import difflib
 
             near = difflib.get_close_matches(name, rules, 1)
-            raise InputError(f"there is no rule {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
+            raise InputError(f"unknown rule {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
         found.append(rule)
     if options.one("format") == "json":
         emit_json([as_json(rule, evidence_of(rule.id)) for rule in found])
@@ -78,7 +78,7 @@ def _lint(files: Sequence[str]) -> int:
         print(problem, file=sys.stderr)
     if not problems:
         count = len(mine or rules)
-        emit(f"{count} rule{'s' if count != 1 else ''} checked, every example holds and no fix leads into another rule")
+        emit(f"{count} rule{'s' if count != 1 else ''} checked: all examples hold, and no fix triggers another rule")
     return int(bool(problems))
 
 
@@ -135,9 +135,7 @@ def fix_words(fix: FixTemplate) -> str:
     between = " @ " if fix.kind == "source-install" else ""
     what = ", ".join(f"{name}{between}{spec}" for name, spec in fix.packages) or fix.value
     along = ", ".join(name + spec for name, spec in fix.along)
-    return f"{fix.kind} {what}{f', and {along} where it is installed' if along else ''}" + (
-        f" ({fix.text})" if fix.text else ""
-    )
+    return f"{fix.kind} {what}{f', and {along} if installed' if along else ''}" + (f" ({fix.text})" if fix.text else "")
 
 
 def example_words(example: Example) -> str:

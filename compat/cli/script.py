@@ -65,7 +65,7 @@ def answer(paths: tuple[str, ...]) -> Answered:
     code = read_code(paths)
     known = tracked()
     if not known:
-        raise InputError("the tables of published source are not there: this build of compat was made without them")
+        raise InputError("this build of compat does not include the tables of published source")
     wanted = WantedOf(code, known)
     answers = releases()
     bounds = tuple(bound for each in code.files for bound in each.bounds)
@@ -79,11 +79,11 @@ def answer(paths: tuple[str, ...]) -> Answered:
     notes = (
         *code.notes,
         *(
-            f"{name} is imported, which replaces parts of other packages: only imports were judged of what it replaces"
+            f"{name} replaces parts of other packages when it is imported: only imports from those were checked"
             for name in wanted.patched_by
         ),
         *(
-            f"{name} is a module beside the code: it is taken for the one that is imported"
+            f"{name} is a module next to the code: it is assumed to be the one that is imported"
             for name in sorted(code.shadowed & set(wanted.tracked) & used)
         ),
     )
@@ -97,11 +97,11 @@ def _text(answered: Answered) -> str:
     lines = []
     if answered.packages:
         width = max(len(each.package) for each in answered.packages)
-        lines.append(f"  {shown} can do with")
+        lines.append(f"  {shown} works with")
         for each in answered.packages:
             lines += _package(each, width)
     else:
-        lines.append(f"  {shown} uses none of the packages whose source is known")
+        lines.append(f"  {shown} uses none of the packages with known source")
     for gone in answered.nowhere:
         meant = f"; did you mean {gone.nearest}?" if gone.nearest else ""
         lines += ["", *wrapped(f"{gone.place}: {gone.what} is in no known release of {gone.package}{meant}", "  ! ", "    ")]

@@ -39,7 +39,7 @@ def run(options: Options) -> int:
     environment, told = _environment(options)
     texts = options.all("with") or list(_FOR_TASK.get((options.one("task") or "").lower(), ()))
     if not texts:
-        raise InputError("say what for: --task, or --with trl,vllm")
+        raise InputError("nothing to suggest pins for: pass --task, or --with trl,vllm")
     asked = _asked(texts, Target(environment))
     if any(each.vendor == "amd" for each in environment.accelerators or ()):
         environment = _on_rocm(environment, asked)
@@ -88,7 +88,7 @@ def _on_rocm(environment: Environment, asked: tuple[Need, ...]) -> Environment:
     built = [need.name for need in asked if need.name in COMPILED]
     if built:
         names = ", ".join(built)
-        raise InputError(f"{names}: the wheels of package indexes are made for CUDA; use an image or a build for ROCm")
+        raise InputError(f"{names}: the index only has wheels for CUDA; use an image or a build for ROCm")
     return replace(environment, distributions=tuple(Distribution(name, source=Source("url")) for name in ROCM))
 
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 _TIERS = {
     "E1": "fails when {} is imported",
     "E2": "fails when a module of {} is imported",
-    "R1": "fails in a call, if {} comes to it",
+    "R1": "fails in a call, if {} reaches it",
 }
 
 
 def run(options: Options) -> int:
     """Prints what the releases need of one another and lack; 0: nothing, 1: something, 3: a release is in no table."""
     if len(options.operands) < 2:
-        raise InputError("expected two releases or more: compat surface trl==0.11.4 transformers==4.46.0")
+        raise InputError("expected at least two releases: compat surface trl==0.11.4 transformers==4.46.0")
     asked: dict[str, str] = {}
     for text in options.operands:
         name, equals, version = (part.strip() for part in text.partition("=="))
@@ -37,7 +37,7 @@ def run(options: Options) -> int:
         raise InputError("expected one release of each package")
     rows = open_rows_once()
     if rows is None:
-        raise InputError("the tables of published source are not there: this build of compat was made without them")
+        raise InputError("this build of compat does not include the tables of published source")
     for name, version in asked.items():
         _require_known(name, version, rows)
     found = sorted(rows.broken(asked), key=lambda row: (row.tier, row.consumer, row.package, row.what, row.path))
@@ -58,18 +58,18 @@ def _require_known(name: str, version: str, rows: Rows) -> None:
 
         near = difflib.get_close_matches(name, sorted(rows.packages), 1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise InputError(f"the source of {name} is in no table{hint}")
+        raise InputError(f"there is no table for {name}{hint}")
     key = key_of(version)
     if not any(key_of(each) == key for each in versions):
         near = [each for each in versions if key_of(each) <= key][-1:] or [versions[0]]
         raise Undecided(
-            f"the source of {name} {version} was not read ({versions[0]} to {versions[-1]} were; nearest {near[0]})"
+            f"the source of {name} {version} is not in the table ({versions[0]} to {versions[-1]} are; nearest: {near[0]})"
         )
 
 
 def _text(asked: Mapping[str, str], found: list[Row]) -> str:
     """Worst first; each fact once, with up to three lines that need it."""
-    title = " beside ".join(f"{name} {version}" for name, version in asked.items())
+    title = " with ".join(f"{name} {version}" for name, version in asked.items())
     if not found:
         return f"  {title}: nothing is known to break"
     facts: dict[tuple[str, ...], list[Row]] = {}
@@ -89,13 +89,13 @@ def _text(asked: Mapping[str, str], found: list[Row]) -> str:
 def _fact(rows: list[Row], asked: Mapping[str, str]) -> list[str]:
     row = rows[0]
     problem = {
-        "name": "is not there" if row.kind != "import" else "cannot be imported",
-        "keyword": f"does not take {row.missing}=",
-        "positional": "does not take so many positional arguments",
-    }.get(row.problem, f"is called with {row.missing}, which the override does not take")
+        "name": "does not exist" if row.kind != "import" else "cannot be imported",
+        "keyword": f"does not accept {row.missing}=",
+        "positional": "does not accept that many positional arguments",
+    }.get(row.problem, f"is called with {row.missing}, which the override does not accept")
     lines = wrapped(f"{row.what}  {problem}", "    ", "      ")
     for each in rows[:3]:
-        asks = f" (where {', '.join(each.asks)} is there)" if each.asks else ""
+        asks = f" (if {', '.join(each.asks)} is installed)" if each.asks else ""
         scope = f" in {each.scope}" if each.scope else ""
         lines += wrapped(f"{each.consumer} {each.version}  {each.path}:{each.line}{scope}{asks}", "      ", "        ")
     if len(rows) > 3:

@@ -39,22 +39,22 @@ def run(options: Options) -> int:
 
 
 def _text(why: Why) -> str:
-    lines = [f"{why.name} {why.version} is there."]
+    lines = [f"{why.name} {why.version}"]
     versions = dict(why.versions)
     for each in why.asking:
         extra = f" (for its extra {each.extra})" if each.extra else ""
         lines.append(f"  asked for by  {each.asking} {versions.get(each.asking, '')}: {each.asked}{each.specifier}{extra}")
     if not why.asking:
-        lines.append("  no other package asks for it")
+        lines.append("  no other package requires it")
     moved = why.moved
     if moved is None:
-        lines.append(f"  newest        {why.wanted}: it is the one that is there")
+        lines.append(f"  newest        {why.wanted}: it is the current version")
     elif moved.core:
-        lines += [f"  {why.wanted} cannot be had:", *(f"    - {text}" for text in moved.core)]
+        lines += [f"  cannot move to {why.wanted}:", *(f"    - {text}" for text in moved.core)]
     else:
         lines.append(f"  to move to {why.wanted}:")
         lines += [f"    {each.name}  {each.before or '—'} → {each.after or 'removed'}" for each in moved.changes]
-        lines += [f"    and then: {finding.title} ({finding.rule})" for finding in moved.left]
+        lines += [f"    leaves: {finding.title} ({finding.rule})" for finding in moved.left]
     return "\n".join(lines)
 
 
@@ -66,16 +66,16 @@ def _page(why: Why) -> str:
 
     parts: list[Child] = [
         element("h1", f"Why {why.name} {why.version}"),
-        listed([said(each) for each in why.asking] or ["no other package asks for it"]),
-        picture(holding(why.name, why.versions, why.requirements), f"What holds {why.name}"),
+        listed([said(each) for each in why.asking] or ["no other package requires it"]),
+        picture(holding(why.name, why.versions, why.requirements), f"What requires {why.name}"),
     ]
     moved = why.moved
     if moved is None:
-        parts.append(element("p", f"{why.wanted} is the release that is there."))
+        parts.append(element("p", f"{why.wanted} is the current version."))
     elif moved.core:
-        parts += [element("h2", f"{why.wanted} cannot be had"), listed(list(moved.core))]
+        parts += [element("h2", f"Cannot move to {why.wanted}"), listed(list(moved.core))]
     else:
         rows = [f"{each.name} {each.before or '—'} → {each.after or 'removed'}" for each in moved.changes]
-        rows += [f"and then: {finding.title} ({finding.rule})" for finding in moved.left]
+        rows += [f"leaves: {finding.title} ({finding.rule})" for finding in moved.left]
         parts += [element("h2", f"To move to {why.wanted}"), listed(rows)]
     return page(f"Why {why.name} {why.version}", joined(parts))

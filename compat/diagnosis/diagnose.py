@@ -216,7 +216,7 @@ def _judged(sighting: Sighting, facts: Facts) -> Finding | None:
     if against:
         if sighting.strength < _WHOLE:
             return None
-        why = f"The text shows this bug, but the environment cannot produce it: {'; '.join(against)}. {_ELSEWHERE}"
+        why = f"The text shows this bug, but this environment cannot produce it: {'; '.join(against)}. {_ELSEWHERE}"
         return replace(finding, verdict="possible", why=f"{why} {rule.why}", fixes=(_FIND_IT,))
     if sighting.strength == _WHOLE:
         fits = bool(rule.packages) and all(holds(atom, facts) for atom in rule.packages)
@@ -230,9 +230,9 @@ def _judged(sighting: Sighting, facts: Facts) -> Finding | None:
 
 
 _FIND_IT = Fix(
-    kind="config", text="find the copy that ran: compare the paths in the traceback with the environment that was judged"
+    kind="config", text="find the copy that ran: compare the paths in the traceback with the environment that was checked"
 )
-_ELSEWHERE = "Another copy of the package or another environment ran (compare with 'compat doctor --deep')."
+_ELSEWHERE = "Another copy of the package, or another environment, was running (see 'compat doctor --deep')."
 
 
 def _of_the_launch(atom: Atom) -> bool:
@@ -253,7 +253,7 @@ def _stated_otherwise(rule: Rule, facts: Facts) -> list[Atom]:
 def contradictions(rule: Rule, facts: Facts) -> list[str]:
     """What in the environment contradicts a rule whose error was seen, in words: packages, the machine, exemptions."""
     false = [atom for atom in (*rule.packages, *rule.when) if not _of_the_launch(atom) and holds(atom, facts) is False]
-    lines = [f"not so here: {condition(atom)}" for atom in false if atom[0] != "package"]
+    lines = [f"does not hold here: {condition(atom)}" for atom in false if atom[0] != "package"]
     outside = [f"{', '.join(said(atom, facts))} is outside {condition(atom)}" for atom in false if atom[0] == "package"]
     exempt = [
         atoms for atoms in rule.unless if all(holds(atom, facts) for atom in atoms) and not all(map(_of_the_launch, atoms))

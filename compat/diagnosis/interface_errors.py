@@ -236,8 +236,8 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
     else:
         start = who = asking
         newer = (Fix("upgrade", asking, None, f"a release of {asking} written for this {owner}", f"pip install -U {asking}"),)
-    fixes: tuple[Fix, ...] = (*newer, Fix("pin", owner, None, f"the {owner} that {who} was written for", None))
-    why = "Which of both has to move the message alone does not tell."
+    fixes: tuple[Fix, ...] = (*newer, Fix("pin", owner, None, f"the release of {owner} that {who} was written for", None))
+    why = "The message alone does not show which of the two has to change."
     version = version_of(owner, facts)
     if known is not None and known.package == owner and (version is None or known.lacked_by(version)):
         why = f"{known.what} is in {owner} {known.span}. {_sentence(known)}"
@@ -245,8 +245,8 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
         fixes = (*newer, moved) if known.gone else (moved, *newer)
     of_call = lack.kind in (KEYWORD, CALL)
     told = f"calls {lack.what} of {owner}" if of_call else f"takes {_short(lack)} from {owner}"
-    lacks = f"this {owner} does not take it so" if of_call else f"this {owner} has no such name"
-    written = "The releases do not belong together" if newer else "The code and the release do not belong together"
+    lacks = f"this {owner} does not accept it" if of_call else f"this {owner} does not have it"
+    written = "The releases do not match" if newer else "The code and the release do not match"
     return Finding(
         rule="symptom-interface",
         origin="surface",
@@ -301,7 +301,7 @@ def _not_installed(module: str, asking: str | None, error: RaisedError, facts: F
     if asking == name:
         return []
     who = f"{asking} imports it" if asking and asking != MODELS_OWN else "the code imports it"
-    there = f" Its release {version} is listed as installed, so another environment ran." if version else ""
+    there = f" Release {version} is listed as installed, so another environment was running." if version else ""
     return [
         Finding(
             rule="symptom-not-installed",
@@ -310,7 +310,7 @@ def _not_installed(module: str, asking: str | None, error: RaisedError, facts: F
             severity="error",
             effect="crash",
             title=f"{module} cannot be imported, and {who}",
-            why=f"The distribution {name} provides it.{there}",
+            why=f"The package {name} provides it.{there}",
             confidence="reported",
             packages={each: version_of(each, facts) for each in (asking, name) if each and each != MODELS_OWN},
             fixes=(Fix("pin", name, None, f"provides {module}", f"pip install {name}"),),

@@ -154,17 +154,17 @@ def _of_torch(name: str, where: str, facts: Facts) -> Finding:
     """torch's C++ symbols are mangled names of its namespaces: an extension that misses one was compiled for another torch."""
     return _question(
         rule="symptom-undefined-symbol",
-        title=f"{name} is compiled for another torch than the one that is installed",
-        why="The missing symbol belongs to torch's C++ interface, which changes from release to release.",
+        title=f"{name} is compiled for a torch other than the installed one",
+        why="The missing symbol belongs to torch's C++ ABI, which changes between releases.",
         packages={each: version_of(each, facts) for each in (name, "torch")},
         facts=("build",),
         fixes=(
-            Fix("pin", "torch", None, f"the torch that this {name} was compiled for", None),
+            Fix("pin", "torch", None, f"the torch this {name} was compiled for", None),
             Fix(
                 "source-install",
                 name,
                 "",
-                "compile it for the torch that is installed",
+                "compile it for the installed torch",
                 f"pip install --no-build-isolation --force-reinstall --no-deps --no-binary {name} {name}",
             ),
             Fix("upgrade", name, None, "a release for this torch", f"pip install -U {name}"),
@@ -177,15 +177,15 @@ def _of_torch(name: str, where: str, facts: Facts) -> Finding:
 def _cuda_mixed(wheel: str, library: str, where: str, facts: Facts) -> Finding:
     return _question(
         rule="symptom-nvjitlink",
-        title=f"CUDA libraries of two releases are mixed: {wheel} is older than {library} needs",
-        why="A library found another one of an older CUDA first: in LD_LIBRARY_PATH, in conda's folder, or in a second nvidia "
-        "package.",
+        title=f"CUDA libraries of two releases are mixed: {wheel} is older than {library} requires",
+        why="The loader found a library of an older CUDA release first: in LD_LIBRARY_PATH, in the conda environment, or in a "
+        "second nvidia package.",
         packages={each: version_of(each, facts) for each in ("torch", wheel)},
         facts=("variables", "build"),
         fixes=(
             Fix(
                 "env-var",
-                text="torch's wheels bring their own CUDA libraries: take other folders out",
+                text="torch's wheels include their own CUDA libraries: remove other folders from the path",
                 command="unset LD_LIBRARY_PATH",
             ),
             Fix("pin", wheel, None, "the release that torch pins", "pip install --force-reinstall torch"),
@@ -214,7 +214,7 @@ def _library(said: str, where: str, error: RaisedError | None, facts: Facts) -> 
     fixes = [Fix("config", text=f"install the library (Debian, Ubuntu: {package})", command=f"apt-get install -y {package}")]
     if package in ("libgl1", "libglib2.0-0"):
         asking = "opencv-python"
-        text = "the build that needs no display"
+        text = "the build that does not need a display"
         fixes.append(
             Fix(
                 "pin",
@@ -227,7 +227,7 @@ def _library(said: str, where: str, error: RaisedError | None, facts: Facts) -> 
     return _question(
         rule="symptom-system-library",
         title=f"lib{name}.so, which {asking or 'an extension'} needs, is not installed",
-        why="It is a library of the system that no wheel brings; slim images leave it out.",
+        why="It is a system library that wheels do not include; slim images leave it out.",
         packages={asking: version_of(asking, facts)} if asking else {},
         facts=("platform",),
         fixes=tuple(fixes),
@@ -243,9 +243,9 @@ def _cuda_library(name: str, release: str, about: Sequence[str], where: str, fac
     spec = f"=={release}.*" if name == "cudnn" and release else None
     return _question(
         rule="symptom-cuda-library-missing",
-        title=f"A package is linked to {f'CUDA {of_cuda}' if of_cuda else f'lib{name}.so.{release}'}, whose libraries are "
-        f"not there",
-        why=f"Its wheel was built for another major release of CUDA than the torch that is installed brings. {wheel} ships "
+        title=f"A package is linked to {f'CUDA {of_cuda}' if of_cuda else f'lib{name}.so.{release}'}, but those libraries are "
+        "not installed",
+        why=f"Its wheel was built for another major release of CUDA than the installed torch uses. {wheel} ships "
         f"lib{name}.so.{release}.",
         packages={each: version_of(each, facts) for each in dict.fromkeys((*about, wheel))},
         facts=("build",),
@@ -254,7 +254,7 @@ def _cuda_library(name: str, release: str, about: Sequence[str], where: str, fac
                 "source-install",
                 about[0] if about else None,
                 "",
-                "install the build of it and of torch that is for the same CUDA",
+                "install builds of it and of torch for the same CUDA release",
             ),
             Fix("pin", wheel, spec, "the wheel that has the library", f'pip install "{wheel}{spec or ""}"'),
         ),
@@ -273,8 +273,8 @@ def _system(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
     if match["what"] == "GLIBC":
         return _question(
             rule="symptom-glibc",
-            title=f"{shown} glibc {match['least']}, and this system has an older one",
-            why="Its binary was made on a newer Linux distribution; glibc cannot be upgraded by pip.",
+            title=f"{shown} glibc {match['least']}, but this system has an older one",
+            why="Its binaries were built on a newer Linux distribution; pip cannot upgrade glibc.",
             packages={name: version_of(name, facts) for name in names[:1]},
             facts=("glibc",),
             fixes=(
@@ -282,7 +282,7 @@ def _system(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
                     "source-install",
                     names[0] if names else None,
                     "",
-                    "build the package here, or use a release whose wheel is made for older systems",
+                    "build the package on this system, or use a release whose wheel supports older systems",
                 ),
                 Fix(
                     "config",
@@ -294,8 +294,8 @@ def _system(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
         )
     return _question(
         rule="symptom-glibcxx",
-        title=f"{shown} {match['what']}_{match['least']}, and an older libstdc++ is found first",
-        why="conda's libstdc++, or the system's, stands before a newer one.",
+        title=f"{shown} {match['what']}_{match['least']}, but an older libstdc++ is found first",
+        why="The loader finds conda's or the system's libstdc++ before a newer one.",
         packages={name: version_of(name, facts) for name in names[:1]},
         facts=("variables", "glibc"),
         fixes=(

@@ -71,7 +71,7 @@ class Named:
         if installed is not None:
             kind = "downgrade" if self.gone else "upgrade"
         if self.renamed is not None:
-            yield Fix("config", None, None, f"write {self.renamed}, as it is called in the others")
+            yield Fix("config", None, None, f"use {self.renamed}, its name in the other releases")
         yield Fix(kind, self.package, self.specifier, f"has {self.what}", f'pip install "{self.package}{self.specifier}"')
 
 
@@ -121,7 +121,7 @@ def of_flags(names: Sequence[str]) -> Iterator[Named]:
         for configuration in _CONFIGURATIONS:
             found = of_keyword(f"{configuration}.__init__", name, ())
             if found is not None:
-                yield replace(found, doubt=" The message does not name the class that has no such field.")
+                yield replace(found, doubt=" The message does not say which class lacks the field.")
 
 
 def of_member(owner: str, name: str, modules: Sequence[str]) -> Named | None:
@@ -250,5 +250,5 @@ def _without_prereleases(found: Explained) -> Explained:
 def _text(version: str, reason: Reason, *, newer: bool) -> str:
     """What is said of a release; a name that is merely like it is no advice."""
     if reason.left:  # its base has it no more, or not yet
-        return f"not {'' if newer else 'yet '}taken by {version}"
+        return f"not {'' if newer else 'yet '}accepted by {version}"
     return reason.text if reason.said else reason.text.partition(";")[0]

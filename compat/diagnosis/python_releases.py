@@ -81,19 +81,20 @@ def of_release(lack: Lack, asking: str | None, where: str, facts: Facts) -> Find
         return None  # another interpreter ran
     who = asking or "A package"
     spec = f"<{release}" if removed else f">={release}"
-    text = f"use a Python {spec}" + (", or setuptools, which brings its own copy" if lack.what == "distutils" else "")
+    text = f"use a Python {spec}" + (", or setuptools, which includes its own copy" if lack.what == "distutils" else "")
     fixes = [Fix("config", text=text, command=f"uv venv --python '{spec}'")]
     if lack.what == "distutils":
-        fixes.append(Fix("pin", "setuptools", None, "has a distutils of its own", "pip install setuptools"))
+        fixes.append(Fix("pin", "setuptools", None, "includes distutils", "pip install setuptools"))
     if asking is not None:
-        newer = Fix("upgrade", asking, None, f"a release of {asking} for this Python", f"pip install -U {asking}")
+        newer = Fix("upgrade", asking, None, f"a release of {asking} that supports this Python", f"pip install -U {asking}")
         fixes.insert(0 if removed else 1, newer)
     return Finding(
         rule="symptom-python-release", origin="surface", verdict="hit" if isinstance(python, str) else "possible",
         severity="error", effect="crash", confidence="confirmed",
-        title=f"{who} takes {lack.what} from the standard library, which "
+        title=f"{who} uses {lack.what} of the standard library, which "
         + (f"Python {release} removed" if removed else f"has it since Python {release}"),
-        why=f"{who} is written for another Python than the one that runs{f' ({python})' if isinstance(python, str) else ''}.",
+        why=f"{who} was written for a different Python than the running "
+        f"one{f' ({python})' if isinstance(python, str) else ''}.",
         packages={asking: version_of(asking, facts)} if asking else {}, facts=("python",), fixes=tuple(fixes),
         evidence=(f"{_WHATS_NEW}{release}.html",), here=where,
     )  # fmt: skip
@@ -106,7 +107,7 @@ def _numpy(name: str, asking: str | None, where: str, facts: Facts) -> Finding |
         return None
     who = asking or "A package"
     older = Fix("downgrade", "numpy", f"<{release}", f"still has numpy.{name}", f'pip install "numpy<{release}"')
-    newer = Fix("upgrade", asking, None, "a release written for this NumPy", f"pip install -U {asking}")
+    newer = Fix("upgrade", asking, None, "a release that supports this NumPy", f"pip install -U {asking}")
     return Finding(
         rule="symptom-numpy-name", origin="surface", verdict="hit" if version is not None else "possible", severity="error",
         effect="crash", confidence="confirmed", title=f"{who} uses numpy.{name}, which NumPy {release} removed",

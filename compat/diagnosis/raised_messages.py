@@ -196,10 +196,10 @@ def span_of(releases: Collection[str], known: Sequence[str]) -> str:
     """The releases that have a message, in words; the oldest release that was read may not be the first one that has it."""
     having = [at for at, version in enumerate(known) if version in releases]
     first, last = having[0], having[-1]
-    since = f"since {known[first]}" if first else f"in {known[0]} and perhaps before it"
+    since = f"since {known[first]}" if first else f"in {known[0]} and possibly earlier"
     if last == len(known) - 1:
-        return f"{since} up to the newest release that was read ({known[-1]})"
-    return f"{since}, until {known[last]}" if first else f"from {known[0]} or before it until {known[last]}"
+        return f"{since} up to the newest release that was analyzed ({known[-1]})"
+    return f"{since}, until {known[last]}" if first else f"from {known[0]} or earlier until {known[last]}"
 
 
 _UNSUPPORTED = re.compile(

@@ -44,9 +44,9 @@ def _finding(wanted: Wanted) -> Finding:
         verdict="possible" if there is None or not spec else "hit",
         severity="error",
         effect="install" if wanted.by_version or of_python else "crash",
-        title=f"{asked}, and {there} is installed" if there else asked,
-        why=f"{wanted.by or 'A package'} says so itself"
-        + (": a resolver refuses what its metadata excludes." if wanted.by_version else ", whatever its metadata says."),
+        title=f"{asked}, but {there} is installed" if there else asked,
+        why=(wanted.by or "A package")
+        + (" declares this; resolvers reject other versions." if wanted.by_version else " checks this itself, at run time."),
         confidence="confirmed",
         packages={
             **({} if of_python else {name: there}),
@@ -64,7 +64,7 @@ def _fixes(wanted: Wanted) -> tuple[Fix, ...]:
     if name == "python":
         return (Fix("config", text=f"use a Python {spec}", command="uv venv --python 3.11"),)
     command = f'pip install "{name}{spec}"' if spec else f"pip install -U {name}"
-    asked = Fix("pin" if spec else "upgrade", name, spec or None, "what is asked for", command)
+    asked = Fix("pin" if spec else "upgrade", name, spec or None, "what is required", command)
     if wanted.found is None or wanted.by is None or wanted.by_version is None:
         return (asked,)
     both = Environment(distributions=(Distribution(wanted.by, wanted.by_version), Distribution(name, wanted.found)))
@@ -84,9 +84,9 @@ def _told(said: Experience, facts: Facts) -> Finding:
     bad = f"{'' if works else f'{name} '}{' and '.join(fails)} {'does' if len(fails) == 1 else 'do'} not work" if fails else ""
     if works:
         kind = "downgrade" if fails and _is_older(works[-1], fails[-1]) else "pin"
-        fix = Fix(kind, name, f"=={works[-1]}", "the release that the report says works", f'pip install "{name}=={works[-1]}"')
+        fix = Fix(kind, name, f"=={works[-1]}", "the release that works for the reporter", f'pip install "{name}=={works[-1]}"')
     else:
-        fix = Fix("pin", name, f"!={fails[-1]}", "another release than the one that is said to be at fault")
+        fix = Fix("pin", name, f"!={fails[-1]}", "a release other than the one the report blames")
     return Finding(
         rule="report-says",
         origin="release",
@@ -94,7 +94,7 @@ def _told(said: Experience, facts: Facts) -> Finding:
         severity="warning",
         effect="crash",
         title=f"The report says that {', and that '.join(filter(None, (good, bad)))}",
-        why="It is what somebody saw; no table confirms it.",
+        why="This is what a user observed; nothing else confirms it.",
         confidence="reported",
         packages={name: there or (fails[-1] if fails else None)},
         fixes=(fix,),

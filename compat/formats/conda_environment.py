@@ -208,7 +208,7 @@ def rewritten_spec(text: str, change: Change, how: str) -> str:
     :class:`InputError` (without a place) for a source that conda does not know, and a version within brackets.
     """
     if change.source is not None and change.source.kind not in ("index", "nightly"):
-        raise InputError(f"{change.name} comes from conda here, and its new release does not: change it by hand")
+        raise InputError(f"{change.name} comes from conda, but its new release does not: change it by hand")
     found = _SPEC.fullmatch(text.strip())
     assert change.after is not None
     if found is None or "version" in (found["keys"] or "") or "|" in found["version"]:
@@ -367,7 +367,7 @@ class _Environment:
         alone = self.text[start : place.start].strip(" \t'\"") == "-"
         others = [each for each in (self._pip if place.pip else self._packages) if each is not place]
         if not alone or (place.pip and not others):
-            raise InputError(f"take {change.name} out of its list by hand", self.path, place.line)
+            raise InputError(f"remove {change.name} from its list by hand", self.path, place.line)
         self._replacements.append((start, end, ""))
 
     def add(self, change: Change) -> None:
@@ -401,11 +401,11 @@ class _Environment:
     def _addition(self) -> Replacement:
         last = self._pip[-1] if self._pip else self._packages[-1] if self._packages else None
         if last is None or not last.end or (any(not each.end for each in self._pip)):
-            raise InputError("expected dependencies on lines of their own, to which others can be added", self.path)
+            raise InputError("expected one dependency per line, so that others can be added", self.path)
         start, end = self._line(last)
         indent = self.text[start : last.start].rstrip(" \t'\"")
         if indent.strip() != "-":
-            raise InputError("expected dependencies on lines of their own, to which others can be added", self.path, last.line)
+            raise InputError("expected one dependency per line, so that others can be added", self.path, last.line)
         newline = line_end(self.text)
         blank = indent[: indent.index("-")]
         lines = self._added if self._pip else ["pip:", *(f"  - {each}" for each in self._added)]

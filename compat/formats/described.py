@@ -140,7 +140,7 @@ def _word(*known: str) -> _Reader:
         text = _string(value, path, notes)
         text = _ALIASES.get(text, text)
         if text not in known:
-            notes.append(f"{_written(path)}: {text!r} is kept as it is (known: {', '.join(known)})")
+            notes.append(f"{_written(path)}: {text!r} is kept as is (known values: {', '.join(known)})")
         return text
 
     return read
@@ -161,7 +161,7 @@ def _variables(value: object, path: Path, notes: list[str]) -> dict[str, str | N
 def _source(value: object, path: Path, notes: list[str]) -> Source:
     if isinstance(value, str):
         if value not in SOURCE_KINDS:
-            notes.append(f"{_written(path)}: {value!r} is kept as it is (known: {', '.join(SOURCE_KINDS)})")
+            notes.append(f"{_written(path)}: {value!r} is kept as is (known values: {', '.join(SOURCE_KINDS)})")
         return Source(value)
     table = dict(_table(value, path))
     kind = table.pop("kind", None)

@@ -37,9 +37,9 @@ class Includes:
         Raises :class:`NotRead` for anything but a regular file inside the project, and if there are too many.
         """
         if "://" in target or target.lower().startswith("file:"):
-            raise NotRead("it is an address")
+            raise NotRead("it is a URL")
         if "$" in target or "\0" in target:
-            raise NotRead("its name is not known")
+            raise NotRead("its name is unknown")
         self._tried += 1
         if depth > DEPTH or self._tried > COUNT:
             raise NotRead(f"more than {DEPTH} files deep" if depth > DEPTH else f"more than {COUNT} files are included")
@@ -215,7 +215,7 @@ class BuildContext:
                         self._opened[place] = opened
                 if place in self._opened:
                     return self._opened[place]
-        raise NotRead("there is no such file in the build context")
+        raise NotRead("it is not in the build context")
 
     def find(self, path: str, copies: Sequence[Copied]) -> str | None:
         """The path of a file of the image on this machine, inside the project; ``None`` if there is none."""
@@ -297,7 +297,7 @@ class WorkingFolders:
     def open(self, name: str, directory: str | None, purpose: str) -> tuple[str, bytes]:
         """Path and content of a file; :class:`Missing` where the project has none, :class:`NotRead` where it is refused."""
         if "://" in name:
-            raise NotRead("it is an address")
+            raise NotRead("it is a URL")
         if not name or "$" in name or "\0" in name or "{" in name:
             raise Missing("its name is only known at run time")
         for folder in self.folders:
@@ -307,4 +307,4 @@ class WorkingFolders:
                 if found is None:
                     raise NotRead("it was read before")
                 return found
-        raise Missing("there is no such file in the project")
+        raise Missing("it is not in the project")

@@ -39,7 +39,7 @@ _PRODUCTS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "amd.
 _DEEPEST = 12
 _MOST = 500
 """Containers of a file."""
-_NOTHING = "no container asks for a GPU, has an image that compat knows or starts a job that it knows"
+_NOTHING = "no container requests a GPU, uses a known image or starts a known job"
 
 
 @record(frozen=True)
@@ -62,7 +62,7 @@ class Kubernetes(InstallFormat):
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         file = JobFile(path, text, "manifests of Kubernetes")
         found = [each for document in file.documents() for each in _Resource(file, document).listings()]
-        notes = (f"{path}: a template: values that it is filled in with are not known",) if file.template else ()
+        notes = (f"{path}: a template: the values it is rendered with are unknown",) if file.template else ()
         if not found:
             return (Listing(path, self.kind, notes=(*notes, f"{path}: {_NOTHING}")),)
         return tuple(replace(each, notes=(*notes, *each.notes)) for each in found)
@@ -181,7 +181,7 @@ class _Resource:
         if image is None:
             job.files.note("", f"{where} names no image")
         elif not is_known(image):
-            job.files.note("", f"{where}: its image is only known when the manifest is filled in")
+            job.files.note("", f"{where}: its image is only known when the template is rendered")
         elif not job.stack.distributions:
             job.files.note("", f"{where}: what is in the image {excerpt(image, 200)} is not known")
         for note in launch.notes if launch is not None else ():

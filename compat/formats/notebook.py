@@ -238,7 +238,9 @@ def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
     cells, metadata = code_cells(path, text.removeprefix("\ufeff"))
     language = _language(metadata)
     if language not in _PYTHON:
-        return (Listing(path, "notebook", unread=(printable(f"{path}: its cells are no Python but {excerpt(language, 40)}"),)),)
+        return (
+            Listing(path, "notebook", unread=(printable(f"{path}: its cells are not Python but {excerpt(language, 40)}"),)),
+        )
     steps = NotebookSteps(path)
     for cell in cells:
         steps.read(cell)
@@ -251,7 +253,7 @@ def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
     started = [(command, number) for command, number in steps.others if starts_a_job(command.words)]
     for command, number in started[:20]:
         files.note(
-            f"{path} cell {number}", f"{excerpt(' '.join(command.words), 80)} is not judged, only the code of the cells is"
+            f"{path} cell {number}", f"{excerpt(' '.join(command.words), 80)} is not checked; only the code of the cells is"
         )
     workload = None if facts is None else _launched(facts.workload, alone=not started)
     entries, edges = installs.listed()
@@ -271,7 +273,7 @@ def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
 def _facts(path: str, files: InstallFiles) -> ScriptFacts | None:
     """What the code of the cells says, by the reader of scripts."""
     if not path.lower().endswith(".ipynb") or not os.path.isfile(path):
-        files.note(path, "its code was not read for what it trains: it is no file whose name ends in .ipynb")
+        files.note(path, "its code was not searched for the workload: the file name does not end in .ipynb")
         return None
     try:
         return read_script(path)

@@ -36,7 +36,7 @@ def code_cells(path: str, text: str) -> tuple[list[Cell], Mapping[str, object]]:
     """The code cells and the metadata; :class:`InputError` where the text is no notebook."""
     document = parse_json(text, path)
     if not isinstance(document, dict):
-        raise InputError("is no Jupyter notebook: expected a JSON object", path, 1)
+        raise InputError("is not a Jupyter notebook: expected a JSON object", path, 1)
     cells = document.get("cells")
     where: tuple[object, ...] = ("cells",)
     if cells is None:  # the third version of the format
@@ -44,7 +44,7 @@ def code_cells(path: str, text: str) -> tuple[list[Cell], Mapping[str, object]]:
         cells = sheets[0].get("cells") if isinstance(sheets, list) and sheets and isinstance(sheets[0], dict) else None
         where = ("worksheets", 0, "cells")
     if not isinstance(cells, list):
-        raise InputError("is no Jupyter notebook: expected a list of cells", path, 1)
+        raise InputError("is not a Jupyter notebook: expected a list of cells", path, 1)
     places = _Places(text, where)
     found: list[Cell] = []
     for index, cell in enumerate(cells):
@@ -62,7 +62,7 @@ def _cell(number: int, source: object, places: list[int], path: str) -> Cell:
     pieces = [source] if isinstance(source, str) else source
     if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
         line = places[0] if places else None
-        raise InputError("is no Jupyter notebook: expected text in every code cell", path, line)
+        raise InputError("is not a Jupyter notebook: expected text in every code cell", path, line)
     lines: list[str] = [""]
     at: list[int] = [places[0] if places else 1]
     own = places[1:] if len(places) == len(pieces) + 1 else [at[0]] * len(pieces)

@@ -66,7 +66,7 @@ class Format:
             found = os.path.join(os.path.dirname(path), name)
             if os.path.isfile(found):
                 return found
-        raise InputError(f"is a lock file, which is never edited: expected {' or '.join(self.sources)} next to it", path)
+        raise InputError(f"is a lock file, which compat does not edit: expected {' or '.join(self.sources)} next to it", path)
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
         """The edits that write ``changes`` into the file and those it includes (``depth`` counts them).
@@ -295,6 +295,6 @@ def refuse_launch_json(path: str, content: bytes) -> None:
 
 def _belongs(path: str, what: str, command: str) -> InputError:
     return InputError(
-        f"is {what}: it says how a job is started, not what is installed; pass it with its command: "
+        f"is {what}: it describes how a job starts, not what is installed; pass the command that uses it: "
         f"compat check uv.lock -- {command}", path
     )  # fmt: skip

@@ -32,7 +32,7 @@ _NOWHERE = os.path.join(os.devnull, "")
 _UP = "\u2025"
 """Replaces ``..`` in such a path, so that it is not followed."""
 _HOMES = ("HOME", "HF_HOME", "XDG_CACHE_HOME")
-_AT_RUN_TIME = "its name is put together at run time"
+_AT_RUN_TIME = "its name is only known at run time"
 _MOST_TRIES = 6
 _MOST_DEVICES = 64
 
@@ -82,7 +82,7 @@ def read_job(
     if not jobs:
         return StartedJob()
     *others, (command, line) = jobs
-    notes = [f"{path}:{at}: {_shown(other.words)} is not judged, the last job is" for other, at in others[:20]]
+    notes = [f"{path}:{at}: {_shown(other.words)} is not checked; only the last job is" for other, at in others[:20]]
     known = {name: value for name, value in command.exported.items() if name in exported}
     return _read(command, f"{path}:{line}", folders, known, scheduler, notes)
 
@@ -108,7 +108,7 @@ def _read(
             name = reading.names.get(problem.file or "")
             changed = words if name is None else [_without(word, name) for word in words]
             if name is None or (problem.file or "").startswith(_NOWHERE):
-                missing = f"{name} was not read: there is no such file in the project"
+                missing = f"{name} was not read: it is not in the project"
                 notes.append(f"{where}: {missing if name else f'the job was not read: {problem}'}")
             else:
                 unread.append(str(problem))
@@ -139,7 +139,7 @@ def _job_of(
         text = note.replace(_NOWHERE, "").replace(_UP, "..")
         if any(f"${name} " in text and _AT_RUN_TIME in text for name in hidden):
             continue
-        text = text.replace("there is no such file", "there is no such file in the project") if _NOWHERE in note else text
+        text = text.replace("no such file", "it is not in the project") if _NOWHERE in note else text
         notes.append(f"{where}: {text}")
     workload = launch.workload
     if workload.script is not None and workload.script.startswith(_NOWHERE):

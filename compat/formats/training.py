@@ -38,7 +38,7 @@ class TrainingConfig(Format):
         recipe = Recipe(path, settings, lines)
         tool.read(recipe)
         workload = recipe.draft.workload()
-        hint = f"; judge it with what is installed: compat check uv.lock -- {tool.command} {path}" if tool.command else ""
+        hint = f"; check it together with the packages: compat check uv.lock -- {tool.command} {path}" if tool.command else ""
         notes = [f"{path}: a configuration of {tool.name}, which lists no packages{hint}"]
         for file in dict.fromkeys(recipe.draft.configs):
             workload, note = _with_deepspeed(path, file, workload)
@@ -52,7 +52,7 @@ def _with_deepspeed(path: str, file: str, workload: Workload) -> tuple[Workload,
 
     found = WorkingFolders(path).find(file)
     if found is None:
-        return workload, [f"{path}: the DeepSpeed configuration {file} was not read: there is no such file in the project"]
+        return workload, [f"{path}: the DeepSpeed configuration {file} was not read: it is not in the project"]
     return merge(workload, read_deepspeed(found)), []
 
 

@@ -27,7 +27,7 @@ _SHELLS = ("", "bash", "sh", "pwsh", "powershell", "cmd")
 """Shells whose install commands are written alike."""
 _SYSTEMS = {"ubuntu": "linux", "windows": "windows", "macos": "darwin", "linux": "linux"}
 _EXPECTED = "a workflow of GitHub Actions"
-_NOTHING = "no job installs a package or starts a job that compat knows"
+_NOTHING = "no job installs a package or starts a known program"
 
 
 @record(frozen=True)
@@ -134,7 +134,7 @@ class _Job:
 
     def _templates(self) -> tuple[str, ...]:
         runs = "".join(str(step.run.content) for step in self.steps())
-        return (f"{self.file.path}: job {self.name}: what ${{{{ … }}}} stands for is not known",) if "${.." in runs else ()
+        return (f"{self.file.path}: job {self.name}: what ${{{{ … }}}} expands to is unknown",) if "${.." in runs else ()
 
     def _python(self) -> str | None:
         """The Python that ``actions/setup-python`` or ``astral-sh/setup-uv`` sets up, where it is one."""

@@ -115,13 +115,13 @@ class Client:
             if self._default is None:
                 self._default = uv_default_index()
             if self._default is None:
-                raise Unread("no index is configured, and uv does not tell its default one: give --index-url")
+                raise Unread("no index is configured, and uv's default is unknown: pass --index-url")
             return self._default
 
 
 def _check(body: bytes, sha256: str | bool | None, file: File, what: str) -> None:
     if isinstance(sha256, str) and _digest(body) != sha256:
-        raise Unread(f"{what} does not have the sha256 that {file.index or 'the default index'} states for it")
+        raise Unread(f"{what} does not match the sha256 given by {file.index or 'the default index'}")
 
 
 def _digest(body: bytes) -> str:

@@ -97,14 +97,14 @@ class Table:
         """An option's value; :class:`InputError` where it is of another kind."""
         value = self.options.get(option)
         if value is not None and not isinstance(value, kind):
-            raise InputError(f"{option}: expected {'text' if kind is str else 'true or false'}", self.file)
+            raise InputError(f"{option}: expected {'a string' if kind is str else 'true or false'}", self.file)
         return value
 
     def many(self, option: str, kind: type[T]) -> list[T]:
         """The values of an option that is a list."""
         value = self.options.get(option, [])
         if not isinstance(value, list) or not all(isinstance(each, kind) for each in value):
-            expected = "a list of texts" if kind is str else f"tables, each as [[{option}]]"
+            expected = "a list of strings" if kind is str else f"tables, each as [[{option}]]"
             raise InputError(f"{option}: expected {expected}", self.file)
         return value
 

@@ -79,7 +79,7 @@ def _same_release(raw: RawMetadata, file: File) -> None:
     except (InvalidVersion, ValueError):
         same = False
     if not same:
-        raise Unread(f"{file.filename}: its metadata is that of {excerpt(name.strip(), 100)} {excerpt(version.strip(), 100)}")
+        raise Unread(f"{file.filename}: its metadata belongs to {excerpt(name.strip(), 100)} {excerpt(version.strip(), 100)}")
 
 
 def _static(raw: RawMetadata, file: File) -> None:
@@ -89,4 +89,4 @@ def _static(raw: RawMetadata, file: File) -> None:
     except ValueError:
         version = ()
     if version < (2, 2) or {field.lower() for field in raw.get("dynamic", [])} & _BUILT:
-        raise Unusable(f"{file.filename}: what it requires is only known after it was built")
+        raise Unusable(f"{file.filename}: its requirements are only known after it is built")

@@ -141,7 +141,7 @@ class _Indexes:
         for index in table.many("index", dict):
             url, name, codes = index.get("url"), index.get("name"), index.get("ignore-error-codes", [])
             if not isinstance(url, str) or not isinstance(name, str | None):
-                raise InputError("index: expected a url, and a name that is text", table.file)
+                raise InputError("index: expected a url, and a name that is a string", table.file)
             source = self._source(url, f"{table.file}: index", index.get("format") == "flat", table.folder)
             self._keep(source.key, None, name)
             absent = tuple(code for code in codes if isinstance(code, int)) if isinstance(codes, list) else ()

@@ -256,7 +256,7 @@ class Store:
                 return
             try:
                 self._connection = _connected_for_reading(self.path)
-                self.note = f"the cache {self.path} cannot be written ({_words(problem)}): nothing new is kept"
+                self.note = f"the cache {self.path} cannot be written ({_words(problem)}): nothing new is stored"
             except (sqlite3.Error, OSError):
                 self._give_up(problem)
 
@@ -287,7 +287,7 @@ class Store:
                 self._connection.execute("ROLLBACK")
             if not _busy(problem):
                 self._writable = False
-                self.note = f"the cache {self.path} cannot be written ({_words(problem)}): nothing new is kept"
+                self.note = f"the cache {self.path} cannot be written ({_words(problem)}): nothing new is stored"
 
     def _give_up(self, problem: Exception) -> None:
         self.close()

@@ -160,7 +160,7 @@ class Transport:
                 timeout=(min(seconds, CONNECT_TIMEOUT), seconds),
             )  # fmt: skip
         except requests.exceptions.SSLError as problem:
-            raise Unread(f"{_short(url)}: its certificate is not accepted ({_reason(problem)})") from None
+            raise Unread(f"{_short(url)}: its certificate is not trusted ({_reason(problem)})") from None
         except _SlowHeadersError:
             self.failed(url)
             raise Unread(f"{_short(url)} took longer than {self.time_limit():g} s") from None
@@ -208,9 +208,9 @@ class Body:
             )
         except urllib3.exceptions.TimeoutError:
             self._transport.failed(self._response.url)
-            raise BrokenOff(f"{self._url} stopped in the middle") from None
+            raise BrokenOff(f"{self._url} stalled") from None
         except (HTTPError, OSError, ValueError) as problem:
-            raise BrokenOff(f"{self._url} broke off in the middle ({_reason(problem)})") from None
+            raise BrokenOff(f"{self._url} was interrupted ({_reason(problem)})") from None
         self._transport.bytes += len(chunk)
         self._left -= len(chunk)
         if self._left < 0:

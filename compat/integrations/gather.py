@@ -112,7 +112,7 @@ def gather_slurm(folder: str, options: Options, seconds: int) -> tuple[tuple[str
         _said(done.stderr)
     except subprocess.TimeoutExpired as late:
         _said(late.stderr.decode("utf-8", "replace") if isinstance(late.stderr, bytes) else late.stderr or "")
-        print(f"compat: srun did not end within {seconds + 30} s: what was written until then is judged", file=sys.stderr)
+        print(f"compat: srun did not finish within {seconds + 30} s: using the files written so far", file=sys.stderr)
     return hosts, tuple(silent)
 
 

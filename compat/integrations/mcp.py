@@ -24,10 +24,10 @@ SECONDS = 300
 _HALF = str(SECONDS // 2)
 """Time limit of planning: a plan that is not proven to be the best is better than none."""
 _INSTRUCTIONS = """\
-Checks stacks of torch, transformers, trl, vllm, unsloth, flash-attn and the like for combinations that are known to be bad, and
-plans the smallest fix. Use `check` before installing or starting a job, `diagnose` on a traceback, log or issue, `fix` for a
-plan, `suggest` for pins from nothing, `rules` for what is known about a package. Verdict "hit" is certain; "possible" names in
-`missing` the facts that would settle it: ask for them or pass them.
+Checks stacks of torch, transformers, trl, vllm, unsloth, flash-attn and similar packages for known-bad combinations, and plans
+the smallest fix. Use `check` before installing or starting a job, `diagnose` on a traceback, log or issue, `fix` for a plan,
+`suggest` for a complete set of pins, `rules` for what is known about a package. Verdict "hit" is certain; "possible" depends on
+the facts in `missing`: ask for them or pass them.
 `exit` 0: nothing known to be bad, 1: findings, 3: undecided.
 """
 
@@ -37,9 +37,9 @@ Launcher: TypeAlias = Annotated[
     Literal["python", "accelerate", "torchrun", "deepspeed", "ray", "slurm"] | None,
     Field(description="what starts the processes"),
 ]
-Features: TypeAlias = Annotated[list[str] | None, Field(description="what is on: vllm, zero-3, fsdp, peft …")]
+Features: TypeAlias = Annotated[list[str] | None, Field(description="features that are on: vllm, zero-3, fsdp, peft …")]
 Command: TypeAlias = Annotated[
-    list[str] | None, Field(description="the command about to be started, word by word; it is read, not run")
+    list[str] | None, Field(description="the command about to be started, as a list of arguments; it is read, not run")
 ]
 Python: TypeAlias = Annotated[str | None, Field(description="Python of the target, such as 3.12")]
 File: TypeAlias = Annotated[
@@ -56,7 +56,9 @@ def server(*, allow_write: bool = False) -> MCPServer:
 
     @made.tool(annotations=reading, structured_output=True)
     def check(
-        path: Annotated[str | None, Field(description="a file as for `fix`; without it what is installed is checked")] = None,
+        path: Annotated[
+            str | None, Field(description="a file, as for `fix`; by default the installed packages are checked")
+        ] = None,
         environment: Annotated[
             dict[str, Any] | None, Field(description="a described environment (schema compat/environment/1) instead of a file")
         ] = None,
@@ -69,7 +71,7 @@ def server(*, allow_write: bool = False) -> MCPServer:
     ) -> dict[str, Any]:
         """Known-bad combinations in a file, a described environment, or what is installed here."""
         if path is not None and environment is not None:
-            raise ToolError("path and environment both name what to check: give one")
+            raise ToolError("path and environment are mutually exclusive")
         options: dict[str, Any] = {"gpu": gpu, "task": task, "launcher": launcher, "features": features}
         options["python-version"] = python_version
         if environment is not None:
@@ -101,11 +103,11 @@ def server(*, allow_write: bool = False) -> MCPServer:
         python_version: Python = None,
         command: Command = None,
         keep: Annotated[list[str] | None, Field(description="requirements to keep, such as 'torch==2.5.1'")] = None,
-        write: Annotated[bool, Field(description="write the plan into the file; the server has to allow it")] = False,
+        write: Annotated[bool, Field(description="write the plan into the file, if the server allows it")] = False,
     ) -> dict[str, Any]:
         """The smallest set of changes that fixes every error in a file. Reads the package index."""
         if write and not allow_write:
-            raise ToolError("this server writes nothing: it was started without --allow-write")
+            raise ToolError("this server may not write: it was started without --allow-write")
         options = {
             "gpu": gpu, "task": task, "launcher": launcher, "features": features, "python-version": python_version,
             "keep": keep, "write": write, "time-limit": _HALF,
@@ -131,8 +133,8 @@ def server(*, allow_write: bool = False) -> MCPServer:
 
     @made.tool(annotations=reading, structured_output=True)
     def rules(
-        package: Annotated[str | None, Field(description="only rules that name this package")] = None,
-        rule: Annotated[str | None, Field(description="one rule by its id, in full")] = None,
+        package: Annotated[str | None, Field(description="only rules about this package")] = None,
+        rule: Annotated[str | None, Field(description="the id of one rule, to show in full")] = None,
     ) -> dict[str, Any]:
         """Curated rules: titles of those about a package, or one rule with its evidence and examples."""
         if rule is not None:

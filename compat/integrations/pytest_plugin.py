@@ -20,9 +20,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     for name, level in (("--compat", "error"), ("--compat-warnings", "warning")):
         group.addoption(
             name, dest="compat", action="store_const", const=level, default=None,
-            help=f"fail at once where what is installed is known to be bad, from the level {level} on",
+            help=f"fail at once if a known-bad combination of at least level {level} is installed",
         )  # fmt: skip
-    parser.addini("compat", "as --compat: error or warning", default="")
+    parser.addini("compat", "same as --compat: error or warning", default="")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

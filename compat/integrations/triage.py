@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 MARK = "<!-- compat-triage -->"
 """What the one comment is found again by."""
 _FOOTER = (
-    "<sub>Written by [compat](https://github.com/{action}) from the text of this issue; nobody has looked at it yet. "
-    "If it does not help, say so below.</sub>"
+    "<sub>Written by [compat](https://github.com/{action}) from the text of this issue; no maintainer has checked it yet. If "
+    "it does not help, please say so below.</sub>"
 )
-_GONE = "The text of this issue has changed: what was said here no longer follows from it."
+_GONE = "The text of this issue has changed: the earlier answer no longer applies."
 _REPEATED = ("message",), ("symptom-stated-requirement",)
 """Origins and rules that repeat what a text says: of 93 issues that were tried, two had another cause than the one repeated."""
 _LONGEST = 60_000
@@ -51,7 +51,7 @@ def issue_of(event: Mapping[str, Any], repository: str) -> Issue | None:
     if not isinstance(found, dict) or "pull_request" in found or found.get("locked") or found.get("state") == "closed":
         return None
     if not repository or not isinstance(found.get("number"), int):
-        raise InputError("GITHUB_REPOSITORY and the number of the issue are needed: is this an event of issues?")
+        raise InputError("expected GITHUB_REPOSITORY and an issue number: the workflow must run on issue events")
     return Issue(repository, found["number"], f"{found.get('title') or ''}\n\n{found.get('body') or ''}")
 
 
@@ -119,7 +119,7 @@ class Comments:
                 raise Undecided(f"GitHub answered {answer.status_code} to {method} of comments or labels")
             return answer.json()
         except (requests.RequestException, ValueError) as problem:
-            raise Undecided(f"GitHub could not be asked ({type(problem).__name__})") from None
+            raise Undecided(f"the request to GitHub failed ({type(problem).__name__})") from None
 
 
 def main(variables: Mapping[str, str] = os.environ) -> int:
@@ -149,7 +149,7 @@ def _triage(variables: Mapping[str, str]) -> int:
         print("compat: not an open issue: nothing to do")
         return 0
     text = reply(issue.text, variables.get("GITHUB_ACTION_REPOSITORY") or "OWNER/compat")
-    print(f"compat: issue {issue.number}: {'one certain answer' if text else 'nothing certain'}")
+    print(f"compat: issue {issue.number}: {'one certain answer' if text else 'no certain answer'}")
     if text:
         # a line of somebody else's text is never first on a line of the log: it could be a command to the runner
         print("\n".join(f"| {line}" for line in text.split("\n")))

@@ -27,7 +27,7 @@ def read_toolkit(variables: Mapping[str, str], root: str = "/") -> tuple[str | N
         home = variables.get(name)
         if home:
             version = toolkit_version(under(root, home))
-            return version, None if version else f"{name} is {home}, where no CUDA toolkit tells its version."
+            return version, None if version else f"{name} is {home}, which has no CUDA toolkit with a version file."
     nvcc = on_path("nvcc", variables, root)
     if nvcc:
         for program in (nvcc, os.path.realpath(nvcc)):

@@ -54,7 +54,7 @@ def read_hardware(
 def _apple() -> Hardware:
     if os.uname().machine == "arm64":
         return Hardware(accelerators=(Accelerator(vendor="apple"),))
-    return Hardware(notes=("Graphics of Intel Macs are not read.",))
+    return Hardware(notes=("GPUs of Intel Macs are not detected.",))
 
 
 def _driver_signs(root: str) -> bool:
@@ -93,7 +93,7 @@ def _through_nvml(root: str, bindings: Callable[[], Nvml | None] | None) -> Hard
     if bindings is None and root != "/":
         return Hardware()
     nvml = (bindings or load)()
-    return read_nvml(nvml) if nvml is not None else Hardware(notes=("nvidia-ml-py is not installed, so NVML was not asked.",))
+    return read_nvml(nvml) if nvml is not None else Hardware(notes=("nvidia-ml-py is not installed, so NVML was not used.",))
 
 
 def _from_proc(root: str) -> Hardware:
@@ -115,7 +115,7 @@ def _from_proc(root: str) -> Hardware:
 
 
 def _not_given(why: str = "") -> str:
-    return f"This container was given no GPU{why}; --gpu says what it will run on (--gpu none: nothing)."
+    return f"This container has no GPU{why}; pass --gpu for the GPUs it will run on (or --gpu none)."
 
 
 def parse_module_version(text: str) -> str | None:
@@ -162,11 +162,11 @@ def _explained(found: Hardware, root: str) -> Hardware:
         versions = f"is {found.driver or 'of another version'}, its libraries are {installed or 'newer or older'}"
         return _noted(found, f"The loaded NVIDIA kernel module {versions}: reboot, or reload the module.")
     if in_container(root) and not os.path.exists(under(root, "/dev/nvidiactl")):
-        return _noted(replace(found, driver_state=None), _not_given(", though it holds NVIDIA's libraries"))
+        return _noted(replace(found, driver_state=None), _not_given(", although it contains NVIDIA's libraries"))
     bus = _pci(root)
     if bus and not any(vendor == _NVIDIA for vendor, _ in bus):
         none = replace(found, accelerators=(), driver_state=None)
-        return _noted(none, "NVIDIA's driver is installed, but no NVIDIA device is on the PCI bus.")
+        return _noted(none, "The NVIDIA driver is installed, but there is no NVIDIA device on the PCI bus.")
     which = f"NVIDIA's driver {installed}" if installed else "NVIDIA's driver"
     return _noted(
         replace(found, driver=found.driver or installed),
@@ -197,7 +197,7 @@ def _with_amd(found: Hardware, root: str) -> Hardware:
         return found
     names = ", ".join(dict.fromkeys(device.name or "AMD" for device in devices))
     if found.accelerators:
-        return _noted(found, f"Left out beside NVIDIA's devices: {names}.")
+        return _noted(found, f"Ignored because there are NVIDIA devices: {names}.")
     if in_container(root) and not os.path.exists(under(root, "/dev/kfd")):
         return _noted(found, _not_given(f" (the host has {names})"))
     return replace(found, accelerators=devices)
@@ -206,16 +206,16 @@ def _with_amd(found: Hardware, root: str) -> Hardware:
 def _nothing_found(root: str) -> Hardware:
     """No driver of any make: none in a machine, unknown in a container, unknown where a GPU waits for its driver."""
     if sys.platform == "win32":
-        return Hardware(notes=("No NVIDIA driver was found; other makes of GPU are not looked for on Windows.",))
+        return Hardware(notes=("No NVIDIA driver was found; GPUs of other vendors are not detected on Windows.",))
     waiting = _without_driver(root)
     container = in_container(root)
     if container:
         return Hardware(notes=(_not_given(f" (the host has {waiting})" if waiting else ""),))
     if waiting:
-        return Hardware(notes=(f"There is {waiting}, but no driver that can compute with it: install one, or say --gpu.",))
+        return Hardware(notes=(f"Found {waiting}, but no driver for computing: install one, or pass --gpu.",))
     if container is None:
         return Hardware(
-            notes=("No GPU was seen, but this may be a container; --gpu says what it will run on (--gpu none: nothing).",)
+            notes=("No GPU was found, but this may be a container; pass --gpu for the GPUs it will run on (or --gpu none).",)
         )
     return Hardware(accelerators=())
 

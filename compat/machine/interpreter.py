@@ -70,7 +70,7 @@ def target_at(path: str) -> Target:
     Raises :class:`InputError` where it is none of these.
     """
     if not path:
-        raise InputError("--python: expected an interpreter, an environment or a site-packages folder, not an empty text")
+        raise InputError("--python: expected an interpreter, an environment or a site-packages folder, not an empty string")
     if os.path.isdir(path):
         return _environment(path)
     if not os.path.exists(path):
@@ -110,7 +110,7 @@ def _in_folder(folder: str, names: list[str], notes: list[str]) -> dict[str, lis
         if not name.endswith((".dist-info", ".egg-info")) or name[0] == ".":
             continue
         if name[0] == "~":
-            notes.append(f"{folder}/{name}: left over from an interrupted uninstall; it is not installed")
+            notes.append(f"{folder}/{name}: left over from an interrupted uninstall; ignored")
             continue
         copy = read_distribution(folder, name, notes)
         if copy is None:
@@ -168,7 +168,7 @@ def _environment(path: str) -> Target:
         return Target(label=shown(path), version=_version_near(path, folders[0]), folders=folders, interpreter=_program(path))
     if any(name.endswith((".dist-info", ".egg-info")) for name in _listing(path)) or os.path.basename(path) == "site-packages":
         return Target(label=shown(path), version=_version_in_path(path), folders=(path.rstrip("/"),))
-    raise InputError("is no interpreter, virtual environment or site-packages folder", path)
+    raise InputError("is not an interpreter, virtual environment or site-packages folder", path)
 
 
 def _virtual(path: str) -> Target:
@@ -200,14 +200,14 @@ def _interpreter(path: str) -> Target:
     if start[:2] == b"#!":
         real = behind_shim(path, os.environ)
         if real is None:
-            raise InputError("is a script, not an interpreter: give the interpreter or the environment itself", path)
+            raise InputError("is a script, not an interpreter: pass the interpreter or the environment itself", path)
         return _interpreter(real)
     if not start.startswith(_PROGRAMS):
-        raise InputError("is no program, so no Python interpreter", path)
+        raise InputError("is not a Python interpreter: it is not an executable", path)
     prefix = os.path.dirname(os.path.dirname(os.path.realpath(path)))
     folders = _site_packages(prefix, of=os.path.basename(os.path.realpath(path)))
     if not folders:
-        raise InputError("is no Python interpreter: no site-packages folder belongs to it", path)
+        raise InputError("is not a Python interpreter: it has no site-packages folder", path)
     return Target(label=shown(path), version=_version_near(prefix, folders[0]), folders=folders, interpreter=shown(path))
 
 

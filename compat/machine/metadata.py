@@ -41,12 +41,12 @@ def read_distribution(folder: str, name: str, notes: list[str]) -> Distribution 
         if whole and project and version:
             break
     if not whole or not project or not version:
-        state = "is missing" if header is None else "is cut short"
+        state = "is missing" if header is None else "is truncated"
         project, version = _completed(name, project if whole else None, version if whole else None)
         if version is None:
-            notes.append(f"{path}: no version in METADATA or in the name of the directory; skipped")
+            notes.append(f"{path}: no version in METADATA or in the directory name; skipped")
             return None
-        notes.append(f"{path}: its METADATA {state}; name and version are taken from the name of the directory")
+        notes.append(f"{path}: its METADATA {state}; using the name and version in the directory name")
     try:
         key_of(version)
     except ValueError:

@@ -96,7 +96,9 @@ def _shaped(cells: Sequence[str]) -> dict[str, str] | None:
 def _queried(row: Mapping[str, str], notes: list[str]) -> Accelerator | None:
     name, capability = row.get("name", ""), row.get("compute_cap", "")
     if _nothing(name) and not _CAPABILITY.fullmatch(capability):
-        notes.append(f"NVIDIA device {row.get('index', '?')} does not answer nvidia-smi ({name or 'no name'}) and is left out.")
+        notes.append(
+            f"NVIDIA device {row.get('index', '?')} does not respond to nvidia-smi ({name or 'no name'}) and is ignored."
+        )
         return None
     memory = _MEMORY.fullmatch(row.get("memory.total", "")) or re.fullmatch(r"(\d{1,9})", row.get("memory.total", ""), re.ASCII)
     uuid = row.get("uuid", "")
@@ -151,10 +153,10 @@ def _short_lines(text: str) -> list[str]:
 def _tabled(index: int, device: Mapping[str, Any], instances: Sequence[int] | None, notes: list[str]) -> list[Accelerator]:
     name = device["name"]
     if _nothing(name):
-        notes.append(f"NVIDIA device {index} does not answer nvidia-smi ({name}) and is left out.")
+        notes.append(f"NVIDIA device {index} does not respond to nvidia-smi ({name}) and is ignored.")
         return []
     if instances:
-        notes.append(f"NVIDIA device {index} is divided by MIG into {len(instances)} instances; one process uses one of them.")
+        notes.append(f"NVIDIA device {index} is split by MIG into {len(instances)} instances; each process uses one of them.")
         return [Accelerator(vendor="nvidia", name=name, memory_mib=each or None, extra={"mig": True}) for each in instances]
     return [Accelerator(vendor="nvidia", name=name, memory_mib=device.get("memory") or None)]
 
@@ -178,7 +180,7 @@ def parse_list(text: str) -> Hardware:
 def _with_messages(found: Hardware, text: str) -> Hardware:
     """The reading with what nvidia-smi says in words: no device, no driver, another driver than its library."""
     lost = (
-        f"NVIDIA device {each['bus']} has no handle and is left out: {each['why'].strip()}." for each in _LOST.finditer(text)
+        f"NVIDIA device {each['bus']} has no handle and is ignored: {each['why'].strip()}." for each in _LOST.finditer(text)
     )
     notes = [*found.notes, *lost]
     accelerators, state = found.accelerators, found.driver_state
@@ -220,5 +222,5 @@ def _output(command: Sequence[str], seconds: float) -> tuple[str, str | None]:
         printed, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         process.kill()  # and not waited for: with a dead GPU it may hang in the kernel, where no signal reaches it
-        return "", f"nvidia-smi did not answer within {seconds:g} seconds."
+        return "", f"nvidia-smi did not respond within {seconds:g} seconds."
     return printed.decode("utf-8", "replace"), None

@@ -52,7 +52,7 @@ def read_nvml(nvml: Nvml) -> Hardware:
 def _failed(problem: Exception) -> Hardware:
     code = getattr(problem, "value", None)
     if code == _LIBRARY_NOT_FOUND:
-        return Hardware(notes=("NVML was not found: libnvidia-ml.so.1 (nvml.dll) is not where the loader looks.",))
+        return Hardware(notes=("NVML was not found: libnvidia-ml.so.1 (nvml.dll) is not on the library path.",))
     state = _STATES.get(code) if isinstance(code, int) else None
     return Hardware(driver_state=state, notes=() if state else (f"NVML cannot be used: {problem}.",))
 
@@ -65,7 +65,7 @@ def _read(nvml: Nvml) -> Hardware:
     driver_cuda = f"{cuda // 1000}.{cuda % 1000 // 10}" if isinstance(cuda, int) and cuda >= 1000 else None
     count = _ask(nvml, "nvmlDeviceGetCount")
     if not isinstance(count, int):
-        return Hardware(driver=driver, driver_cuda=driver_cuda, notes=("NVML did not say how many devices there are.",))
+        return Hardware(driver=driver, driver_cuda=driver_cuda, notes=("NVML did not report the number of devices.",))
     notes: list[str] = []
     devices = tuple(device for index in range(count) for device in _device(nvml, index, notes))
     if not count:
@@ -77,7 +77,7 @@ def _device(nvml: Nvml, index: int, notes: list[str]) -> tuple[Accelerator, ...]
     try:
         handle = nvml.nvmlDeviceGetHandleByIndex(index)  # type: ignore[attr-defined]
     except nvml.NVMLError as problem:
-        notes.append(f"NVIDIA device {index} has no handle and is left out: {problem}.")
+        notes.append(f"NVIDIA device {index} has no handle and is ignored: {problem}.")
         return ()
     capability = _pair(_ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle))
     whole = Accelerator(
@@ -92,9 +92,9 @@ def _device(nvml: Nvml, index: int, notes: list[str]) -> tuple[Accelerator, ...]
         return (whole,)
     instances = tuple(_instances(nvml, handle, whole))
     notes.append(
-        f"NVIDIA device {index} is divided by MIG into {len(instances)} instances; one process uses one of them."
+        f"NVIDIA device {index} is split by MIG into {len(instances)} instances; each process uses one of them."
         if instances
-        else f"NVIDIA device {index} has MIG switched on but no instance: no job can use it."
+        else f"NVIDIA device {index} has MIG enabled but no instance: no job can use it."
     )
     return instances
 

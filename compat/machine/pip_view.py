@@ -14,7 +14,9 @@ def disagreements(environment: Environment) -> tuple[str, ...]:
         listed = pip_api.installed_distributions()  # type: ignore[attr-defined]
     except Exception as problem:  # pip_api raises whatever pip's failure was
         reason = str(problem).strip().splitlines()
-        raise Undecided(f"pip could not be asked what it sees ({reason[-1] if reason else type(problem).__name__})") from None
+        raise Undecided(
+            f"pip's view of the environment is not available ({reason[-1] if reason else type(problem).__name__})"
+        ) from None
     theirs = {normalized(name): str(found.version) for name, found in listed.items()}
     ours: dict[str, set[str]] = {}
     for copy in environment.distributions or ():
@@ -22,11 +24,11 @@ def disagreements(environment: Environment) -> tuple[str, ...]:
     lines = []
     for name in sorted({*theirs, *ours}):
         if name not in ours:
-            lines.append(f"{name}: pip lists {theirs[name]}, its files were not found on the path")
+            lines.append(f"{name}: pip lists {theirs[name]}, but its files were not found on the path")
         elif name not in theirs:
             lines.append(f"{name}: found in version {' and '.join(sorted(ours[name]))}, but pip does not list it")
         elif not _same(theirs[name], ours[name]):
-            lines.append(f"{name}: pip lists {theirs[name]}, the files say {' and '.join(sorted(ours[name]))}")
+            lines.append(f"{name}: pip lists {theirs[name]}, but its files say {' and '.join(sorted(ours[name]))}")
     return tuple(lines)
 
 

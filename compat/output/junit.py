@@ -67,7 +67,7 @@ def _case(finding: Finding, name: str) -> _Case:
     title = one_line(finding.title)
     text = "\n".join([title, *at, *lines_of(finding, every_fix=True)])
     if finding.verdict != "hit":
-        return _Case(name, "skipped", "possible", f"could not be decided: {title}", text)
+        return _Case(name, "skipped", "possible", f"undecided: {title}", text)
     return _Case(name, "system-out" if finding.severity == "info" else "failure", finding.severity, title, text)
 
 

@@ -67,16 +67,16 @@ def _question(findings: tuple[Finding, ...]) -> str:
 
 
 _QUESTIONS = {
-    "accelerators": "Which GPUs are there, and how many (`nvidia-smi -L`)?",
+    "accelerators": "Which GPUs does the machine have, and how many (`nvidia-smi -L`)?",
     "driver": "Which NVIDIA driver is installed (`nvidia-smi`)?",
     "cuda_toolkit": "Which CUDA toolkit is used (`nvcc --version`)?",
     "python": "Which Python is used (`python --version`)?",
-    "os": "Which operating system is it?",
+    "os": "Which operating system is used?",
     "glibc": "Which glibc does the system have (`ldd --version`)?",
-    "workload.launcher": "With which command is it started?",
-    "workload.task": "What is run: which trainer, or which server?",
+    "workload.launcher": "Which command starts the job?",
+    "workload.task": "What runs: which trainer, or which server?",
     "workload.model": "Which model is used?",
-    "workload": "With which command and arguments is it started?",
+    "workload": "Which command and arguments start it?",
     "variables": "Which environment variables are set (`env`)?",
     "distributions": "How was the package installed: from the index, from source, or from conda (`pip freeze`)?",
 }

@@ -39,14 +39,14 @@ def _lines(
     for finding in errors:
         yield f"  ✗ {finding.title}  ({finding.rule})"
         if finding not in plan.left:
-            yield from (f"      or without a change of packages: {way}" for way in _ways(finding))
+            yield from (f"      or, without changing packages: {way}" for way in _ways(finding))
     if plan.core:
         yield from _impossible(plan)
     if plan.changes and plan.stands:
         yield from _changes(plan, len(errors), explained)
         yield from _commands(commands)
     elif plan.changes or (errors and not plan.core):
-        yield f"No plan is proposed: {plan.why_not or 'no choice of releases fixes an error'}"
+        yield f"No plan is proposed: {plan.why_not or 'no set of releases fixes an error'}"
     for finding in plan.left:
         yield f"  left      {finding.title}"
         yield from (f"            {way}" for way in _ways(finding))
@@ -65,14 +65,14 @@ def shown_pins(plan: Plan, told: Sequence[str]) -> str:
     head = [f"# for {'; '.join(told)}"]
     rest = [f"# no builds from {name}: {why}" for name, why in plan.narrowed.items()]
     if plan.core or not plan.stands:
-        head += ["# no releases of what is asked for go together:", *(f"# - {text}" for text in plan.core)]
+        head += ["# no releases of these requirements are compatible:", *(f"# - {text}" for text in plan.core)]
         return "\n".join([*head, *([f"# - {plan.why_not}"] if plan.why_not else []), *rest])
-    proof = "nothing newer goes together" if plan.proven else "time was up: something newer may go together"
+    proof = "no newer releases are compatible" if plan.proven else "time limit reached: newer releases may be compatible"
     head += [f"# {proof}; checked {checked_by(plan)}"]
     head += [f"# left: {finding.title} ({finding.rule})" for finding in plan.left]
     head += [f"# assumed: {name}: {text}" for name, text in plan.assumed.items()]
     if any(each.startswith("ROCm") for each in told):
-        head.append("# install torch first, the build for your ROCm from torch's own index; the rest goes with it")
+        head.append("# install torch first, the build for your ROCm from torch's own index; then the rest")
     indexes = list(dict.fromkeys(each.index_url for each in plan.changes if each.index_url))
     if indexes:
         head.append("# with uv: uv pip install --index-strategy unsafe-best-match -r FILE")
@@ -83,12 +83,12 @@ def shown_pins(plan: Plan, told: Sequence[str]) -> str:
 def shown_stacks(stacks: Sequence[Stack]) -> str:
     """Recorded combinations as a table, with the command that prints all pins of one."""
     if not stacks:
-        return "Nothing is recorded for this; compat suggest --task TASK --gpu GPU works it out.\n"
+        return "No tested combination matches; run compat suggest --task TASK --gpu GPU.\n"
     rows = [(each.task, each.stack, f"{each.gpu}{f' (driver {each.driver})' if each.driver else ''}") for each in stacks]
     widths = [max(len(row[at]) for row in rows) for at in range(3)]
     names = ("  ".join(f"{text:{width}}" for text, width in zip(row, widths)) for row in rows)
     lines = (f"{name}  {_said_pins(each)}  (Python {each.python}, {each.checked})" for name, each in zip(names, stacks))
-    return "\n".join([*lines, "All pins of one: compat suggest --task TASK --gpu GPU --with STACK"]) + "\n"
+    return "\n".join([*lines, "For all pins of one: compat suggest --task TASK --gpu GPU --with STACK"]) + "\n"
 
 
 def _said_pins(stack: Stack) -> str:
@@ -107,7 +107,7 @@ def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
         if explained and each.why:
             yield from wrap(each.why, _WIDTH, initial_indent="      because ", subsequent_indent="              ")
     along = [f"{each.name} {each.after}" for each in plan.changes if each not in named]
-    yield from wrap(", ".join(along), _WIDTH, initial_indent="  along     ", subsequent_indent="            ") if along else ()
+    yield from wrap(", ".join(along), _WIDTH, initial_indent="  also      ", subsequent_indent="            ") if along else ()
     yield f"  cost      {said_cost(plan.cost)}"
     yield f"  checked   {checked_by(plan)}"
     yield from (f"  assumed   {name}: {text}" for name, text in plan.assumed.items())
@@ -120,7 +120,7 @@ def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
 def proof_of(plan: Plan, errors: int) -> str:
     """``1 change fixes 2 errors. No smaller change fixes them.``, of a plan for so many errors."""
     count, fixed = sum(each.name not in plan.along for each in plan.changes), errors - len(plan.left)
-    why = "Not all could be read" if plan.unread else "The time was up"
+    why = "Not all packages could be read" if plan.unread else "The time limit was reached"
     proof = "No smaller change fixes them." if plan.proven else f"{why}: a smaller one may exist."
     return f"{_count(count, 'change')} {'fixes' if count == 1 else 'fix'} {_count(fixed, 'error')}. {proof}"
 
@@ -142,8 +142,8 @@ def checked_by(plan: Plan) -> str:
     """Who has checked the plan."""
     verified = plan.verified
     if verified is None or verified.uv is None:
-        return f"against the rules; {verified.why if verified and verified.why else 'uv was not asked'}"
-    text = "against the rules on the planned environment, and by uv pip compile"
+        return f"against the rules; {verified.why if verified and verified.why else 'not checked with uv'}"
+    text = "against the rules, and with uv pip compile"
     text += " and uv pip install --dry-run" if verified.installs else f"; {verified.why}" if verified.why else ""
     return f"{text} (all but {', '.join(verified.unasked)})" if verified.unasked else text
 
@@ -159,16 +159,16 @@ def move(change: Change) -> str:
 
 def _impossible(plan: Plan) -> Iterator[str]:
     yield ""
-    yield "No choice of releases fixes all of it. These cannot hold together:"
+    yield "No set of releases fixes everything. These conflict with each other:"
     yield from (f"  - {text}" for text in plan.core)
     if plan.relief:
-        yield f"What would help most is to give up: {plan.relief}"
+        yield f"Dropping this would help most: {plan.relief}"
 
 
 def _commands(commands: Commands | None) -> Iterator[str]:
     if commands is None:
         return
-    for label, lines in (("lock", commands.lock), ("apply", commands.install), ("back", commands.rollback)):
+    for label, lines in (("lock", commands.lock), ("apply", commands.install), ("undo", commands.rollback)):
         for line in lines:
             yield f"  {label:9} {line}"
 

@@ -21,9 +21,9 @@ _PRECISIONS = {"reproduced": "very-high", "confirmed": "high", "reported": "medi
 _STANDARD_INPUT = "-"
 _UNRESERVED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/")
 _NOTIFICATIONS = (
-    ("unreadable-input", "UnreadableInput", "Something that was to be judged could not be read.",
-     "The message says what was expected, at the line where it was not found. What is not read is not judged."),
-    ("taken-for-granted", "TakenForGranted", "Something was taken for granted or left out of account.",
+    ("unreadable-input", "UnreadableInput", "A file could not be read.",
+     "The message says what was expected and at which line. Files that cannot be read are not checked."),
+    ("taken-for-granted", "TakenForGranted", "Something was assumed or not taken into account.",
      "The findings rest on it; there is nothing to fix."),
 )  # fmt: skip
 

@@ -105,7 +105,7 @@ def _stack(environment: Environment) -> str:
     known = [f"{name} {versions[name]}" for name in _STACK if name in versions]
     others = len(versions) - len(known)
     if not known:
-        return f"{others} distributions, none of them of the usual stack" if others else "no distributions"
+        return f"{others} packages, none of them part of the usual stack" if others else "no packages"
     return ", ".join(known) + (f" and {others} more" if others else "")
 
 
@@ -130,7 +130,7 @@ def _question(finding: Finding, read_from: str | None) -> list[str]:
     if finding.here:
         lines += wrapped(finding.here, "    applies because ", " " * 14)
     lines += wrapped(flags_for(finding.unknown) or "cannot be settled", "    settle    ", " " * 14)
-    more = " (compat rules show tells more)" if finding.origin == "rule" else ""
+    more = " (see compat rules show)" if finding.origin == "rule" else ""
     return [*lines, *wrapped(finding.rule + more, "    rule      ", " " * 14)]
 
 
@@ -251,7 +251,7 @@ _FLAGS = {
     "accelerators": '--gpu "NAME:COUNT"',
     "driver": "--driver VERSION",
     "cuda_toolkit": "--cuda-toolkit VERSION",
-    "workload.launcher": "--launcher NAME, or the command itself behind --",
+    "workload.launcher": "--launcher NAME, or the command itself after --",
     "workload.task": "--task TASK",
     "workload.trainer": "--trainer CLASS",
     "workload.model": "--model NAME",
@@ -270,7 +270,7 @@ def flags_for(unknown: tuple[str, ...]) -> str:
     ]
     if packages:
         said.append(
-            f"the version of {' and '.join(dict.fromkeys(packages))}, or that it is not there (--python, --environment)"
+            f"the version of {' and '.join(dict.fromkeys(packages))}, or that it is not installed (--python, --environment)"
         )
     features = [path.rpartition(".")[2] for path in unknown if path.startswith("workload.features.")]
     for path in unknown:
@@ -286,10 +286,10 @@ def _one(path: str) -> str:
     if path in _FLAGS:
         return _FLAGS[path]
     if path.endswith(".source"):
-        return f"where {path.split('.')[1]} was installed from (source and commit in the described environment)"
+        return f"where {path.split('.')[1]} was installed from (source and commit in the environment description)"
     if path.startswith("variables."):
-        return f"whether {path.partition('.')[2]} is set (variables in the described environment)"
-    return f"{path} in the described environment"
+        return f"whether {path.partition('.')[2]} is set (variables in the environment description)"
+    return f"{path} in the environment description"
 
 
 # --- What is said where a report has no finding: not more than was found out.

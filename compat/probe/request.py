@@ -109,7 +109,7 @@ def devices_of(request: Request, environment: Environment, seen: Environment) ->
         return Devices(every)
     if request.device not in every:
         there = "only cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
-        raise InputError(f"--device: there is no {request.device}; this machine shows {there}")
+        raise InputError(f"--device: unknown device {request.device}; this machine has {there}")
     return Devices((request.device,))
 
 

@@ -46,7 +46,7 @@ def probe(request: Request, environment: Environment, seen: Environment | None =
     for name in request.only:  # a probe that was named has to have run, unless one that failed stands for its group
         group = name.partition("/")[0]
         if done and "/" in name and not any(result.group in (group, "torch") for result in results):
-            raise InputError(f"--only: no probe is called {name!r}; 'compat probe --only {group}' shows what {group} has")
+            raise InputError(f"--only: unknown probe {name!r}; 'compat probe --only {group}' lists those of {group}")
     ranks = {group.name: number for number, group in enumerate(GROUPS)}
     ordered = [
         *(

@@ -179,7 +179,7 @@ class Ended:
     def how(self) -> str:
         """In words, after "its process": a signal by its name, an exit code by its number."""
         if self.timed_out:
-            return f"did not end within {self.seconds:.0f} s"
+            return f"did not finish within {self.seconds:.0f} s"
         if self.code >= 0:
             return f"ended with exit code {self.code}"
         try:
@@ -190,11 +190,11 @@ class Ended:
 
 
 _MEANINGS: dict[int, str] = {
-    signal.SIGKILL: ", which is what the kernel does where memory runs out",
+    signal.SIGKILL: ", which the kernel sends when memory runs out",
     signal.SIGSEGV: ", a segmentation fault",
     signal.SIGABRT: ", an abort",
-    signal.SIGBUS: ", a bus error: a file that is cut short, or /dev/shm is full",
-    signal.SIGILL: ", an illegal instruction: code for another processor",
+    signal.SIGBUS: ", a bus error: a truncated file, or /dev/shm is full",
+    signal.SIGILL: ", an illegal instruction: code for another CPU",
     signal.SIGFPE: ", an arithmetic error",
 }
 

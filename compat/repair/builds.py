@@ -20,7 +20,7 @@ from compat.tables.declared import Declared
 
 BESIDE = ("torchvision", "torchaudio")
 """What torch's index offers for each of its builds, and what must be of the same one."""
-_NO_GPU = Statement("finding", "the default build of torch brings CUDA libraries, which nothing here can use")
+_NO_GPU = Statement("finding", "the default build of torch installs CUDA libraries that nothing here can use")
 _VERSION = Statement("finding", "torch, torchvision and torchaudio must be builds for the same CUDA")
 
 
@@ -67,7 +67,7 @@ class Flavours:
             there = vendor.releases([release.name])[release.name]
             if there is not None:
                 return vendor.needs([release])[release] if release in there else None
-            why = vendor.unknown.get(release.name, "its index was not read")
+            why = vendor.unknown.get(release.name, "the index was not read")
             self._unreachable = why if "cannot be reached" in why else ""  # each further page would take as long to fail
         self.narrowed[f"{self._address}/{'' if self._unreachable else label}".rstrip("/")] = self._unreachable or why
         return self._for_processors(release) if label == "cpu" else None
@@ -78,7 +78,7 @@ class Flavours:
         needs = self._base.needs([plain])[plain]
         if needs is None:
             return None
-        self.assumed[release] = "taken to require what the default build does, without its CUDA libraries"
+        self.assumed[release] = "assumed to have the requirements of the default build, without its CUDA libraries"
         own = ("nvidia-", "cuda-", "triton")
         return {extra: tuple(each for each in found if not each.name.startswith(own)) for extra, found in needs.items()}
 

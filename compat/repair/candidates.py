@@ -158,7 +158,7 @@ class IndexUniverse:
             unusable = release in files and files[release].filename in self.index.unusable
             if needs is None and unusable and release.name in self._without_wheels:
                 needs = {}
-                self.assumed[release] = "taken to require nothing: it has no wheel, and nothing is built"
+                self.assumed[release] = "assumed to have no requirements: it has no wheel, and compat builds nothing"
             found[release] = needs
         return found
 

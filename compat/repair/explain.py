@@ -43,7 +43,7 @@ def _reasons(
         return known[:_MOST]
     found = [each.statement.text for each in relaxation.forbidden if _breaks(each, name, kept)]
     wishes = (*solver.problem.asked, *solver.problem.keep)
-    found += [f"you asked for {wish.text}" for wish in wishes if wish.name == name and not before.meets(wish.specifier)]
+    found += [f"you requested {wish.text}" for wish in wishes if wish.name == name and not before.meets(wish.specifier)]
     found += [text for text, need in asking if not before.meets(need.specifier)]
     found += [
         f"{name} {before.version} requires {need.text}" for need in solver.needs.get(before, EMPTY).get("", ())

@@ -132,7 +132,7 @@ def kept(text: str, target: Target, current: dict[str, Release]) -> Need:
     if need.specifier:
         return need
     if need.name not in current:
-        raise InputError(f"--keep {text!r}: {need.name} is not there; give a version, such as {need.name}==1.0")
+        raise InputError(f"--keep {text!r}: {need.name} is not among the packages; pass a version, such as {need.name}==1.0")
     return replace(need, specifier=f"=={current[need.name].version}")
 
 

@@ -268,7 +268,7 @@ class Planner:
         )
         if len(left) < len(self.errors) or (wished and (len(left) == len(self.errors) or not current)):
             return ""
-        return f"no choice of releases lowers the number of errors ({len(self.errors)} now, {len(left)} at best)"
+        return f"no set of releases reduces the number of errors ({len(self.errors)} now, {len(left)} at best)"
 
     def _contradiction(self, solver: Solver) -> tuple[tuple[str, ...], str]:
         """What cannot hold together without an error, and the wish to give up for which a plan without one exists."""

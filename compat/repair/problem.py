@@ -50,9 +50,13 @@ class Policy:
     def said(self) -> tuple[str, ...]:
         """The policies in words, as they are printed with a plan."""
         return (
-            "pre-releases are candidates" if self.prereleases else "pre-releases only where one is installed or requested",
-            "releases of any age" if self.any_age else f"no release more than {DAYS_BACK} days older than the installed one",
-            "no yanked releases; packages that are no longer needed stay",
+            "pre-releases are considered"
+            if self.prereleases
+            else "pre-releases are only considered if one is installed or requested",
+            "releases of any age are considered"
+            if self.any_age
+            else f"releases more than {DAYS_BACK} days older than the installed one are not considered",
+            "yanked releases are not considered; unused packages are kept",
             self._of_source,
             "torch, triton and its CUDA libraries count as one change",
         )
@@ -62,7 +66,7 @@ class Policy:
         if self.allow_source:
             return "releases are preferred to source builds"
         return (
-            "no release fixes it: commits that rules recommend are used"
+            "no release fixes it, so commits that rules recommend are considered"
             if self.allow_commits
             else "nothing is built from source"
         )

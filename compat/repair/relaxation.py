@@ -61,7 +61,7 @@ class Relaxation:
         for name in problem.current:
             self._package(name)
         for need in problem.asked:
-            self._must(need, Statement("asked", f"the project asks for {need.text}"))
+            self._must(need, Statement("asked", f"the project requires {need.text}"))
         for need in problem.keep:
             self._must(need, Statement("keep", f"you keep {need.text}"))
         self._expand()

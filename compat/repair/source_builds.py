@@ -85,7 +85,7 @@ class Commits:
 
     def needs(self, release: Release) -> Needs | None:
         like = self._like[release]
-        self.assumed[release] = f"taken to require what {like.name} {like.version} does"
+        self.assumed[release] = f"assumed to have the requirements of {like.name} {like.version}"
         return self._base.needs([like])[like]
 
 

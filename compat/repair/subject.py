@@ -54,7 +54,7 @@ def installed_by(
     known, told = placed(known)
     worlds = Worlds(listing, known, asked)
     if not worlds.places:
-        raise InputError("is made for no Python that is known", listing.file)
+        raise InputError("does not support any known Python", listing.file)
     python, origin = _python(listing, worlds, known, index)
     known = replace(known, python=python)
     worlds = Worlds(listing, known, asked)

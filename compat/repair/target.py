@@ -46,7 +46,7 @@ class Target:
     def __init__(self, environment: Environment) -> None:
         python = environment.python
         if not python:
-            raise InputError("the target's Python is not known: state it with --python-version")
+            raise InputError("the target's Python is unknown: pass --python-version")
         self.python = python if python.count(".") > 1 else f"{python}.0"  # as uv has it: the least that it can be
         self.minor = ".".join(python.split(".")[:2])
         self.system = environment.os or "linux"

@@ -72,9 +72,9 @@ def accepted_by_uv(question: Question, target: Target, settings: Settings, *, of
         return None, why
     if code:
         refused = _REFUSED in why
-        return (None, f"uv, with what its own cache holds: {why}") if offline and refused else (False if refused else None, why)
+        return (None, f"uv, with only its own cache: {why}") if offline and refused else (False if refused else None, why)
     other = sorted(name for name in found if name not in question.pins)
-    return (True, "") if not other else (False, f"uv wants {', '.join(other)} as well")
+    return (True, "") if not other else (False, f"uv also requires {', '.join(other)}")
 
 
 @record(frozen=True)
@@ -123,7 +123,8 @@ def _compiled(
     """The exit status of ``uv pip compile`` (``None`` where it did not come to one), the releases it takes, what was wrong."""
     uv = uv_binary()
     if uv is None:
-        return None, {}, "uv was not found (compat installs it: is PATH right?): the plan is checked against the rules only"
+        return None, {}, "uv was not found (it is installed with compat; check PATH): the plan is only checked against the "
+        "rules"
     settings = _with_indexes(settings, question.indexes)
     with tempfile.TemporaryDirectory(prefix="compat-fix-") as folder:
         command = [uv, "pip", "compile", "--no-header", "--no-annotate", *_COMMON, *_asked(question, folder)]

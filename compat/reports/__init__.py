@@ -40,8 +40,8 @@ def read_pasted(text: str, name: str) -> tuple[Environment, tuple[str, ...]]:
     environment, notes = merged(found)
     if len(environment.to_json()) == 1:
         raise InputError(
-            "nothing can be told from this text; expected the output of collect_env, trl env, transformers env, pip list, "
-            "nvidia-smi or the like",
+            "no environment found in the text; expected the output of collect_env, trl env, transformers env, pip list, "
+            "nvidia-smi or similar",
             name,
         )
     return environment, notes

@@ -47,7 +47,9 @@ def _configuration(block: Sequence[tuple[Line, int, str, str]], found: Findings)
     devices = config.gpu_ids
     if devices is not None and re.fullmatch(r"\d{1,3}(?:, ?\d{1,3}){0,63}", devices):
         found.variable("CUDA_VISIBLE_DEVICES", devices.replace(" ", ""))
-    found.note("the workload is read from accelerate's configuration; it holds for what accelerate launch starts with it")
+    found.note(
+        "the workload is read from accelerate's configuration, which only applies if the job is started with accelerate launch"
+    )
 
 
 def _settings(block: Sequence[tuple[Line, int, str, str]]) -> dict[str, Any]:

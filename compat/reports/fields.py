@@ -219,7 +219,7 @@ def _hardware(reading: Fields, value: str, name: str) -> None:
 
 def _distributed(reading: Fields, value: str, name: str) -> None:
     if value.lower().startswith(("yes", "true", "distributed", "parallel")):
-        reading.found.note("the script is said to run distributed or in parallel; how it is launched is not")
+        reading.found.note("the text says that the script runs distributed or in parallel, but not how it is launched")
 
 
 def _nvcc(reading: Fields, value: str, name: str) -> None:

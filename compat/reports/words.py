@@ -159,7 +159,7 @@ def plain_lines(text: str) -> tuple[list[Line], str | None]:
             blank = True
             continue
         if len(found) >= _MOST:
-            return found, f"only the first {number - 1} lines are read"
+            return found, f"only the first {number - 1} lines were read"
         line = _plain(number, raw[:_LONGEST])
         fenced = fenced != line.edge
         if line.text or line.edge or not blank:

@@ -119,7 +119,7 @@ def _ranges(key: str, value: Any) -> Any:
     except ValueError as problem:
         raise ValueError(f"{key}: {problem}") from None
     if not ranges:
-        raise ValueError(f"{key}: no version lies in {value!r}")
+        raise ValueError(f"{key}: no version matches {value!r}")
     return ranges
 
 

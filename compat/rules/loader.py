@@ -71,7 +71,7 @@ def unique(rules: list[Rule]) -> tuple[Rule, ...]:
     seen: dict[str, Rule] = {}
     for rule in rules:
         if rule.id in seen:
-            raise InputError(f"rule {rule.id}: the id is used in {seen[rule.id].file} already", rule.file, rule.line)
+            raise InputError(f"rule {rule.id}: the id is already used in {seen[rule.id].file}", rule.file, rule.line)
         seen[rule.id] = rule
     return tuple(rules)
 
@@ -81,7 +81,7 @@ def load_file(path: str) -> tuple[Rule, ...]:
     text, document = parse_toml(path)
     for key in document:
         if key != "rule":
-            raise InputError(f"unknown key {key!r}: a rule file holds [[rule]] tables only", path, _line_of(text, key))
+            raise InputError(f"unknown key {key!r}: a rule file only contains [[rule]] tables", path, _line_of(text, key))
     tables = document.get("rule")
     if not isinstance(tables, list) or not tables:
         raise InputError("expected at least one [[rule]] table", path)
@@ -197,7 +197,7 @@ def _moved(key: str, value: Any) -> tuple[tuple[str, str], ...]:
     """The packages of a fix with the versions that they are moved to."""
     for name, specifier in table_of(key, value).items():
         if not isinstance(specifier, str) or not ranges_of(specifier):
-            raise ValueError(f"{key}.{name}: no version lies in {specifier!r}")
+            raise ValueError(f"{key}.{name}: no version matches {specifier!r}")
     return tuple(value.items())
 
 
@@ -210,7 +210,7 @@ def _version(kind: str, value: Any) -> str:
 
 def _text(key: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{key}: expected a text, not {value!r}")
+        raise ValueError(f"{key}: expected a string, not {value!r}")
     return " ".join(value.split())
 
 

@@ -57,7 +57,7 @@ def _parse_slowly(text: str, file: str) -> Any:
     except json.JSONDecodeError as problem:
         raise InputError(f"is not JSON: {problem.msg} (column {problem.colno})", file, problem.lineno) from None
     except RecursionError:
-        raise InputError("is not JSON that can be read: nested too deeply", file) from None
+        raise InputError("cannot be parsed: nested too deeply", file) from None
     except ValueError as problem:
         raise InputError(f"is not JSON: {problem}", file) from None
 

@@ -36,7 +36,7 @@ def parse_text(text: str, path: str) -> dict[str, Any]:
     try:
         return _parsed(text, path)
     except RecursionError:
-        raise InputError("is not TOML that can be read: nested too deeply", path) from None
+        raise InputError("cannot be parsed: nested too deeply", path) from None
     except InputError as problem:
         raise _conflict(text, path) or problem from None
 
@@ -69,10 +69,10 @@ def _parsed(text: str, path: str) -> dict[str, Any]:
         raise InputError("is not TOML: it begins with a byte order mark", path, 1)
     number = _endless_key(text)
     if number is not None:
-        raise InputError("is not TOML that can be read: a key has too many parts", path, number)
+        raise InputError("cannot be parsed: a key has too many parts", path, number)
     found = _LONG_NUMBER.search(text) if "0x" in text or "0o" in text or "0b" in text else None
     if found is not None:
-        raise InputError("is not TOML that can be read: a number is too long", path, text.count("\n", 0, found.end()) + 1)
+        raise InputError("cannot be parsed: a number is too long", path, text.count("\n", 0, found.end()) + 1)
     if sys.version_info >= (3, 11):
         import tomllib
 

@@ -226,7 +226,7 @@ class _Composer:
 
     def _start(self, event: Any) -> None:
         if len(self._open) >= DEPTH:
-            raise InputError("is not YAML that can be read: nested too deeply", self._file, _line(event))
+            raise InputError("cannot be parsed: nested too deeply", self._file, _line(event))
         kind = _TABLE if type(event) is yaml.MappingStartEvent else _LIST
         self._open.append((Value(kind, None, _line(event), event.tag), event.anchor, []))
 

@@ -33,9 +33,9 @@ def from_command(words: Sequence[str], directory: str, variables: Mapping[str, s
     command cannot be understood or a file it names cannot be read.
     """
     if not any(word.strip() for word in words):
-        raise InputError("expected a command behind '--', such as: accelerate launch train.py")
+        raise InputError("expected a command after '--', such as: accelerate launch train.py")
     if any("\0" in word for word in words):
-        raise InputError("the command has a word with a NUL character in it")
+        raise InputError("the command contains a NUL character")
     return read_with(CommandReading(directory, variables), words)
 
 
@@ -106,11 +106,11 @@ def _choose(reading: Reading, commands: Sequence[ShellCommand], where: str) -> N
     found = (command for command in commands if not command.words[0].endswith(".sh"))
     jobs = [command for command in found if starts_a_job(command.words)]
     if not jobs:
-        reading.note(f"no command in {where} starts a job that compat knows")
+        reading.note(f"no command in {where} starts a known job")
         return
     *others, command = jobs
     for other in others:
-        reading.note(f"{where} also starts {' '.join(other.words)}: not judged, give it behind -- by itself")
+        reading.note(f"{where} also starts {' '.join(other.words)}: not checked; pass it on its own after --")
     reading.assigned.update(command.exported)
     if command.directory is not None:
         reading.directory = reading.path(command.directory)
@@ -180,8 +180,8 @@ def _script_facts(reading: Reading, script: str) -> ScriptFacts | None:
     if os.path.isfile(path):
         return read_script(path)
     if not reading.lenient:
-        raise InputError("there is no such file: expected the script that the command starts", path)
-    reading.note(f"{path} was not read: there is no such file")
+        raise InputError("no such file: expected the script that the command starts", path)
+    reading.note(f"{path} was not read: no such file")
     return None
 
 

@@ -158,7 +158,7 @@ def read_deepspeed(path: str) -> Workload:
     text = read_text(regular(path), LIMIT)
     settings = parse_json(text, path)
     if not isinstance(settings, dict):
-        raise InputError("is no DeepSpeed configuration: expected a JSON object", path, 1)
+        raise InputError("is not a DeepSpeed configuration: expected a JSON object", path, 1)
     for keys, expected in (
         (("zero_optimization",), dict), (("zero_optimization", "stage"), int), (("bf16",), dict), (("fp16",), dict),
         (("zero_optimization", "offload_optimizer"), dict),

@@ -60,7 +60,7 @@ def python(reading: Reading, words: Sequence[str]) -> None:
                     return
                 if letter == "c":
                     reading.plainly()
-                    reading.note("the program text behind python -c was not read")
+                    reading.note("the code after python -c was not read")
                     return
                 break
     if not rest or rest[0] == "-":
@@ -120,7 +120,7 @@ def number(reading: Reading, options: Mapping[str, str], *names: str) -> int | N
             return int(value)
         if not any(sign in text for sign in "${<"):
             raise InputError(f"--{name}: expected a whole number, not {text!r}")
-        reading.note(f"--{name} {text} is not known before the command runs")
+        reading.note(f"--{name} {text} is only known when the command runs")
     return None
 
 
@@ -221,7 +221,7 @@ def _configuration(reading: Reading, options: Mapping[str, str], given: str | No
     name = name or options.get("config_file")
     if name is not None:
         if any(sign in name for sign in "${<") and not os.path.isfile(reading.path(name)):
-            reading.note(f"--config_file {name} was not read: its name is put together at run time")
+            reading.note(f"--config_file {name} was not read: its name is only known at run time")
             return None
         return read_accelerate(reading.path(name), given)
     home = reading.variable("HOME") or os.path.expanduser("~")

@@ -52,7 +52,7 @@ class Notebook:
                 cells[at] = "\n" * cell.count("\n")
         if not any(cell.strip() for cell in cells):
             raise InputError(problems[0] if problems else "has no code", path)
-        self.notes = tuple(f"{path} {problem}; the cell was left out" for problem in problems)
+        self.notes = tuple(f"{path} {problem}; the cell was skipped" for problem in problems)
         return parsed("\n".join(cells), path)
 
     def cell(self, line: int) -> int:
@@ -78,13 +78,13 @@ def parsed(source: str | bytes, path: str) -> ast.Module:
         running = f"{sys.version_info.major}.{sys.version_info.minor}"
         raise InputError(f"is not Python {running}: {problem.msg}", path, problem.lineno or None) from None
     except (RecursionError, MemoryError):
-        raise InputError("is not Python that can be read: nested too deeply", path) from None
+        raise InputError("cannot be parsed: nested too deeply", path) from None
     except (ValueError, OverflowError) as problem:
         raise InputError(f"is not Python: {problem}", path) from None
     if not isinstance(tree, ast.Module):
         raise InputError("is not a Python module", path)
     if next(itertools.islice(ast.walk(tree), NODES, None), None) is not None:
-        raise InputError(f"has more code than is read: over {NODES} parts", path)
+        raise InputError(f"has too much code: more than {NODES} syntax nodes", path)
     return tree
 
 
@@ -95,7 +95,7 @@ def _code_cells(path: str) -> list[str]:
         sheets = document.get("worksheets")
         cells = sheets[0].get("cells") if isinstance(sheets, list) and sheets and isinstance(sheets[0], dict) else None
     if not isinstance(cells, list):
-        raise InputError("is no Jupyter notebook: expected a list of cells", path, 1)
+        raise InputError("is not a Jupyter notebook: expected a list of cells", path, 1)
     code = [cell for cell in cells if isinstance(cell, dict) and cell.get("cell_type") == "code"]
     return [_text(cell.get("source", cell.get("input", "")), path) for cell in code]
 
@@ -104,7 +104,7 @@ def _text(source: object, path: str) -> str:
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     if not isinstance(source, str):
-        raise InputError("is no Jupyter notebook: expected text in every code cell", path)
+        raise InputError("is not a Jupyter notebook: expected text in every code cell", path)
     return source.replace("\r\n", "\n").replace("\r", "\n")
 
 

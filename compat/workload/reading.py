@@ -106,7 +106,7 @@ class Reading:
     def recipe(self, name: str, dialect: Callable[[Recipe], None] | None = None, *, needed: bool = True) -> Recipe | None:
         """Read an argument file; unless it is ``needed``, a file that is not one is no error."""
         if "$" in name:
-            self.note(f"{name} was not read: its name is put together at run time")
+            self.note(f"{name} was not read: its name is only known at run time")
             return None
         from compat.workload.recipe import read_recipe
 
@@ -141,7 +141,7 @@ class Reading:
         elif name.endswith(".sh"):
             self.programs["sh"](self, rest)
         else:
-            self.note(f"{rest[0]!r} is no program compat knows: how it starts a job was not read")
+            self.note(f"{rest[0]!r} is not a program compat knows: how it starts a job is unknown")
 
     def run_script(self, words: Sequence[str]) -> None:
         """A script and its arguments, in a plain process unless a launcher was read already."""
@@ -150,7 +150,7 @@ class Reading:
         if not name:
             raise InputError("the command names a script without a name")
         if "$" in name:
-            self.note(f"{name} was not read: its name is put together at run time")
+            self.note(f"{name} was not read: its name is only known at run time")
         elif "://" in name:
             self.note(f"{name} was not read: it is not on this machine")
         else:

@@ -189,7 +189,7 @@ def split_words(text: str) -> list[str]:
     try:
         return shell_words(text)
     except ValueError as problem:
-        raise InputError(f"{excerpt(text, 60)!r} is no shell command: {problem}") from None
+        raise InputError(f"{excerpt(text, 60)!r} is not a shell command: {problem}") from None
 
 
 def handed_to_shell(words: Sequence[str]) -> str | None:

@@ -162,7 +162,7 @@ def _client() -> PyPISimple:
     settings = gather()
     url = settings.sources[-1].url or uv_default_index()
     if url is None:
-        raise UnreadableError("no index is configured, and uv does not tell its default one")
+        raise UnreadableError("no index is configured, and uv's default is unknown")
     known = settings.credentials.get(host_of(url))
     return PyPISimple(endpoint=url, auth=(known.user, known.password) if known else None)
 

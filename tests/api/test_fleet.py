@@ -265,7 +265,7 @@ def test_other_forms_have_the_same_in_them_and_nothing_of_a_name_is_markup(
     node(tmp_path, "a|b<script>`x`", stack={"torch": "2.5.0"})
     done = compat("fleet", tmp_path, "--format", form)
     assert done.stdout.startswith(start)
-    for text in ("2 nodes in 2 groups", "fleet-torch", "install one environment on all nodes"):
+    for text in ("2 nodes in 2 groups", "fleet-torch", "install the same environment on all nodes"):
         assert text in done.stdout
     assert "<script>" not in done.stdout.replace("\\<script\\>", "")
     assert done.returncode == 1

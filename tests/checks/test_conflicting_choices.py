@@ -110,7 +110,7 @@ def test_what_is_asked_for_and_refused_is_installed_as_asked_and_noted() -> None
     releases, notes = installed("slow", "fast")
     assert {"torch 2.6.0+cpu", "torch 2.6.0+cu124"} <= releases
     assert notes == [
-        "uv.lock: uv does not install together what is declared to conflict: extra kit[cpu], extra kit[gpu]",
+        "uv.lock: uv does not install these together (declared conflicts): extra kit[cpu], extra kit[gpu]",
     ]
     assert installed("slow", "fast", os="darwin")[1] == []
 
@@ -144,4 +144,4 @@ def test_forks_of_the_resolution_limit_platforms_only() -> None:
     )
     listing = read(text)
     assert Worlds(listing, Environment(os="linux"), Asked()).notes == []
-    assert Worlds(listing, Environment(os="windows"), Asked()).notes == ["uv.lock is not made for the target's platform"]
+    assert Worlds(listing, Environment(os="windows"), Asked()).notes == ["uv.lock does not support the target's platform"]

@@ -55,5 +55,5 @@ def test_the_folders_of_an_installation_decide_about_modules_that_no_table_knows
     (folder / "__editable___mine_finder.py").write_text("MAPPING = {'mine': '/src/mine'}\n", encoding="utf-8")
     code = "import inhouse.parts\nimport compiled\nimport mine\nimport gone\n"
     (found,) = missing(tmp_path, code, folders=(str(folder),))
-    assert found.title == "train.py imports gone, and nothing that is installed provides it"
+    assert found.title == "train.py imports gone, which no installed package provides"
     assert found.fixes[0].command is None

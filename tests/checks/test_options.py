@@ -25,17 +25,17 @@ def _of(parser: str, *names: str, stack: dict[str, str] = _OLD) -> list[str]:
 
 def test_a_field_that_was_renamed_is_reported_with_its_new_name() -> None:
     (found,) = _found([Option("trl sft", "--max_seq_length", "the command")], _OLD)
-    assert found.title == "--max_seq_length is unknown to trl 0.20.0's SFTConfig"
+    assert found.title == "--max_seq_length is not an option of trl 0.20.0's SFTConfig"
     assert [fix.text for fix in found.fixes] == [
         "trl 0.20.0 calls it max_length",
-        "the last release before that takes --max_seq_length",
+        "the last release before that accepts --max_seq_length",
     ]
     assert found.fixes[1].spec == "==0.19.1"
     assert not _of("trl sft", "--max_seq_length", stack={**_OLD, "trl": "0.19.1"})
 
 
 def test_a_field_of_a_base_in_another_package_is_that_releases_matter() -> None:
-    assert _of("trl sft", "evaluation_strategy") == ["evaluation_strategy is unknown to trl 0.20.0's SFTConfig"]
+    assert _of("trl sft", "evaluation_strategy") == ["evaluation_strategy is not an option of trl 0.20.0's SFTConfig"]
     assert not _of("trl sft", "evaluation_strategy", stack={**_OLD, "transformers": "4.45.0"})
     without = {name: version for name, version in _OLD.items() if name != "transformers"}
     assert not _of("trl sft", "evaluation_strategy", stack=without)
@@ -59,10 +59,10 @@ def test_what_is_taken_or_known_of_no_release_is_not_reported(name: str) -> None
 
 def test_options_of_servers_and_launchers() -> None:
     assert _of("vllm serve", "--num-scheduler-steps", "--tensor_parallel_size", "--hf-overrides.rope", "--no-enable-lora") == [
-        "--num-scheduler-steps is no option of vllm serve in vllm 0.10.2"
+        "--num-scheduler-steps is not an option of vllm serve in vllm 0.10.2"
     ]
     assert _of("accelerate config", "parallelism_config", "num_processes", "dynamo_backend") == [
-        "parallelism_config is unknown to accelerate 1.9.0's ClusterConfig"
+        "parallelism_config is not an option of accelerate 1.9.0's ClusterConfig"
     ]
     assert not _of("accelerate config", "parallelism_config", stack={"accelerate": "1.10.0"})
     assert not _of("vllm serve", "--num-scheduler-steps", stack={"vllm": "999.0"})
@@ -95,7 +95,7 @@ def test_the_parser_of_a_script(tmp_path: Path, how: str, reported: bool) -> Non
         "--evaluation_strategy",
     ]
     found = _found(list(launch.workload.options or ()), _OLD, str(script))
-    expected = ["--evaluation_strategy is unknown to transformers 4.53.2's TrainingArguments"] if reported else []
+    expected = ["--evaluation_strategy is not an option of transformers 4.53.2's TrainingArguments"] if reported else []
     assert [each.title for each in found] == expected
 
 

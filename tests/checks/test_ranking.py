@@ -24,7 +24,7 @@ def test_hits_stay_and_unlikely_questions_are_counted() -> None:
     unlikely = [question(f"q{number}", "glibc", "workload.features.resume") for number in range(5)]
     kept, notes = folded([hit, *unlikely])
     assert kept == (hit,)
-    assert "5 more questions are open" in notes[0]
+    assert "5 more unlikely questions" in notes[0]
     assert "--all" in notes[0]
 
 
@@ -34,14 +34,14 @@ def test_no_more_than_the_likeliest_are_asked_in_the_order_of_the_report() -> No
     kept, notes = folded(questions)
     likeliest = sorted(questions, key=lambda finding: -likelihood(finding))[:MOST]
     assert kept == tuple(finding for finding in questions if finding in likeliest)
-    assert "2 more questions are open" in notes[0]
+    assert "2 more unlikely questions" in notes[0]
 
 
 def test_of_those_that_the_same_fact_settles_one_is_asked() -> None:
     questions = [question("a", "driver"), question("b", "driver"), question("c", "workload.launcher")]
     kept, notes = folded(questions)
     assert kept == (questions[0], questions[2])
-    assert "1 more question is open" in notes[0]
+    assert "1 more unlikely question" in notes[0]
 
 
 def test_few_likely_questions_need_no_note() -> None:

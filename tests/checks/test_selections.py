@@ -120,10 +120,10 @@ def test_the_interpreter_is_a_fact_of_the_target() -> None:
 def test_a_target_the_lock_is_not_made_for_is_noted() -> None:
     listing = lock((NEW, None, None), requires_python=">=3.12")
     _, notes = judged_listing(listing, Environment(python="3.10"), MATRIX)
-    assert notes == ("uv.lock is made for Python >=3.12, the target has another one",)
+    assert notes == ("uv.lock requires Python >=3.12, which the target does not have",)
     only_linux = lock((NEW, None, None), environments=("sys_platform == 'linux'",))
     _, notes = judged_listing(only_linux, Environment(os="windows"), MATRIX)
-    assert notes == ("uv.lock is not made for the target's platform",)
+    assert notes == ("uv.lock does not support the target's platform",)
 
 
 def test_a_range_is_possible_and_a_range_that_is_bad_throughout_a_hit() -> None:

@@ -73,7 +73,10 @@ def test_a_given_environment_is_not_replaced_by_prose(compat: Run, tmp_path: Pat
     )
     done = compat("diagnose", str(tmp_path / "issue.md"), "--environment", str(tmp_path / "env.json"), "--format", "json")
     found = report(done)
-    assert "the text names datasets 4.0.0, the environment has 3.6.0: another environment may have run" in found["notes"]
+    assert (
+        "the text names datasets 4.0.0, but the environment has 3.6.0: the error may come from another environment"
+        in found["notes"]
+    )
     (finding,) = found["findings"]
     assert (finding["verdict"], "datasets 3.6.0 is outside" in finding["why"]) == ("possible", True)
 
@@ -81,7 +84,7 @@ def test_a_given_environment_is_not_replaced_by_prose(compat: Run, tmp_path: Pat
 def test_a_traceback_cut_off_before_its_error_is_not_decisive(compat: Run) -> None:
     text = 'Traceback (most recent call last):\n  File "/home/u/train.py", line 4, in <module>\n    main()\n'
     notes = report(compat("diagnose", "-", "--format", "json", stdin=text))["notes"]
-    assert any("the text ends before the error itself" in note for note in notes)
+    assert any("it ends before the error message" in note for note in notes)
     assert not any("decisive" in note for note in notes)
 
 

@@ -83,7 +83,7 @@ def test_what_newer_releases_call_it() -> None:
     assert found is not None
     assert (found.renamed, found.why) == (
         "max_length",
-        "not yet in 0.8.6; not taken by 0.20.0, which calls it max_length",
+        "not yet in 0.8.6; not accepted by 0.20.0, which calls it max_length",
     )
 
 

@@ -61,9 +61,9 @@ def test_a_release_meets_what_is_asked_for() -> None:
     ("having", "words"),
     [
         ("bc", "since b, until c"),
-        ("bcd", "since b up to the newest release that was read (d)"),
-        ("ab", "from a or before it until b"),
-        ("abcd", "in a and perhaps before it up to the newest release that was read (d)"),
+        ("bcd", "since b up to the newest release that was analyzed (d)"),
+        ("ab", "from a or earlier until b"),
+        ("abcd", "in a and possibly earlier up to the newest release that was analyzed (d)"),
     ],
 )
 def test_releases_in_words(having: str, words: str) -> None:

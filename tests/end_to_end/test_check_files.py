@@ -81,7 +81,7 @@ def test_every_target_is_judged_or_those_that_are_named(compat: Run, project: Pa
     assert compat("check", name, "--target", "train,one").returncode == 1
     wrong = compat("check", name, "--target", "prod")
     assert wrong.returncode == 2
-    assert wrong.stderr == "compat: there is no target 'prod': pyproject.toml declares train, one\n"
+    assert wrong.stderr == "compat: unknown target 'prod': pyproject.toml declares train, one\n"
 
 
 def test_a_wrong_value_in_a_target_names_its_place(compat: Run, project: Path) -> None:
@@ -103,7 +103,7 @@ def test_an_ignore_hides_until_it_expires(compat: Run, project: Path) -> None:
     config.write_text(f"{before}{ignore}2020-01-01\n", encoding="utf-8")
     done = compat("check", name)
     assert done.returncode == 1
-    assert "expired on 2020-01-01 (pyproject.toml:11): it is reported again" in " ".join(done.stdout.split())
+    assert "expired on 2020-01-01 (pyproject.toml:11); it is reported again" in " ".join(done.stdout.split())
 
 
 def test_one_bad_file_does_not_stop_the_others(compat: Run, project: Path) -> None:
@@ -195,11 +195,11 @@ def test_init_keeps_what_is_there(compat: Run, project: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ((), "expected files to check"),
-        (("--python", "x"), "--python goes with --installed"),
+        ((), "nothing to check"),
+        (("--python", "x"), "--python needs --installed"),
         (("README.rst",), "README.rst: unrecognized file type"),
         ((".",), ".: is not a regular file"),
-        (("--extras", "z", "uv.lock"), "uv.lock: there is no extra 'z'; it has no extras"),
+        (("--extras", "z", "uv.lock"), "uv.lock: unknown extra 'z'; it has no extras"),
         (("--baseline", "nothing.json", "uv.lock"), "nothing.json: cannot be read"),
     ],
 )

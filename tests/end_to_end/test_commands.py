@@ -45,7 +45,7 @@ def test_doctor_reads_an_environment_and_the_command_to_be_run(compat: Run, tmp_
     done = compat("doctor", "--python", str(venv), "--gpu", "H100:2", "--", "python", "train.py", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     assert "SFT crashes at the first step" in done.stdout
-    assert "Every GPU but the first gets no data" in done.stdout
+    assert "Only the first GPU receives data" in done.stdout
     assert "train.py:2" in done.stdout
     assert "2 errors." in done.stdout
     clear = compat(
@@ -144,9 +144,11 @@ def test_environments_come_through_a_pipe_and_reports_name_their_file(compat: Ru
 
 def test_newer_releases_are_not_assessed_and_nothing_known_is_said(compat: Run, described: Write) -> None:
     done = compat("check", "--all", "--environment", described({"transformers": "9.0.0", "trl": "1.16.0"}), "--format", "json")
-    assert json.loads(done.stdout)["notes"] == ["newer than what was assessed (in brackets): transformers 9.0.0 (5.23.0)"]
+    assert json.loads(done.stdout)["notes"] == [
+        "newer than the releases that were assessed (in parentheses): transformers 9.0.0 (5.23.0)"
+    ]
     done = compat("check", "--environment", described(name="nothing.json"), "--format", "json")
-    assert "hardly anything to judge" in json.loads(done.stdout)["notes"][0]
+    assert "almost nothing to check" in json.loads(done.stdout)["notes"][0]
 
 
 def test_the_command_behind_the_dashes_is_not_run(compat: Run, tmp_path: Path) -> None:
@@ -248,22 +250,22 @@ def test_a_warning_and_an_open_question_fail_only_where_asked(compat: Run, descr
         (("doctro",), "unknown command 'doctro'; did you mean doctor?"),
         (("doctor", "--foramt", "json"), "did you mean --format?"),
         (("doctor", "--gpu", "RTX 9090"), "unknown GPU 'RTX 9090' (nearest: "),
-        (("doctor", "--gpu", "RTX 4000"), "say which"),
+        (("doctor", "--gpu", "RTX 4000"), "is ambiguous"),
         (("doctor", "--gpu", "A100:x"), "expected NAME or NAME:COUNT"),
         (("doctor", "--python", "nowhere/at/all"), "no such interpreter"),
         (("doctor", "--driver", "new"), "'new' is not a version"),
         (("doctor", "--processes", "0"), "expected a whole number of at least 1"),
         (("doctor", "--launcher", "mpirun"), "is not one of python, accelerate"),
         (("doctor", "--task"), "--task needs a value"),
-        (("doctor", "--deep=yes"), "--deep takes no value"),
+        (("doctor", "--deep=yes"), "--deep does not take a value"),
         (("doctor", "train.py"), "goes after '--'"),
         (("doctor", "--"), "expected a command after '--'"),
-        (("doctor", "--", "python", "missing.py"), "missing.py: there is no such file"),
+        (("doctor", "--", "python", "missing.py"), "missing.py: no such file"),
         (("doctor", "--features", "vllm", "--without", "vllm"), "both name vllm"),
-        (("check",), "expected files to check"),
+        (("check",), "nothing to check"),
         (("check", "--environment", "none.json"), "none.json: cannot be read"),
         (("diagnose", "none.txt"), "none.txt: cannot be read"),
-        (("rules", "shwo"), "knows list, show and lint"),
+        (("rules", "shwo"), "expected 'compat rules list'"),
         (("rules", "show", "unsloth-grpo-mistral-logit"), "did you mean unsloth-grpo-mistral-logits?"),
         (("rules", "lint", "none.toml"), "none.toml: cannot be read"),
         (("completions", "tcsh"), "expected one of bash, zsh, fish"),

@@ -142,7 +142,7 @@ class Project:
         worlds = Worlds(self.listing, known, Asked(extras, groups))
         installed = worlds.installed()
         if worlds.notes:
-            assert worlds.notes == ["uv.lock is not made for the target's platform"]
+            assert worlds.notes == ["uv.lock does not support the target's platform"]
             return None
         return {
             identity

@@ -66,10 +66,10 @@ def test_a_number_of_millions_of_digits(tmp_path: Path) -> None:
     (tmp_path / "uv.lock").write_text(f'version = 1\n[[package]]\nname = "a"\nversion = 0x{"f" * 2_000_000}\n')
     (tmp_path / "rules.toml").write_text(f"[[rule]]\nid = 0x{'f' * 6_000}\n")
     done = ran("check", "good.txt", "uv.lock", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (2, "compat: uv.lock:4: is not TOML that can be read: a number is too long\n")
+    assert (done.returncode, done.stderr) == (2, "compat: uv.lock:4: cannot be parsed: a number is too long\n")
     assert "good.txt" in done.stdout
     done = ran("check", "good.txt", "--rules", "rules.toml", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (2, "compat: rules.toml:2: is not TOML that can be read: a number is too long\n")
+    assert (done.returncode, done.stderr) == (2, "compat: rules.toml:2: cannot be parsed: a number is too long\n")
 
 
 def test_rules_that_never_end(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_rules_that_never_end(tmp_path: Path) -> None:
 def test_a_key_of_thousands_of_parts(part: str, tmp_path: Path) -> None:
     (tmp_path / "uv.lock").write_text("version = 1\n" + ".".join([part] * 40_000) + " = 1\n")
     done = ran("check", "uv.lock", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (2, "compat: uv.lock:2: is not TOML that can be read: a key has too many parts\n")
+    assert (done.returncode, done.stderr) == (2, "compat: uv.lock:2: cannot be parsed: a key has too many parts\n")
 
 
 def test_many_keys_of_many_parts(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_many_keys_of_many_parts(tmp_path: Path) -> None:
     (tmp_path / "uv.lock").write_text(f"version = 1\n{keys}")
     done = ran("check", "uv.lock", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.endswith("is not TOML that can be read: a key has too many parts\n")
+    assert done.stderr.endswith("cannot be parsed: a key has too many parts\n")
 
 
 def test_the_current_folder_is_gone(tmp_path: Path) -> None:

@@ -228,14 +228,14 @@ def test_what_a_template_fills_in_is_not_known(tmp_path: Path) -> None:
     assert listing.label == "Job"
     assert pins(listing) == {"torch": (None, 14), "trl": ("0.12.1", 14)}
     assert listing.context.accelerators is None
-    assert "a template: values that it is filled in with are not known" in listing.notes[0]
-    assert any("its image is only known when the manifest is filled in" in note for note in listing.notes)
+    assert "a template: the values it is rendered with are unknown" in listing.notes[0]
+    assert any("its image is only known when the template is rendered" in note for note in listing.notes)
 
 
 def test_a_manifest_without_jobs_is_a_note(tmp_path: Path) -> None:
     found = read(tmp_path, "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 80}]}\n")
     assert found[None].entries == ()
-    assert "no container asks for a GPU" in found[None].notes[0]
+    assert "no container requests a GPU" in found[None].notes[0]
 
 
 @pytest.mark.parametrize(

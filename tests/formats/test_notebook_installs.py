@@ -189,7 +189,7 @@ def test_a_job_that_a_cell_starts(tmp_path: Path) -> None:
     assert found.context.workload is not None
     assert found.context.workload.launcher is None
     assert found.notes == (
-        f"{tmp_path}/nb.ipynb cell 1: accelerate launch --num_processes 2 train.py is not judged, only the code of the cells is",
+        f"{tmp_path}/nb.ipynb cell 1: accelerate launch --num_processes 2 train.py is not checked; only the code of the cells is",
     )
 
 
@@ -229,7 +229,7 @@ def test_variables_without_secrets(tmp_path: Path) -> None:
 
 def test_a_notebook_of_another_language(tmp_path: Path) -> None:
     found = read(tmp_path, "install.packages('x')", kernelspec={"language": "R"})
-    assert found.unread == (f"{tmp_path}/nb.ipynb: its cells are no Python but r",)
+    assert found.unread == (f"{tmp_path}/nb.ipynb: its cells are not Python but r",)
 
 
 def test_requirements_of_the_project_are_read(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_requirements_of_the_project_are_read(tmp_path: Path) -> None:
     found = read(tmp_path, "!pip install -r requirements.txt -r /etc/passwd")
     assert asked(found) == {"torch": "2.6"}
     assert (found.entries[0].file, found.entries[0].line) == (f"{tmp_path}/requirements.txt", 1)
-    assert "-r /etc/passwd was not read: there is no such file in the project" in found.notes[0]
+    assert "-r /etc/passwd was not read: it is not in the project" in found.notes[0]
 
 
 def test_a_cell_that_is_no_python_is_said(tmp_path: Path) -> None:
@@ -252,8 +252,8 @@ def test_a_cell_that_is_no_python_is_said(tmp_path: Path) -> None:
     [
         ("[]", "nb.ipynb:1: is no Jupyter notebook"),
         ('{"cells": {}}', "expected a list of cells"),
-        ('{"cells": [\n{"cell_type": "code",\n"source": 3}]}', "nb.ipynb:3: is no Jupyter notebook: expected text"),
-        ('{"cells": [\n{"cell_type": "code",\n"source": [3]}]}', "nb.ipynb:3: is no Jupyter notebook: expected text"),
+        ('{"cells": [\n{"cell_type": "code",\n"source": 3}]}', "nb.ipynb:3: is not a Jupyter notebook: expected text"),
+        ('{"cells": [\n{"cell_type": "code",\n"source": [3]}]}', "nb.ipynb:3: is not a Jupyter notebook: expected text"),
         ('{"cells": [\n<<<<<<< HEAD\n', "nb.ipynb:2: is not JSON"),
         ("[" * 100_000, "nested too deeply"),
         ("", "is not JSON"),
@@ -267,7 +267,7 @@ def test_what_is_no_notebook(text: str, message: str, tmp_path: Path) -> None:
 def test_a_notebook_of_another_name(tmp_path: Path) -> None:
     (found,) = read_notebook(str(tmp_path / "nb.json"), text_of("!pip install a==1"))
     assert asked(found) == {"a": "1"}
-    assert "its code was not read" in found.notes[0]
+    assert "its code was not searched" in found.notes[0]
 
 
 def test_what_is_too_much_is_unread(tmp_path: Path) -> None:

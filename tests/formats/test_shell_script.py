@@ -130,9 +130,7 @@ def test_files_and_projects_are_read_where_the_script_would_find_them(tmp_path: 
     assert asked(found) == {"torch": "2.6.0", "trl": "0.15", "peft": "0.14"}
     assert {Path(e.file or "").resolve().name: e.line for e in found.entries} == {"requirements.txt": 2, "pyproject.toml": 4}
     assert found.unread == ()
-    assert [note.partition(": ")[2] for note in found.notes] == [
-        "-r missing.txt was not read: there is no such file in the project"
-    ]
+    assert [note.partition(": ")[2] for note in found.notes] == ["-r missing.txt was not read: it is not in the project"]
 
 
 def test_a_lock_file_that_is_installed(tmp_path: Path) -> None:
@@ -163,7 +161,7 @@ def test_what_is_there_and_cannot_be_read_is_unread(tmp_path: Path) -> None:
     assert any("bad.txt:1" in each for each in found.unread)
     assert any("pipe.txt was not read: it is not a regular file" in each for each in found.unread)
     assert any("link.txt was not read: it is outside" in each for each in found.unread)
-    assert any("/etc/passwd was not read: there is no such file in the project" in each for each in found.notes)
+    assert any("/etc/passwd was not read: it is not in the project" in each for each in found.notes)
 
 
 def test_the_job_and_the_files_it_names(tmp_path: Path) -> None:
@@ -201,7 +199,7 @@ def test_a_batch_script(tmp_path: Path) -> None:
     work = workload(found)
     assert (work.launcher, work.processes, work.precision) == ("slurm", 8, "bf16")
     assert [device.name for device in found.context.accelerators or ()] == ["a100"] * 4
-    assert any("train.py was not read: there is no such file in the project" in note for note in found.notes)
+    assert any("train.py was not read: it is not in the project" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(
@@ -220,8 +218,8 @@ def test_a_missing_configuration_leaves_the_rest_known(tmp_path: Path) -> None:
     found = read(tmp_path, "accelerate launch --config_file=recipes/zero3.yaml train.py --task x\n")
     assert (workload(found).launcher, workload(found).processes, workload(found).script) == ("accelerate", None, None)
     assert [note.partition(": ")[2] for note in found.notes] == [
-        "recipes/zero3.yaml was not read: there is no such file in the project",
-        "train.py was not read: there is no such file in the project",
+        "recipes/zero3.yaml was not read: it is not in the project",
+        "train.py was not read: it is not in the project",
     ]
     inner = read(
         tmp_path, 'CMD="accelerate launch --config_file recipes/zero3.yaml train.py"\nsrun --ntasks=1 bash -c "$CMD"\n'

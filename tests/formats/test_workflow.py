@@ -78,7 +78,7 @@ def test_the_jobs_that_install_are_listed_with_their_lines(tmp_path: Path) -> No
     assert (test.context.os, test.requires_python) == ("linux", "==3.11.*")
     assert test.context.variables == {"HF_HUB_OFFLINE": "1", "VLLM_USE_V1": "0"}
     assert test.context.accelerators is None
-    assert any("job test: what ${{ … }} stands for is not known" in note for note in test.notes)
+    assert any("job test: what ${{ … }} expands to is unknown" in note for note in test.notes)
     assert any("vllm: what is installed depends on a condition" in note for note in test.notes)
 
 

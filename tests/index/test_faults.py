@@ -69,7 +69,7 @@ def test_a_page_that_is_none() -> None:
 
 
 def test_a_page_that_breaks_off() -> None:
-    assert page_problem("broken-off").startswith("URL/a/ broke off in the middle")
+    assert page_problem("broken-off").startswith("URL/a/ was interrupted")
 
 
 def test_a_slow_page() -> None:
@@ -159,14 +159,11 @@ def test_promised_metadata_that_is_not_there_is_read_from_the_wheel() -> None:
 
 
 def test_metadata_with_another_hash() -> None:
-    assert file_problem("wrong-metadata") == f"{WHEEL}.metadata does not have the sha256 that HOST/simple states for it"
+    assert file_problem("wrong-metadata") == f"{WHEEL}.metadata does not match the sha256 given by HOST/simple"
 
 
 def test_a_whole_wheel_with_another_hash() -> None:
-    assert (
-        file_problem("wrong-hash", metadata=False, ranges=False)
-        == f"{WHEEL} does not have the sha256 that HOST/simple states for it"
-    )
+    assert file_problem("wrong-hash", metadata=False, ranges=False) == f"{WHEEL} does not match the sha256 given by HOST/simple"
 
 
 def test_a_truncated_wheel() -> None:
@@ -204,7 +201,7 @@ def test_another_release_in_the_wheel() -> None:
         server.files[WHEEL] = server.files[WHEEL]._replace(version="1.1")
         index = reading(server)
         assert index.metadata((index.files("a") or ())[0]) is None
-        assert index.problems == {WHEEL: f"{WHEEL}: its metadata is that of a 1.1"}
+        assert index.problems == {WHEEL: f"{WHEEL}: its metadata belongs to a 1.1"}
         index.close()
 
 
@@ -273,7 +270,7 @@ def test_a_certificate_must_be_accepted_or_its_host_trusted(
             index = reading(server, **settings)
             assert (index.files("a") is not None) == trusted, settings
             if not trusted:
-                assert index.problems["a"].startswith(f"{server.url}/a/: its certificate is not accepted (")
+                assert index.problems["a"].startswith(f"{server.url}/a/: its certificate is not trusted (")
             index.close()
 
 

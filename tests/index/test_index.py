@@ -134,7 +134,7 @@ def test_an_sdist_counts_only_where_its_metadata_is_no_matter_of_a_build(serve: 
     static, dynamic = index.files("some-name")
     assert index.metadata(static) == Metadata((), None, (), "sdist")
     assert index.metadata(dynamic) is None
-    assert index.unusable == {dynamic.filename: f"{dynamic.filename}: what it requires is only known after it was built"}
+    assert index.unusable == {dynamic.filename: f"{dynamic.filename}: its requirements are only known after it is built"}
     assert index.problems == {}
 
 

@@ -248,7 +248,7 @@ def test_a_read_only_cache_is_read(tmp_path: Path) -> None:
         assert kept(store, file(3)) is not None
         assert store.note is not None
         assert store.note.startswith(f"the cache {path} cannot be written (")
-        assert store.note.endswith("): nothing new is kept")
+        assert store.note.endswith("): nothing new is stored")
 
     path.chmod(0o444)
     tmp_path.chmod(0o555)

@@ -97,7 +97,7 @@ def test_a_metadata_file_cut_in_half_is_said_and_the_rest_is_judged(site: Path) 
     found, notes = installed(site)
     assert [copy.version for name in ("torch", "vllm", "trl") for copy in found[name]] == ["2.6.0", "0.7.1", "0.15.2"]
     assert len(notes) == 2
-    assert all("is cut short" in note for note in notes)
+    assert all("is truncated" in note for note in notes)
 
 
 @pytest.mark.parametrize("cut", ["Metadata-Version: 2.1\nName: transformers\nVersion: 4.5", "Metadata-Version: 2.1\nName: tr"])

@@ -254,7 +254,7 @@ def test_what_it_says_in_words(parse: type) -> None:
     assert parse("No devices were found\n").accelerators == ()
     lost = parse("Unable to determine the device handle for GPU0000:65:00.0: Unknown Error\n")
     assert lost.accelerators is None
-    assert lost.notes == ("NVIDIA device 0000:65:00.0 has no handle and is left out: Unknown Error.",)
+    assert lost.notes == ("NVIDIA device 0000:65:00.0 has no handle and is ignored: Unknown Error.",)
 
 
 PIECES = st.sampled_from(
@@ -320,7 +320,7 @@ class TestAsking:
         found = ask(program(tmp_path, f"sleep 60; touch {tmp_path}/ended"), seconds=0.2)
         assert not (tmp_path / "ended").exists()
         assert found.accelerators is None
-        assert found.notes == ("nvidia-smi did not answer within 0.2 seconds.",)
+        assert found.notes == ("nvidia-smi did not respond within 0.2 seconds.",)
 
     def test_one_that_cannot_be_started(self, tmp_path: Path) -> None:
         found = ask(str(tmp_path / "absent"))

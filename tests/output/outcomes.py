@@ -22,7 +22,7 @@ def finding(**changes: Any) -> Finding:
         "here": "widget 1.0, 2 GPUs",
         "fixes": (
             Fix("upgrade", "widget", ">=1.1", "the first release that shares", 'pip install "widget>=1.1"'),
-            Fix("launch", text="start one process a GPU"),
+            Fix("launch", text="start one process per GPU"),
         ),
         "evidence": ("https://github.com/example/widget/pull/7", "https://github.com/example/widget/issues/6"),
     }

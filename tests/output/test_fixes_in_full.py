@@ -65,8 +65,8 @@ def test_every_fix_of_every_rule_is_printed_in_full(matrix: Matrix, name: str) -
         (FixTemplate("config", value="use_vllm=False"), "use_vllm=False", None),
         (FixTemplate("env-var", value="USE_TF=0", text="switch it off"), "switch it off", "export USE_TF=0"),
         (
-            FixTemplate("pin", packages=(("a", "==1"), ("b", "<2")), text="they fit", command='pip install "a==1"'),
-            "pin to a==1, b<2 (they fit)",
+            FixTemplate("pin", packages=(("a", "==1"), ("b", "<2")), text="they match", command='pip install "a==1"'),
+            "pin to a==1, b<2 (they match)",
             'pip install "a==1"',
         ),
     ],

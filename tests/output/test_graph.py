@@ -1,4 +1,4 @@
-"""What holds what, as a graph: which nodes and edges it has, and as DOT."""
+"""Requirements, as a graph: which nodes and edges it has, and as DOT."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ def test_the_page_of_a_real_report(compat: Run) -> None:
     assert policy is not None
     assert "default-src 'none'" in policy
     text = " ".join(page.text)
-    assert "Every GPU but the first gets no data" in text
+    assert "Only the first GPU receives data" in text
     assert 'pip install "transformers>=4.57.1,<5"' in text
     assert "2 errors." in text
 
@@ -253,7 +253,7 @@ def test_a_notebook_displays_the_result_of_check() -> None:
         {"distributions": [{"name": "torch", "version": "2.6.0"}, {"name": "torchvision", "version": "0.20.1"}]}
     )
     page = assert_harmless(report._repr_html_())  # type: ignore[attr-defined]
-    assert "torchvision 0.20.1 asks for torch==2.5.1, and 2.6.0 is there" in page.text
+    assert "torchvision 0.20.1 requires torch==2.5.1, but 2.6.0 is installed" in page.text
     assert page.elements[0] == ("div", {"class": "compat"})
 
 

@@ -77,7 +77,7 @@ def test_a_hit_is_a_failure_with_everything_there_is_to_say() -> None:
 def test_an_open_question_is_skipped_and_says_what_settles_it() -> None:
     skipped = read(outcome(possible()))[0][0][0]
     assert skipped.tag == "skipped"
-    assert skipped.get("message") == "could not be decided: Every second widget gets no data"
+    assert skipped.get("message") == "undecided: Every second widget gets no data"
     assert "settle: --launcher NAME" in (skipped.text or "")
 
 

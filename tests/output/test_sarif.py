@@ -125,7 +125,7 @@ def test_a_rule_is_told_once_with_its_fixes_and_evidence() -> None:
     assert rule["properties"]["effect"] == "wrong-result"
     assert rule["properties"]["confidence"] == "reproduced"
     assert "wrong-result" in rule["properties"]["tags"]
-    for part in ('pip install "widget>=1.1"', "start one process a GPU", "pull/7", "issues/6"):
+    for part in ('pip install "widget>=1.1"', "start one process per GPU", "pull/7", "issues/6"):
         assert part in rule["help"]["text"]
     assert '- `pip install "widget>=1.1"` (the first release that shares)' in rule["help"]["markdown"].split("\n")
     assert "- <https://github.com/example/widget/issues/6>" in rule["help"]["markdown"].split("\n")
@@ -165,7 +165,7 @@ def test_a_result_says_what_it_is_about() -> None:
     text = result["message"]["text"].split("\n")
     assert text[0] == "Every second widget gets no data."
     assert 'fix: pip install "widget>=1.1" (the first release that shares)' in text
-    assert "or: start one process a GPU" in text
+    assert "or: start one process per GPU" in text
     assert "target" not in checked(outcome(finding()))["results"][0]["properties"]
 
 

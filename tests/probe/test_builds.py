@@ -51,8 +51,8 @@ def listed(site: Path, package: str, version: str, more: str = "") -> None:
     ("symbol", "library", "words"),
     [
         ("_ZN3c105ErrorC2ENS_14SourceLocationESs", "", r"undefined symbol: _ZN3c10.*compiled for another torch"),
-        ("", "libcudart.so.11.0", r"libcudart\.so\.11\.0: cannot open shared object file.*built for CUDA 11; here is torch"),
-        ("", "libc10_cuda.so", r"libc10_cuda\.so: cannot open.*built for a torch with CUDA; here is torch .* for CPU only"),
+        ("", "libcudart.so.11.0", r"libcudart\.so\.11\.0: cannot open shared object file.*built for CUDA 11; installed: torch"),
+        ("", "libc10_cuda.so", r"libc10_cuda\.so: cannot open.*built for a torch with CUDA; installed: torch .* for CPU only"),
     ],
 )
 def test_what_the_loader_says_is_put_into_terms_of_builds(
@@ -143,10 +143,10 @@ KNOWS_90 = "case $1 in --version) echo 'Cuda compilation tools, release 12.4, V1
     [
         (KNOWS_90, 90, PASSED, ""),
         (KNOWS_90, 80, PASSED, ""),
-        (KNOWS_90, 89, FAILED, "does not know sm_89; the newest it knows is sm_90"),
-        ("echo nonsense\n", 90, FAILED, "does not say which architectures it knows"),
-        ("exit 1\n", 90, FAILED, "does not say which architectures it knows"),
-        (None, 90, FAILED, "Triton brings no ptxas"),
+        (KNOWS_90, 89, FAILED, "does not support sm_89; the newest it supports is sm_90"),
+        ("echo nonsense\n", 90, FAILED, "does not list its architectures"),
+        ("exit 1\n", 90, FAILED, "does not list its architectures"),
+        (None, 90, FAILED, "Triton has no ptxas"),
     ],
 )
 def test_the_assembler_triton_would_call(

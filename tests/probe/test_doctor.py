@@ -61,5 +61,5 @@ def test_without_torch_the_findings_are_shown_all_the_same(asked: list[Request],
 
 
 def test_another_machine_cannot_be_probed() -> None:
-    with pytest.raises(InputError, match="--environment describes another machine"):
+    with pytest.raises(InputError, match="it cannot be combined with --environment"):
         run("--environment", "x.json")

@@ -40,7 +40,7 @@ STACK = [
     ("rotary-short", {"transformers-lengths"}, "1035 tokens with cos and sin of 1034 rows"),
 ]
 ENDS = [
-    ("hang", "did not end within"),
+    ("hang", "did not finish within"),
     ("exit", "exit code 3"),
     ("exit-0", "exit code 0"),
     ("segfault", "SIGSEGV"),
@@ -88,7 +88,7 @@ def test_an_end_in_the_middle_of_a_group(probed: Probe, fault: str, words: str) 
 
 @pytest.mark.parametrize(
     ("fault", "words"),
-    [("import-fails", "libcudart.so.12"), ("import-crashes", "SIGABRT"), ("import-hangs", "did not end within")],
+    [("import-fails", "libcudart.so.12"), ("import-crashes", "SIGABRT"), ("import-hangs", "did not finish within")],
 )
 def test_a_torch_that_cannot_be_imported(probed: Probe, fault: str, words: str) -> None:
     report = probed("matmul", "attention", fault=fault, limit=5.0 if fault == "import-hangs" else 600.0)
@@ -102,7 +102,7 @@ def test_a_torch_that_cannot_be_imported(probed: Probe, fault: str, words: str) 
     [
         ("rank-other-data", "all-reduce of 4096 numbers on rank 0: element 100 is"),
         ("rank-order", "all-gather of 1 numbers on rank 0, part 0"),
-        ("rank-hangs", "did not end within"),
+        ("rank-hangs", "did not finish within"),
         ("rank-dies", "rank 1 of 2 ended with signal 6"),
     ],
 )

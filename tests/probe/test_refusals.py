@@ -45,10 +45,10 @@ def test_xformers_without_its_triton_kernels(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(rotary.torch.cuda, "get_device_capability", lambda _: (7, 5))
     assert said(rotary.xformers) == (
         "could-not-run",
-        "xformers leaves its Triton kernels out below compute capability 8.0",
+        "xformers has no Triton kernels below compute capability 8.0",
     )
     monkeypatch.setenv("XFORMERS_FORCE_DISABLE_TRITON", "1")
-    assert said(rotary.xformers)[1] == "XFORMERS_FORCE_DISABLE_TRITON switches xformers' Triton kernels off"
+    assert said(rotary.xformers)[1] == "XFORMERS_FORCE_DISABLE_TRITON disables xformers' Triton kernels"
 
 
 def test_a_flash_attn_that_has_kernels_of_another_kind_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,8 +61,8 @@ ONE_PASSES = "say(event='begin', probe='matmul/fp32')\nsay(event='result', probe
     ("words", "said"),
     [
         (("--quick", "--thorough"), "--quick and --thorough"),
-        (("--only", "matmul,rotation"), "'rotation' is no group of probes: matmul, rotary"),
-        (("--only", ","), "expected groups of probes"),
+        (("--only", "matmul,rotation"), "'rotation' is not a probe group (matmul, rotary"),
+        (("--only", ","), "expected probe groups"),
         (("--device", "gpu0"), "expected all, cpu, cuda or cuda:NUMBER, not 'gpu0'"),
         (("--device", "cuda:one"), "not 'cuda:one'"),
         (("--device", "cpu:0"), "not 'cpu:0'"),
@@ -106,7 +106,7 @@ def test_which_devices_are_probed(device: str, environment: Environment, names: 
 
 
 def test_a_device_that_is_not_there_beside_others_that_are() -> None:
-    with pytest.raises(InputError, match="there is no cuda:2; this machine shows cuda:0 to cuda:1"):
+    with pytest.raises(InputError, match="unknown device cuda:2; this machine has cuda:0 to cuda:1"):
         devices_of(Request("python", device="cuda:2"), TWO, TWO)
 
 
@@ -162,7 +162,7 @@ def test_a_hang_takes_what_it_started_with_it(tmp_path: Path) -> None:
     )
     report = probe(Request(child(tmp_path, body), device="cpu", only=("matmul",), limit=6.0), NONE)
     assert [(each.probe, each.status) for each in report.results] == [("matmul/fp32", FAILED)]
-    assert "did not end within 6 s" in report.results[0].why
+    assert "did not finish within 6 s" in report.results[0].why
     there = [Path(f"/proc/{each}/cmdline") for each in os.listdir("/proc") if each.isdecimal()]
     assert not [path for path in there if path.exists() and str(mark).encode() in _content(path)]
 
@@ -207,7 +207,7 @@ def test_a_torch_for_cpu_only_beside_a_gpu_is_one_finding_with_the_pin_that_mend
     ]  # fmt: skip
     finding = report.results[-1]
     assert finding.why == (
-        "torch 2.13.0+cpu is built for CPU only, beside NVIDIA H100 80GB HBM3: nothing of this stack runs on the GPU"
+        "torch 2.13.0+cpu is a CPU-only build, but this machine has NVIDIA H100 80GB HBM3: nothing in this stack runs on the GPU"
     )
     assert finding.fix is not None
     assert finding.fix.startswith('pip install "torch==2.13.0+cu1')

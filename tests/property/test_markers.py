@@ -122,7 +122,7 @@ def test_versions_compare_as_in_pep_440(release: tuple[int, ...], operator: str,
         ("'a' == 'b'", "needs a variable"),
         ("os_name == 'nt' xor os_name == 'posix'", "expected 'and' or 'or'"),
         ("(os_name == 'nt'", "ends too early"),
-        ("os_name not 'nt'", "behind 'not'"),
+        ("os_name not 'nt'", "after 'not'"),
         ("(" * 5000 + "os_name == 'nt'" + ")" * 5000, "nested too deeply"),
     ],
 )

@@ -50,7 +50,7 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         ("upgrade = {", 'version = "1.0"\nupgrade = {', "fix.version: expected the version of the commit of a source-install"),
         ('upgrade = { trl = ">=0.16.0" }', 'source-install = { trl = "git+https://e@abc" }\nversion = "x"', "fix.version"),
         ('">=0.14.0,<0.16.0"', '">=0.14.0,<0.16.x"', "packages.trl: '>=0.14.0,<0.16.x' is not a set of version specifiers"),
-        ('">=0.14.0,<0.16.0"', '">=0.16.0,<0.14.0"', "packages.trl: no version lies in"),
+        ('">=0.14.0,<0.16.0"', '">=0.16.0,<0.14.0"', "packages.trl: no version matches"),
         ('">=0.14.0,<0.16.0"', '"==0.15.0+cu124"', "local version labels"),
         ('">=0.14.0,<0.16.0"', "3", "packages.trl: expected a specifier set"),
         ('severity = "error"', 'severity = "fatal"', "severity 'fatal' is not one of error, warning, info"),
@@ -115,7 +115,7 @@ def test_what_is_no_rule_file_is_one_line(tmp_path: Path, text: str, line: int |
 def test_ids_are_unique_across_files(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(GOOD)
     (tmp_path / "b.toml").write_text(GOOD)
-    with pytest.raises(InputError, match=r"the id is used in a\.toml already"):
+    with pytest.raises(InputError, match=r"the id is already used in a\.toml"):
         load_folder(str(tmp_path))
 
 

@@ -489,7 +489,7 @@ def test_what_could_not_be_told_is_said(line: str, said: str, job: Path) -> None
 
 
 @pytest.mark.parametrize(("line", "message"), [
-    ("python missing.py", "missing.py: there is no such file: expected the script that the command starts"),
+    ("python missing.py", "missing.py: no such file: expected the script that the command starts"),
     ("accelerate launch --config_file missing.yaml train.py", "missing.yaml: cannot be read: No such file or directory"),
     ("python train.py --deepspeed missing.json", "missing.json: cannot be read: No such file or directory"),
     ("torchrun --nproc_per_node four train.py", "--nproc_per_node: expected a whole number, not 'four'"),

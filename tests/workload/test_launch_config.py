@@ -177,7 +177,7 @@ def test_deepspeed_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("{", "ds.json:1: is not JSON"), ("[]", "ds.json:1: is no DeepSpeed configuration: expected a JSON object"),
+    ("{", "ds.json:1: is not JSON"), ("[]", "ds.json:1: is not a DeepSpeed configuration: expected a JSON object"),
     ('{\n"zero_optimization": 3}', "ds.json:2: zero_optimization: expected an object, not 3"),
     ('{"zero_optimization": {\n"stage": "three"}}', "ds.json:2: zero_optimization.stage: expected a whole number, not 'three'"),
     ('{"bf16": true}', "ds.json:1: bf16: expected an object, not True"), ("[" * 100000, "nested too deeply"), ('{"a": NaN}', "NaN is not JSON"),

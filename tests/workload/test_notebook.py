@@ -86,7 +86,7 @@ def test_text_in_one_piece_and_the_older_format(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("", "is not JSON"), ("[]", "is no Jupyter notebook: expected a list of cells"), ('{"cells": 3}', "expected a list of cells"),
+    ("", "is not JSON"), ("[]", "is not a Jupyter notebook: expected a list of cells"), ('{"cells": 3}', "expected a list of cells"),
     ('{"cells": [{"cell_type": "code", "source": 3}]}', "expected text in every code cell"), ('{"cells": [', "is not JSON"),
     ('{"worksheets": [3]}', "expected a list of cells"),
 ])  # fmt: skip

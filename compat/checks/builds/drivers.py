@@ -41,8 +41,8 @@ def _torch(stack: Stack, branch: int) -> Iterator[Finding]:
         severity="error",
         effect="crash",
         title=f"The driver is too old for this torch: CUDA {major(cuda)} needs {floor} or newer",
-        why=f"torch {release} is built for CUDA {cuda}. Within one major release of CUDA older drivers do, but none below its "
-        "floor: torch finds no GPU and says that the NVIDIA driver is too old.",
+        why=f"torch {release} is built for CUDA {cuda}. Older drivers only work down to the minimum of each major release of "
+        "CUDA. Below it, torch finds no GPU and reports that the NVIDIA driver is too old.",
         confidence="confirmed",
         packages={"torch": stack.torch.version},
         facts=("driver", "build"),
@@ -88,9 +88,8 @@ def _toolkit(stack: Stack, branch: int) -> Iterator[Finding]:
         severity="warning",
         effect="crash",
         title=f"The driver is too old for the CUDA toolkit {toolkit}: it needs {floor} or newer",
-        why="What the toolkit's libraries are used for, or what is compiled with it, does not start below the floor of "
-        "its major "
-        "release. In a container the image brings the toolkit and the host the driver.",
+        why="Programs that use the toolkit's libraries do not start if the driver is older than the minimum of that major "
+        "release. In a container, the toolkit comes from the image and the driver from the host.",
         confidence="confirmed",
         facts=("driver", "cuda_toolkit"),
         fixes=(
@@ -138,16 +137,16 @@ def _shadowed(stack: Stack) -> Iterator[Finding]:
             verdict="hit",
             severity="warning",
             effect="crash",
-            title=f"LD_LIBRARY_PATH puts the libraries of CUDA {version} before those of torch (CUDA {cuda})",
-            why="The loader finds them first, and torch's own libraries then miss symbols of the newer release, such as "
-            "undefined symbol __nvJitLinkAddData.",
+            title=f"LD_LIBRARY_PATH puts CUDA {version} libraries ahead of torch's own (CUDA {cuda})",
+            why="The loader finds them first, and torch's libraries then miss symbols of the newer release, such as undefined "
+            "symbol __nvJitLinkAddData.",
             confidence="confirmed",
             packages={"torch": stack.torch.version},
             facts=("variables", "build"),
             fixes=(
                 Fix(
                     kind="env-var",
-                    text="torch's wheels bring their own CUDA libraries: take the folder out",
+                    text="torch's wheels include their own CUDA libraries: remove the folder from the path",
                     command="unset LD_LIBRARY_PATH",
                 ),
             ),

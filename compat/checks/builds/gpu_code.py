@@ -52,8 +52,8 @@ def _torch(stack: Stack) -> Iterator[Finding]:
         severity="error",
         effect="crash",
         title=f"This torch has no code for {name} (compute capability {capability})",
-        why=f"torch {stack.release} for CUDA {build.cuda} is compiled for {compiled}, without PTX that a driver could "
-        "translate. Every kernel fails: no kernel image is available for execution on the device.",
+        why=f"torch {stack.release} for CUDA {build.cuda} is compiled for {compiled}, without PTX that the driver could "
+        f"compile. Every kernel fails: no kernel image is available for execution on the device.",
         confidence="reported" if build.known == "curated" else "confirmed",
         packages={"torch": stack.torch.version},
         facts=("accelerators", "build"),
@@ -114,9 +114,9 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
         verdict="hit",
         severity="error" if gpus else "warning",
         effect="slow",
-        title=f"This torch is built without CUDA, beside {what}",
-        why="A build for the CPU was installed: torch.cuda.is_available() is False, everything runs on the CPU, and extensions "
-        "that were compiled for CUDA cannot be loaded.",
+        title=f"This torch is a CPU-only build, but the target has {what}",
+        why="torch.cuda.is_available() is False, everything runs on the CPU, and extensions compiled for CUDA cannot be "
+        "loaded.",
         confidence="confirmed",
         packages={"torch": stack.torch.version, **{each.name: each.version for each in compiled}},
         facts=("build", *(("accelerators",) if gpus else ())),
@@ -206,9 +206,9 @@ def _other_release(stack: Stack, copy: Distribution, device: Accelerator) -> Ite
     above = min((each for each in serving if key_of(each) > here), key=key_of, default=None)
     below = max((each for each in serving if key_of(each) < here), key=key_of, default=None)
     if above is not None:
-        yield upgrade_to(copy.name, above, "the first release that is known to have code for it")
+        yield upgrade_to(copy.name, above, "the first release known to have code for it")
     if below is not None:
-        yield downgrade_to(copy.name, below, "the last release that is known to have code for it")
+        yield downgrade_to(copy.name, below, "the last release known to have code for it")
     arch = device.compute_capability
     yield Fix(
         kind="source-install",
@@ -238,7 +238,7 @@ def _triton(stack: Stack) -> Iterator[Finding]:
                     "upgrade",
                     "triton",
                     f">={min(newer, key=key_of)}",
-                    "the first release whose assembler knows it; it comes with torch",
+                    "the first release whose ptxas supports it; it is installed with torch",
                     f'pip install "triton>={min(newer, key=key_of)}"',
                 )
             ]
@@ -248,7 +248,7 @@ def _triton(stack: Stack) -> Iterator[Finding]:
         fixes.append(
             Fix(
                 kind="env-var",
-                text="point triton at the assembler of a CUDA toolkit that knows it",
+                text="point triton at the ptxas of a CUDA toolkit that supports it",
                 command="export TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas",
             )
         )
@@ -260,8 +260,8 @@ def _triton(stack: Stack) -> Iterator[Finding]:
             severity="error" if certain else "warning",
             effect="crash",
             title=f"Triton {copy.version} cannot compile for {name} (compute capability {device.compute_capability})",
-            why="Triton assembles its kernels with the ptxas in its own wheel, and that one does not know the architecture: "
-            f"Value 'sm_{number}a' is not defined for option 'gpu-name'.",
+            why="Triton assembles kernels with the ptxas in its wheel, which does not support the architecture: Value "
+            f"'sm_{number}a' is not defined for option 'gpu-name'.",
             confidence="confirmed",
             packages={"triton": copy.version, **{each: _version(stack, each) for each in users}},
             facts=("accelerators",),
@@ -312,9 +312,9 @@ def _precision(stack: Stack) -> Iterator[Finding]:
             severity="warning" if emulated else "error",
             effect="slow" if emulated else "crash",
             title=f"{name} has no {asked}: that needs compute capability {least} ({architecture})",
-            why="torch emulates it slowly where it can; Trainer, vLLM and most kernels refuse it."
+            why="torch emulates it slowly where it can; Trainer, vLLM and most kernels reject it."
             if emulated
-            else "The hardware has no such arithmetic, and libraries refuse to start.",
+            else "The hardware does not support it, and libraries refuse to start.",
             confidence="confirmed",
             packages={} if engine is None else {engine.name: engine.version},
             facts=("accelerators", "workload"),

@@ -48,8 +48,8 @@ def _for_another_torch(stack: Stack, copy: Distribution, built: str, here: str) 
         severity="error",
         effect="crash",
         title=f"{copy.name} is compiled for another torch: {built}, not {stack.release}",
-        why="torch's C++ interface changes from release to release. An extension that was compiled for another one cannot be "
-        "loaded (undefined symbol) or crashes.",
+        why="torch's C++ ABI changes between releases. An extension compiled for another release fails to load (undefined "
+        "symbol) or crashes.",
         confidence="confirmed",
         packages={copy.name: copy.version, "torch": stack.torch.version if stack.torch else None},
         facts=("build",),
@@ -65,7 +65,7 @@ def _for_another_torch(stack: Stack, copy: Distribution, built: str, here: str) 
                 "source-install",
                 copy.name,
                 "",
-                "compile it for the torch that is there",
+                "compile it for the installed torch",
                 f"pip install --no-build-isolation --no-binary {copy.name} --force-reinstall --no-deps {copy.name}",
             ),
         ),
@@ -94,7 +94,7 @@ def _other_cuda(stack: Stack) -> Iterator[Finding]:
                 "source-install",
                 name,
                 "",
-                f"build {name} for the CUDA that is there",
+                f"build {name} for the installed CUDA",
                 f"pip install --no-build-isolation --no-binary {name} {name}",
             )
         )
@@ -105,10 +105,9 @@ def _other_cuda(stack: Stack) -> Iterator[Finding]:
             verdict="hit" if stack.flavour.certain else "possible",
             severity="error",
             effect="crash",
-            title=f"{name} is linked to CUDA {wanted}, torch brings CUDA {major(cuda)}",
-            why=f"The wheel of {name} {public(copy.version or '')} loads libcudart.so.{wanted}, and this torch installs "
-            f"the libraries "
-            "of another major release: cannot open shared object file.",
+            title=f"{name} is linked against CUDA {wanted}, but torch comes with CUDA {major(cuda)}",
+            why=f"The wheel of {name} {public(copy.version or '')} loads libcudart.so.{wanted}, but this torch installs "
+            "libraries of another major release: cannot open shared object file.",
             confidence="confirmed",
             packages={name: copy.version, "torch": stack.torch.version if stack.torch else None},
             facts=("build",),
@@ -150,8 +149,8 @@ def _family(stack: Stack) -> Iterator[Finding]:
             verdict="hit",
             severity="error" if apart else "warning",
             effect="crash",
-            title=f"torch and {name} are built for different CUDA: {mine} and {theirs}",
-            why=f"{name} compares both when it is imported, or fails to load its own kernels: couldn't load custom C++ ops.",
+            title=f"torch and {name} are built for different CUDA releases: {mine} and {theirs}",
+            why=f"{name} compares them at import, or fails to load its own kernels: couldn't load custom C++ ops.",
             confidence="confirmed",
             packages={"torch": stack.torch.version if stack.torch else None, name: copy.version},
             facts=("build",),
@@ -192,13 +191,13 @@ def _flashinfer(stack: Stack) -> Iterator[Finding]:
         verdict="hit",
         severity="error",
         effect="crash",
-        title=f"flashinfer-cubin {cubin.version} does not belong to flashinfer-python {python.version}",
-        why="The compiled kernels are made for one release of the package; it compares both and refuses to be imported.",
+        title=f"flashinfer-cubin {cubin.version} does not match flashinfer-python {python.version}",
+        why="The compiled kernels only fit one release of the package, which compares versions and refuses to be imported.",
         confidence="confirmed",
         packages={"flashinfer-python": python.version, "flashinfer-cubin": cubin.version},
         fixes=(
             Fix("pin", "flashinfer-cubin", f"=={wanted}", "the same release", f'pip install "flashinfer-cubin=={wanted}"'),
-            Fix(kind="env-var", text="go without the comparison", command="export FLASHINFER_DISABLE_VERSION_CHECK=1"),
+            Fix(kind="env-var", text="skip the version check", command="export FLASHINFER_DISABLE_VERSION_CHECK=1"),
         ),
         evidence=("https://github.com/flashinfer-ai/flashinfer",),
         here=f"flashinfer-python {python.version}, flashinfer-cubin {cubin.version}",
@@ -250,7 +249,7 @@ def _bitsandbytes(stack: Stack) -> Iterator[Finding]:
         severity="error",
         effect="crash",
         title=f"This bitsandbytes has no library for CUDA {cuda}",
-        why=f"It loads the library named after torch's CUDA, and the wheel holds those for "
+        why=f"It loads the library for torch's CUDA release, and the wheel only contains those for "
         f"{', '.join(sorted(shipped, key=numbers))}. "
         "4-bit and 8-bit layers and optimizers fail.",
         confidence="confirmed",

@@ -11,7 +11,7 @@ _FAULTHANDLER = "https://docs.python.org/3/library/faulthandler.html"
 _LOADER = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
 _PLAIN_PATH = Fix(
     kind="env-var",
-    text="torch's wheels bring their own CUDA libraries: take other folders out",
+    text="torch's wheels include their own CUDA libraries: remove other folders from the path",
     command="unset LD_LIBRARY_PATH",
 )
 
@@ -20,9 +20,9 @@ BINARIES = (
     Symptom(
         "torchvision-operator",
         re.compile(r"operator (?P<name>torchvision|torchaudio|torchcodec|torchao)::\w{1,60} does not exist"),
-        "{name} is compiled for another torch than the one that is installed",
-        "Its compiled operators were not registered, because its library does not load with this torch. Each release of {name} "
-        "is built for exactly one release of torch, and a CPU build does not fit a CUDA build.",
+        "{name} is compiled for a torch other than the installed one",
+        "Its compiled operators were not registered because its library does not load with this torch. Each release of {name} "
+        "is built for exactly one release of torch, and CPU and CUDA builds cannot be mixed.",
         hints=("does not exist",),
         explained_by=("requires-torchvision", "requires-torchaudio", "build-torchvision"),
         facts=("build",),
@@ -32,7 +32,7 @@ BINARIES = (
                 "pin",
                 "{name}",
                 None,
-                "install both from one index, so that they fit",
+                "install both from the same index, so that they match",
                 "pip install --force-reinstall torch {name}",
             ),
             Fix("uninstall", "{name}", None, "if nothing needs it", "pip uninstall {name}"),
@@ -44,8 +44,8 @@ BINARIES = (
         re.compile(
             r"Torch not compiled with CUDA enabled|Torch is not able to use GPU|not linked with support for cuda devices"
         ),
-        "This torch is built without CUDA",
-        "It is a CPU build: the default on Windows and macOS, and what an index of CPU wheels gives on Linux.",
+        "This torch is a CPU-only build",
+        "That is the default on Windows and macOS, and what an index of CPU wheels provides on Linux.",
         hints=(
             "not compiled with CUDA",
             "not able to use GPU",
@@ -68,17 +68,16 @@ BINARIES = (
     Symptom(
         "no-triton",
         re.compile(r"Cannot find a working triton installation|triton is not installed|TritonMissing"),
-        "torch.compile finds no triton that works",
-        "The wheels of torch for Linux bring it along. On Windows and with CPU builds it is missing, and one of another "
-        "release "
-        "than torch wants does not work.",
+        "torch.compile finds no working triton",
+        "torch's Linux wheels install it. It is missing on Windows and with CPU builds, and a release other than the one "
+        "torch pins does not work.",
         hints=("riton",),
         facts=("os", "build"),
         packages=("triton", "torch"),
         fixes=(
             Fix("pin", "triton", None, "the triton that torch pins", "pip install --force-reinstall torch"),
             Fix("pin", "triton-windows", None, "on Windows", "pip install triton-windows"),
-            Fix("config", text="go without compilation", command="export TORCH_COMPILE_DISABLE=1"),
+            Fix("config", text="disable compilation", command="export TORCH_COMPILE_DISABLE=1"),
         ),
         evidence=("https://github.com/triton-lang/triton#compatibility",),
     ),
@@ -88,7 +87,7 @@ BINARIES = (
             r"FlashAttention2 has been toggled on|flash_attn (?:seems to be )?(?:is )?not installed|Flash ?Attention ?2 is "
             r"not (?:available|installed)|package flash_attn seems to be not installed"
         ),
-        "FlashAttention 2 is asked for and not installed",
+        "FlashAttention 2 is requested but not installed",
         'attn_implementation="flash_attention_2" needs the package flash-attn and a GPU of compute capability 8.0 or newer.',
         hints=("lash",),
         facts=("accelerators", "build"),
@@ -98,7 +97,7 @@ BINARIES = (
                 "pin",
                 "flash-attn",
                 None,
-                "install it, for the torch that is there",
+                "build it for the installed torch",
                 "pip install --no-build-isolation flash-attn",
             ),
             Fix("config", text='load the model with attn_implementation="sdpa"'),
@@ -111,9 +110,9 @@ BINARIES = (
             r"_ARRAY_API not found|numpy\.(?:dtype|ufunc) size changed|compiled against (?:ABI|API) version \w{1,12} but "
             r"this version of numpy is|numpy\.core\.multiarray failed to import"
         ),
-        "A package is compiled for another NumPy than the one that is installed",
-        "The C interface of NumPy changed in 2.0: what was compiled for 1.x does not load with 2.x, and what needs a newer one "
-        "does not load with an older one.",
+        "A package is compiled for a NumPy other than the installed one",
+        "NumPy's C ABI changed in 2.0: packages compiled for 1.x do not load with 2.x, and packages that need a newer NumPy "
+        "do not load with an older one.",
         hints=(
             "_ARRAY_API",
             "size changed",
@@ -134,9 +133,9 @@ BINARIES = (
             r"DLL load failed while importing (?P<module>\w{1,60})|\[WinError 126\][^\n]{0,200}?"
             r"(?P<module_2>[\w.-]{1,60}\.dll)|Error loading \"[^\"\n]{0,300}?(?P<module_3>[\w.-]{1,60}\.dll)\""
         ),
-        "A library of Windows that {module} needs is missing",
-        "Its compiled module was found, one of the libraries that it is linked with was not: the Visual C++ runtime, a CUDA "
-        "library, or the torch that it was built with.",
+        "A Windows library that {module} needs is missing",
+        "Its compiled module was found, but not one of the libraries it is linked against: the Visual C++ runtime, a CUDA "
+        "library, or the torch it was built with.",
         hints=(
             "DLL load failed",
             "WinError 126",
@@ -155,8 +154,8 @@ BINARIES = (
             r"cuDNN version incompatibility|CUDNN_STATUS_(?:NOT_INITIALIZED|SUBLIBRARY_VERSION_MISMATCH)"
             r"|PyTorch was compiled\s+against \(\d"
         ),
-        "Another cuDNN is found than torch was built with",
-        "A cuDNN on the library path, or a second nvidia-cudnn package, stands before the one that torch asks for.",
+        "The loader finds a cuDNN other than the one torch was built with",
+        "A cuDNN on the library path, or a second nvidia-cudnn package, comes before the one torch requires.",
         hints=("cuDNN version", "CUDNN_STATUS_", "PyTorch was compiled"),
         facts=("variables", "build"),
         packages=("torch",),
@@ -171,7 +170,7 @@ BINARIES = (
             r"|bitsandbytes was compiled without GPU support|CUDA Setup failed"
         ),
         "bitsandbytes finds no library {library} for this CUDA",
-        "It loads a library named after torch's CUDA, or did not find libcuda.so.",
+        "It loads the library for torch's CUDA release, or it did not find libcuda.so.",
         explained_by=("build-bitsandbytes",),
         hints=("libbitsandbytes_c", "bitsandbytes CUDA binary", "CUDA SETUP: ", "without GPU support", "CUDA Setup failed"),
         facts=("build", "platform", "variables"),
@@ -180,7 +179,7 @@ BINARIES = (
             Fix("upgrade", "bitsandbytes", None, "a release with a library for torch's CUDA", "pip install -U bitsandbytes"),
             Fix(
                 kind="env-var",
-                text="name a CUDA whose library is there, and where libcuda.so lies (WSL: /usr/lib/wsl/lib)",
+                text="select a CUDA release whose library exists, and add the folder of libcuda.so (WSL: /usr/lib/wsl/lib)",
                 command="export BNB_CUDA_VERSION=<XYZ>",
             ),
         ),
@@ -214,7 +213,7 @@ BINARIES = (
             r"\(you have (?P<have>(?P=release)(?:\+\w{2,10})?)\)"
         ),
         "xformers is built for torch {release}+{built}, and {have} is a build for another CUDA",
-        "Its kernels are compiled for one release and one CUDA of torch.",
+        "Its kernels are compiled for one release of torch and one CUDA release.",
         explained_by=("build-xformers-cuda",),
         hints=("(you have ",),
         facts=("build",),
@@ -224,7 +223,7 @@ BINARIES = (
                 "source-install",
                 "torch",
                 "",
-                "the build of torch for the CUDA that xformers was built with, from torch's own index",
+                "the torch build for the CUDA release that xformers was built with, from torch's own index",
                 "pip install --force-reinstall torch=={release} --index-url https://download.pytorch.org/whl/{built}",
             ),
             Fix(
@@ -244,13 +243,13 @@ BINARIES = (
             r"\(you have (?P<have>[\d.]{3,12}(?:\+\w{2,10})?)\)"
         ),
         "xformers is built for torch {built}{label}, and {have} is installed",
-        "Its kernels are compiled for one release and one CUDA of torch.",
+        "Its kernels are compiled for one release of torch and one CUDA release.",
         explained_by=("build-xformers", "requires-xformers"),
         hints=("(you have ",),
         facts=("build",),
         packages=("xformers", "torch"),
         fixes=(
-            Fix("pin", "torch", "=={built}", "the torch that this xformers was built with", "pip install torch=={built}"),
+            Fix("pin", "torch", "=={built}", "the torch this xformers was built with", "pip install torch=={built}"),
             Fix("pin", "xformers", None, "the xformers that is built for torch {have}, from the index of the same CUDA", None),
         ),
         evidence=("https://github.com/facebookresearch/xformers#installing-xformers",),
@@ -269,35 +268,35 @@ BINARIES = (
         facts=("build",),
         packages=("xformers", "torch"),
         fixes=(
-            Fix("upgrade", "torch", None, "the torch that this xformers was built with", None),
-            Fix("source-install", "torch", "", "the build of torch for the CUDA that xformers was built with"),
+            Fix("upgrade", "torch", None, "the torch this xformers was built with", None),
+            Fix("source-install", "torch", "", "the torch build for the CUDA release that xformers was built with"),
         ),
         evidence=("https://github.com/facebookresearch/xformers#installing-xformers",),
     ),
     Symptom(
         "flashinfer-cubin",
         re.compile(r"flashinfer-cubin version \([^)]*\) does not match flashinfer version"),
-        "flashinfer-cubin and flashinfer-python are of different releases",
-        "The compiled kernels are made for one release of the package.",
+        "flashinfer-cubin and flashinfer-python are different releases",
+        "The compiled kernels only match one release of the package.",
         explained_by=("build-flashinfer-cubin",),
         hints=("flashinfer-cubin version",),
         packages=("flashinfer-python", "flashinfer-cubin"),
         fixes=(
             Fix("pin", "flashinfer-cubin", None, "install the same release of both", None),
-            Fix(kind="env-var", text="go without the comparison", command="export FLASHINFER_DISABLE_VERSION_CHECK=1"),
+            Fix(kind="env-var", text="skip the version check", command="export FLASHINFER_DISABLE_VERSION_CHECK=1"),
         ),
         evidence=("https://github.com/flashinfer-ai/flashinfer",),
     ),
     Symptom(
         "illegal-instruction",
         re.compile(r"Illegal instruction|SIGILL"),
-        "A compiled package uses instructions that this processor does not have",
+        "A compiled package uses instructions that this processor does not support",
         "Its wheel was compiled for newer processors (AVX, AVX2, AVX-512), or a virtual machine hides them.",
         hints=("Illegal instruction", "SIGILL"),
         facts=("machine", "build"),
         fixes=(
-            Fix("source-install", None, "", "build the package whose frames stand last on this machine"),
-            Fix("config", text="let the virtual machine pass the host's processor through"),
+            Fix("source-install", None, "", "build the package in the last frames on this machine"),
+            Fix("config", text="pass the host's CPU features through to the virtual machine"),
         ),
         evidence=(_FAULTHANDLER,),
     ),
@@ -308,8 +307,8 @@ BINARIES = (
             r"|(?:free|malloc|realloc|munmap_chunk)\(\): \w|double free or corruption|corrupted (?:size|double-linked list)"
         ),
         "A compiled package crashed the process",
-        "Often two packages bring the same library, or one was compiled for another release of a library that is loaded "
-        "already. What was imported last stands in the frames of faulthandler.",
+        "Often two packages include the same library, or one was compiled for another release of a library that is already "
+        "loaded. faulthandler's frames show what was imported last.",
         hints=(
             "Segmentation fault",
             "Segfault",
@@ -324,8 +323,8 @@ BINARIES = (
         explained_by=("build-", "requires-torch"),
         facts=("build",),
         fixes=(
-            Fix("config", text="let Python say where it crashes", command="python -X faulthandler <program>"),
-            Fix("pin", None, None, "install torch and the package that is named, for the same torch and CUDA"),
+            Fix("config", text="show where Python crashes", command="python -X faulthandler <program>"),
+            Fix("pin", None, None, "reinstall torch and that package, for the same torch and CUDA"),
         ),
         evidence=(_FAULTHANDLER,),
     ),

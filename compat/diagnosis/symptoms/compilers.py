@@ -18,14 +18,14 @@ COMPILERS = (
         "no-compiler",
         re.compile(r"Failed to find C compiler|No working C\+\+ compiler found|InvalidCxxCompiler"),
         "Triton or torch.compile finds no C compiler",
-        "Both write a little C and compile it when a kernel is first started; images without development tools (-runtime, "
-        "-base, -slim) have no compiler.",
+        "Both generate C code and compile it when a kernel first runs. Images without development tools (-runtime, -base, "
+        "-slim) have no compiler.",
         hints=("C compiler", "C++ compiler", "InvalidCxxCompiler"),
         facts=("variables",),
         else_packages=("triton",),
         fixes=(
             Fix(kind="config", text="install a compiler", command="apt-get install -y gcc g++"),
-            Fix(kind="env-var", text="name one that is elsewhere", command="export CC=<path> CXX=<path>"),
+            Fix(kind="env-var", text="point to a compiler that is not on PATH", command="export CC=<path> CXX=<path>"),
             Fix(kind="config", text="start from the -devel image of the same CUDA"),
         ),
         evidence=(_TRITON_BUILD,),
@@ -41,7 +41,7 @@ COMPILERS = (
         hints=("Python.h",),
         fixes=(
             Fix(kind="config", text="install the headers of this Python", command="apt-get install -y python3-dev"),
-            Fix(kind="config", text="use a Python that brings them: one of uv, of conda, or of the official images"),
+            Fix(kind="config", text="use a Python that includes them: from uv, conda, or the official images"),
         ),
         evidence=(_TRITON_BUILD,),
     ),
@@ -49,17 +49,21 @@ COMPILERS = (
         "libcuda-link",
         re.compile(r"cannot find -lcuda\b|libcuda\.so cannot found"),
         "Triton cannot link to the driver's libcuda.so",
-        "It looks for libcuda.so.1 in the loader's cache and in LD_LIBRARY_PATH; some releases link to a libcuda.so beside it.",
+        "It looks for libcuda.so.1 in the loader's cache and in LD_LIBRARY_PATH; some releases link against a libcuda.so next "
+        "to it.",
         hints=("-lcuda", "libcuda.so cannot"),
         else_packages=("triton",),
         facts=("variables", "driver"),
         fixes=(
             Fix(
                 kind="env-var",
-                text="name the folder that holds libcuda.so (WSL: /usr/lib/wsl/lib)",
+                text="set the folder that contains libcuda.so (WSL: /usr/lib/wsl/lib)",
                 command="export TRITON_LIBCUDA_PATH=<folder>",
             ),
-            Fix(kind="config", text="let the loader find it: ldconfig, or a link libcuda.so to libcuda.so.1 beside it"),
+            Fix(
+                kind="config",
+                text="let the loader find it: run ldconfig, or link libcuda.so to libcuda.so.1 in the same folder",
+            ),
             Fix(kind="launch", text="start the container with the GPU: --gpus all"),
         ),
         evidence=("https://github.com/triton-lang/triton/blob/main/third_party/nvidia/backend/driver.py",),
@@ -68,15 +72,15 @@ COMPILERS = (
         "nvcc-architecture",
         re.compile(r"Unsupported gpu architecture '(?P<code>compute_\d{2,3}[af]?)'"),
         "This nvcc cannot compile for {code}",
-        "The CUDA toolkit is older than the GPU, or so new that it dropped an old one.",
+        "The CUDA toolkit is older than the GPU, or so new that it dropped support for it.",
         hints=("Unsupported gpu architecture",),
         effect="install",
         facts=("cuda_toolkit", "accelerators", "variables"),
         fixes=(
-            Fix("config", text="install a CUDA toolkit that knows the architecture (12.8 for compute_100 and compute_120)"),
+            Fix("config", text="install a CUDA toolkit that supports the architecture (12.8 for compute_100 and compute_120)"),
             Fix(
                 "env-var",
-                text="compile only for architectures that this toolkit knows",
+                text="compile only for architectures that this toolkit supports",
                 command='export TORCH_CUDA_ARCH_LIST="8.0;9.0+PTX"',
             ),
         ),
@@ -88,14 +92,14 @@ COMPILERS = (
             r"detected CUDA version \((?P<toolkit>[\d.]{1,10})\) mismatches the version that was used to "
             r"compile\s{1,20}PyTorch \((?P<torch>[\d.]{1,10})\)"
         ),
-        "nvcc is of CUDA {toolkit}, and torch is built for CUDA {torch}",
-        "An extension of torch is compiled with the nvcc that CUDA_HOME or PATH names, and both must be of one major release.",
+        "nvcc belongs to CUDA {toolkit}, but torch is built for CUDA {torch}",
+        "torch extensions are compiled with the nvcc that CUDA_HOME or PATH points to; both must have the same major release.",
         hints=("mismatches the version that was used to compile",),
         effect="install",
         facts=("cuda_toolkit", "build", "variables"),
         packages=("torch",),
         fixes=(
-            Fix("env-var", text="use the toolkit that fits torch", command="export CUDA_HOME=/usr/local/cuda-{torch}"),
+            Fix("env-var", text="use the toolkit that matches torch", command="export CUDA_HOME=/usr/local/cuda-{torch}"),
             Fix("source-install", "torch", "", "the build of torch for this toolkit, from torch's own index"),
         ),
         evidence=(_EXTENSION,),
@@ -106,8 +110,8 @@ COMPILERS = (
             r"CUDA_HOME environment variable is not set|nvcc was not found|nvcc: (?:command )?not found|No such file or "
             r"directory: '[^'\n]{0,200}/bin/nvcc'"
         ),
-        "A package is compiled here, and there is no CUDA toolkit",
-        "No wheel fits this torch, Python and system, so that the package is built from source, which needs nvcc.",
+        "A package is built from source, but no CUDA toolkit is installed",
+        "No wheel matches this torch, Python and system, so the package is built from source, which needs nvcc.",
         hints=(
             "CUDA_HOME environment variable",
             "nvcc",
@@ -116,7 +120,7 @@ COMPILERS = (
         facts=("cuda_toolkit", "variables", "build"),
         fixes=(
             Fix("pin", None, None, "install a release that has a wheel for this torch and Python"),
-            Fix("env-var", text="name the toolkit", command="export CUDA_HOME=/usr/local/cuda"),
+            Fix("env-var", text="point to the toolkit", command="export CUDA_HOME=/usr/local/cuda"),
             Fix("config", text="start from an image with the toolkit (-devel)"),
         ),
         evidence=(_EXTENSION,),
@@ -124,8 +128,8 @@ COMPILERS = (
     Symptom(
         "gcc-too-new",
         re.compile(r"unsupported GNU version! gcc versions later than (?P<most>\d{1,2}) are not supported"),
-        "This CUDA toolkit takes gcc up to {most} only",
-        "nvcc compiles host code with the system's gcc and refuses one that is newer than itself.",
+        "This CUDA toolkit supports gcc only up to {most}",
+        "nvcc compiles host code with the system's gcc and rejects releases newer than it knows.",
         hints=("unsupported GNU version",),
         effect="install",
         facts=("cuda_toolkit", "platform"),
@@ -140,8 +144,8 @@ COMPILERS = (
     Symptom(
         "no-msvc",
         re.compile(r"Microsoft Visual C\+\+ (?P<least>\d{2}\.\d) or greater is required"),
-        "A package is compiled here, and there is no Visual C++",
-        "No wheel for Windows and this Python exists, so that the package is built from source.",
+        "A package is built from source, but Visual C++ is not installed",
+        "There is no wheel for Windows and this Python, so the package is built from source.",
         hints=("Microsoft Visual C++",),
         effect="install",
         facts=("os", "platform"),
@@ -156,13 +160,14 @@ COMPILERS = (
         re.compile(
             r"fatal error: (?P<header>(?:cu\w{1,40}|nccl|nv\w{1,40}|thrust/\w{1,40}|cub/\w{1,40})\.(?:h|hpp|cuh)): No such file"
         ),
-        "{header} is missing: the CUDA toolkit is not there as a whole",
-        "A package is compiled here. nvcc alone, as conda and pip ship it, comes without the headers of the CUDA libraries.",
+        "{header} is missing: the CUDA toolkit is incomplete",
+        "A package is built from source. nvcc on its own, as conda and pip ship it, comes without the headers of the CUDA "
+        "libraries.",
         hints=("No such file",),
         effect="install",
         facts=("cuda_toolkit", "variables"),
         fixes=(
-            Fix("config", text="install the whole toolkit, or start from an image with it (-devel)"),
+            Fix("config", text="install the complete toolkit, or start from an image that has it (-devel)"),
             Fix(
                 "config",
                 text="with conda, the development packages",
@@ -181,7 +186,7 @@ COMPILERS = (
             r"|C\+\+ versions less than (?P<standard_2>\d{4}) are not supported"
         ),
         "The compiler is too old for this torch and CUDA",
-        "A package is compiled here, and torch's headers or nvcc ask for a newer g++ or C++ standard than it is compiled with.",
+        "A package is built from source, and torch's headers or nvcc require a newer g++ or C++ standard.",
         hints=("minimum required version", "to compile PyTorch", "versions less than"),
         effect="install",
         facts=("cuda_toolkit", "platform", "install"),
@@ -199,9 +204,9 @@ COMPILERS = (
             r"can't find Rust compiler|Rust not found, installing into a temporary directory|requires Rust \d"
             r"|Cargo, the Rust package manager, is not installed|error\[E0\d{3}\]: "
         ),
-        "A package is compiled here with Rust, which is missing or does not fit",
-        "No wheel of it fits this Python and system, so that it is built from source; old releases have no wheels for new "
-        "Pythons.",
+        "A package is built from source with Rust, which is missing or too old",
+        "No wheel matches this Python and system, so it is built from source. Old releases have no wheels for new Python "
+        "releases.",
         hints=("Rust", "error[E0"),
         effect="install",
         facts=("python", "platform", "install"),
@@ -214,8 +219,8 @@ COMPILERS = (
     Symptom(
         "compiler-failed",
         re.compile(r"error: command '[^'\n]{0,200}?(?P<what>gcc|g\+\+|cc|c\+\+|nvcc|cl\.exe|ninja|cmake)(?:-\d{1,2})?' failed"),
-        "A package is built from source here, and {what} fails",
-        "No wheel fits this Python, system and torch. The compiler's first error stands above.",
+        "A package is built from source, and {what} fails",
+        "No wheel matches this Python, system and torch. The compiler's first error is further up in the log.",
         hints=("error: command ",),
         effect="install",
         facts=("build", "python", "cuda_toolkit"),

@@ -16,7 +16,7 @@ _OTHER_TORCH = Fix(
     kind="source-install",
     package="torch",
     spec="",
-    text="install the torch that is built for an older CUDA, from torch's own index",
+    text="install a torch built for an older CUDA, from torch's own index",
     command="pip install torch --index-url https://download.pytorch.org/whl/cuXYZ",
 )
 
@@ -25,17 +25,16 @@ GPUS = (
     Symptom(
         "container-driver",
         re.compile(r"unsatisfied condition: (?P<what>cuda|driver|brand|arch) ?(?P<spec>[<>=]{1,2} ?[\d.]{1,20})"),
-        "The image needs {what}{spec}, and the host's driver does not offer it",
-        "nvidia-container-cli compares NVIDIA_REQUIRE_CUDA of the image with the driver of the machine before the "
-        "container starts.",
+        "The image requires {what}{spec}, which the host's driver does not satisfy",
+        "nvidia-container-cli compares NVIDIA_REQUIRE_CUDA in the image with the host's driver before the container starts.",
         hints=("unsatisfied condition:",),
         facts=("driver", "cuda_toolkit", "variables"),
         fixes=(
             _NEW_DRIVER,
-            Fix("config", text="start from an image of an older CUDA"),
+            Fix("config", text="start from an image with an older CUDA"),
             Fix(
                 "env-var",
-                text="skip the comparison where the driver has compatibility libraries",
+                text="skip the check if the driver has compatibility libraries",
                 command="export NVIDIA_DISABLE_REQUIRE=1",
             ),
         ),
@@ -59,7 +58,7 @@ GPUS = (
         facts=("driver", "accelerators", "variables"),
         fixes=(
             Fix("launch", text="start the container with its GPUs", command="docker run --gpus all"),
-            Fix("env-var", text="do not hide the devices", command="unset CUDA_VISIBLE_DEVICES"),
+            Fix("env-var", text="stop hiding the devices", command="unset CUDA_VISIBLE_DEVICES"),
             _NEW_DRIVER,
         ),
         evidence=(_CONTAINER,),
@@ -70,8 +69,8 @@ GPUS = (
             r"HIP error: (?:invalid device function|no kernel image|the operation cannot be performed)|"
             r"hipErrorNoBinaryForGpu|Unable to find code object for all current devices"
         ),
-        "A package in use has no code for this AMD GPU",
-        "ROCm libraries hold code for some gfx targets only; consumer GPUs often run as a near one that they have.",
+        "A package has no code for this AMD GPU",
+        "ROCm libraries contain code for some gfx targets only. Consumer GPUs often work as a similar target that is included.",
         hints=(
             "HIP error",
             "hipError",
@@ -82,14 +81,14 @@ GPUS = (
         fixes=(
             Fix(
                 "env-var",
-                text="let the GPU pass as the nearest supported target",
+                text="treat the GPU as the nearest supported target",
                 command="export HSA_OVERRIDE_GFX_VERSION=10.3.0",
             ),
             Fix(
                 "source-install",
                 "torch",
                 "",
-                "the torch for a ROCm that supports the GPU",
+                "a torch built for a ROCm release that supports the GPU",
                 "pip install torch --index-url https://download.pytorch.org/whl/rocmX.Y",
             ),
         ),
@@ -118,14 +117,14 @@ GPUS = (
             r"[Vv]alue '(?P<code>sm_\d{2,3}[af]?)' is not defined for option 'gpu-name'"
             r"|'(?P<code_2>sm_\d{2,3}[af]?)' is not a recognized processor"
         ),
-        "Triton's compiler does not know {code}",
-        "Triton compiles kernels with an LLVM and a ptxas of its own release, or with the ptxas that TRITON_PTXAS_PATH names; "
-        "they are older than the GPU.",
+        "Triton's compiler does not support {code}",
+        "Triton compiles kernels with its own LLVM and ptxas, or with the ptxas that TRITON_PTXAS_PATH points to; they are "
+        "older than the GPU.",
         hints=("is not defined for option", "is not a recognized processor"),
         facts=("accelerators", "cuda_toolkit", "variables", "build"),
         packages=("triton",),
         fixes=(
-            Fix("upgrade", "triton", None, "a torch whose triton knows {code}", "pip install -U torch triton"),
+            Fix("upgrade", "triton", None, "a torch whose triton supports {code}", "pip install -U torch triton"),
             Fix(
                 "env-var",
                 text="use the ptxas of a newer CUDA toolkit",
@@ -137,15 +136,15 @@ GPUS = (
     Symptom(
         "kernel-image-invalid",
         re.compile(r"device kernel image is invalid|CUDA_ERROR_INVALID_IMAGE|cudaErrorInvalidKernelImage"),
-        "The driver cannot load a kernel that was compiled for it",
-        "The kernel was compiled by a newer CUDA than the driver supports, or for another architecture than the GPU's.",
+        "The driver cannot load a compiled kernel",
+        "The kernel was compiled with a newer CUDA than the driver supports, or for a different GPU architecture.",
         hints=("kernel image is invalid", "INVALID_IMAGE", "InvalidKernelImage"),
         explained_by=("build-torch-driver", "build-toolkit-driver", "build-torch-gpu"),
         facts=("driver", "accelerators", "build"),
         else_packages=("triton", "torch"),
         fixes=(
             _NEW_DRIVER,
-            Fix("downgrade", "torch", None, "a torch, with its triton, that is built for the driver's CUDA"),
+            Fix("downgrade", "torch", None, "a torch and triton built for the driver's CUDA release"),
         ),
         evidence=(_GPU,),
     ),
@@ -180,8 +179,8 @@ GPUS = (
             r"|requires GPUs with sm\d+|requires sm\d+|hipErrorNoBinaryForGpu|only supports? sm\d+"
             r"|invalid device function|named symbol not found|no kernel found to launch"
         ),
-        "A package in use has no code for this GPU",
-        "The failing kernel was not compiled for the GPU's architecture, and there is no PTX that the driver could translate.",
+        "A package has no code for this GPU",
+        "The failing kernel was not compiled for the GPU's architecture, and there is no PTX that the driver could compile.",
         hints=(
             "no kernel",
             "GPUs with",
@@ -205,7 +204,7 @@ GPUS = (
             ),
             Fix(
                 kind="env-var",
-                text="name the GPU's architecture where kernels are compiled on the spot",
+                text="set the GPU's architecture for kernels that are compiled at run time",
                 command="export TORCH_CUDA_ARCH_LIST=<compute capability>",
             ),
         ),
@@ -217,8 +216,8 @@ GPUS = (
             r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|cudaErrorInsufficientDriver"
             r"|unsupported toolchain|CUDA_ERROR_UNSUPPORTED_PTX_VERSION"
         ),
-        "The NVIDIA driver is older than the CUDA that is used",
-        "The CUDA runtime in the wheel or in the image asks for a newer driver than the machine has.",
+        "The NVIDIA driver is too old for this CUDA release",
+        "The CUDA runtime in the wheel or the image requires a newer driver than the machine has.",
         hints=(
             "driver on your system",
             "driver version is insufficient",
@@ -238,11 +237,9 @@ GPUS = (
             r"|unsupported display driver / cuda driver combination|cudaErrorCompatNotSupportedOnDevice"
             r"|cudaErrorSystemDriverMismatch"
         ),
-        "A container's own CUDA driver libraries do not fit the machine's driver",
-        "CUDA images bring compatibility libraries "
-        "(/usr/local/cuda/compat). They work on data-centre GPUs with an older driver only; with a newer driver or "
-        "another GPU they "
-        "stand in the way.",
+        "The container's CUDA driver libraries do not match the host's driver",
+        "CUDA images include compatibility libraries (/usr/local/cuda/compat). They only work on data-center GPUs with an "
+        "older driver; with a newer driver or another GPU they cause this error.",
         hints=(
             "rror 80",
             "forward compatibility",
@@ -259,7 +256,8 @@ GPUS = (
                 command="export LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu:/usr/local/nvidia/lib64",
             ),
             Fix(
-                kind="launch", text="start the container without its compatibility libraries, or with an image of an older CUDA"
+                kind="launch",
+                text="start the container without its compatibility libraries, or with an image for an older CUDA",
             ),
         ),
         evidence=(_DRIVER,),
@@ -270,7 +268,7 @@ GPUS = (
             r"[Bb]f(?:loat)?16 is only supported on GPUs|doesn't support bf16/gpu|bf16/gpu|does not support bfloat16"
             r"|--tf32 requires Ampere"
         ),
-        "The GPU has no bf16 or tf32",
+        "The GPU does not support bf16 or tf32",
         "Both need compute capability 8.0 (Ampere).",
         hints=("16 is only supported on GPUs", "bf16/gpu", "does not support bfloat16", "--tf32 requires"),
         explained_by=("precision-",),
@@ -299,7 +297,7 @@ GPUS = (
             r"torch\._scaled_mm is only supported|fp8e4nv not supported|type fp8e4\w* not supported"
             r"|FP8 .*(?:only supported|requires compute)"
         ),
-        "The GPU has no fp8",
+        "The GPU does not support fp8",
         "It needs compute capability 8.9 (Ada).",
         hints=("_scaled_mm", "fp8e4", "FP8 "),
         explained_by=("precision-",),

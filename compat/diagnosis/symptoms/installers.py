@@ -24,9 +24,9 @@ INSTALLERS = (
             rf"|(?:PackagesNotFoundError|ResolvePackageNotFound): .{{0,120}}\s{{1,20}}- (?P<name_3>[A-Za-z][\w-]{{1,60}})"
             rf"(?P<spec_3>(?:[<>=!~]=|[<>=]){_V})?"
         ),
-        "No release {name}{spec} fits this Python and system",
-        "The index has none with that number, or none with a wheel for this Python, machine and system. Old releases have no "
-        "wheels for a new Python, and builds for one CUDA (+cu124) lie on torch's own index.",
+        "No release of {name}{spec} is available for this Python and system",
+        "The index has no such version, or none with a wheel for this Python, machine and system. Old releases have no wheels "
+        "for a new Python, and builds for one CUDA release (+cu124) are only on torch's own index.",
         hints=(
             "No matching distribution",
             "Could not find a version",
@@ -49,8 +49,8 @@ INSTALLERS = (
             r"ResolutionImpossible|conflicting dependencies|No solution found when resolving|version solving failed|"
             r"LibMambaUnsatisfiableError|UnsatisfiableError"
         ),
-        "What is asked for cannot be installed together",
-        "The resolver found no set of releases that meets every requirement.",
+        "The requirements conflict with each other",
+        "The resolver found no set of releases that satisfies every requirement.",
         hints=(
             "ResolutionImpossible",
             "conflicting dependencies",
@@ -66,8 +66,8 @@ INSTALLERS = (
     Symptom(
         "wheel-not-supported",
         re.compile(r"(?P<file>[\w.+%-]{3,200}\.whl) is not a supported wheel on this platform"),
-        "{file} is made for another Python or system",
-        "The tags at the end of its name say for which Python, ABI and platform it is.",
+        "{file} is built for another Python or system",
+        "The tags at the end of its name give the Python, ABI and platform it supports.",
         hints=("is not a supported wheel",),
         effect="install",
         facts=("python", "platform", "os"),
@@ -88,8 +88,8 @@ INSTALLERS = (
             r"wheels for some "
             r"pyproject\.toml based projects \()\s?(?P<name>[A-Za-z][\w-]{1,60})"
         ),
-        "{name} is built from source here, and its build fails",
-        "No wheel fits this Python, system and torch. The compiler's first error stands above.",
+        "{name} is built from source, and the build fails",
+        "No wheel matches this Python, system and torch. The compiler's first error is further up in the log.",
         hints=(
             "building wheel",
             "build wheels",

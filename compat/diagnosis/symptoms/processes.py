@@ -8,8 +8,8 @@ from compat.diagnosis.symptoms.symptom import Symptom
 from compat.model import Fix
 
 _NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
-_NO_P2P = Fix("env-var", text="go without peer-to-peer", command="export NCCL_P2P_DISABLE=1")
-_NCCL_LOG = Fix("env-var", text="let NCCL say what failed", command="export NCCL_DEBUG=INFO")
+_NO_P2P = Fix("env-var", text="disable peer-to-peer transfers", command="export NCCL_P2P_DISABLE=1")
+_NCCL_LOG = Fix("env-var", text="make NCCL log what failed", command="export NCCL_DEBUG=INFO")
 
 
 PROCESSES = (
@@ -19,8 +19,8 @@ PROCESSES = (
             r"(?:CUDA|HIP) out of memory\.(?: Tried to allocate (?P<size>[\d.]{1,12} [KMGT]iB))?|OutOfMemoryError|No "
             r"available memory for the cache blocks|CUDA error: out of memory"
         ),
-        "The GPU's memory does not suffice",
-        "No release is at fault as long as the same job does not fit with others either.",
+        "The GPU runs out of memory",
+        "No package is at fault unless the same job fits with other releases.",
         hints=(
             "out of memory",
             "OutOfMemory",
@@ -42,15 +42,14 @@ PROCESSES = (
             r"ncclUnhandledCudaError|ncclSystemError|ncclInternalError|ncclInvalidUsage|NCCL error in: "
         ),
         "NCCL failed: the GPUs or processes could not reach each other",
-        "The cause stands in NCCL's own log. Often it is too little /dev/shm in a container, GPUs without peer-to-peer, a "
-        "network interface that cannot be used, two processes on one GPU, or an NCCL of another release than torch was built "
-        "with.",
+        "NCCL's own log names the cause. Common ones are too little /dev/shm in a container, GPUs without peer-to-peer, an "
+        "unusable network interface, two processes on one GPU, or an NCCL release other than the one torch was built with.",
         hints=("unhandled", "nccl", "NCCL error"),
         facts=("accelerators", "variables", "driver", "build"),
         packages=("torch",),
         fixes=(
             _NCCL_LOG,
-            Fix("launch", text="give the container shared memory", command="docker run --shm-size=16g --ipc=host"),
+            Fix("launch", text="give the container more shared memory", command="docker run --shm-size=16g --ipc=host"),
             _NO_P2P,
         ),
         evidence=(_NCCL,),
@@ -61,10 +60,10 @@ PROCESSES = (
             r"Watchdog caught collective operation timeout[^\n]{0,60}?(?:OpType=(?P<operation>\w{1,30}))?"
             r"|watchdog got stuck for \d{1,6} seconds|Heartbeat monitor timed out"
         ),
-        "A collective operation of NCCL did not end: one process waits for another",
-        "One rank never got there: it failed earlier (its own error stands above), does other work or another number of "
-        "steps, or the GPUs cannot reach each other directly: peer-to-peer does not work on consumer GPUs, with "
-        "some drivers, and with an IOMMU in the way.",
+        "An NCCL collective timed out: one process waits for another",
+        "One rank never reached it: it failed earlier (look for its own error above), does other work or a different number "
+        "of steps, or the GPUs cannot reach each other directly. Peer-to-peer does not work on consumer GPUs, with some "
+        "drivers, and behind an IOMMU.",
         effect="hang",
         hints=("Watchdog caught", "watchdog got stuck", "Heartbeat monitor"),
         facts=("accelerators", "variables", "driver", "workload"),
@@ -72,19 +71,19 @@ PROCESSES = (
         fixes=(
             _NO_P2P,
             _NCCL_LOG,
-            Fix("driver", text="another release of the driver, where peer-to-peer is what hangs"),
-            Fix("config", text="a longer timeout, where one rank only works longer (ddp_timeout, init_process_group)"),
+            Fix("driver", text="use another driver release if peer-to-peer is what hangs"),
+            Fix("config", text="use a longer timeout if one rank just takes longer (ddp_timeout, init_process_group)"),
         ),
         evidence=(_NCCL,),
     ),
     Symptom(
         "tensor-cores-p2p",
         re.compile(r"(?i:using RTX 40\d\d series doesn't support faster communication)"),
-        "GPUs of the RTX 40 series cannot talk to each other directly",
-        "Their driver has no peer-to-peer; NCCL hangs or fails where it tries.",
+        "RTX 40 series GPUs cannot communicate directly",
+        "Their driver does not support peer-to-peer; NCCL hangs or fails when it tries to use it.",
         hints=("faster communication",),
         facts=("accelerators", "variables"),
-        fixes=(Fix(kind="env-var", text="keep NCCL off it", command="export NCCL_P2P_DISABLE=1 NCCL_IB_DISABLE=1"),),
+        fixes=(Fix(kind="env-var", text="disable it for NCCL", command="export NCCL_P2P_DISABLE=1 NCCL_IB_DISABLE=1"),),
         evidence=("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html",),
     ),
 )

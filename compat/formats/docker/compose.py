@@ -107,7 +107,7 @@ def extended(document: Document, services: Service, name: str, unread: list[str]
         service = document.table(services[name], f"services.{name}")
         chain.append(service)
         if len(chain) > _NESTED:
-            raise document.wrong(f"services.{name}: extends another service over more than {_NESTED} others", services[name])
+            raise document.wrong(f"services.{name}: extends more than {_NESTED} services in a row", services[name])
         seen.add(name)
         given = service.get("extends")
         if given is None or given.is_null:
@@ -243,7 +243,7 @@ def _is_amd(document: Document, value: Value, where: str) -> bool:
 _COMPOSE_MOST = 1000
 _COMPOSE_LONGEST = 500
 """Services of a file, characters of an image's name."""
-_NOTHING = "no service asks for a GPU, names an image that compat knows or starts a job that it knows"
+_NOTHING = "no service requests a GPU, uses a known image or starts a known job"
 
 
 def read_compose(path: str, text: str) -> tuple[Listing, ...]:
@@ -324,13 +324,13 @@ class _Service:
     def _remark(self, image: str, stack: Environment) -> None:
         where = f"service {self.name}"
         if "build" in self.values:
-            self.notes.append(f"{where} is built from a Dockerfile: check that one too")
+            self.notes.append(f"{where} is built from a Dockerfile: check that file, too")
         elif not image:
             self.notes.append(f"{where} names no image")
         elif "$" in image:
             self.notes.append(f"{where}: the image {image} depends on a variable")
         elif not stack.distributions:
-            self.notes.append(f"{where}: what is in the image {image} is not known")
+            self.notes.append(f"{where}: the contents of the image {image} are unknown")
         if "env_file" in self.values:
             self.notes.append(f"{where}: its env_file was not read")
 

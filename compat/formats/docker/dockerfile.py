@@ -166,7 +166,7 @@ class _Reader:
         if parent is None:
             stage.start(image)
             if unresolved(image):
-                stage.note(instruction.line, f"the base image {image} is only known when it is built")
+                stage.note(instruction.line, f"the base image {image} is only known at build time")
             return
         parent.used = True
         for trigger in parent.triggers:
@@ -212,7 +212,7 @@ class _Reader:
         elif instruction.name == "SHELL" or instruction.name in _NOTHING:
             return
         elif self.dockerfile.template or "docker/dockerfile" not in (self.dockerfile.syntax or "docker/dockerfile"):
-            stage.not_read(instruction.line, f"{excerpt(instruction.name, 30)} is no instruction that is known")
+            stage.not_read(instruction.line, f"{excerpt(instruction.name, 30)} is an unknown instruction")
         else:
             raise InputError(
                 f"expected an instruction such as FROM or RUN, not {excerpt(instruction.name, 30)!r}",
@@ -295,7 +295,7 @@ class _Reader:
             variables=kept or None, workload=workload,
         )  # fmt: skip
         if self.dockerfile.template:
-            stage.note(1, "a template; what its conditions leave out was read as well")
+            stage.note(1, "a template; all branches of its conditions were read")
         return Listing(
             self.path, "dockerfile", entries, edges, context=context,
             label=(stage.name or f"stage {stage.number}") if several else None,

@@ -156,7 +156,7 @@ class ImageFiles(InstallFiles):
     def open(self, file: str, command: Command, purpose: str, what: str) -> Opened | None:
         try:
             if "://" in file:
-                raise NotRead("it is an address")
+                raise NotRead("it is a URL")
             path = self.place(file, command.directory)
             if path in self.documents:
                 document = self.documents[path]
@@ -267,7 +267,7 @@ class Run:
             self._commands(each for c in found for each in _handed_on(c.words, known, c.exported, c.directory, 0))
             if not found and " install" in text:
                 # a command whose quotes do not pair is left out by the shell reader: it may have installed something
-                self.stage.not_read(self.places.at, "the RUN was not read: expected quotes that pair")
+                self.stage.not_read(self.places.at, "the RUN was not read: unbalanced quotes")
         if not set(_BRANCHES).isdisjoint(text.split()) and self.stage.installs.changes != before:
             self.stage.note(instruction.line, "installs under a condition; every branch was read, the last one counts")
 

@@ -25,7 +25,7 @@ def problem_of(edit: Edit, form: Format, changes: Sequence[Change]) -> str | Non
     try:
         after = form.listings(edit.path, edit.after)
     except InputError as problem:
-        return f"it could not be read any more ({problem.message})"
+        return f"it could no longer be read ({problem.message})"
     before = form.listings(edit.path, edit.before)
     if len(before) != len(after):
         return "it would list something else"

@@ -58,7 +58,7 @@ def replaced(text: str, replacements: Iterable[Replacement]) -> str:
     at = 0
     for start, end, new in sorted(dict.fromkeys(replacements), key=lambda each: (each[0], each[1])):
         if start < at:
-            raise ValueError("two changes of one place")
+            raise ValueError("two changes to the same place")
         parts += text[at:start], new
         at = end
     return "".join((*parts, text[at:]))
@@ -267,7 +267,7 @@ class _File:
         except OSError as problem:
             raise self._error(problem) from None
         if not same or (now.st_dev, now.st_ino) != (self._status.st_dev, self._status.st_ino):
-            raise InputError("has been changed since it was read: nothing was written", self._edit.path)
+            raise InputError("was changed after it was read: nothing was written", self._edit.path)
 
     def prepare(self) -> None:
         """Write the temporary file, and keep the old one under a second name."""

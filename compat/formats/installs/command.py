@@ -94,7 +94,7 @@ def _pip(words: Sequence[str], variables: Mapping[str, str], manager: str) -> In
 
 def _pip_install(options: Options, operands: Sequence[str], variables: Mapping[str, str], manager: str) -> Install:
     if has(options, "t", "target", "prefix", "root", "dry-run"):
-        return Install(manager=manager, notes=("pip installs into another folder there: not read",))
+        return Install(manager=manager, notes=("pip installs into another folder: not read",))
     constraints = values(options, "c", "constraint", "constraints", "override", "overrides")
     for variable in ("PIP_CONSTRAINT",) if manager == "pip" else ("UV_CONSTRAINT", "UV_OVERRIDE"):
         constraints += variables.get(variable, "").split()

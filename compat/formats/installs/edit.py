@@ -244,7 +244,7 @@ class InstallScript:
                 return
             value = self.variables.filled(value)
             if references(value):
-                message = f"the version of {change.name} is put together when the script is run: {excerpt(place.value, 60)}"
+                message = f"the version of {change.name} is only known when the script runs: {excerpt(place.value, 60)}"
                 raise InputError(message, self.path, statement.line)
         try:
             new = self._rewritten(place, value, change, how)
@@ -295,11 +295,11 @@ class InstallScript:
         command = place.command
         install = command.install
         if len(install.requirements) < 2 and not (install.files or install.constraints or install.directories):
-            message = f"{change.name} is all that this command installs: take the command away by hand"
+            message = f"{change.name} is all this command installs: remove the command by hand"
             raise InputError(message, self.path, statement.line)
         first = place.number - 1 if self._is_editable(place) else place.number
         if command.json:
-            raise InputError(f"take {change.name} out of the list of words by hand", self.path, statement.line)
+            raise InputError(f"remove {change.name} from the argument list by hand", self.path, statement.line)
         before = command.words[first - 1]
         start = command.mapped.span(before.start, before.end)[1]
         self.replacements.append((start, command.mapped.span(place.word.start, place.word.end)[1], ""))
@@ -315,7 +315,7 @@ class InstallScript:
         pip = [each for each in near if each.install.manager in ("pip", "uv")]
         chosen = pip[0] if pip else self.adds_to
         if chosen is None:
-            message = f"{change.name} is not named here, and there is no pip install that it could be added to"
+            message = f"{change.name} is not listed here, and there is no pip install to add it to"
             raise InputError(f'{message}: add pip install "{requirement_for(change)}"', self.path)
         self._behind(chosen, quoted(requirement_for(change), '"', chosen.outer))
 
@@ -357,7 +357,7 @@ class InstallScript:
 
     def _index_behind(self, command: Command, url: str) -> None:
         if command.json:
-            raise InputError(f"add --extra-index-url {url} to the list of words by hand", self.path)
+            raise InputError(f"add --extra-index-url {url} to the argument list by hand", self.path)
         word = command.words[self._last(command) or len(command.words) - 1]
         at = command.mapped.span(word.start, word.end)[1]
         new = (at, at, f" --extra-index-url {url}")

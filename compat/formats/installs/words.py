@@ -190,7 +190,7 @@ def _unresolved(text: str, notes: list[str]) -> Distribution | None:
         address = address.strip()
     else:
         found, address = None, text
-    notes.append(f"{text}: which release it is, is only known at run time")
+    notes.append(f"{text}: its release is only known at run time")
     file = address.partition("#")[0].rpartition("/")[2]
     if found is None and file.endswith(".whl"):
         found = file.partition("-")[0]

@@ -198,7 +198,7 @@ class _Tables:
             raise InputError(f"an ignore needs a {'rule' if rule is None else 'reason'}", self.path, line)
         target = self._text(table, "target", line)
         if target is not None and target not in targets:
-            raise InputError(f"there is no target {target!r}", self.path, self._at("target", line))
+            raise InputError(f"unknown target {target!r}", self.path, self._at("target", line))
         return Ignore(rule, reason, self._date(table.get("until"), line), target, self.path, line)
 
     def _date(self, value: object, line: int | None) -> str | None:

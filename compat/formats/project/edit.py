@@ -395,7 +395,7 @@ class PoetryItem:
     def remove(self) -> None:
         """Take it away; :class:`InputError` (without a place) where it is one of several for different platforms."""
         if isinstance(self._owner, list):
-            raise InputError(f"{self.name} is asked for in several ways: take it away by hand")
+            raise InputError(f"{self.name} is required in several places: remove it by hand")
         del self._owner[self._key]
 
 

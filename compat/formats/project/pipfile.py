@@ -37,7 +37,7 @@ class Pipfile(Format):
     kind = "Pipfile"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        raise InputError("is not read: pass the Pipfile.lock that pipenv makes of it", path)
+        raise InputError("is not supported: pass the Pipfile.lock that pipenv generates from it", path)
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
         file = TomlFile(path, content)

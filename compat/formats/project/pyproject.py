@@ -102,7 +102,7 @@ class Draft:
             for extra in found.extra["extras"]:
                 node = self.node("extra", extra)
                 if node is None:
-                    self.notes.append(f"{self.path}: {found.name}[{extra}]: there is no such extra")
+                    self.notes.append(f"{self.path}: {found.name}[{extra}]: unknown extra")
                 else:
                     self.link(parent, node, found.marker)
         self._own_extras = []

@@ -311,7 +311,7 @@ class PoetryProject:
         for node, other in included:
             child = self._draft.node("group", other)
             if child is None:
-                raise self._table.wrong(f"include-groups: there is no group {excerpt(other, 60)!r}")
+                raise self._table.wrong(f"include-groups: unknown group {excerpt(other, 60)!r}")
             self._draft.link(node, child)
 
 

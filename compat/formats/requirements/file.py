@@ -210,8 +210,8 @@ class _Reading:
         except Unnamed:
             named = _frozen_editable(file.before(number))
             if named is None:
-                reason = "it is skipped, its name is unknown"
-                self.notes.append(f"{file.path}:{number}: -e {operand} is a project of its own; {reason}")
+                reason = "skipped, as its name is unknown"
+                self.notes.append(f"{file.path}:{number}: -e {operand} is a separate project; {reason}")
                 return
             found = replace(named, source=Source("directory", {"path": operand, "editable": True}))
         except ValueError as problem:
@@ -311,8 +311,8 @@ def hash_replacement(
 def new_hashes(change: Change, path: str, line: int | None, between: str) -> str:
     """The options of a release, with ``between`` in front of each."""
     if not change.hashes or change.is_direct_url:
-        problem = "cannot have them (it is no release)" if change.is_direct_url else "come without any"
-        raise InputError(f"every requirement has hashes here, and {change.name} {change.after} {problem}", path, line)
+        problem = "cannot have hashes (it is not a release)" if change.is_direct_url else "has none"
+        raise InputError(f"every requirement in this file has hashes, but {change.name} {change.after} {problem}", path, line)
     return "".join(f"{between}--hash={each}" for each in change.hashes)
 
 

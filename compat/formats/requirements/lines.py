@@ -211,7 +211,7 @@ def _narrowed_by(asked: Distribution, line: int | None, constraint: Entry, notes
     limit = constraint.distribution
     place = f"{constraint.file}:{constraint.line}"
     if limit.marker is not None and limit.marker != asked.marker:
-        notes.append(f"{place}: the constraint on {limit.name} holds only where {limit.marker}; it is not applied")
+        notes.append(f"{place}: the constraint on {limit.name} only applies if {limit.marker}; it was ignored")
         return asked
     extra = {**asked.extra, "constraint": place}
     direct = limit.source is not None and "url" in limit.source.details

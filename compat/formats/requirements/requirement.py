@@ -30,7 +30,7 @@ _IN_PATHS = _NAME + "/\\~+@%${}=,()"
 
 
 class Unnamed(ValueError):
-    """An address or a path that does not say which distribution it contains; ``source`` is what it is."""
+    """An address or a path that does not say which package it contains; ``source`` is what it is."""
 
     def __init__(self, reason: str, source: Source | None = None) -> None:
         super().__init__(reason)
@@ -85,14 +85,14 @@ def read_url(url: str, marker: str | None = None, extra: Mapping[str, object] = 
         return Distribution(*found, source, marker, None, extra)
     repository = _repository(address, fragment)
     if repository is None:
-        raise Unnamed(f"{excerpt(without_credentials(url), 200)} does not say which distribution it contains", source)
+        raise Unnamed(f"{excerpt(without_credentials(url), 200)} does not say which package it contains", source)
     return Distribution(repository, None, source, marker, None, extra)
 
 
 def _from_egg(egg: str, url: str, source: Source, marker: str | None, extra: Mapping[str, object]) -> Distribution:
     name = egg[: len(egg) - len(egg.lstrip(_NAME))].strip("._-")
     if not name:
-        raise ValueError(f"'#egg={excerpt(egg, 60)}' names no distribution")
+        raise ValueError(f"'#egg={excerpt(egg, 60)}' does not name a package")
     _, opened, inside = egg.partition("[")
     extras = sorted({normalized(each.strip()) for each in inside.partition("]")[0].split(",") if each.strip()})
     return direct_url(url, normalized(name), marker, {"extras": extras} if opened and extras else extra)
@@ -222,7 +222,7 @@ def parse_requirement(text: str) -> Distribution:
     """What a requirement asks for: one ``version`` where it is pinned, else a ``specifier``, or neither.
 
     Raises ``ValueError`` with a short reason for what pip would not take, and its subclass :class:`Unnamed` where an
-    address or a path does not say which distribution it contains (``.``, ``./project``, a wheel that breaks PEP 427).
+    address or a path does not say which package it contains (``.``, ``./project``, a wheel that breaks PEP 427).
     """
     text = text.strip(_BLANK)
     if len(text) > _LIMIT:
@@ -253,7 +253,7 @@ def editable(text: str) -> Distribution:
         raise ValueError(f"'{_clipped(text)}' is neither a directory nor a repository")
     source = Source(source.kind, {**source.details, "editable": True})
     if found is None:
-        raise Unnamed(f"{_clipped(text)} does not say which distribution it contains", source)
+        raise Unnamed(f"{_clipped(text)} does not say which package it contains", source)
     return replace(found, source=source)
 
 

@@ -157,12 +157,12 @@ def _reason(package: str, each: Wanted | Bound | Apart, has: str, lacks: str, re
     if isinstance(each, Apart):
         return Reason(each.place, each.what, each.text)
     if not isinstance(each, Wanted):
-        return Reason(f"{each.path}:{each.line}", f"{package}{each.specifier}", "the code asks for it")
+        return Reason(f"{each.path}:{each.line}", f"{package}{each.specifier}", "required by the code")
     need, about, known, missing = each.need, package, has, lacks
     lean = releases.answer(package, lacks, need).lean
     if lean is not None:  # the other package decides
         return Reason(
-            each.place, each.what, f"no release of {lean.package} that is left has it for {package} {lacks}", left=True
+            each.place, each.what, f"no remaining release of {lean.package} provides it for {package} {lacks}", left=True
         )
     found = in_other_release(releases, about, need, known, missing)
     if need.kind == "override":
@@ -175,26 +175,26 @@ def _overridden(package: str, need: Need, lacks: str, releases: Releases) -> str
     world = releases.world(package, lacks)
     verdict = None if world is None else verdict_on(world, need)
     if verdict is not None and verdict.kind == "override-keyword":
-        return f"{lacks} calls it with {verdict.missing}=, which it does not take"
-    return f"{lacks} calls it with more arguments than it takes"
+        return f"{lacks} calls it with {verdict.missing}=, which it does not accept"
+    return f"{lacks} calls it with more arguments than it accepts"
 
 
 def _text(need: Need, lacks: str, found: Renamed | None, *, newer: bool) -> str:
     if need.kind in ("import", "attribute"):
-        text = f"gone in {lacks}" if newer else f"not yet in {lacks}"
+        text = f"removed in {lacks}" if newer else f"not yet in {lacks}"
         if found is not None and found.said:
             return f"{text}, where it is {found.name}"
-        return f"{text}; {found.name} is there" if found is not None else text
+        return f"{text}; {found.name} exists" if found is not None else text
     if need.keywords:
-        text = f"not taken by {lacks}" if newer else f"not yet taken by {lacks}"
+        text = f"not accepted by {lacks}" if newer else f"not yet accepted by {lacks}"
         if found is None:
             return text
         if not found.said:
-            return f"{text}; {found.name}= is alike"
+            return f"{text}; {found.name}= is similar"
         return f"renamed {found.name} in {lacks}" if newer else f"{text}, which calls it {found.name}"
     if need.positional:
-        return f"{lacks} takes fewer positional arguments"
-    return f"gone in {lacks}" if newer else f"not yet in {lacks}"
+        return f"{lacks} accepts fewer positional arguments"
+    return f"removed in {lacks}" if newer else f"not yet in {lacks}"
 
 
 def _conflict(each: Range, releases: Releases) -> tuple[Reason, ...]:
@@ -210,10 +210,10 @@ def _conflict(each: Range, releases: Releases) -> tuple[Reason, ...]:
             continue
         if isinstance(one, Wanted):
             near = nearest(releases, each.package, one.need) if have and have[-1] != each.versions[-1] else None
-            hint = f"; {near} is alike" if near else ""
+            hint = f"; {near} is similar" if near else ""
             found.append((len(have), Reason(one.place, one.what, where + hint, near)))
         else:
             found.append(
-                (len(have), Reason(f"{one.path}:{one.line}", f"{each.package}{one.specifier}", "the code asks for it"))
+                (len(have), Reason(f"{one.path}:{one.line}", f"{each.package}{one.specifier}", "required by the code"))
             )
     return tuple(reason for _, reason in sorted(found, key=lambda pair: pair[0]))

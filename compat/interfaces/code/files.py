@@ -75,7 +75,7 @@ def _read_source(source: bytes, name: str, path: str, *, is_package: bool) -> Re
     try:
         module = module_of(tree, source, name, is_package=is_package)
     except (RecursionError, MemoryError):
-        raise InputError("is not Python that can be read: nested too deeply", path) from None
+        raise InputError("cannot be parsed: nested too deeply", path) from None
     return module, bounds_in(tree, source, path), fields_of(tree, module)
 
 
@@ -178,7 +178,7 @@ def read_notebook(path: str, name: str) -> CodeFile:
     try:
         module = module_of(notebook.tree, b"", name)
     except (RecursionError, MemoryError):
-        raise InputError("is not Python that can be read: nested too deeply", path) from None
+        raise InputError("cannot be parsed: nested too deeply", path) from None
     stated = bounds_of(notebook.tree, path)
     return CodeFile(path, module, _Places(path, notebook), stated, fields_of(notebook.tree, module), is_notebook=True)
 

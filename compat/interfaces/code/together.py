@@ -69,7 +69,7 @@ def _less(range_: Range, left: Mapping[str, set[str]], refused: Mapping[tuple[st
 
 
 def _told(said: Apart, mine: str, other: str) -> Apart:
-    end = f"and no {other} that is left has it" if said.by == mine else f"as by every {other} that is left"
+    end = f"and no remaining {other} has it" if said.by == mine else f"as by every remaining {other}"
     return replace(said, text=f"{said.text}, {end}")
 
 
@@ -105,4 +105,4 @@ def _by_declaration(one: Range, given: Mapping[str, Range], declared: Declared) 
                 if marker is None and extra is None:
                     bad = [each for each, key in keys.items() if not contains(ranges, key)]
                     asked = f"{other}{specifier}"
-                    yield other, (version,), bad, Apart(one.package, f"{one.package} {version}", asked, "asked for")
+                    yield other, (version,), bad, Apart(one.package, f"{one.package} {version}", asked, "required by the code")

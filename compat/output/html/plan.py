@@ -37,22 +37,22 @@ def plan_page(
     if plan.stands:
         verdict = proof_of(plan, len(errors))
     elif not errors and not plan.core and not plan.refused:
-        verdict = "There is nothing to fix."
+        verdict = "Nothing to fix."
     else:
-        verdict = f"There is no plan: {plan.why_not}" if plan.why_not else "No choice of releases fixes all of it."
+        verdict = f"There is no plan: {plan.why_not}" if plan.why_not else "No set of releases fixes everything."
     parts: list[Child] = [element("h1", title), element("p", verdict, class_="summary")]
     parts.append(described([("for", "; ".join(told)), ("notes", _list(notes))]))
     if plan.stands:
         parts += _changes(plan, after)
         steps = () if commands is None else (commands.lock, commands.install, commands.rollback)
-        for heading, step in zip(("Bring the lock file up to date", "Apply", "Go back"), steps):
+        for heading, step in zip(("Update the lock file", "Apply", "Go back"), steps):
             if step:
                 parts += [element("h2", heading), element("pre", element("code", lines("\n".join(step))))]
         parts += [element("pre", _coloured(each), class_="diff", tabindex="0") for each in differences if each]
     if plan.core:
-        parts += [element("h2", "These cannot hold together"), _list(plan.core)]
+        parts += [element("h2", "These conflict with each other"), _list(plan.core)]
     if plan.relief:
-        parts.append(element("p", f"What would help most is to give up: {plan.relief}"))
+        parts.append(element("p", f"Dropping this would help most: {plan.relief}"))
     unread = [f"{name}: {why}" for name, why in {**plan.unread, **plan.narrowed}.items()]
     if unread:
         parts += [element("h2", "Could not be read"), _list(unread)]
@@ -70,7 +70,7 @@ def _changes(plan: Plan, after: Environment) -> Iterator[Html]:
     yield _table(named)
     along = [each for each in plan.changes if each not in named]
     if along:
-        count = f"{len(along)} more {'comes' if len(along) == 1 else 'come'} along with them"
+        count = f"{len(along)} more {'changes' if len(along) == 1 else 'change'} with them"
         yield element("details", element("summary", count), _table(along))
     yield described(
         [
@@ -86,7 +86,7 @@ def _changes(plan: Plan, after: Environment) -> Iterator[Html]:
     nodes = tuple(Node(name, versions.get(name), concerned=True) for name in names)
     graph = Graph(nodes, requires_among(after, frozenset(names)))
     if graph.requirements:
-        yield picture(graph, "What holds what, as planned")
+        yield picture(graph, "Requirements after the plan")
 
 
 def _table(changes: Sequence[Change]) -> Html:

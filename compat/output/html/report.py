@@ -74,7 +74,7 @@ def finding_of(
         rows.append(("see", element("ul", *(element("li", link(each)) for each in finding.evidence), class_="see")))
     rows.append(("rule", joined((element("code", finding.rule), f" ({finding.confidence}, {finding.effect})"))))
     graph = graph_of(finding, environment) if pictured else None
-    drawn = picture(graph, "What holds what") if graph is not None and graph.requirements else None
+    drawn = picture(graph, "Requirements") if graph is not None and graph.requirements else None
     return element("article", heading, element("p", finding.why), described(rows), drawn, class_=level)
 
 

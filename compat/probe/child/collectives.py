@@ -53,7 +53,7 @@ def _all_reduce(distributed: Number, rank: int, world: int, length: int, device:
     everyone = [torch.empty_like(floats) for _ in range(world)]
     distributed.all_gather(everyone, floats)
     if any(not torch.equal(everyone[0].view(torch.int32), other.view(torch.int32)) for other in everyone):
-        found.append(f"all-reduce of {length} floats left different bits on different ranks")
+        found.append(f"all-reduce of {length} floats gave different bits on different ranks")
     return found
 
 

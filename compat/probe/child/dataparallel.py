@@ -35,7 +35,7 @@ def shares(job: Job) -> Verdict:
     with torch.no_grad():
         result = parallel(input_ids=batch.to("cuda:0") if real else batch)
     if tuple(result.shape) != tuple(batch.shape) or not torch.equal(result.cpu(), batch.cpu() + 1):
-        why = f"{len(batch)} rows went into nn.DataParallel; its {gpus} replicas got {seen[0][1]}, and other rows came back"
+        why = f"{len(batch)} rows went into nn.DataParallel; its {gpus} replicas got {seen[0][1]}, and different rows came back"
         return failed(why, {"rows": len(result)}, {"rows": len(batch)})
     return passed({"rows_of_replicas": seen[0][1], "emulated": not real}, {"rows": len(batch)})
 

@@ -55,7 +55,7 @@ def copies(job: Job) -> Verdict:
                     at = int(wrong[0])
                     why = (f"of {len(numbers)} numbers copied {way} from cuda:{source} to cuda:{target}, {len(wrong)} arrived "
                            f"changed: number {at} is {int(arrived[at])}, not {int(numbers[at])}")  # fmt: skip
-                    fix = "switch the IOMMU's translation off, or set NCCL_P2P_DISABLE=1" if way == "directly" else None
+                    fix = "disable IOMMU translation, or set NCCL_P2P_DISABLE=1" if way == "directly" else None
                     return failed(why, {"wrong": len(wrong)}, {"wrong": 0}, fix=fix)
                 speeds[f"{source}-{target} {way}"] = round(numbers.numel() * 8 / seconds / 1e9, 1)
     return passed({"pairs": count * (count - 1), "peer_to_peer": peers, "wrong": 0, "gb_s": speeds}, {"wrong": 0})
@@ -86,7 +86,7 @@ def collectives(job: Job, *, p2p: bool = True) -> Verdict:
     ranks = sorted(event["rank"] for event in said)
     wrong = [text for event in said for text in event["wrong"]]
     if ranks != list(range(world)):
-        why = f"{backend}, {world} processes: only ranks {ranks} came to an end"
+        why = f"{backend}, {world} processes: only ranks {ranks} finished"
         return failed(why, {"ranks": len(ranks)}, {"ranks": world})
     if wrong:
         return failed(f"{backend}, {world} processes: {wrong[0]}", {"wrong": len(wrong)}, {"wrong": 0})

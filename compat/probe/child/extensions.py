@@ -69,7 +69,7 @@ def probes(job: Job) -> Iterator[Probe]:
     for name, modules in found.items():
         yield name, partial(imported, name, modules)
     if not found:
-        yield "none", lambda: passed(why="no compiled package beside torch is installed")
+        yield "none", lambda: passed(why="no compiled package other than torch is installed")
 
 
 def compiled_packages() -> dict[str, tuple[str, ...]]:
@@ -98,7 +98,7 @@ def imported(name: str, modules: tuple[str, ...]) -> Verdict:
                               check=False, errors="replace", stdin=subprocess.DEVNULL)  # fmt: skip
     except subprocess.TimeoutExpired as over:
         said = over.stderr.decode("utf-8", "replace") if isinstance(over.stderr, bytes) else over.stderr or ""
-        return failed(f"importing {', '.join(modules)} did not end within {_LIMIT} s", last_words=_last(said))
+        return failed(f"importing {', '.join(modules)} did not finish within {_LIMIT} s", last_words=_last(said))
     half = next((line.strip() for line in done.stderr.split("\n") if _HALF.search(line)), None)
     if done.returncode == 0 and half is not None:
         why = f"{', '.join(modules)} can be imported without its compiled code: {half[:300]}"
@@ -125,14 +125,14 @@ def _meaning(text: str, name: str) -> str:
     here = f"torch {torch.__version__}" + (f" for CUDA {torch.version.cuda}" if torch.version.cuda else " for CPU only")
     library = re.search(r"lib(cudart|cublas|cudnn|nvrtc|cusparse|cufft|nccl)\w*\.so\.(\d+)", text)
     if library and "cannot open shared object" in text:
-        return f". It was built for CUDA {library[2]}; here is {here}" if library[1] != "nccl" else f"; here is {here}"
+        return f". It was built for CUDA {library[2]}; installed: {here}" if library[1] != "nccl" else f"; installed: {here}"
     if re.search(r"lib(torch_cuda|c10_cuda)\.so: cannot open", text):
-        return f". It was built for a torch with CUDA; here is {here}"
+        return f". It was built for a torch with CUDA; installed: {here}"
     if "undefined symbol" in text:
-        return f". It was compiled for another torch; here is {here}"
+        return f". It was compiled for another torch; installed: {here}"
     if "no kernel image is available" in text:
-        return f". {name} holds no code for this GPU; here is {here}"
+        return f". {name} has no code for this GPU; installed: {here}"
     needed = re.search(r"(GLIBC(?:XX)?_[\d.]+)' not found", text)
     if needed:
-        return f". It was built on a newer system: {needed[1]} is not in this one's libraries"
+        return f". It was built on a newer system: {needed[1]} is not in this system's libraries"
     return ""

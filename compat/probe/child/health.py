@@ -24,10 +24,10 @@ from .job import Job, NotHere, Probe, Verdict, failed, passed
 LEAST_TFLOPS, LEAST_GB_S = 0.35, 0.6
 """Shares of the maker's figure below which a rate is a finding."""
 SLOWED = {
-    0x8: "the hardware slows it down (heat, power supply, or a brake signal)",
-    0x20: "the driver slows it down: too hot",
-    0x40: "the hardware slows it down: too hot",
-    0x80: "the power supply's brake signal slows it down",
+    0x8: "the hardware throttles it (heat, power supply, or a brake signal)",
+    0x20: "the driver throttles it: too hot",
+    0x40: "the hardware throttles it: too hot",
+    0x80: "the power supply's brake signal throttles it",
 }
 """Bits of the clocks' event reasons that no healthy card shows; the power cap (0x4) is part of a normal full load."""
 LEAST_POWER = 0.75
@@ -170,7 +170,7 @@ def _handle(bindings: Any, device: str) -> Any:
     """NVML's handle of the card, by its UUID: torch and NVML may count differently."""
     uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None)
     if uuid is None and os.environ.get("CUDA_VISIBLE_DEVICES"):
-        raise NotHere("this torch does not tell the device's UUID, and CUDA_VISIBLE_DEVICES renumbers the devices")
+        raise NotHere("this torch does not provide the device's UUID, and CUDA_VISIBLE_DEVICES renumbers the devices")
     try:
         if uuid is None:
             return bindings.nvmlDeviceGetHandleByIndex(torch.device(device).index or 0)
@@ -235,7 +235,7 @@ def judged(found: dict[str, Any]) -> Verdict:
         problems.append(f"rows of its memory {replaced if rows[3] else 'wait to be remapped: the card has to be reset'}")
     limit, default = found.get("power_limit_mw"), found.get("power_default_mw")
     if limit and default and limit < LEAST_POWER * default:
-        problems.append(f"its power is capped at {limit / 1000:.0f} W of {default / 1000:.0f} W")
+        problems.append(f"its power is limited to {limit / 1000:.0f} W of {default / 1000:.0f} W")
         fix = f"nvidia-smi -pl {default // 1000}"
     if problems:
         return failed("; ".join(problems), found, {"power": LEAST_POWER}, fix=fix)

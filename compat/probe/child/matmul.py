@@ -128,7 +128,7 @@ def _number(value: float) -> str:
 def _tf32(job: Job) -> Verdict:
     job.needs_accelerator("TF32 is a mode of tensor cores")
     if torch.version.hip is None and torch.cuda.get_device_capability(job.device) < (8, 0):
-        raise NotHere("this device has no TF32: it came with compute capability 8.0")
+        raise NotHere("this device does not support TF32, which needs compute capability 8.0")
     return product(job, torch.float32, tf32=True)
 
 
@@ -150,7 +150,7 @@ def fp8(job: Job) -> Verdict:
         raise NotHere("this torch has no fp8")
     job.needs_accelerator("fp8 products are hardware's")
     if torch.version.hip is None and torch.cuda.get_device_capability(job.device) < (8, 9):
-        raise NotHere("this device has no fp8: it came with compute capability 8.9")
+        raise NotHere("this device does not support fp8, which needs compute capability 8.9")
     generator = torch.Generator().manual_seed(job.seed)
     one = torch.ones((), device=job.device)
     for m, k, n in _FP8_SHAPES:

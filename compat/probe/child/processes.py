@@ -80,7 +80,7 @@ def _wait(started: list[subprocess.Popen[bytes]], path: str, limit: float) -> No
             if time.monotonic() > until:
                 waiting = [rank for rank, code in enumerate(codes) if code is None]
                 names = f"rank{'s' * (len(waiting) > 1)} {', '.join(map(str, waiting))}"
-                raise RankFailed(f"{names} did not end within {limit:.0f} s: {_last_words(path, waiting[0])}")
+                raise RankFailed(f"{names} did not finish within {limit:.0f} s: {_last_words(path, waiting[0])}")
             time.sleep(0.02)
     finally:
         for process in started:
@@ -96,7 +96,7 @@ def _last_words(path: str, rank: int) -> str:
     except OSError:
         lines = []
     errors = [line for line in lines if "Error" in line and not line.startswith(("File", "raise", "[W"))]
-    return (errors or lines or ["it said nothing"])[-1][:400]
+    return (errors or lines or ["it printed nothing"])[-1][:400]
 
 
 def said_by(path: str) -> list[dict[str, Any]]:

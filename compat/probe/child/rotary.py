@@ -161,7 +161,7 @@ def lengths(job: Job, kernel: Kernel) -> Verdict:
             if compared(result[0], exact, turning_bound(size, q.dtype))[1] is None:
                 refused[name] = "taken as a cache, and its first rows used"
                 continue
-        why = f"{tokens} tokens with cos and sin of {rows} row{'s' * (rows > 1)} were turned without a word"
+        why = f"{tokens} tokens with cos and sin of {rows} row{'s' * (rows > 1)} were rotated without an error"
         return failed(why, {"rows": rows}, {"rows": tokens})
     return passed({"refused": refused})
 
@@ -173,11 +173,11 @@ def xformers(job: Job) -> Verdict:
     if turn is None:
         raise NotHere("this xformers has no rope_padded")
     if os.environ.get("XFORMERS_FORCE_DISABLE_TRITON") == "1":
-        raise NotHere("XFORMERS_FORCE_DISABLE_TRITON switches xformers' Triton kernels off")
+        raise NotHere("XFORMERS_FORCE_DISABLE_TRITON disables xformers' Triton kernels")
     if not is_installed("triton"):
         raise NotHere("triton is not installed")
     if os.environ.get("XFORMERS_ENABLE_TRITON") != "1" and torch.cuda.get_device_capability(job.device) < (8, 0):
-        raise NotHere("xformers leaves its Triton kernels out below compute capability 8.0")
+        raise NotHere("xformers has no Triton kernels below compute capability 8.0")
     return rope_padded(job, turn)
 
 

@@ -72,7 +72,7 @@ def judged(kind: str, launcher: str, world: int, alone: list[dict[str, Any]], to
     """The verdict on the ranks' losses and rows, compared with those of one process."""
     ranks = sorted(said["rank"] for said in together)
     if ranks != list(range(world)):
-        why = f"{kind} under {launcher}: of {world} ranks only {ranks} came to an end"
+        why = f"{kind} under {launcher}: of {world} ranks only {ranks} finished"
         return failed(why, {"ranks": len(ranks)}, {"ranks": world})
     losses: list[float] = together[0]["losses"]
     for step in range(STEPS):
@@ -106,9 +106,9 @@ def _wrong_rows(expected: list[list[int]], together: list[dict[str, Any]]) -> st
             return f"rank {rank} saw rows {strange}, which are not of these batches ({wanted})"
     twice = sorted({row for rows in seen for row in rows if sum(row in other for other in seen) > 1})
     if twice:
-        return f"rows {twice} came to more than one rank"
+        return f"rows {twice} reached more than one rank"
     lost = [row for row in wanted if not any(row in rows for rows in seen)]
-    return f"rows {lost} came to no rank" if lost else ""
+    return f"rows {lost} reached no rank" if lost else ""
 
 
 # --- One process: two optimizer steps of trl's trainer, and the rows that this rank saw

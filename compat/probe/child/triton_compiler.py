@@ -38,7 +38,7 @@ def assembler_for(capability: int) -> Verdict:
     """The verdict on ptxas for a capability such as 90; needs no device."""
     path = find_ptxas(capability)
     if path is None:
-        return failed("Triton brings no ptxas, and none is on PATH", fix="pip install --force-reinstall triton")
+        return failed("Triton has no ptxas, and none is on PATH", fix="pip install --force-reinstall triton")
     named = next((name for name in _ENVIRONMENT if os.environ.get(name)), None)
     fix = f"unset {named}" if named else "pip install --upgrade triton"
     try:
@@ -49,9 +49,10 @@ def assembler_for(capability: int) -> Verdict:
     release = re.search(r"release ([\d.]+)", version)
     measured = {"ptxas": path, "release": release.group(1) if release else version.strip()[-60:], "newest": known[-1:]}
     if not known:
-        return failed(f"{path} does not say which architectures it knows: it is no ptxas, or it is broken", measured, fix=fix)
+        return failed(f"{path} does not list its architectures: it is not ptxas, or it is broken", measured, fix=fix)
     if capability not in known:
-        why = f"ptxas {measured['release']} at {path} does not know sm_{capability}; the newest it knows is sm_{known[-1]}"
+        why = f"ptxas {measured['release']} at {path} does not support sm_{capability}; the newest it supports is "
+        f"sm_{known[-1]}"
         return failed(why, measured, {"architecture": f"sm_{capability}"}, fix=fix)
     return passed(measured, {"architecture": f"sm_{capability}"})
 
@@ -98,10 +99,10 @@ def compiled_for(capability: int) -> Verdict:
     """The verdict on compiling our rotary kernel for a capability such as 90; needs no device."""
     _package()
     if torch.version.hip is not None:
-        raise NotHere("only run on this device: ROCm's targets are named otherwise")
+        raise NotHere("skipped on this device: ROCm uses other target names")
     version = tuple(int(part) for part in re.findall(r"\d+", importlib.import_module("triton").__version__)[:2])
     if version < (3, 3):
-        raise NotHere("this Triton compiles ahead of time by another interface: it came with 3.3")
+        raise NotHere("this Triton has another interface for ahead-of-time compilation; this probe needs 3.3")
     kernels = importlib.import_module(".triton_kernels", __package__)
     before = os.environ.get("TRITON_ALWAYS_COMPILE")
     os.environ["TRITON_ALWAYS_COMPILE"] = "1"

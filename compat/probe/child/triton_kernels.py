@@ -116,6 +116,6 @@ def rotate(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tenso
     """Queries and keys ([batch, heads, tokens, d], any strides) rotated; :class:`ValueError` for tables that do not fit."""
     checked(q, k, cos, sin)
     if not hasattr(tl, "split"):  # it refuses a kernel that only names it, in a branch that is not compiled
-        raise NotHere("this Triton has no tl.split: it came with 3.0")
+        raise NotHere("this Triton has no tl.split, which needs 3.0")
     result: Tables = _Rotation.apply(q, k, cos.contiguous(), sin.contiguous(), interleaved)
     return result

@@ -62,7 +62,7 @@ def main(job_file: str) -> int:
 def _device_is_there(torch: Any, job: Job) -> bool:
     """Whether torch can use the device; if not, a result says why."""
     if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
-        verdict = could_not_run("this torch was built for CPU only", cpu_only=True)
+        verdict = could_not_run("this torch is a CPU-only build", cpu_only=True)
         job.say("result", probe="torch/device", seconds=0.0, **verdict)
         return False
     try:
@@ -74,7 +74,7 @@ def _device_is_there(torch: Any, job: Job) -> bool:
             torch.zeros(1, device=job.device).cpu()
             return True
         seen = f"torch sees {count} device{'' if count == 1 else 's'}"
-        verdict = failed(f"{seen}, the driver shows more: {job.device} is not among them")
+        verdict = failed(f"{seen}, but the driver shows more: {job.device} is not among them")
     except Exception as problem:
         verdict = failed(said(problem))
     job.say("result", probe="torch/device", seconds=0.0, **verdict)

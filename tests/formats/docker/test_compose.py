@@ -86,7 +86,7 @@ def test_how_many_gpus_a_service_asks_for(body: str, count: int | None) -> None:
     found = service(body)
     assert found.label == "train"
     assert found.context.accelerators == (None if count is None else (Accelerator(vendor="nvidia"),) * count)
-    assert found.notes == ("service train: what is in the image x/y:1 is not known",)
+    assert found.notes == ("service train: the contents of the image x/y:1 are unknown",)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_how_many_gpus_a_service_asks_for(body: str, count: int | None) -> None:
 def test_other_services_are_not_judged(body: str) -> None:
     found = service(body)
     assert (found.label, found.entries, found.context.accelerators) == (None, (), None)
-    assert found.notes[0].startswith("no service asks for a GPU")
+    assert found.notes[0].startswith("no service requests a GPU")
 
 
 def test_a_job_is_judged_without_gpus_and_opens_no_file(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_other_files_are_named_as_unread() -> None:
 def test_what_is_built_here_has_no_stack_of_its_name() -> None:
     found = read("services: {a: {build: ., image: 'vllm/vllm-openai:v0.7.1', gpus: all, env_file: x.env}}\n")["a"]
     assert found.entries == ()
-    assert found.notes == ("service a is built from a Dockerfile: check that one too", "service a: its env_file was not read")
+    assert found.notes == ("service a is built from a Dockerfile: check that file, too", "service a: its env_file was not read")
 
 
 def test_an_image_that_depends_on_a_variable_is_not_guessed() -> None:

@@ -309,7 +309,7 @@ def test_a_script_of_the_image_is_not_looked_for_on_this_machine(project: Path) 
 def test_notes_tell_what_is_uncertain() -> None:
     listing = read("FROM ${BASE}\nRUN if [ $A ]; then pip install torch==2.5.1; else pip install torch==2.6.0; fi\n")
     assert pins(listing) == {"torch": "2.6.0"}
-    assert "only known when it is built" in listing.notes[0]
+    assert "only known at build time" in listing.notes[0]
     assert "every branch was read" in listing.notes[1]
 
 

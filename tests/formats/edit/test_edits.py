@@ -175,7 +175,7 @@ def test_of_two_runs_at_once_one_writes_and_the_other_says_so(tmp_path: Path) ->
         winners = [number for number, text in enumerate(said, 1) if text == "wrote"]
         assert len(winners) == 1
         assert file.read_bytes() == f"{winners[0]}\n".encode()
-        assert all("has been changed since" in text for text in said if text != "wrote")
+        assert all("was changed after" in text for text in said if text != "wrote")
         assert os.listdir(tmp_path) == ["a.txt"]
 
 

@@ -57,7 +57,7 @@ def test_a_lock_file_is_never_edited_but_what_it_is_made_from(edited: Edited) ->
 
 
 def test_a_lock_file_with_nothing_beside_it(edited: Edited) -> None:
-    with pytest.raises(InputError, match=r"poetry\.lock: is a lock file, which is never edited: expected pyproject\.toml"):
+    with pytest.raises(InputError, match=r"poetry\.lock: is a lock file, which compat does not edit: expected pyproject\.toml"):
         edited("poetry.lock", "", TORCH)
 
 

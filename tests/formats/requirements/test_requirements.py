@@ -195,7 +195,7 @@ def test_what_is_not_included_is_said(tmp_path: Path) -> None:
     assert pins(listing) == {"torch": None}
     first, second = listing.unread
     assert first == f"{tmp_path}/r.txt:2: -r ../../etc/passwd was not read: it is outside {os.path.realpath(tmp_path)}"
-    assert second.endswith("r.txt:3: -c https://h.example/c.txt was not read: it is an address")
+    assert second.endswith("r.txt:3: -c https://h.example/c.txt was not read: it is a URL")
 
 
 def test_an_error_in_an_included_file_names_that_file(tmp_path: Path) -> None:
