@@ -16,7 +16,7 @@ import pytest
 import compat
 from compat import redact
 from compat.cli import main
-from compat.reports.log.lines import cut_lines
+from compat.reports.lines import cut_lines
 from compat.reports.log.traceback import parse_log
 from tests.growth import assert_linear, growth
 

@@ -12,10 +12,10 @@ from compat.diagnosis.frame_packages import meeting
 from compat.errors import InputError
 from compat.model import Distribution, Environment, Finding, Report, Workload
 from compat.records import record, replace
-from compat.reports import read_pasted
-from compat.reports.log.lines import cut_lines
+from compat.reports.lines import cut_lines
 from compat.reports.log.native import FAILURE, NOTICE, native_weight
 from compat.reports.log.traceback import RaisedError, decisive, parse_log, versions_in
+from compat.reports.pasted import read_pasted
 from compat.reports.stated import told_in
 
 if TYPE_CHECKING:

@@ -54,8 +54,8 @@ def read_subject(kind: str, name: str, matrix: Matrix) -> Subject:
 def _pasted(name: str) -> Subject:
     from compat.api.diagnosis import environment_in
     from compat.files import regular
-    from compat.reports import read_pasted
     from compat.reports.log.traceback import parse_log
+    from compat.reports.pasted import read_pasted
     from compat.syntax.json import read_standard_input, read_text
 
     from_input = name == "-"

@@ -170,7 +170,7 @@ def _errors(subject: Subject, environment: Environment, matrix: Matrix) -> tuple
     A text that describes no environment is all error; one that means nothing is refused.
     """
     from compat.api.diagnosis import diagnosed, shows_error
-    from compat.reports import read_pasted
+    from compat.reports.pasted import read_pasted
 
     text = subject.text or ""
     found = diagnosed(text, environment, matrix)

@@ -8,8 +8,7 @@ from compat.checks import derived
 from compat.diagnosis.frame_packages import version_of
 from compat.model import Distribution, Environment, Finding, Fix
 from compat.records import replace
-from compat.reports.experience import Experience, experiences_in
-from compat.reports.stated import Wanted, meets, wanted_in
+from compat.reports.stated import Experience, Wanted, experiences_in, meets, wanted_in
 from compat.versions import key_of
 
 if TYPE_CHECKING:

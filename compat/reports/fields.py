@@ -1,7 +1,7 @@
 """``name: value`` lines: torch's and vLLM's collect_env, the ``env`` commands, sglang's check, ds_report, lists by hand.
 
-All of them are read by one table of names, since people mix them. What a program prints is told from what a person writes
-by the form of the name: programs say "version" (``- `transformers` version: 4.51.3``), people write ``torch: 2.6``.
+One table of names serves all of them, since people mix them. The form of the name distinguishes programs, which print
+"version" (``- `transformers` version: 4.51.3``), from people, who write ``torch: 2.6``.
 """
 
 from __future__ import annotations
@@ -21,17 +21,27 @@ from compat.reports.findings import (
     WRITTEN,
     Findings,
     machine_of,
+    say_driver,
     say_glibc,
     say_python,
     say_system,
 )
-from compat.reports.gpu_words import device, devices_in, is_gpu
-from compat.reports.nvidia_tools import say_driver
-from compat.reports.words import Line, distribution_of, is_absent, range_at, short_version, version_at
+from compat.reports.lines import Line
+from compat.reports.words import (
+    MOST_DEVICES,
+    device,
+    devices_in,
+    distribution_of,
+    is_absent,
+    is_gpu,
+    range_at,
+    short_version,
+    version_at,
+)
 
 if TYPE_CHECKING:
     Reader: TypeAlias = Callable[["Fields", str, str], None]
-    """(the reading, the value, the name) → what the value says is noted."""
+    """Records the value of a field: (the reading, the value, the name of the field)."""
 
 
 _COMMIT = re.compile(r"(?:git sha: |@|\+g)([0-9a-f]{7,40})\b")
@@ -41,7 +51,7 @@ _SGLANG = ("CUDA_HOME:", "NVCC:", "CUDA available:", "MUSA available:", "ROCM_HO
 
 
 class Fields:
-    """One reading of a text's ``name: value`` lines."""
+    """One reading of the ``name: value`` lines of a text, with facts that only count together with others."""
 
     def __init__(self, found: Findings) -> None:
         self.found = found
@@ -55,7 +65,7 @@ class Fields:
 
 
 def read_fields(lines: Sequence[Line], found: Findings) -> None:
-    """Everything such lines say; lines that were read otherwise (``found.used``) are left out."""
+    """Record all such lines that no earlier reader has used."""
     reading = Fields(found)
     rank = LISTED if any(line.text.startswith(_SGLANG) for line in lines) else WRITTEN
     for position, line in enumerate(lines):
@@ -64,18 +74,24 @@ def read_fields(lines: Sequence[Line], found: Findings) -> None:
         if " ..." in line.text and (dotted := _DOTS.match(line.text)):
             _ds_report(reading, dotted["name"], dotted["value"])
             continue
-        split = name_and_value(line.text)
+        split = _name_and_value(line.text)
         if split is None:
             continue
         (name, value), number = split, line.number
-        if not value and is_heading(line.text):
-            value, number = below(lines, position)  # a form: its question is a heading, the answer stands below
+        if not value and _is_heading(line.text):
+            value, number = _below(lines, position)  # a form: the question is a heading, the answer is below
         if value and _read(reading, name, value, rank):
             found.used.update((line.number, number))
     for value in reading.platforms:
         say_glibc(found, value, of_platform=True, python=reading.python)
-    _torch(reading)
-    _devices(reading)
+    built = {key: value for key, value in reading.torch.items() if value}
+    if built and "torch" in found.packages:
+        found.package("torch", None, min(each.rank for each in found.packages["torch"]), None, built)
+    devices = [device(each, reading.memory) for each in dict.fromkeys(reading.kinds)]
+    if len(devices) == 1 and reading.count and reading.count <= MOST_DEVICES:
+        found.accelerators(devices * reading.count, VISIBLE)
+    elif devices:
+        found.accelerators(devices, ONE_KIND, counted=False)
 
 
 def _read(reading: Fields, name: str, value: str, rank: int) -> bool:
@@ -84,7 +100,7 @@ def _read(reading: Fields, name: str, value: str, rank: int) -> bool:
         if not is_absent(value):
             reader(reading, value, name)
         elif reader is _cuda_of_torch and value == "None":
-            reading.torch.setdefault("cuda", "cpu")  # built for the CPU; for ROCm it is "N/A"
+            reading.torch.setdefault("cuda", "cpu")  # built for the CPU; builds for ROCm print "N/A"
         return True
     said = name.endswith((" version", ".version"))
     package = distribution_of(name[:-8] if said else name)
@@ -97,11 +113,11 @@ def _read(reading: Fields, name: str, value: str, rank: int) -> bool:
 
 def _package(reading: Fields, name: str, value: str, rank: int) -> None:
     if any(sign in value for sign in ("->", "→", "=>", " vs ", " or ")):
-        return  # a change, or a choice
+        return  # a change or a choice
     version, commit = version_at(value), _COMMIT.search(value)
     source = Source("vcs", {"commit": commit[1]}) if commit is not None and name != "torch" else None
     if version is not None and version.startswith(("0.1.dev", "0.0.0")) and commit is not None:
-        version = None  # setuptools-scm found no tag to count from
+        version = None  # setuptools-scm found no tag
     if version is not None and "." not in version:
         return  # ``ray: 2`` is a setting
     if version is not None and range_at(value) is not None:
@@ -128,7 +144,7 @@ def _python(reading: Fields, value: str, name: str) -> None:
 def _platform(reading: Fields, value: str, name: str) -> None:
     say_system(reading.found, value)
     if "glibc" in value:
-        reading.platforms.append(value)  # what it is worth depends on the Python, which stands below
+        reading.platforms.append(value)  # its meaning depends on the Python version, which may follow
 
 
 def _system(reading: Fields, value: str, name: str) -> None:
@@ -160,12 +176,12 @@ def _toolkit(reading: Fields, value: str, name: str) -> None:
 
 
 def _torch_has_cuda(reading: Fields, value: str, name: str) -> None:
-    """In a report that has this line "CUDA version" is torch's."""
+    """With this line in a report, its "CUDA version" is torch's."""
     reading.cuda_is_torch = True
 
 
 def _cuda(reading: Fields, value: str, name: str) -> None:
-    """A person's "CUDA: 12.4": the toolkit, unless a program says otherwise."""
+    """A person's "CUDA: 12.4" is the toolkit."""
     version = short_version(value.lower().removeprefix("cuda").lstrip(" :=v"))
     if version is None or "." not in version or float(version) >= 30:
         return
@@ -194,7 +210,7 @@ def _gpu_memory(reading: Fields, value: str, name: str) -> None:
 
 
 def _all_devices(reading: Fields, value: str, name: str) -> None:
-    """Every device a process sees, each by its name (``trl env``)."""
+    """The names of all visible devices (``trl env``)."""
     names = [each.strip() for each in value.split(",") if each.strip()]
     if names and all(is_gpu(each) for each in names):
         reading.found.accelerators([device(each) for each in names], VISIBLE)
@@ -203,7 +219,7 @@ def _all_devices(reading: Fields, value: str, name: str) -> None:
 
 
 def _hardware(reading: Fields, value: str, name: str) -> None:
-    """A person's words for the devices."""
+    """Devices in a person's words."""
     if name.startswith("gpu models and") and "gfx" in value:
         reading.found.accelerators([device(value)], ONE_KIND, counted=False)
         return
@@ -233,26 +249,8 @@ def _paths(reading: Fields, value: str, name: str) -> None:
     reading.found.say("cuda_toolkit", match[1] if match else None, HINTED)
 
 
-def _torch(reading: Fields) -> None:
-    """Which CUDA or ROCm torch was built for, where torch itself is named; that it was built for neither, too."""
-    extra = {key: value for key, value in reading.torch.items() if value}
-    if extra and "torch" in reading.found.packages:
-        rank = min(each.rank for each in reading.found.packages["torch"])
-        reading.found.package("torch", None, rank, None, extra)
-
-
-def _devices(reading: Fields) -> None:
-    if not reading.kinds:
-        return
-    devices = [device(each, reading.memory) for each in dict.fromkeys(reading.kinds)]
-    if len(devices) == 1 and reading.count and reading.count <= 1024:
-        reading.found.accelerators(devices * reading.count, VISIBLE)
-    else:
-        reading.found.accelerators(devices, ONE_KIND, counted=False)
-
-
 def _nothing(reading: Fields, value: str, name: str) -> None:
-    """A name that would be mistaken for another."""
+    """A name that is ignored."""
 
 
 _READERS: dict[str, Reader] = {}
@@ -292,24 +290,24 @@ for _reader, _names in (
     _READERS.update(dict.fromkeys(_names, _reader))
 
 
-# --- One ``name: value`` line taken apart: list marks, Markdown, tables, headings with the answer below.
+# --- One line as name and value: list marks, Markdown, tables, headings with the answer below
 
 
 _MARK = re.compile(r"[\s|>]{0,20}(?:[-*+•·–]\s{1,4}|\d{1,2}[.)] |#{1,6} )?[\s`*_\"']{0,8}")
 _PARENTHESES = re.compile(r"\((?!s\))[^()]{0,60}\)\??")
 
 
-def is_heading(text: str) -> bool:
-    """Whether a line may be a question whose answer stands below."""
+def _is_heading(text: str) -> bool:
+    """Whether a line may be a question whose answer is below."""
     return text.lstrip(" >").startswith(("#", "**"))
 
 
-def name_and_value(text: str) -> tuple[str, str] | None:
-    """Name (lower case, without marks) and value of a line, ``None`` where it has neither; of a heading no value."""
+def _name_and_value(text: str) -> tuple[str, str] | None:
+    """Name (lower case, without marks) and value of a line, or ``None``; the value of a heading is empty."""
     mark = _MARK.match(text)
     rest = text[mark.end() :] if mark else text
     name, sign, value = _cells(rest) if "|" in rest and text.lstrip(" >").startswith("|") else _halves(rest)
-    if len(name) > 90 or (not sign and not is_heading(text)):
+    if len(name) > 90 or (not sign and not _is_heading(text)):
         return None
     name = _PARENTHESES.sub("", name) if "(" in name else name
     name = name.replace("版本", " version").strip(" `*_\"'?").lower()
@@ -320,11 +318,11 @@ def name_and_value(text: str) -> tuple[str, str] | None:
 
 
 def _cells(row: str) -> tuple[str, str, str]:
-    """The two cells of a table's row; a row that compares several values says none of them."""
-    name, *values = (cell.strip() for cell in row.split("|")[:8])
-    told = [value for value in values if value.strip("-: ")]
-    numbers = sum(any(character.isdecimal() for character in value) for value in told)
-    return name, "|", told[0] if told and numbers < 2 else ""
+    """Name, sign and value of a table's row; a row that compares several versions has no value."""
+    name, *cells = (cell.strip() for cell in row.split("|")[:8])
+    values = [cell for cell in cells if cell.strip("-: ")]
+    numbers = sum(any(character.isdecimal() for character in value) for value in values)
+    return name, "|", values[0] if values and numbers < 2 else ""
 
 
 def _halves(text: str) -> tuple[str, str, str]:
@@ -334,8 +332,8 @@ def _halves(text: str) -> tuple[str, str, str]:
     return (text[:at], text[at], text[at + 1 :]) if at > 0 else (text, "", "")
 
 
-def below(lines: Sequence[Line], position: int) -> tuple[str, int]:
-    """The one line between a heading and the next empty line, and its number; otherwise nothing, and 0."""
+def _below(lines: Sequence[Line], position: int) -> tuple[str, int]:
+    """The text and number of the only line between a heading and the next empty line; ``""`` and 0 if there are more."""
     after = [line for line in lines[position + 1 : position + 4] if line.text]
     if not after or len(after[0].text) > 120 or after[0].text.startswith(("#", "- [", "* [")):
         return "", 0

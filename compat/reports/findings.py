@@ -1,4 +1,4 @@
-"""Everything that the readers of one pasted text found, each with how much it is worth; nothing is decided here."""
+"""What the readers of one pasted text found, each with its rank; :mod:`compat.reports.pasted` decides between them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,24 @@ from compat.model import EMPTY, Accelerator, Source, Workload, normalized
 from compat.reports.words import is_version, version_at
 
 SAID, LISTED, WRITTEN, HINTED = range(4)
-"""What a program says of what runs, what stands in a list, what a person wrote, what follows from something else."""
+"""Ranks of facts: what a program reports about itself, a list of packages, a person's words, an inference."""
 
 PHYSICAL, VISIBLE, ONE_KIND, BY_HAND = range(4)
-"""All devices of the machine, those one process sees, one device of those there are, what a person wrote."""
+"""Ranks of devices: all of the machine, those that one process sees, one kind without a number, a person's words."""
 
 _MOST = 5000
-"""Distributions; nobody installs more."""
+"""Distributions of one text; more are ignored."""
+
+
+class Fact(NamedTuple):
+    """One statement of a fact of the environment."""
+
+    value: str
+    rank: int
 
 
 class Package(NamedTuple):
-    """One place that names a distribution."""
+    """One statement about a distribution."""
 
     version: str | None
     rank: int
@@ -30,7 +37,7 @@ class Package(NamedTuple):
 
 
 class Devices(NamedTuple):
-    """One place that names accelerators; ``counted``: there are exactly these."""
+    """One statement about accelerators; ``counted``: there are exactly these."""
 
     devices: tuple[Accelerator, ...]
     rank: int
@@ -38,13 +45,10 @@ class Devices(NamedTuple):
 
 
 class Findings:
-    """The mutable collection the readers fill; ``compat.reports.merged`` makes an environment of it.
-
-    ``used`` holds the numbers of the lines that need not be looked at again.
-    """
+    """The collection that the readers fill; ``used`` has the numbers of the lines that are read."""
 
     def __init__(self) -> None:
-        self.values: dict[str, list[tuple[str, int]]] = {}
+        self.values: dict[str, list[Fact]] = {}
         self.packages: dict[str, list[Package]] = {}
         self.devices: list[Devices] = []
         self.device_counts: list[int] = []
@@ -55,9 +59,9 @@ class Findings:
         self.used: set[int] = set()
 
     def say(self, field: str, value: str | None, rank: int = SAID) -> None:
-        """A fact of the environment by its name there ("python", "driver"); ``None`` says nothing."""
+        """A fact by its name in the environment ("python", "driver"); ``None`` is ignored."""
         if value:
-            self.values.setdefault(field, []).append((value, rank))
+            self.values.setdefault(field, []).append(Fact(value, rank))
 
     def package(
         self,
@@ -68,7 +72,7 @@ class Findings:
         extra: Mapping[str, Any] = EMPTY,
         specifier: str | None = None,
     ) -> None:
-        """A distribution that is there; what is said to be its version is dropped where it is none."""
+        """A distribution that is present; an invalid version is dropped."""
         if version is not None and not is_version(version):
             version = None
         if version is None and source is None and not extra and specifier is None:
@@ -78,7 +82,7 @@ class Findings:
             self.packages.setdefault(name, []).append(Package(version, rank, source, extra, specifier))
 
     def accelerators(self, devices: Sequence[Accelerator], rank: int, *, counted: bool = True) -> None:
-        """Devices that one place names, in its order."""
+        """The devices of one statement, in its order."""
         self.devices.append(Devices(tuple(devices), rank, counted))
 
     def variable(self, name: str, value: str) -> None:
@@ -86,12 +90,12 @@ class Findings:
         self.variables.setdefault(name, []).append(value)
 
     def note(self, text: str) -> None:
-        """A sentence for the user, once."""
+        """A note for the user; repeated ones are dropped."""
         if text not in self.notes:
             self.notes.append(text)
 
 
-# --- Operating system, processor and C library from the words programs and people use for them.
+# --- Facts in the words of programs and people: operating system, processor, C library, Python, driver
 
 
 _LINUX = re.compile(
@@ -107,7 +111,7 @@ _SPELLED = {"x86-64": "x86_64", "amd64": "x86_64"}
 
 
 def say_system(found: Findings, text: str, rank: int = SAID) -> bool:
-    """What a platform string ("Linux-5.15.0-x86_64-with-glibc2.35") or a name ("Ubuntu 22.04") tells; whether it tells any."""
+    """Record the system of a platform string ("Linux-5.15.0-x86_64-with-glibc2.35") or name ("Ubuntu 22.04"); false if none."""
     text = text[:300]
     system = system_of(text)
     found.say("os", system, rank)
@@ -121,7 +125,7 @@ def say_system(found: Findings, text: str, rank: int = SAID) -> bool:
 
 
 def system_of(text: str) -> str | None:
-    """linux, windows or darwin; ``None`` where none or several are named (WSL counts as linux)."""
+    """linux, windows or darwin; ``None`` for none or several of them (WSL is linux)."""
     if _LINUX.search(text) is not None and ("wsl" in text.lower() or _WINDOWS.search(text) is None):
         return None if _DARWIN.search(text) else "linux"
     if _WINDOWS.search(text) is not None:
@@ -130,7 +134,7 @@ def system_of(text: str) -> str | None:
 
 
 def machine_of(text: str, system: str | None) -> str | None:
-    """The processor's architecture as wheel tags spell it."""
+    """The processor's architecture as in wheel tags."""
     match = _MACHINE.search(text)
     if match is None:
         return None
@@ -141,24 +145,18 @@ def machine_of(text: str, system: str | None) -> str | None:
 
 
 def say_glibc(found: Findings, text: str, *, of_platform: bool, python: str | None = None) -> None:
-    """The C library's version; what ``platform.platform()`` says is that of the executable's build before Python 3.9."""
+    """Record the C library's version; before Python 3.9, ``platform.platform()`` has the version Python was built with."""
     match = _GLIBC.search(text[:300])
     if match is None or not is_version(match[1]):
         return
     if not of_platform:
         found.say("glibc", match[1])
-    elif python is not None and _minor(python) >= 9:
+    elif python is not None and re.match(r"3\.(?:9|\d{2,3})(?:\.|$)", python):
         found.say("glibc", match[1], SAID + 1)
 
 
-def _minor(python: str) -> int:
-    major, _, rest = python.partition(".")
-    minor = rest.partition(".")[0]
-    return int(minor) if major == "3" and minor.isdecimal() and len(minor) < 4 else 0
-
-
 def say_python(found: Findings, text: str, rank: int = SAID) -> str | None:
-    """``3.10.12 (main, …) [MSC v.1916 64 bit (AMD64)]``: the version, and what its build tells of the system."""
+    """Record the version of ``3.10.12 (main, …) [MSC v.1916 64 bit (AMD64)]`` and the system in its build; the version."""
     version = version_at(text)
     if version is None or not version.startswith(("2.", "3.")) or len(version) > 20:
         return None
@@ -169,3 +167,10 @@ def say_python(found: Findings, text: str, rank: int = SAID) -> str | None:
         found.say("os", "windows", rank)
         found.say("machine", "x86_64" if "(AMD64)" in text else "arm64" if "(ARM64)" in text else None, rank)
     return version
+
+
+def say_driver(found: Findings, value: str, rank: int = SAID) -> None:
+    """Record a driver's version ("550.54.15", "driver 550"); numbers of less than three digits mean something else."""
+    match = re.match(r"[^\d\n]{0,30}?(\d{3}(?:\.\d{1,3}){0,2})(?![\d.]*\d)", value)
+    if match is not None:
+        found.say("driver", match[1], rank)

@@ -1,21 +1,20 @@
-"""Lists of what is installed: ``pip list`` (columns, freeze, JSON), ``pip freeze``, ``uv pip list``, ``conda list``.
+"""Lists of installed packages: ``pip list`` (columns, freeze, JSON), ``pip freeze``, ``uv pip list``, ``conda list``.
 
-A list counts as whole only where nothing suggests otherwise: it has the program's own beginning, is in order, shows no
-gap, and goes on to the end of the alphabet.
+A list counts as complete only if it has the program's own header, is sorted, has no gap and reaches the end of the alphabet.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from compat.formats.conda_spec import distribution_name
 from compat.formats.requirements.requirement import Unnamed, editable, parse_requirement
 from compat.model import EMPTY, Distribution, Source, normalized
 from compat.records import replace
 from compat.reports.findings import LISTED, WRITTEN, Findings
-from compat.reports.words import Line, is_name, is_tool, is_version
+from compat.reports.lines import Line
+from compat.reports.words import is_name, is_tool, is_version
 
 _ROW = re.compile(r"\[pip3?\] +(?P<name>[A-Za-z0-9][\w.-]{0,80})==(?P<version>\S{1,80})$")
 _PIN = re.compile(
@@ -27,6 +26,7 @@ _EDITABLE_NOTE = re.compile(r"# Editable .{0,80}\((?P<name>[A-Za-z0-9][\w.-]{0,8
 _FREEZE = re.compile(r"\b(?:pip3?|uv pip|uv|conda run) (?:freeze|list --format[= ]freeze)\b|pip3? freeze", re.IGNORECASE)
 _GAP = re.compile(r"^\W{0,3}(?:\.\.\.|…|\[\.\.\.\]|\(?(?:truncated|omitted|snip|etc)\b)", re.IGNORECASE)
 _WHOLE_FROM = 10  # rows; a shorter list is an excerpt
+_MOST_JSON = 10  # JSON lists of one text
 
 
 class Table:
@@ -38,7 +38,7 @@ class Table:
         self.gap = False
 
     def is_whole(self) -> bool:
-        """Whether nothing suggests that rows are missing."""
+        """Whether nothing indicates missing rows."""
         names = [name.lower().replace("_", "-") for name in self.names]
         ordered = sum(names[at - 1] > names[at] for at in range(1, len(names))) <= len(names) // 50 + 1
         own = "pip" in names if self.kind == "pip" else "python" in names if self.kind == "conda" else self.kind == "freeze"
@@ -46,14 +46,23 @@ class Table:
 
 
 def read_lists(lines: Sequence[Line], found: Findings) -> None:
-    """Every list in the text, and ``[pip3]`` and ``[conda]`` rows."""
-    _bracketed(lines, found)
+    """Every list in the text, and rows of ``[pip3]`` and ``[conda]``."""
+    for line in lines:
+        if line.text.startswith("[pip") and (match := _ROW.match(line.text)):
+            found.package(match["name"], match["version"], LISTED)
+        elif line.text.startswith("[conda] "):
+            _conda_row(line.text[8:].split(), found)
+        elif line.text.endswith(" pypi") and "pypi_" in line.text:
+            _conda_row(line.text.split(), found)
+        else:
+            continue
+        found.used.add(line.number)
     position = 0
     while position < len(lines):
         words = lines[position].text.split()
         if words[:2] == ["Package", "Version"] and len(words) < 8:
             position = _columns(lines, position + 1, Table("pip" if len(words) < 4 or words[2] != "Latest" else "part"), found)
-        elif is_conda_header(words):
+        elif len(names := [word for word in words if word != "#"]) < 6 and names[:3] == ["Name", "Version", "Build"]:
             position = _conda(lines, position + 1, found)
         elif _is_frozen(lines[position].text):
             position = _frozen(lines, position, found)
@@ -61,28 +70,16 @@ def read_lists(lines: Sequence[Line], found: Findings) -> None:
             position += 1
 
 
-def _bracketed(lines: Sequence[Line], found: Findings) -> None:
-    for line in lines:
-        if line.text.startswith("[pip") and (match := _ROW.match(line.text)):
-            found.package(match["name"], match["version"], LISTED)
-        elif line.text.startswith("[conda] "):
-            conda_row(line.text[8:].split(), found)
-        elif line.text.endswith(" pypi") and "pypi_" in line.text:
-            conda_row(line.text.split(), found)
-        else:
-            continue
-        found.used.add(line.number)
-
-
 def _columns(lines: Sequence[Line], position: int, table: Table, found: Findings) -> int:
-    """Rows below ``Package  Version``; of further columns the folder of an editable installation is kept."""
+    """Rows below ``Package  Version``; a further column with a folder means an editable installation."""
     while position < len(lines) and lines[position].text and not lines[position].edge:
         line = lines[position]
         words = line.text.split()
         if len(words) > 1 and is_name(words[0]) and is_version(words[1]):
             table.names.append(words[0])
             path = " ".join(words[2:])
-            source = Source("directory", {"path": path, "editable": True}) if table.kind == "pip" and _is_folder(path) else None
+            folder = path.startswith(("/", "~")) or path[1:3] in (":\\", ":/")
+            source = Source("directory", {"path": path, "editable": True}) if table.kind == "pip" and folder else None
             found.package(words[0], words[1], LISTED, source)
             found.used.add(line.number)
         elif line.text.strip("- ") and not line.text.startswith(("WARNING", "[notice]")):
@@ -92,16 +89,12 @@ def _columns(lines: Sequence[Line], position: int, table: Table, found: Findings
     return position
 
 
-def _is_folder(path: str) -> bool:
-    return path.startswith(("/", "~")) or path[1:3] in (":\\", ":/")
-
-
 def _conda(lines: Sequence[Line], position: int, found: Findings) -> int:
     table = Table("conda")
     while position < len(lines) and lines[position].text and not lines[position].edge:
         line = lines[position]
         words = line.text.split()
-        if conda_row(words, found):
+        if _conda_row(words, found):
             table.names.append(words[0])
             found.used.add(line.number)
         elif line.text.strip("─- #"):
@@ -118,9 +111,10 @@ def _is_frozen(text: str) -> bool:
 
 
 def _frozen(lines: Sequence[Line], position: int, found: Findings) -> int:
-    """Rows as ``pip freeze`` writes them; below the command it is a list, a few rows elsewhere are somebody's words."""
+    """Rows of ``pip freeze``; without the command above, a few rows are a person's words and not a list."""
     start = position
-    table = Table("freeze" if _asked(lines, start) else "part")
+    above = (line.text for line in lines[max(start - 3, 0) : start])
+    table = Table("freeze" if any(map(_FREEZE.search, above)) else "part")
     rows: list[tuple[Line, Distribution]] = []
     noted: tuple[str, str] | None = None
     while position < len(lines) and lines[position].text and not lines[position].edge:
@@ -149,14 +143,8 @@ def _frozen(lines: Sequence[Line], position: int, found: Findings) -> int:
     return max(position, start + 1)
 
 
-def _asked(lines: Sequence[Line], position: int) -> bool:
-    """Whether the command that prints such a list stands just above."""
-    above = [line.text for line in lines[max(position - 3, 0) : position] if line.text]
-    return any(_FREEZE.search(text) for text in above)
-
-
 def _frozen_row(text: str, noted: tuple[str, str] | None) -> Distribution | None:
-    """One row as a distribution, its source only where it did not come from an index."""
+    """A row as a distribution; ``noted`` is the name and version of an editable one, from the comment above it."""
     match = _PIN.match(text) if "==" in text else None
     if match is not None:
         if not is_version(match["version"]):
@@ -176,7 +164,7 @@ def _frozen_row(text: str, noted: tuple[str, str] | None) -> Distribution | None
         row = replace(row, name=normalized(noted[0]), version=noted[1])
     source = row.source
     if source is not None and "/croot/" in str(source.details.get("url", "")):
-        source = Source("conda")  # built by Anaconda, whose folder pip wrote down
+        source = Source("conda")  # built by Anaconda: pip recorded its build folder
     return replace(row, source=source)
 
 
@@ -192,26 +180,20 @@ def _finish(table: Table, lines: Sequence[Line], position: int, found: Findings)
     found.whole_lists.append(frozenset(called(name) for name in table.names))
 
 
-# --- Rows of ``conda list`` (and mamba's): name, version, build and channel.
+# --- Rows of ``conda list`` (and mamba's): name, version, build and channel
 
 
 _NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]{0,80}")
 _BUILT_FOR = re.compile(r"cuda(\d{1,2}\.?\d{1,2})")
 
 
-def is_conda_header(words: Sequence[str]) -> bool:
-    """Whether a line is the head of such a list."""
-    names = [word for word in words if word != "#"]
-    return names[:3] == ["Name", "Version", "Build"] and len(names) < 6
-
-
-def conda_row(words: Sequence[str], found: Findings) -> bool:
-    """Note what one row says; whether it is one. What conda installed itself gets conda as its source."""
+def _conda_row(words: Sequence[str], found: Findings) -> bool:
+    """Record one row; false if it is not one. Conda's own packages get conda as their source."""
     if not 2 <= len(words) <= 6 or not _NAME.fullmatch(words[0].lower()) or not is_version(words[1]):
         return bool(len(words) in (3, 4) and _NAME.fullmatch(words[0]) and words[1][:1].isalnum() and "_" in words[2])
     name, version = words[0].lower(), words[1]
     if name.startswith("_"):
-        return True  # conda's own switches
+        return True  # a feature of conda, such as _openmp_mutex
     build = words[2] if len(words) > 2 else ""
     channel = words[3] if len(words) > 3 else None
     if name == "python":
@@ -228,48 +210,49 @@ def conda_row(words: Sequence[str], found: Findings) -> bool:
         details["build"] = build
     if channel:
         details["channel"] = channel
-    found.package(distribution_name(name), version, LISTED, Source("conda", details), _built_for(name, build))
+    built_for: dict[str, str] = {}
+    if name in ("pytorch", "torch"):  # py3.10_cuda11.8_cudnn8.7.0_0, cuda124py310h…, py310_cpu_0
+        if (match := _BUILT_FOR.search(build)) is not None:
+            built_for = {"cuda": match[1] if "." in match[1] else f"{match[1][:-1]}.{match[1][-1]}"}
+        elif "cpu" in build:
+            built_for = {"cuda": "cpu"}
+    found.package(distribution_name(name), version, LISTED, Source("conda", details), built_for)
     return True
 
 
-def _built_for(name: str, build: str) -> dict[str, str]:
-    """torch's CUDA by the build: ``py3.10_cuda11.8_cudnn8.7.0_0``, ``cuda124py310h…``, ``py310_cpu_0``."""
-    if name not in ("pytorch", "torch"):
-        return {}
-    match = _BUILT_FOR.search(build)
-    if match is None:
-        return {"cuda": "cpu"} if "cpu" in build else {}
-    digits = match[1]
-    return {"cuda": digits if "." in digits else f"{digits[:-1]}.{digits[-1]}"}
-
-
-# --- ``pip list --format=json`` somewhere in a text.
+# --- ``pip list --format=json`` anywhere in a text
 
 
 _START = re.compile(r"\[\s{0,40}\{\s{0,40}\"name\"\s{0,8}:")
-_MOST = 10
 
 
 def read_json_lists(lines: Sequence[Line], found: Findings) -> None:
-    """Every such list; one that is cut off is read as far as it goes."""
+    """Every such list; a truncated one is read as far as it goes."""
     if not any('"name"' in line.text for line in lines):
         return
     text = "\n".join(line.text for line in lines)
     for number, match in enumerate(_START.finditer(text)):
-        if number >= _MOST:
+        if number >= _MOST_JSON:
             return
         rows, whole = _rows(text, match.start())
-        names = [name for row in rows if (name := _row(row, found)) is not None]
-        if whole and len(names) == len(rows) >= 10 and "pip" in names:
+        names = []
+        for row in rows:
+            name, version, folder = (row.get(key) for key in ("name", "version", "editable_project_location"))
+            if isinstance(name, str) and isinstance(version, str) and 0 < len(name) < 100:
+                editable = isinstance(folder, str) and folder
+                source = Source("directory", {"path": folder, "editable": True}) if editable else None
+                found.package(name, version, LISTED, source)
+                names.append(normalized(name))
+        if whole and len(names) == len(rows) >= _WHOLE_FROM and "pip" in names:
             found.whole_lists.append(frozenset(names))
 
 
-def _rows(text: str, start: int) -> tuple[list[Any], bool]:
-    """The objects of a list, one after the other, and whether its end was reached."""
+def _rows(text: str, start: int) -> tuple[list[dict[str, object]], bool]:
+    """The objects of the JSON list that begins at ``start``, and whether its end was reached."""
     import json
 
     decoder, space = json.JSONDecoder(), re.compile(r"[\s,]*")
-    rows: list[Any] = []
+    rows: list[dict[str, object]] = []
     at = start + 1
     while True:
         skipped = space.match(text, at)
@@ -281,13 +264,3 @@ def _rows(text: str, start: int) -> tuple[list[Any], bool]:
         except (ValueError, RecursionError):
             return rows, False
         rows.append(row)
-
-
-def _row(row: Any, found: Findings) -> str | None:
-    name, version = row.get("name"), row.get("version")
-    if not isinstance(name, str) or not isinstance(version, str) or not 0 < len(name) < 100:
-        return None
-    folder = row.get("editable_project_location")
-    source = Source("directory", {"path": folder, "editable": True}) if isinstance(folder, str) and folder else None
-    found.package(name, version, LISTED, source)
-    return normalized(name)

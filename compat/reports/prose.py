@@ -1,4 +1,4 @@
-"""What people write without a form: "torch 2.6.0, vllm 0.8.4 on 2x A100, CUDA 12.4, Ubuntu 22.04"; ``uname``; prompts."""
+"""Words of people: "torch 2.6.0, vllm 0.8.4 on 2x A100, CUDA 12.4, Ubuntu 22.04"; also ``uname``, prompts and variables."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from compat.model import EMPTY
 from compat.reports.findings import (
     BY_HAND,
     HINTED,
-    SAID,
-    VISIBLE,
     WRITTEN,
     Findings,
     machine_of,
+    say_driver,
     say_python,
     say_system,
     system_of,
 )
-from compat.reports.gpu_words import device, devices_in, is_gpu, is_phrase
-from compat.reports.nvidia_tools import say_driver
-from compat.reports.words import Line, distribution_of, is_name, range_at, short_version, version_at
+from compat.reports.lines import Line
+from compat.reports.words import devices_in, distribution_of, is_phrase, range_at, short_version, version_at
 
-_LONGEST = 200  # characters of a line that somebody wrote as a list
+_LONGEST = 200  # characters of a line that is a list
 _ITEM = re.compile(
     r"[\s`*_\"'(]{0,6}(?P<name>[A-Za-z][\w -]{0,40}?)[`*]{0,3}(?: version| ver\.?)?"
     r"(?:\s{1,40}| ?={1,2} ?| ?: ?| ?- ?(?=v?\d)| ?@ ?)"
@@ -44,7 +42,7 @@ _SYSTEMS = {"/home/": "linux", "/root/": "linux", "/Users/": "darwin"}
 
 
 def read_by_hand(lines: Sequence[Line], found: Findings) -> None:
-    """Short lines that say nothing else; a sentence is not taken apart."""
+    """Record short lines that are lists, then pins and devices in sentences, then hints in tracebacks."""
     above = ""
     seen: set[tuple[str, str]] = set()
     for line in lines:
@@ -61,50 +59,41 @@ def read_by_hand(lines: Sequence[Line], found: Findings) -> None:
 
 
 _INSTEAD = re.compile(r"\s*(?P<name>PyTorch|Python) .{1,80}\(you have v?(?P<version>\d[\w.+]{1,40})\)$")
-"""Beside what a package was built for stands what is there."""
+"""A message with the release that a package was built for, and the installed one."""
 
 
 def _read(text: str, above: str, found: Findings) -> None:
     if text.startswith(("Linux ", "Darwin ")) and _UNAME.match(text):
-        _uname(text, found)
+        say_system(found, text)
+        found.say("machine", machine_of(text, "linux" if text.startswith("Linux") else "darwin"))
     elif "(you have " in text:
         if (instead := _INSTEAD.match(text)) is not None:
             _item(f"{instead['name']} {instead['version']}", found)
     elif "Welcome to Ubuntu" in text:
         say_system(found, text)
     elif "Python " in text and (prompt := _PROMPT.match(text.strip(" >`"))):
-        _prompt(prompt, found)
+        say_python(found, prompt["version"] + (prompt["rest"] or ""))
+        if (on := _ON.search(prompt["rest"] or "")) is not None:
+            found.say("os", {"win32": "windows"}.get(on[1], on[1]))
     elif "] " in text and (box := _BOX.match(text)):
         if box["mark"] != " " and len(box["text"]) < 60:
             say_system(found, box["text"], WRITTEN)
     elif text[:1].isdecimal() and above and _kind(f"{above} {text}") == "item":
-        _item(f"{above} {text}", found)  # a name, and below it its version
+        _item(f"{above} {text}", found)  # a name, with its version below
     elif any(character.isdecimal() for character in text):
         _written(text, found)
 
 
-def _uname(text: str, found: Findings) -> None:
-    say_system(found, text)
-    found.say("machine", machine_of(text, "linux" if text.startswith("Linux") else "darwin"))
-
-
-def _prompt(match: re.Match[str], found: Findings) -> None:
-    say_python(found, match["version"] + (match["rest"] or ""))
-    on = _ON.search(match["rest"] or "")
-    if on is not None:
-        found.say("os", {"win32": "windows"}.get(on[1], on[1]))
-
-
 def _written(text: str, found: Findings) -> None:
-    """The parts of a line: names with a version, devices, systems; a line that mostly says something else is a sentence."""
+    """A line of which at least half of the parts are names with a version, devices or systems; others are sentences."""
     text = _BULLET.sub("", text, count=1).strip(" .`*|")
     text = _IN_WORDS.sub(r" \1", text) if "(version" in text else text
     parts = [part.strip() for part in _PARTS.split(text) if part.strip()]
-    told = [(part, _kind(part)) for part in parts]
-    if not told or sum(kind is None for _, kind in told) * 2 > len(told) - 1:
+    kinds = [_kind(part) for part in parts]
+    if not kinds or kinds.count(None) * 2 > len(kinds) - 1:
         return
     groups = []
-    for part, kind in told:
+    for part, kind in zip(parts, kinds):
         if kind == "item":
             _item(part, found)
         elif kind == "system":
@@ -145,17 +134,11 @@ def _item(part: str, found: Findings) -> None:
     elif name in _OWN:
         version = short_version(text)
         found.say("cuda_toolkit", version if version and "." in version and float(version) < 30 else None, WRITTEN)
-    else:
-        _package(name, text, found)
-
-
-def _package(words: str, text: str, found: Findings) -> None:
-    name = distribution_of(words)
-    specifier = range_at(text)
-    version = version_at(text) if specifier is None else None
-    if name is None or not is_name(name) or (version is not None and "." not in version):
-        return
-    found.package(name, version, WRITTEN, None, EMPTY, specifier)
+    elif (distribution := distribution_of(name)) is not None:
+        specifier = range_at(text)
+        version = version_at(text) if specifier is None else None
+        if version is None or "." in version:
+            found.package(distribution, version, WRITTEN, None, EMPTY, specifier)
 
 
 _PIN = re.compile(
@@ -169,11 +152,11 @@ _OTHERWISE = re.compile(
     re.IGNORECASE,
 )
 _SENTENCES = 500
-"""Lines of prose that are looked at."""
+"""Lines of prose that are read."""
 
 
 def _mentioned(lines: Sequence[Line], found: Findings) -> None:
-    """Pins and devices in sentences, where nothing else tells of them and the sentence compares nothing."""
+    """Pins and devices in sentences, if nothing else names them and the sentence does not compare releases."""
     devices, known = None, set(found.packages)
     prose = [
         line.text for line in lines if not line.fenced and 12 < len(line.text) <= 2 * _LONGEST and line.number not in found.used
@@ -195,7 +178,7 @@ def _mentioned(lines: Sequence[Line], found: Findings) -> None:
 
 
 def _hinted(lines: Sequence[Line], found: Findings) -> None:
-    """Python and the system by the paths in a traceback, where all of them agree and nothing else says it."""
+    """Python and the system by the paths in a traceback, if all of them agree and nothing else names them."""
     pythons: set[str] = set()
     systems: set[str] = set()
     for line in lines:
@@ -219,57 +202,7 @@ def _minor(digits: str) -> str:
     return digits if "." in digits else f"{digits[0]}.{digits[1:]}"
 
 
-# --- The banner unsloth prints when a model is loaded; its "CUDA" is the compute capability, its "Toolkit" is torch's CUDA.
-
-
-_BUILT_IN = re.compile(r"\b(Unsloth|Transformers|vLLM|Torch|Pytorch|Triton|Xformers) ?[:=]? ?(v?\d[\w.!+-]{0,60})")
-_RELEASE = re.compile(r"Unsloth: Fast \w{2,30} patching release (\d{4}\.\d{1,2}(?:\.\d{1,2})?)")
-_GPU = re.compile(r"(?:/\|\s{1,20}|^\s{0,20}|GPU: ?)(?:GPU: ?)?(?P<name>[A-Za-z][^.:=]{2,60}?)\. (?:Num GPUs|Max memory)")
-_NUMBER = re.compile(r"Num GPUs ?[:=] ?(\d{1,4})")
-_MEMORY = re.compile(r"Max memory ?[:=] ?(\d{1,4}(?:\.\d{1,3})?) ?GB")
-_CAPABILITY = re.compile(r"\bCUDA(?: Compute)? ?[:=] ?(\d{1,2}\.\d)\.")
-_TOOLKIT = re.compile(r"\b(CUDA|ROCm) Toolkit ?[:=] ?(\d{1,2}\.\d{1,3})")
-_PLATFORM = re.compile(r"Platform ?[:=] ?(Linux|Windows|Darwin)")
-_NAMES = {"pytorch": "torch"}
-_BEHIND = 5  # lines of the banner below its first
-
-
-def read_banner(lines: Sequence[Line], found: Findings) -> None:
-    """Versions, the GPU, how many the process sees, and its capability."""
-    last, seen = -1, set()
-    for position, line in enumerate(lines):
-        if "==((====))==" in line.text:
-            text = "\n".join(each.text for each in lines[position : position + _BEHIND])
-            found.used.update(each.number for each in lines[position : position + _BEHIND])
-            last = position + _BEHIND
-            if text not in seen:  # every process prints it
-                seen.add(text)
-                _banner(text, found)
-        elif position >= last and "O^O/" in line.text and "Torch" in line.text:
-            _banner(line.text, found)
-
-
-def _banner(text: str, found: Findings) -> None:
-    for match in _BUILT_IN.finditer(text):
-        name = match[1].lower()
-        found.package(_NAMES.get(name, name), version_at(match[2]), SAID)
-    if (release := _RELEASE.search(text)) is not None:
-        found.package("unsloth", release[1], SAID)
-    toolkit, capability = _TOOLKIT.search(text), _CAPABILITY.search(text)
-    if toolkit is not None:
-        found.package("torch", None, SAID, None, {toolkit[1].lower(): short_version(toolkit[2])})
-    platform = _PLATFORM.search(text)
-    if platform is not None:
-        found.say("os", platform[1].lower())
-    name = next((each["name"].strip() for each in _GPU.finditer(text) if is_gpu(each["name"])), None)
-    if name is None:
-        return
-    number, memory = _NUMBER.search(text), _MEMORY.search(text)
-    one = device(name, round(float(memory[1]) * 1024) if memory else None, capability[1] if capability else None)
-    found.accelerators([one] * min(int(number[1]), 1024) if number else [one], VISIBLE, counted=number is not None)
-
-
-# --- Environment variables that a report lists, that a shell command sets, or that stand before a command.
+# --- Environment variables in reports, shell commands and Python, and before commands
 
 
 _LISTED = re.compile(r"(?P<name>[A-Z][A-Z0-9_]{2,60})=(?P<value>\S[^\n]{0,1500})$")
@@ -289,7 +222,7 @@ _PYTHON = re.compile(r"os\.environ\[[\"']([A-Z][A-Z0-9_]{2,60})[\"']\] ?= ?[\"']
 
 
 def read_variables(lines: Sequence[Line], found: Findings) -> None:
-    """Names and values; a value with a shell's ``$`` in it is not known here."""
+    """Record environment variables; a value that contains a shell's ``$`` is unknown."""
     for line in lines:
         text = line.text
         if "=" not in text and "env" not in text.lower():

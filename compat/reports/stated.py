@@ -1,7 +1,7 @@
-"""What messages say in their own words: which release of what is wanted by whom, and what was found instead.
+"""Statements about releases in messages and issues: which one is required, which one is installed, which ones work.
 
-Packages, installers and resolvers each have their own wording for it. A grammar is a literal that every such message has,
-and a pattern that is tried only around that literal, so that reading a text is linear in its length.
+Packages, installers and resolvers each word their requirements differently. A grammar is a literal that every message of
+one wording contains, and a pattern that is tried only around that literal, so that reading is linear in the text's length.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from collections.abc import Iterator
 from compat import versions
 from compat.model import Accelerator, Distribution, Environment, normalized
 from compat.records import record, replace
-from compat.reports.words import distribution_of
+from compat.reports.lines import plain_lines
+from compat.reports.words import distribution_of, is_specifier, is_version
 
 
 @record(frozen=True)
 class Wanted:
-    """A release of ``name`` (``"python"`` for the interpreter) that a text says is needed, as a specifier; empty: any,
-    or a newer one.
+    """A requirement that a text states: a specifier for ``name`` (``"python"`` for the interpreter).
 
-    ``found`` is the release that is there, ``by`` and ``by_version`` who wants the other one, ``line`` where it stands, from 1.
+    An empty specifier means any release, or a newer one. ``found`` is the installed release, ``by`` and ``by_version`` the
+    package that requires another one, ``line`` the line of the text, from 1.
     """
 
     name: str
@@ -40,75 +41,93 @@ _FOUND = rf"(?P<found>{_V})"
 _START = r"(?<![\w.-])"
 
 
-def _g(hint: str, pattern: str) -> tuple[str, re.Pattern[str]]:
-    return hint, re.compile(pattern)
+_AROUND = 400
+"""Characters before and after a literal in which its message is searched."""
+_MOST = 40
+"""Occurrences of one literal that are read."""
 
 
-_GRAMMARS = (
+class _Form:
+    """One wording: a literal, and the pattern of the message around it."""
+
+    def __init__(self, literal: str, pattern: str) -> None:
+        self.literal = literal
+        self.pattern = re.compile(pattern)
+
+    def matches(self, text: str) -> Iterator[re.Match[str]]:
+        at, taken = text.find(self.literal), 0
+        for _ in range(_MOST):
+            if at < 0:
+                return
+            match = self.pattern.search(text, max(at - _AROUND, taken), at + _AROUND)
+            if match is not None:
+                taken = match.end()
+                yield match
+            at = text.find(self.literal, max(at + len(self.literal), taken - len(self.literal)))
+
+
+_FORMS = (
     # pip, after an installation; uv pip check
-    _g(", but you have ", rf"{_START}{_BY} requires {_N}{_SPEC}(?:; [^,\n]{{0,80}})?, but you have [\w.-]{{1,60}} {_FOUND}"),
-    _g(", which is not installed", rf"{_START}{_BY} requires {_N}{_SPEC}(?:; [^,\n]{{0,80}})?, which is not installed"),
+    _Form(", but you have ", rf"{_START}{_BY} requires {_N}{_SPEC}(?:; [^,\n]{{0,80}})?, but you have [\w.-]{{1,60}} {_FOUND}"),
+    _Form(", which is not installed", rf"{_START}{_BY} requires {_N}{_SPEC}(?:; [^,\n]{{0,80}})?, which is not installed"),
     # resolvers: pip, uv and poetry
-    _g(" depends on ", rf"{_START}{_BY} depends on {_N}{_SPEC}(?![\w.])"),
-    _g(" depends on ",
+    _Form(" depends on ", rf"{_START}{_BY} depends on {_N}{_SPEC}(?![\w.])"),
+    _Form(" depends on ",
         rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}}) \((?P<by_version>{_V})\) depends on {_N} \((?:{_SPEC}|(?P<exact>{_V}))\)"),
-    _g("a different Python",
+    _Form("a different Python",
         rf"Package '(?P<by>[\w.-]{{1,60}})' requires a different (?P<name>Python): {_FOUND} not in '{_SPEC}'"),
-    _g("the current Python version", rf"the current (?P<name>Python) version \({_FOUND}\) does not satisfy Python{_SPEC}"),
+    _Form("the current Python version", rf"the current (?P<name>Python) version \({_FOUND}\) does not satisfy Python{_SPEC}"),
     # checks that packages make themselves
-    _g("for a normal functioning of",
+    _Form("for a normal functioning of",
         rf"{_START}{_N}{_SPEC} is required for a normal functioning of this module, but found [\w-]{{1,60}}=={_FOUND}"),
-    _g("you are using is not compatible",
+    _Form("you are using is not compatible",
         rf"[Tt]he version of {_N} you are using is not compatible, .{{0,80}}?(?P<least>{_V})(?=[\s.]*$|\s)"),
-    _g("requires `", rf"requires `{_N}{_SPEC}`"),
-    _g("`pip install ", rf"\brequires\b.{{0,160}}?`pip install [`'\"]?{_N}{_SPEC}[`'\"]?`"),
-    _g("with minimum required version", rf"{_START}{_N} with minimum required version (?P<least>{_V}) is not installed"),
-    _g("requires the latest version of", rf"requires the latest version of {_N}"),
-    _g(" or newer, found ", rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}}) requires {_N} (?P<least>{_V}) or newer, found {_FOUND}"),
-    _g("Your version is", rf"requires {_N} ?{_SPEC} to be installed\. Your version is {_FOUND}"),
-    _g("or newer of '",
+    _Form("requires `", rf"requires `{_N}{_SPEC}`"),
+    _Form("`pip install ", rf"\brequires\b.{{0,160}}?`pip install [`'\"]?{_N}{_SPEC}[`'\"]?`"),
+    _Form("with minimum required version", rf"{_START}{_N} with minimum required version (?P<least>{_V}) is not installed"),
+    _Form("requires the latest version of", rf"requires the latest version of {_N}"),
+    _Form(" or newer, found ",
+        rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}}) requires {_N} (?P<least>{_V}) or newer, found {_FOUND}"),
+    _Form("Your version is", rf"requires {_N} ?{_SPEC} to be installed\. Your version is {_FOUND}"),
+    _Form("or newer of '",
         rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}}) requires version '(?P<least>{_V})' or newer of {_N}(?: \(version "
         rf"'{_FOUND}')?"),
-    _g(" or less. Got ",
+    _Form(" or less. Got ",
         rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}}) needs {_N} (?P<most>{_V}) or less\. Got [\w-]{{1,60}} {_FOUND}"),
-    _g("Found an incompatible version of",
+    _Form("Found an incompatible version of",
         rf"Found an incompatible version of {_N}\. Found version {_FOUND}, but only versions? above (?P<least>{_V})"),
-    _g("lease upgrade",
+    _Form("lease upgrade",
         rf"[Pp]lease upgrade(?: your)? (?:to )?{_N}(?: version| to| to version)? ?(?:(?:>=|at least )? ?(?P<least>{_V})|"
         rf"{_SPEC})(?:[^\n]{{0,40}}?found (?:version )?{_FOUND})?"),
-    _g(" to at least ", rf"\bupgrade {_N} to at least (?P<least>{_V})"),
-    _g("distribution was not found and is required by",
+    _Form(" to at least ", rf"\bupgrade {_N} to at least (?P<least>{_V})"),
+    _Form("distribution was not found and is required by",
         rf"The '{_N}{_SPEC}' distribution was not found and is required by (?P<by>[A-Za-z][\w-]{{0,60}})"),
-    _g("lease update",
+    _Form("lease update",
         rf"[Pp]lease update(?: your)? (?:to )?{_N}(?: version| to| to version)? ?(?:>=|at least )? ?(?P<least>{_V})"),
-    _g("lease install", rf"[Pp]lease install [`'\"]?{_N}{_SPEC}"),
-    _g(" at least ", rf"\b(?:[Rr]equires?|[Nn]eeds?|[Rr]equired) at least (?:version )?{_N}(?: version)? (?P<least>{_V})"),
-    _g("requires at least version",
+    _Form("lease install", rf"[Pp]lease install [`'\"]?{_N}{_SPEC}"),
+    _Form(" at least ", rf"\b(?:[Rr]equires?|[Nn]eeds?|[Rr]equired) at least (?:version )?{_N}(?: version)? (?P<least>{_V})"),
+    _Form("requires at least version",
         rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}}) requires at least version (?P<least>{_V}) of {_N}"),
-    _g(" is required",
+    _Form(" is required",
         rf"{_START}{_N}(?: version)? ?{_SPEC} is required(?: (?:to|for|by)\b[^\n,;(]{{0,80}})?(?:[,;(]? ?\(?(?:but )?"
         rf"(?:found|got|you have|current version:?|your version is|installed:?) (?:version )?(?:[\w-]{{1,60}}(?:==| "
         rf"))?{_FOUND})?"),
-    _g("currently installed", rf"requires {_N} ?{_SPEC}[^\n]{{0,40}}?(?P<found>{_V})(?: is|\)? ?are)? currently installed"),
-    _g("but found", rf"\brequires {_N}(?: version)? ?{_SPEC},? but found (?:[\w-]{{1,60}}(?:==| ))?{_FOUND}"),
-    _g("but got", rf"\brequires {_N}(?: version)? ?{_SPEC},? but got (?:[\w-]{{1,60}}(?:==| ))?{_FOUND}"),
-    _g("but you have", rf"\brequires {_N}(?: version)? ?{_SPEC},? but you have (?:[\w-]{{1,60}}(?:==| ))?{_FOUND}"),
-    _g("compiled using NumPy 1.x",
+    _Form("currently installed", rf"requires {_N} ?{_SPEC}[^\n]{{0,40}}?(?P<found>{_V})(?: is|\)? ?are)? currently installed"),
+    _Form("but found", rf"\brequires {_N}(?: version)? ?{_SPEC},? but found (?:[\w-]{{1,60}}(?:==| ))?{_FOUND}"),
+    _Form("but got", rf"\brequires {_N}(?: version)? ?{_SPEC},? but got (?:[\w-]{{1,60}}(?:==| ))?{_FOUND}"),
+    _Form("but you have", rf"\brequires {_N}(?: version)? ?{_SPEC},? but you have (?:[\w-]{{1,60}}(?:==| ))?{_FOUND}"),
+    _Form("compiled using NumPy 1.x",
         rf"compiled using (?P<name>NumPy) (?P<series>1)\.x cannot be run in\s{{1,20}}NumPy {_FOUND}"),
-    _g("Disabling PyTorch because", rf"Disabling PyTorch because (?P<name>PyTorch) ?{_SPEC} is required but found {_FOUND}"),
+    _Form("Disabling PyTorch because", rf"Disabling PyTorch because (?P<name>PyTorch) ?{_SPEC} is required but found {_FOUND}"),
 )  # fmt: skip
-_AROUND = 400
-"""Characters before and after a literal in which its message is looked for."""
-_MOST = 40
-"""Places of one literal that are looked at."""
 
 
 def wanted_in(text: str) -> tuple[Wanted, ...]:
-    """Everything that a text says is wanted, each once, in the order of the grammars."""
+    """The requirements that a text states, each once, in the order of the grammars."""
     found: dict[tuple[str, str, str | None], Wanted] = {}
-    for hint, pattern in _GRAMMARS:
-        for match in _places(text, hint, pattern):
-            wanted = _wanted(match[0], match[1])
+    for grammar in _FORMS:
+        for match in grammar.matches(text):
+            wanted = _wanted(match, text.count("\n", 0, match.start()) + 1)
             if wanted is None:
                 continue
             same = [key for key in found if key[:2] == (wanted.name, wanted.specifier) and wanted.by in (None, key[2])]
@@ -117,20 +136,6 @@ def wanted_in(text: str) -> tuple[Wanted, ...]:
             if not same:
                 found[wanted.name, wanted.specifier, wanted.by] = wanted
     return tuple(found.values())
-
-
-def _places(text: str, hint: str, pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], int]]:
-    """The matches of a pattern around its literal, each with its line."""
-    at, taken = text.find(hint), 0
-    for _ in range(_MOST):
-        if at < 0:
-            return
-        start = max(at - _AROUND, taken)
-        match = pattern.search(text, start, at + _AROUND)
-        if match is not None:
-            taken = match.end()
-            yield match, text.count("\n", 0, match.start()) + 1
-        at = text.find(hint, max(at + len(hint), taken - len(hint)))
 
 
 def _wanted(match: re.Match[str], line: int) -> Wanted | None:
@@ -142,13 +147,14 @@ def _wanted(match: re.Match[str], line: int) -> Wanted | None:
     elif "exact" in groups:
         specifier = f"=={groups['exact']}"
     elif "most" in groups:
-        specifier = _up_to(groups["most"])
+        *before, last = groups["most"].split(".")  # 2.2 or less: every 2.2.x
+        specifier = f"<{'.'.join([*before, str(int(last) + 1)])}" if last.isdecimal() else f"<={groups['most']}"
     elif "series" in groups:
         specifier = f"<{int(groups['series']) + 1}"
     if "least" in groups and "by" not in groups and "found" not in groups and distribution_of(groups["name"]) is None:
         return None  # "please update your driver to 550"
     found = groups.get("found", "").removeprefix("v") or None
-    if specifier and not _is_specifier(specifier):
+    if specifier and not is_specifier(specifier):
         return None
     if found is not None and not versions.is_version(found):
         found = None
@@ -158,42 +164,30 @@ def _wanted(match: re.Match[str], line: int) -> Wanted | None:
     return Wanted(name, specifier, found, by and (distribution_of(by) or normalized(by)), groups.get("by_version"), line)
 
 
-def _up_to(release: str) -> str:
-    """``2.2 or less`` means every 2.2.x."""
-    *before, last = release.split(".")
-    return f"<{'.'.join([*before, str(int(last) + 1)])}" if last.isdecimal() else f"<={release}"
-
-
-def _is_specifier(text: str) -> bool:
-    try:
-        versions.ranges_of(text)
-    except ValueError:
-        return False
-    return True
-
-
 def meets(version: str, specifier: str) -> bool:
-    """Whether a release lies within a specifier; a local label does not count."""
+    """Whether a release satisfies a specifier; its local label is ignored."""
     if not versions.is_version(version):
         return False
     return versions.contains(versions.ranges_of(specifier), versions.key_of(version.partition("+")[0]))
 
 
-# --- Facts about the machine that a message names on its way.
+# --- Facts about the machine in messages
 
 
 _GPU = r"(?P<gpu>[A-Z][\w .()/-]{2,60}?)"
 _FACTS = (
-    _g("CUDA capability sm_", rf"(?:^|\n){_GPU} with CUDA capability sm_(?P<code>\d{{2,3}})a? is not compatible"),
-    _g("GPU has compute capability", rf"[Yy]our {_GPU} GPU has compute capability (?P<capability>\d{{1,2}}\.\d)"),
-    _g("which is of cuda capability", rf"Found GPU\d{{1,3}} {_GPU} which is of cuda capability (?P<capability>\d{{1,2}}\.\d)"),
-    _g("Current capability: ", r"Current capability: (?P<code>\d{2,3})\b"),
-    _g("detected CUDA version", r"detected CUDA version \((?P<cuda_toolkit>\d{1,2}\.\d{1,2})\)"),
+    _Form("CUDA capability sm_", rf"(?:^|\n){_GPU} with CUDA capability sm_(?P<code>\d{{2,3}})a? is not compatible"),
+    _Form("GPU has compute capability", rf"[Yy]our {_GPU} GPU has compute capability (?P<capability>\d{{1,2}}\.\d)"),
+    _Form(
+        "which is of cuda capability", rf"Found GPU\d{{1,3}} {_GPU} which is of cuda capability (?P<capability>\d{{1,2}}\.\d)"
+    ),
+    _Form("Current capability: ", r"Current capability: (?P<code>\d{2,3})\b"),
+    _Form("detected CUDA version", r"detected CUDA version \((?P<cuda_toolkit>\d{1,2}\.\d{1,2})\)"),
 )
 
 
 def told_in(text: str) -> Environment:
-    """The environment as far as error messages tell it: releases found, the Python, a GPU, the CUDA toolkit."""
+    """The facts of the environment in error messages: installed releases, Python, a GPU, the CUDA toolkit."""
     releases: dict[str, set[str]] = {}
     for wanted in wanted_in(text):
         for name, version in ((wanted.name, wanted.found), (wanted.by, wanted.by_version if wanted.found else None)):
@@ -201,8 +195,8 @@ def told_in(text: str) -> Environment:
                 releases.setdefault(name, set()).add(version)
     pythons = releases.pop("python", set())
     facts: dict[str, str] = {}
-    for hint, pattern in _FACTS:
-        for match, _ in _places(text, hint, pattern):
+    for grammar in _FACTS:
+        for match in grammar.matches(text):
             facts.update({key: value for key, value in match.groupdict().items() if value})
     code = facts.get("code")
     capability = facts.get("capability") or (f"{code[:-1]}.{code[-1]}" if code else None)
@@ -214,3 +208,142 @@ def told_in(text: str) -> Environment:
         accelerators=(Accelerator("nvidia", name, capability, extra={"more": True}),) if name or capability else None,
         cuda_toolkit=facts.get("cuda_toolkit"),
     )
+
+
+# --- Releases that work and releases that do not: "works with pyarrow 0.12.1, 0.13.0 crashes"
+
+
+_MOST_LINES = 400
+"""Lines of prose that are read; those of code are not."""
+_LONGEST_LINE = 600
+
+
+@record(frozen=True)
+class Experience:
+    """Releases of one distribution that work or fail according to a text, in its order; ``line`` is the first, from 1."""
+
+    name: str
+    works: tuple[str, ...]
+    fails: tuple[str, ...]
+    line: int
+
+
+_RELEASE = r"v?(?P<version>\d{1,4}(?:\.\w{1,12}){1,4}(?:\+\w{1,12})?)"
+_OTHER = _RELEASE.replace("version", "other")
+_M = r"[`*\"']{0,3}"
+_SUBJECT = rf"{_M}(?P<name>[A-Za-z][\w-]{{1,30}}){_M}"
+_MENTION = re.compile(rf"(?<![\w./-]){_SUBJECT}(?: ?={{1,3}} ?| (?:version |release )?| \(){_M}{_RELEASE}")
+_ALONE = re.compile(
+    rf"(?<![\w.=+-]){_RELEASE}(?![\w%])(?! ?(?:GB|GiB|MiB|ms|s\b|x\b|times|seconds|hours|[mb]illion|B\b))", re.IGNORECASE
+)
+_MOVED = re.compile(
+    rf"\b(?P<way>down|de|up|)(?:grad|dat)\w* (?:my |the |your )?{_SUBJECT} (?:version )?"
+    rf"(?:(?:from )?{_M}{_OTHER}{_M} )?to {_M}{_RELEASE}",
+    re.IGNORECASE,
+)
+_SINCE = re.compile(
+    rf"\b(?:up(?:grad|dat)|mov|bump|switch)\w*\b[^.;\n]{{0,60}}? from {_M}(?:(?P<name>[A-Za-z][\w-]{{1,30}}) )?{_OTHER}{_M} to "
+    rf"{_M}(?:(?P<name_2>[A-Za-z][\w-]{{1,30}}) )?{_RELEASE}",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"(?:[.!?,](?=\s)|,? (?:but|while|whereas|however|although|yet)\b|[;。，]|-{1,3}>|→)\s*", re.IGNORECASE)
+_NEGATED = re.compile(
+    r"(?:\bnot|n't|\bnever|\bno longer) (?:be )?(?:work|load|run|import|compil|compatib|ok)\w*", re.IGNORECASE
+)
+_BLAMED = re.compile(
+    r"\b(?:break(?:s|ing)?|broke|incompatible|regression|conflicts? with|stopped working)\b|不兼容", re.IGNORECASE
+)
+"""Words that make a release the cause; those of :data:`_FAILS` only say what happened with it."""
+_FAILS = re.compile(
+    r"\b(?:broken|fail(?:s|ed|ing)?|crash(?:es|ed|ing)?|segfaults?|hangs?|errors?|buggy?)\b|报错|不行|失败", re.IGNORECASE
+)
+_WORKS = re.compile(
+    r"\b(?:works?|worked|working|fine|ok(?:ay)?|solve[sd]?|resolve[sd]?|fix(?:e[sd])?|help(?:s|ed)|workaround|success\w*"
+    r"|good version|no (?:problem|issue|error)s?|(?:downgrad\w+|revert\w*|roll\w* back|pin\w*) (?:\S+ ){0,2}to)\b"
+    r"|解决|可以运行|正常",
+    re.IGNORECASE,
+)
+
+_COMPLAINS = re.compile(
+    r"\b(?:not|n't|problems?|issues?|error\w*|fail\w*|broke\w*|break\w*|crash\w*|bug|wrong|anymore|regression)\b", re.IGNORECASE
+)
+_ASKED = re.compile(r"\b(?:requires?|needs?(?! to)|expects?|built for|compiled for)\b", re.IGNORECASE)
+"""Releases in such a clause are required; they did not run."""
+
+
+def experiences_in(text: str) -> tuple[Experience, ...]:
+    """Every distribution of which, according to a text, a release works or is the cause of the failure.
+
+    A release counts only if its clause has a word for one of both; a clause with words for both counts for nothing.
+    """
+    lines, _ = plain_lines(text)
+    prose = [line for line in lines if not line.fenced and not line.edge and 10 < len(line.text) <= _LONGEST_LINE]
+    runs: dict[str, list[_Run]] = {}
+    for line in prose[:_MOST_LINES]:
+        if wanted_in(line.text):
+            continue  # pip's "requires …, but you have … which is incompatible" is no experience
+        for each in _runs(line.text, line.number):
+            runs.setdefault(each.name, []).append(each)
+    found = []
+    for name, said in runs.items():
+        works = tuple(dict.fromkeys(each.version for each in said if each.works))
+        fails = tuple(dict.fromkeys(each.version for each in said if not each.works and (works or each.blamed)))
+        if (works or fails) and not set(works) & set(fails):
+            found.append(Experience(name, works, fails, said[0].line))
+    return tuple(found)
+
+
+@record(frozen=True)
+class _Run:
+    """A release that works or not; ``blamed``: it is the cause of the failure."""
+
+    name: str
+    version: str
+    works: bool
+    blamed: bool
+    line: int
+
+
+def _runs(line: str, number: int) -> Iterator[_Run]:
+    """The releases of one line. A name counts until the next one: "works with vllm 0.5.1, fails with 0.5.2"."""
+    changes = list(_changed(line, number))
+    if changes or not any(character.isdecimal() for character in line):
+        yield from changes
+        return
+    last: str | None = None
+    for clause in _CLAUSE.split(line):
+        negated = _NEGATED.search(clause) is not None
+        blamed = negated or _BLAMED.search(clause) is not None
+        fails = blamed or _FAILS.search(clause) is not None
+        works = _WORKS.search(_NEGATED.sub("", clause)) is not None
+        asks = _ASKED.search(clause) is not None
+        mentions = [(distribution_of(match["name"]), match["version"]) for match in _MENTION.finditer(clause) if not asks]
+        known = [(name, version) for name, version in mentions if name is not None]
+        if not known and last is not None and not asks:
+            known = [(last, match["version"]) for match in _ALONE.finditer(clause)]
+        for name, version in known:
+            last = name
+            if fails != works and is_version(version):
+                yield _Run(name, version, works, blamed, number)
+
+
+def _changed(line: str, number: int) -> Iterator[_Run]:
+    """``downgraded torch from 2.8.0 to 2.7.0``, ``after the upgrade from datasets 3.3.2 to 3.4.0``."""
+    for match in _MOVED.finditer(line):
+        name = distribution_of(match["name"])
+        back = match["way"].lower() in ("down", "de")
+        works = back or _WORKS.search(_NEGATED.sub("", line)) is not None
+        if name is not None and works != (_COMPLAINS.search(line) is not None and not back):
+            yield from _both(name, match["other"], match["version"], number, works=works)
+    for match in _SINCE.finditer(line):
+        before = re.findall(r"[A-Za-z][\w-]{1,30}", line[: match.start("other")])
+        words = [match["name"], match["name_2"], *reversed(before)]
+        name = next((found for word in words if word and (found := distribution_of(word))), None)
+        if name is not None and _COMPLAINS.search(line):
+            yield from _both(name, match["other"], match["version"], number, works=False)
+
+
+def _both(name: str, before: str | None, after: str, number: int, *, works: bool) -> Iterator[_Run]:
+    yield _Run(name, after, works, blamed=True, line=number)
+    if before is not None:
+        yield _Run(name, before, not works, blamed=True, line=number)

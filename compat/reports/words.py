@@ -1,13 +1,12 @@
-"""What the words of a report mean: versions, names of distributions, "not installed"; nothing here knows a format."""
+"""The vocabulary of reports, independent of any format: names of distributions and GPUs, versions, "not installed"."""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from compat import versions
-from compat.model import normalized
-from compat.reports.log.lines import without_escapes
+from compat.machine.gpu_names import lookup
+from compat.model import Accelerator, normalized
 
 _CALLED = {
     "pytorch": "torch", "hf-hub": "huggingface-hub", "hugging-face-hub": "huggingface-hub", "pil": "pillow", "zmq": "pyzmq",
@@ -46,7 +45,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,80}[A-Za-z0-9])?")
 
 
 def distribution_of(words: str) -> str | None:
-    """The distribution that a report's words name ("PyTorch", "`huggingface_hub`"); ``None`` for any other words."""
+    """The distribution with this name in reports ("PyTorch", "`huggingface_hub`"); ``None`` for any other words."""
     if len(words) > 60:
         return None
     name = normalized(words.strip("`*_\"' ").replace(" ", "-"))
@@ -55,29 +54,27 @@ def distribution_of(words: str) -> str | None:
 
 
 def is_name(word: str) -> bool:
-    """Whether a word may be the name of a distribution."""
+    """Whether a word can be the name of a distribution."""
     return _NAME.fullmatch(word) is not None
 
 
 def is_absent(text: str) -> bool:
-    """Whether a value says that there is nothing, or that it is unknown."""
+    """Whether a value means none or unknown ("N/A", "Not installed", an unchanged placeholder)."""
     return text.strip("`*_\"'. ").lower() in _ABSENT or text.startswith(("<", "e.g.", "[e.g.", "i.e.", "eg."))
 
 
 def is_tool(name: str) -> bool:
-    """Whether what is pinned like a distribution (``cuda==12.4``) is none."""
+    """Whether a name that is pinned like a distribution (``cuda==12.4``) is not one."""
     return name in ("cuda", "python", "cudnn", "nvcc", "gcc", "gpu", "driver", "cuda-driver", "nvidia-driver", "os", "ubuntu")
 
 
 def is_version(text: str) -> bool:
     """Whether a text is a version (PEP 440)."""
-    if not text or len(text) > 80 or not text.isascii():
-        return False
-    return versions.is_version(text)
+    return 0 < len(text) <= 80 and text.isascii() and versions.is_version(text)
 
 
 def version_at(text: str) -> str | None:
-    """The version that a text begins with (``"2.6.0+cu124 (True)"``, ``"v0.9.1, from source"``), else ``None``."""
+    """The version at the beginning of a text (``"2.6.0+cu124 (True)"``, ``"v0.9.1, from source"``), or ``None``."""
     match = _VERSION.match(text.lstrip("`*\"'(= "))
     if match is None:
         return None
@@ -86,7 +83,7 @@ def version_at(text: str) -> str | None:
 
 
 def range_at(text: str) -> str | None:
-    """The range (PEP 440) that a text begins with: ``">= 4.51, < 4.57"``, ``"4.51.x"``; else ``None``."""
+    """The specifier (PEP 440) at the beginning of a text, without blanks (``"4.51.x"`` is ``==4.51.*``), or ``None``."""
     text = text.strip("`*\"'( ")
     series = _SERIES.match(text)
     if series is not None:
@@ -94,102 +91,129 @@ def range_at(text: str) -> str | None:
     match = _RANGE.match(text)
     if match is None:
         return None
-    from compat.versions import ranges_of
-
     written = "".join(match[0].split())
+    return written if is_specifier(written) else None
+
+
+def is_specifier(text: str) -> bool:
+    """Whether a text is a specifier set (PEP 440)."""
     try:
-        ranges_of(written)
+        versions.ranges_of(text)
     except ValueError:
-        return None
-    return written
+        return False
+    return True
 
 
 def short_version(text: str) -> str | None:
-    """Major and minor of a version ("12.4" of ``12.4.131``), as CUDA toolkits are told apart."""
+    """Major and minor of a version, as CUDA toolkits are named: ``12.4`` of ``12.4.131``."""
     version = version_at(text)
     parts = version.split(".")[:2] if version else []
     return ".".join(parts) if parts and all(part.isascii() and part.isdigit() for part in parts) else None
 
 
-# --- Text as it is pasted into an issue → plain lines: no Markdown marks, HTML, colours or odd blanks.
+# --- GPUs: "2x RTX 4090", "NVIDIA A100-SXM4-80GB (x8)"
 
 
-_LONGEST = 2000  # characters of one line that are looked at
-_MOST = 50_000  # lines that are looked at
-
-
-class Line(NamedTuple):
-    """One line: ``number`` counts from 1 in the text, ``text`` has no blanks at its end; empty between paragraphs.
-
-    ``edge`` marks where a fenced block begins or ends (the text is what stands behind the fence, mostly nothing),
-    ``fenced`` is whether a block is open behind the line.
-    """
-
-    number: int
-    text: str
-    edge: bool = False
-    fenced: bool = False
-
-
-_BLANKS = str.maketrans({
-    "\u00a0": " ", "\u2007": " ", "\u202f": " ", "\u3000": " ", "\t": " ", "\uff1a": ":", "\u200b": "", "\u200c": "",
-    "\u200d": "", "\ufeff": "", "\x00": "",
-})  # fmt: skip
-_TAG = re.compile(
-    r"</?(?:details|summary|pre|code|p|div|span|b|i|em|strong|font|sub|sup|ul|ol|li|table|tbody|thead|tr|t[dh]|h[1-6]|br)"
-    r"(?: [^<>]{0,200})?/?>",
+_NAMED = re.compile(
+    r"(?<![A-Za-z\d])(?:"
+    r"(?:amd (?:radeon|instinct|mi)|nvidia(?![-_.\w])|geforce|tesla|quadro|radeon|instinct|jetson)"
+    r"(?=[\w ()-]{0,40}?\d|[\w ()-]{0,24}(?:titan|thor|orin|graphics|device))|"
+    r"titan (?:rtx|xp?|v)|rtx ?(?:pro ?)?\d{3,4}\w{0,6}|gtx ?\d{3,4}\w{0,3}|rx ?\d{3,4}\w{0,4}|gaudi ?\d?|dgx spark|"
+    r"a100\w?|a800|a10g?|a16|a30|a40|h100s?|h200s?|h800|h20|gh200|gb\d{2,3}|b[123]00|v100s?|p100|p40|p4|k80|t4|l4|l40s?|"
+    r"a[456]000|[2345]0[5-9]0(?: ?ti| ?super| ?d)*|mi\d{2,3}[xa]?|gfx\d[0-9a-f]{2,3}|ascend ?\w{0,6}|910b\d?|"
+    r"apple m\d|intel arc|arc [ab]\d{3}|data center gpu max|(?:6000|5000) ada|pro 6000"
+    r")(?![A-Za-z\d])",
     re.IGNORECASE,
 )
-_QUOTE = re.compile(r"(?: {0,3}>(?!>>) ?)+")
-_FENCE = re.compile(r" {0,8}(?:```+|~~~+) ?(?P<rest>.*)")
-_LANGUAGE = re.compile(r"[\w+#.-]{0,20}$")
+_NUMBER = {"one": 1, "single": 1, "two": 2, "dual": 2, "three": 3, "four": 4, "quad": 4, "five": 5, "six": 6, "eight": 8}
+_BEFORE = re.compile(
+    r"(?:(?<![\d.])(?P<times>\d{1,3}) ?[x×*]|(?<![A-Za-z\d])[x×*] ?(?P<x>\d{1,3})|(?<![\w.])(?P<count>\d{1,3})(?!\d)|"
+    r"\b(?P<word>one|single|two|dual|three|four|quad|five|six|eight))[\s-]*(?:\d{1,3} ?gi?b?\s+)?$",
+    re.IGNORECASE,
+)
+_AFTER = re.compile(
+    r"(?:(?<=[\s(*])|(?<=\dG)|(?<=GB))[x×*]? ?(?:(?<=[x×*])|(?<=[x×*] ))(?P<times>\d{1,3})(?! ?gi?b|\d)|"
+    r"(?<![\d.])(?P<cards>\d{1,3}) ?(?:gpus?\b|cards?\b|pcs\b|卡)|\((?P<count>\d{1,3}) ?x?\)",
+    re.IGNORECASE,
+)
+_GLUED = re.compile(r"(?<![A-Za-z\d.])(\d{1,3}) ?[x×*] ?(?=[A-Za-z\d])", re.IGNORECASE)
+_REMARK = re.compile(r" ?\((?:UUID|\d+ ?Gi?B|\d+ ?MiB)[^()]*\).*$")
+_TARGET = re.compile(r"gfx\d[0-9a-f]{2,3}")
+_BEHIND = re.compile(r"[(,;\n]| (?:with|on|gpus|cards?|each|per|and|instances?|x ?\d)\b", re.IGNORECASE)
+_KINDS = re.compile(r" \+ | and (?=\d|[A-Z])|[;,](?= ?(?:\d ?[x×]|nvidia|amd|rtx|gtx|tesla))|、", re.IGNORECASE)
+_WORDS = frozenset((
+    "nvidia", "geforce", "rtx", "gtx", "tesla", "quadro", "titan", "gpu", "gpus", "card", "cards", "pcie", "laptop", "ti",
+    "super", "ada", "generation", "blackwell", "hopper", "ampere", "hbm3", "hbm2e", "each", "with", "of", "a", "an", "on",
+    "single", "dual", "vram", "memory", "ram", "pro", "workstation", "server", "edition", "max", "q", "amd", "radeon", "xt",
+    "instinct", "xtx", "x", "gb", "gib", "gddr6", "gddr6x", "gddr7", "nvl", "d", "i", "have", "one", "two", "four", "eight",
+))  # fmt: skip
+_TOKEN = re.compile(r"\d{1,4}(?:x|gi?b?|s|ti|d)?|x\d{1,3}|sxm\d?|[a-z]{1,2}\d{1,4}[a-z]{0,3}|\d{4}\w{0,2}|mi\d{2,3}\w?")
+MOST_DEVICES = 1024
+"""Devices of one machine; a larger number is no count."""
 
 
-def plain_lines(text: str) -> tuple[list[Line], str | None]:
-    """The lines of a pasted text, and a remark where it is so long that only its beginning is read.
+def is_gpu(text: str) -> bool:
+    """Whether a text names a kind of accelerator."""
+    return len(text) < 400 and _NAMED.search(text) is not None
 
-    Runs of empty lines become one. A line that begins a fenced block and goes on behind the fence keeps what it says.
+
+def is_phrase(text: str) -> bool:
+    """Whether a text consists of devices only: "2x RTX 4090 24GB", not "please support the RTX 4090"."""
+    words = re.split(r"[\s()*×/-]+", text.strip(" .`*()").lower())
+    return len(words) < 12 and all(not word or word in _WORDS or _TOKEN.fullmatch(word) for word in words) and is_gpu(text)
+
+
+def vendor_of(name: str) -> str | None:
+    """nvidia, amd, intel or apple, by a device's name; ``None`` if unknown."""
+    return lookup(((), (), {}), name).vendor
+
+
+def device(name: str, memory_mib: int | None = None, capability: str | None = None) -> Accelerator:
+    """A device by its name in a program's output: ``AMD Instinct MI210 (gfx90a:sramecc+:xnack-)``."""
+    target = _TARGET.search(name)
+    if target is not None:
+        name = name.partition(f"({target[0]}")[0].strip() or target[0]
+        return Accelerator("amd", name, None, memory_mib, target[0])
+    name = _REMARK.sub("", name).strip(" .…,;`*\"'")[:100]
+    return Accelerator(vendor_of(name), name, capability, memory_mib)
+
+
+def devices_in(text: str) -> tuple[tuple[Accelerator, ...], bool] | None:
+    """The devices in a person's words and whether these give their number; ``None`` without devices.
+
+    Several kinds ("2x RTX 4090 + RTX 3090") each have their own number.
     """
-    found: list[Line] = []
-    blank, fenced = True, False
-    for number, raw in enumerate(_unified(text).split("\n"), 1):
-        if not raw or raw.isspace():
-            if not blank:
-                found.append(Line(number, "", fenced=fenced))
-            blank = True
+    text = _GLUED.sub(r"\1x ", text.strip("`*\"' ")) if len(text) < 200 else ""
+    if not is_gpu(text):
+        return None
+    found: list[Accelerator] = []
+    counted = False
+    for part in _KINDS.split(text):
+        name = _NAMED.search(part)
+        if name is None:
             continue
-        if len(found) >= _MOST:
-            return found, f"only the first {number - 1} lines were read"
-        line = _plain(number, raw[:_LONGEST])
-        fenced = fenced != line.edge
-        if line.text or line.edge or not blank:
-            found.append(line._replace(fenced=fenced) if fenced else line)
-        blank = not line.text
-    return found, None
+        number, kind = _counted(part, name)
+        if number is not None and not 0 < number <= MOST_DEVICES:
+            return None
+        counted = counted or number is not None
+        found.extend([device(kind)] * (number or 1))
+    counted = counted or len(found) > 1 or any(each.vendor == "apple" for each in found)
+    return (tuple(found), counted) if 0 < len(found) <= MOST_DEVICES else None
 
 
-def _unified(text: str) -> str:
-    text = without_escapes(text).replace("\r\n", "\n").replace("\r", "\n").translate(_BLANKS)
-    if "&" in text and ";" in text:
-        from html import unescape
-
-        text = unescape(text).replace("\u00a0", " ")
-    if "<" in text:
-        text = _TAG.sub(_separated, text)
-    return text
-
-
-def _separated(tag: re.Match[str]) -> str:
-    """Cells of a table and line breaks go on the next line; every other tag is just taken off."""
-    name = tag[0].strip("</> ").partition(" ")[0].lower()
-    return "\n" if name in ("br", "summary", "details", "tr", "li", "p", "pre", "div") else " "
+def _counted(part: str, name: re.Match[str]) -> tuple[int | None, str]:
+    """The number of devices of one kind, and its name without the number."""
+    before = _BEFORE.search(part[: name.start()])
+    if before is not None:
+        number = before["times"] or before["x"] or before["count"]
+        return int(number) if number else _NUMBER[before["word"].lower()], _named(part[name.start() :])
+    after = _AFTER.search(part, name.end())
+    if after is not None:
+        return int(after["times"] or after["count"] or after["cards"]), _named(part[name.start() : after.start()])
+    return None, _named(part[name.start() :])
 
 
-def _plain(number: int, raw: str) -> Line:
-    if raw.lstrip(" ")[:1] == ">" and (quote := _QUOTE.match(raw)):
-        raw = raw[quote.end() :]
-    fence = _FENCE.match(raw) if "```" in raw or "~~~" in raw else None
-    if fence is not None:
-        rest = fence["rest"].strip("`~ ")
-        return Line(number, "" if _LANGUAGE.match(rest) else rest, edge=True)
-    return Line(number, raw.replace("\\_", "_").rstrip())
+def _named(text: str) -> str:
+    """A name without the words behind it."""
+    text = _BEHIND.split(text, maxsplit=1)[0]
+    return re.sub(r"(?<=\d)s$", "", text.strip(" -.…*×"))

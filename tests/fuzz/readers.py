@@ -19,9 +19,9 @@ from compat.formats.listing import Listing
 from compat.formats.project.config import find_config, read_config
 from compat.formats.registry import format_of
 from compat.model import Distribution, Environment
-from compat.reports import read_pasted
-from compat.reports.log.lines import cut_lines
+from compat.reports.lines import cut_lines
 from compat.reports.log.traceback import decisive, parse_log, versions_in
+from compat.reports.pasted import read_pasted
 from compat.rules.compiled import Matrix
 from compat.syntax.json import read_text
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from compat.errors import InputError
 from compat.formats.described import parse_described
-from compat.reports import read_pasted
+from compat.reports.pasted import read_pasted
 from tests.examples import examples
 from tests.growth import assert_linear
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat.model import Workload
-from compat.reports import read_pasted
+from compat.reports.pasted import read_pasted
 
 PRINTED = """\
 - `Accelerate` version: 1.6.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat.model import Environment
-from compat.reports import read_pasted
+from compat.reports.pasted import read_pasted
 
 
 def read(text: str) -> Environment:

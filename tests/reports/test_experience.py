@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.reports.experience import experiences_in
+from compat.reports.stated import experiences_in
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.reports import read_pasted
+from compat.reports.pasted import read_pasted
 
 ROWS = (
     "accelerate 1.6.0", "filelock 3.18.0", "jinja2 3.1.6", "numpy 2.2.5", "packaging 25.0", "pip 25.1", "PyYAML 6.0.2",

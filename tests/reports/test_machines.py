@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compat.model import Environment
-from compat.reports import read_pasted
-from compat.reports.gpu_words import devices_in
+from compat.reports.pasted import read_pasted
+from compat.reports.words import devices_in
 
 
 def read(text: str) -> Environment:

@@ -8,7 +8,7 @@ import pytest
 
 from compat.errors import InputError
 from compat.model import Environment
-from compat.reports import read_pasted
+from compat.reports.pasted import read_pasted
 
 
 def read(text: str) -> Environment:

@@ -1,6 +1,5 @@
-"""The lines tracebacks are made of: frames, source lines and exception lines, in every dialect people paste.
-
-CPython, IPython and Jupyter, Colab, rich, faulthandler, C++ stack traces and hand-written summaries.
+"""Lines of tracebacks: frames, source lines and exception lines of CPython, IPython, Jupyter, Colab, rich, faulthandler, C++
+stack traces and hand-written summaries.
 """
 
 from __future__ import annotations
@@ -8,12 +7,12 @@ from __future__ import annotations
 import re
 
 from compat.records import record
-from compat.reports.log.lines import LogLine
+from compat.reports.lines import LogLine
 
 
 @record(frozen=True)
 class Frame:
-    """One call. ``file`` as written; empty where a text cut at the top shows no more than the source line ``code``."""
+    """One call. ``file`` as written; empty where the text is cut above the source line ``code``."""
 
     file: str
     line: int | None = None
@@ -22,17 +21,17 @@ class Frame:
 
 
 def with_code(frame: Frame, code: str, line: int | None = None) -> Frame:
-    """The frame with its source line and, where its heading names none, its line number."""
+    """The frame with its source line and, if it has none, a line number."""
     return Frame(frame.file, line if frame.line is None else frame.line, frame.function, code or None)
 
 
 @record(frozen=True)
 class RaisedError:
-    """One error of a log: an exception, or (``exception`` is ``None``) a line that reports a failure without one.
+    """One error of a log: an exception, or, with ``exception`` ``None``, a line that reports a failure without one.
 
-    ``exception`` is the class as written, with its module; ``frames`` run from the outermost to the innermost call;
-    ``line`` is where the exception stands in the text, from 1; ``cause`` is the index of the error that this one was
-    raised from, during the handling of which it was raised, or that it passes on. ``ignored``: Python went on.
+    ``exception`` is the class as written, with its module; ``frames`` are ordered from the outermost call; ``line`` is the
+    exception's line in the text, from 1. ``cause`` is the index of the error from which, or during the handling of which,
+    this one was raised, or which it passes on. ``ignored``: Python went on.
     """
 
     exception: str | None
@@ -61,7 +60,7 @@ _NO_CLASS = frozenset({"Killed", "Aborted", "Terminated", "Done", "Hangup", "Qui
 
 
 def exception_after_frames(text: str) -> tuple[str, str] | None:
-    """(class, message) of the line under a traceback's frames, where any identifier may name a class."""
+    """Class and message of the line below a traceback's frames, where any identifier may be a class."""
     match = _ANY_EXCEPTION.match(text)
     if not match:
         return None
@@ -72,7 +71,7 @@ def exception_after_frames(text: str) -> tuple[str, str] | None:
 
 
 def exception_alone(text: str) -> tuple[str, str] | None:
-    """(class, message) of a line that only an exception could have written; stricter, for there are no frames above."""
+    """Class and message of a line without frames above it, which must clearly be an exception's."""
     match = _CLEAR_EXCEPTION.match(text)
     if not match or (":" not in text and not _ONLY_CLASS.match(text)):
         return None
@@ -80,7 +79,7 @@ def exception_alone(text: str) -> tuple[str, str] | None:
 
 
 def exceptions_mentioned(text: str) -> list[tuple[str, str]]:
-    """Exceptions named in the middle of a sentence or shown as ``repr``; the last resort."""
+    """Class and message of exceptions within a sentence or as ``repr``, for text without any recognizable error."""
     found = []
     while match := _MENTIONED.search(text):
         found.append((match.group(1), match.group(2).strip().strip("`*)\"'")))
@@ -94,7 +93,7 @@ _NOTES = re.compile(r"\s*(?:\[Previous line repeated \d+ more times?\]|\.\.\.<\d
 
 
 def plain_frame(text: str) -> Frame | None:
-    """``  File "x.py", line 3, in f``; also faulthandler's form without the comma."""
+    """``  File "x.py", line 3, in f``, and faulthandler's form without the comma."""
     if 'File "' not in text:
         return None
     match = _PLAIN.match(text)
@@ -105,7 +104,7 @@ def plain_frame(text: str) -> Frame | None:
 
 
 def is_marker(text: str) -> bool:
-    """Whether the line only points at the source line above it, or says that frames were left out."""
+    """Whether the line underlines the source line above it, or says that frames were left out."""
     return bool(_MARKERS.match(text) or _NOTES.match(text))
 
 
@@ -119,7 +118,7 @@ _WARNING = re.compile(r"\w*Warning: ")
 
 
 def summary_frame(text: str) -> Frame | None:
-    """A frame as people sum it up, ``package/file.py line 12 function: code``, or as pytest writes ``file.py:12: in f``."""
+    """A frame in a person's words (``package/file.py line 12 function: code``) or of pytest (``file.py:12: in f``)."""
     if ".py" not in text:
         return None
     match = _SUMMARY.match(text)
@@ -142,7 +141,7 @@ _IPYTHON_CODE = re.compile(r"\s{0,20}(-{1,20}>)?\s{0,20}(\d{1,9})(?:$| (.*))")
 
 
 def notebook_frame(text: str) -> Frame | None:
-    """A frame's heading in IPython, Jupyter or Colab, old or new."""
+    """The heading of a frame in IPython, Jupyter or Colab."""
     if match := _IPYTHON_FILE.match(text):
         return Frame(match.group(1), int(match.group(2)), _name(match.group(3)))
     if match := _CELL.match(text):
@@ -152,10 +151,19 @@ def notebook_frame(text: str) -> Frame | None:
     return None
 
 
-def notebook_code(text: str) -> tuple[bool, int, str] | None:
-    """(whether the arrow stands here, line number, code) of a numbered source line."""
+@record(frozen=True)
+class SourceLine:
+    """A numbered source line of a notebook's traceback; ``current``: an arrow points at it."""
+
+    current: bool
+    number: int
+    code: str
+
+
+def notebook_code(text: str) -> SourceLine | None:
+    """A numbered source line, ``---> 12     loss.backward()``."""
     match = _IPYTHON_CODE.match(text)
-    return (match.group(1) is not None, int(match.group(2)), (match.group(3) or "").strip()) if match else None
+    return SourceLine(match[1] is not None, int(match[2]), (match[3] or "").strip()) if match else None
 
 
 def _name(called: str | None) -> str | None:
@@ -168,7 +176,7 @@ _RICH_CODE = re.compile(r"[❱>]\s{0,8}(\d{1,9})\s{0,8}[│|]?(.*)$")
 
 
 def rich_line(text: str) -> str | None:
-    """What stands inside one line of rich's box; ``None`` where the line is not part of a box."""
+    """The text within a line of rich's box; ``None`` if the line is not part of a box."""
     inner = text.strip()
     if inner[:1] not in ("│", "|"):
         return None
@@ -183,7 +191,7 @@ def rich_frame(inner: str) -> Frame | None:
 
 
 def rich_code(inner: str) -> str | None:
-    """The source line that rich's arrow points at, without the indentation guides."""
+    """The source line at rich's arrow, without indentation guides."""
     match = _RICH_CODE.match(inner)
     return match.group(2).strip(" │|") if match else None
 
@@ -204,11 +212,11 @@ _CODE = re.compile(
 
 
 def looks_like_code(text: str) -> bool:
-    """Whether a line could be the source line that a traceback, cut at the top, begins with."""
+    """Whether a line can be the source line at which a traceback was cut off."""
     return bool(_CODE.match(text)) and text[-1:] not in ".!?"
 
 
-# --- An error while it is read, and where its message ends: CPython marks no end, so the next lines have to tell.
+# --- An error that is being read, and where its message ends: CPython marks no end, so the next lines decide
 
 
 _MOST_MESSAGE_LINES, _MOST_MESSAGE_CHARACTERS = 100, 10_000
@@ -227,7 +235,7 @@ _FOREIGN = re.compile(
 
 
 class Draft:
-    """An error while its message is still being read."""
+    """An error whose message is being read."""
 
     __slots__ = ("cause", "exception", "frames", "ignored", "like", "line", "message", "native", "rank", "size", "weight")
 
@@ -242,29 +250,29 @@ class Draft:
         self.cause: Draft | None = None
         self.ignored = False
         self.weight: int | None = None
-        self.like: Draft | None = None  # the kept error that stands for this one
+        self.like: Draft | None = None  # an equal error that is kept instead
 
     def add(self, text: str) -> None:
-        """One more line of the message, up to a bound."""
+        """Append a line to the message, up to a limit."""
         if len(self.message) < _MOST_MESSAGE_LINES and self.size < _MOST_MESSAGE_CHARACTERS:
             self.message.append(text)
             self.size += len(text)
 
     @property
     def promises(self) -> bool:
-        """Whether the message so far announces what follows: ``… raised:``."""
+        """Whether the message announces another one: ``… raised:``."""
         return self.message[-1].endswith(":")
 
     def text(self) -> str:
-        """The message read so far."""
+        """The message."""
         return "\n".join(self.message).rstrip()
 
 
 def is_foreign(stripped: str) -> bool:
-    """Whether a line under a message was surely written by somebody else."""
+    """Whether a line below a message certainly has another origin."""
     return _FOREIGN.match(stripped) is not None
 
 
 def continues(stripped: str) -> bool:
-    """Whether a line under a message, even after an empty one, is known to belong to it."""
+    """Whether a line below a message certainly belongs to it, even after an empty line."""
     return _CONTINUES.match(stripped) is not None

@@ -1,7 +1,7 @@
-"""Lines that say what failed without being a Python exception, and exceptions that only pass on another failure.
+"""How errors weigh: lines that report a failure without a Python exception, and exceptions that pass on another failure.
 
-``FAILURE`` is something that went wrong itself, ``NOTICE`` a warning that often names the cause of a later failure,
-``CONSEQUENCE`` what breaks because something else did (a watchdog, a launcher, a dead pipe), ``INTERRUPTED`` a stop.
+``FAILURE`` is a failure itself, ``NOTICE`` a warning that often names the cause of a later failure, ``CONSEQUENCE`` a failure
+that follows from another one (of a watchdog, a launcher, a broken pipe), ``INTERRUPTED`` a stop.
 """
 
 from __future__ import annotations
@@ -12,105 +12,107 @@ from compat.reports.log.frames import RaisedError
 
 FAILURE, NOTICE, CONSEQUENCE, INTERRUPTED = 0, 1, 2, 3
 
-# (weight, a text that must be in the line, a pattern that must match as well)
-_Native = tuple[int, str, "re.Pattern[str] | None"]
+
+class _Native:
+    """A kind of line: its weight, a text in it, and a pattern that matches as well."""
+
+    def __init__(self, weight: int, hint: str, pattern: str = "") -> None:
+        self.weight = weight
+        self.hint = hint
+        self.pattern = re.compile(pattern) if pattern else None
 
 
-def _native(weight: int, hint: str, pattern: str = "") -> _Native:
-    return weight, hint, re.compile(pattern) if pattern else None
-
-
-_NATIVE: tuple[_Native, ...] = (
+_NATIVE = (
     # consequences first: such a line often quotes the failure it follows from
-    _native(CONSEQUENCE, "Watchdog caught collective operation timeout"),
-    _native(CONSEQUENCE, "(exitcode: -", r"failed \(exitcode: -\d+\)"),
-    _native(CONSEQUENCE, "died with <Signals."),
-    _native(
+    _Native(CONSEQUENCE, "Watchdog caught collective operation timeout"),
+    _Native(CONSEQUENCE, "(exitcode: -", r"failed \(exitcode: -\d+\)"),
+    _Native(CONSEQUENCE, "died with <Signals."),
+    _Native(
         CONSEQUENCE, "(core dumped)", r"\b(?:Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exc\w*)"
     ),
-    _native(CONSEQUENCE, "Killed", r"^(?:Killed|\S+: line \d+: +\d+ Killed\b.*)$"),
-    _native(CONSEQUENCE, "Aborted", r"^Aborted!?$"),
-    _native(CONSEQUENCE, "Segmentation fault", r"^Segmentation fault$"),
-    _native(CONSEQUENCE, "ncclRemoteError"),
-    _native(CONSEQUENCE, "ninja: build stopped"),
-    _native(CONSEQUENCE, "error: subprocess-exited-with-error"),
-    _native(CONSEQUENCE, "error: metadata-generation-failed"),
-    _native(CONSEQUENCE, "did not run successfully", r"^\s*[×x] .* did not run successfully"),
-    _native(CONSEQUENCE, "Could not build wheels for"),
-    _native(CONSEQUENCE, "Failed building wheel for"),
-    _native(CONSEQUENCE, "Failed to build ", r"^(?:ERROR: )?(?:[×x] )?Failed to build "),
+    _Native(CONSEQUENCE, "Killed", r"^(?:Killed|\S+: line \d+: +\d+ Killed\b.*)$"),
+    _Native(CONSEQUENCE, "Aborted", r"^Aborted!?$"),
+    _Native(CONSEQUENCE, "Segmentation fault", r"^Segmentation fault$"),
+    _Native(CONSEQUENCE, "ncclRemoteError"),
+    _Native(CONSEQUENCE, "ninja: build stopped"),
+    _Native(CONSEQUENCE, "error: subprocess-exited-with-error"),
+    _Native(CONSEQUENCE, "error: metadata-generation-failed"),
+    _Native(CONSEQUENCE, "did not run successfully", r"^\s*[×x] .* did not run successfully"),
+    _Native(CONSEQUENCE, "Could not build wheels for"),
+    _Native(CONSEQUENCE, "Failed building wheel for"),
+    _Native(CONSEQUENCE, "Failed to build ", r"^(?:ERROR: )?(?:[×x] )?Failed to build "),
     # the loader
-    _native(FAILURE, "undefined symbol: "),
-    _native(FAILURE, "symbol lookup error"),
-    _native(FAILURE, "cannot open shared object file"),
-    _native(FAILURE, "' not found", r"version [`'](?:GLIBC|GLIBCXX|CXXABI)_[\d.]+' not found"),
-    _native(FAILURE, "DLL load failed"),
-    _native(FAILURE, "Failed to load dynamic shared library"),
+    _Native(FAILURE, "undefined symbol: "),
+    _Native(FAILURE, "symbol lookup error"),
+    _Native(FAILURE, "cannot open shared object file"),
+    _Native(FAILURE, "' not found", r"version [`'](?:GLIBC|GLIBCXX|CXXABI)_[\d.]+' not found"),
+    _Native(FAILURE, "DLL load failed"),
+    _Native(FAILURE, "Failed to load dynamic shared library"),
     # the device
-    _native(FAILURE, "no kernel image is available"),
-    _native(FAILURE, "CUDA error", r"CUDA error(?::| \d| \()"),
-    _native(FAILURE, "HIP error:"),
-    _native(FAILURE, "cudaError", r"\bcudaError[A-Z]\w+"),
-    _native(FAILURE, "hipError", r"\bhipError[A-Z]\w+"),
-    _native(FAILURE, "Cuda failure"),
-    _native(FAILURE, "CUDA out of memory"),
-    _native(FAILURE, "_STATUS_", r"\bCU(?:DNN|BLAS|SPARSE|SOLVER)_STATUS_(?!SUCCESS)"),
-    _native(FAILURE, "cuDNN version incompatibility"),
-    _native(FAILURE, "failed.", r"Assertion [`'].+[`'] failed\."),
-    _native(FAILURE, "NVML", r"Failed to initialize NVML"),
-    _native(FAILURE, "ncclUnhandledCudaError"),
-    _native(FAILURE, "ncclInternalError"),
-    _native(FAILURE, "ncclSystemError"),
-    _native(FAILURE, "ncclInvalidUsage"),
-    _native(FAILURE, "NCCL error"),
-    _native(NOTICE, "NCCL WARN"),
+    _Native(FAILURE, "no kernel image is available"),
+    _Native(FAILURE, "CUDA error", r"CUDA error(?::| \d| \()"),
+    _Native(FAILURE, "HIP error:"),
+    _Native(FAILURE, "cudaError", r"\bcudaError[A-Z]\w+"),
+    _Native(FAILURE, "hipError", r"\bhipError[A-Z]\w+"),
+    _Native(FAILURE, "Cuda failure"),
+    _Native(FAILURE, "CUDA out of memory"),
+    _Native(FAILURE, "_STATUS_", r"\bCU(?:DNN|BLAS|SPARSE|SOLVER)_STATUS_(?!SUCCESS)"),
+    _Native(FAILURE, "cuDNN version incompatibility"),
+    _Native(FAILURE, "failed.", r"Assertion [`'].+[`'] failed\."),
+    _Native(FAILURE, "NVML", r"Failed to initialize NVML"),
+    _Native(FAILURE, "ncclUnhandledCudaError"),
+    _Native(FAILURE, "ncclInternalError"),
+    _Native(FAILURE, "ncclSystemError"),
+    _Native(FAILURE, "ncclInvalidUsage"),
+    _Native(FAILURE, "NCCL error"),
+    _Native(NOTICE, "NCCL WARN"),
     # the process
-    _native(FAILURE, "Fatal Python error: "),
-    _native(FAILURE, "Segfault encountered"),
-    _native(FAILURE, "terminate called"),
-    _native(FAILURE, "*** SIG", r"\*\*\* SIG[A-Z]+ "),
-    _native(FAILURE, "invalid pointer", r"^(?:free|munmap_chunk|realloc)\(\): invalid pointer"),
-    _native(FAILURE, "malloc(): ", r"^malloc\(\): "),
-    _native(FAILURE, "double free or corruption"),
-    _native(FAILURE, "Out of memory: Killed process"),
-    _native(FAILURE, "kill event", r"oom[-_]kill event"),
-    _native(FAILURE, "while importing ", r"(?i:exception|error|failed)\b.{0,40} while importing \w+: "),
+    _Native(FAILURE, "Fatal Python error: "),
+    _Native(FAILURE, "Segfault encountered"),
+    _Native(FAILURE, "terminate called"),
+    _Native(FAILURE, "*** SIG", r"\*\*\* SIG[A-Z]+ "),
+    _Native(FAILURE, "invalid pointer", r"^(?:free|munmap_chunk|realloc)\(\): invalid pointer"),
+    _Native(FAILURE, "malloc(): ", r"^malloc\(\): "),
+    _Native(FAILURE, "double free or corruption"),
+    _Native(FAILURE, "Out of memory: Killed process"),
+    _Native(FAILURE, "kill event", r"oom[-_]kill event"),
+    _Native(FAILURE, "while importing ", r"(?i:exception|error|failed)\b.{0,40} while importing \w+: "),
     # installers and compilers
-    _native(FAILURE, "Could not find a version that satisfies"),
-    _native(FAILURE, "No matching distribution found for"),
-    _native(FAILURE, "ResolutionImpossible"),
-    _native(FAILURE, "have conflicting dependencies", r"^ERROR: "),
-    _native(FAILURE, "No solution found when resolving"),
-    _native(NOTICE, "which is incompatible.", r"requires .+, but you have "),
-    _native(FAILURE, "error: command ", r"error: command .+ failed"),
-    _native(FAILURE, "nvcc fatal"),
-    _native(FAILURE, "ptxas", r"\bptxas (?:fatal|error|\S+; error)"),
-    _native(FAILURE, "LLVM ERROR"),
-    _native(FAILURE, "CMake Error"),
-    _native(FAILURE, "error: ", r"^\S{1,400}?[:(]\d+(?:[:,]\d+)?\)?: (?:fatal )?error: "),
-    _native(FAILURE, "cannot find -l"),
+    _Native(FAILURE, "Could not find a version that satisfies"),
+    _Native(FAILURE, "No matching distribution found for"),
+    _Native(FAILURE, "ResolutionImpossible"),
+    _Native(FAILURE, "have conflicting dependencies", r"^ERROR: "),
+    _Native(FAILURE, "No solution found when resolving"),
+    _Native(NOTICE, "which is incompatible.", r"requires .+, but you have "),
+    _Native(FAILURE, "error: command ", r"error: command .+ failed"),
+    _Native(FAILURE, "nvcc fatal"),
+    _Native(FAILURE, "ptxas", r"\bptxas (?:fatal|error|\S+; error)"),
+    _Native(FAILURE, "LLVM ERROR"),
+    _Native(FAILURE, "CMake Error"),
+    _Native(FAILURE, "error: ", r"^\S{1,400}?[:(]\d+(?:[:,]\d+)?\)?: (?:fatal )?error: "),
+    _Native(FAILURE, "cannot find -l"),
     # warnings that people overlook
-    _native(NOTICE, "is not compatible with the current PyTorch installation"),
-    _native(NOTICE, "current PyTorch install supports"),
-    _native(NOTICE, "driver on your system is too old"),
-    _native(NOTICE, "was compiled without GPU support"),
-    _native(NOTICE, "Could not find the bitsandbytes CUDA binary"),
-    _native(NOTICE, "CUDA SETUP: ", r"CUDA SETUP: (?:WARNING|CUDA detection failed|Required library|Problem)"),
-    _native(NOTICE, "can't load C++/CUDA extensions"),
-    _native(NOTICE, "compiled using NumPy 1.x cannot be run"),
-    _native(NOTICE, "Disabling PyTorch because"),
-    _native(FAILURE, "rror", r"^(?:error(?:\[E\d+\])?|Error): (?!subprocess-exited|metadata-gen)\S"),
+    _Native(NOTICE, "is not compatible with the current PyTorch installation"),
+    _Native(NOTICE, "current PyTorch install supports"),
+    _Native(NOTICE, "driver on your system is too old"),
+    _Native(NOTICE, "was compiled without GPU support"),
+    _Native(NOTICE, "Could not find the bitsandbytes CUDA binary"),
+    _Native(NOTICE, "CUDA SETUP: ", r"CUDA SETUP: (?:WARNING|CUDA detection failed|Required library|Problem)"),
+    _Native(NOTICE, "can't load C++/CUDA extensions"),
+    _Native(NOTICE, "compiled using NumPy 1.x cannot be run"),
+    _Native(NOTICE, "Disabling PyTorch because"),
+    _Native(FAILURE, "rror", r"^(?:error(?:\[E\d+\])?|Error): (?!subprocess-exited|metadata-gen)\S"),
 )
-HINTS = tuple(dict.fromkeys(hint for _, hint, _ in _NATIVE))
+HINTS = tuple(dict.fromkeys(each.hint for each in _NATIVE))
 _CHATTER = re.compile(r"NCCL INFO|^\s*File \"")
 
-# a crash of the process: it ends whatever was being printed
+# lines that end the message before them: the process crashed, or another tool prints
 _ABRUPT = (
     "Fatal Python error: ", "Segfault encountered", "terminate called", "(core dumped)", "ERROR: Could not find a version",
     "ERROR: No matching distribution", "ERROR: ResolutionImpossible", "error: subprocess-exited-with-error", "*** SIG",
 )  # fmt: skip
 
-# what people paste without any mark of an error; looked for only where nothing else was found
+# complaints without any mark of an error; searched only where nothing else was found
 _PHRASES = re.compile(
     r"\b(?:error|fail(?:ed|ure|s)?|fatal|cannot|can't|could not|couldn't|unable to|refused|illegal|invalid|undefined|missing"
     r"|mismatch\w*|does not exist|not found|no such|not supported|unsupported|unavailable|not compatible|incompatib\w+"
@@ -121,29 +123,29 @@ _PHRASES = re.compile(
 
 
 def native_weight(line: str) -> int | None:
-    """How a line without an exception class weighs (see above); ``None`` where it reports nothing."""
+    """The weight of a line without an exception class; ``None`` if it reports no failure."""
     if not any(hint in line for hint in HINTS):
         return None
     text = line.strip()
     if _CHATTER.search(text):
         return None
-    for weight, hint, pattern in _NATIVE:
-        if hint in text and (pattern is None or pattern.search(text)):
-            return weight
+    for each in _NATIVE:
+        if each.hint in text and (each.pattern is None or each.pattern.search(text)):
+            return each.weight
     return None
 
 
 def is_abrupt(line: str) -> bool:
-    """Whether the line ends the message before it: the process crashed, or another tool began to speak."""
+    """Whether the line ends the message before it."""
     return any(start in line for start in _ABRUPT)
 
 
 def sounds_like_failure(line: str) -> bool:
-    """Whether a line complains at all: the last resort, for a single pasted sentence."""
+    """Whether a line complains of anything, for text without any recognizable error."""
     return _PHRASES.search(line) is not None
 
 
-# exceptions that pass on the failure of another process, by the last part of their class
+# exceptions that pass on the failure of another process, without their modules
 _CONSEQUENCES = frozenset({
     "ActorDiedError", "BrokenPipeError", "BrokenProcessPool", "CalledProcessError", "CancelledError", "ChildFailedError",
     "ConnectionAbortedError", "ConnectionResetError", "ContextTerminated", "EngineDeadError", "EngineGenerateError",
@@ -165,7 +167,7 @@ _PASSED_ON = re.compile(
 
 
 def exception_weight(exception: str, message: str) -> int:
-    """How an exception weighs: ``FAILURE`` unless it only passes on what happened elsewhere, or was a stop."""
+    """The weight of an exception: ``FAILURE``, unless it passes on another failure or is a stop."""
     name = exception.partition("(")[0].rpartition(".")[2]
     if name in _INTERRUPTS:
         return INTERRUPTED
@@ -175,25 +177,24 @@ def exception_weight(exception: str, message: str) -> int:
 
 
 def passes_on(exception: str | None, message: str) -> bool:
-    """Whether the traceback that follows this exception's message is the failure it passes on."""
+    """Whether an exception only passes on another failure, whose traceback may follow in its message."""
     return exception is not None and exception_weight(exception, message) == CONSEQUENCE
 
 
-# --- Which of a log's errors everything else follows from.
+# --- The errors of a log by how decisive they are
 
 
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+")
 
 
 def decisive(errors: tuple[RaisedError, ...]) -> tuple[int, ...]:
-    """The indices of the errors, the most decisive first; of errors that say the same (as several ranks do) only one.
+    """The indices of the errors, the most decisive first; of equal ones (as of several ranks) only one.
 
-    Failures come before warnings, these before what only follows from another failure (a watchdog, a launcher, a dead
-    pipe), and stops come last; within each the one that came first, tracebacks before bare lines. An error stands
-    behind the one that caused it, unless that one only passes on what happened elsewhere.
+    Failures come before notices, these before consequences, and stops come last; within each the earlier one comes first,
+    tracebacks before bare lines. An error comes after its cause, unless that cause weighs less.
     """
     weights = [_weight(error) for error in errors]
-    stands_for = _folded(errors)
+    stands_for = _representatives(errors)
     kept = sorted(
         set(stands_for), key=lambda i: (weights[i], not errors[i].frames and weights[i] == FAILURE, errors[i].line, i)
     )
@@ -205,7 +206,7 @@ def decisive(errors: tuple[RaisedError, ...]) -> tuple[int, ...]:
 
 
 def _with_causes(index: int, errors: tuple[RaisedError, ...], weights: list[int], stands_for: list[int]) -> list[int]:
-    """The error, its cause, the cause's cause …, as far as each weighs at least as much as what it caused."""
+    """The error and its causes, as long as each weighs at least as much as the error it caused."""
     chain = [index]
     while (cause := errors[chain[-1]].cause) is not None and 0 <= cause < len(errors):
         cause = stands_for[cause]
@@ -224,11 +225,11 @@ def _weight(error: RaisedError) -> int:
     return NOTICE if weight is None else weight
 
 
-def _folded(errors: tuple[RaisedError, ...]) -> list[int]:
-    """For each error the index of the one that stands for all that say the same: the first that has frames."""
+def _representatives(errors: tuple[RaisedError, ...]) -> list[int]:
+    """For each error the index of the first equal one that has frames."""
     groups: dict[tuple[str | None, str], list[int]] = {}
     for index, error in enumerate(errors):
-        groups.setdefault(_says(error, index), []).append(index)
+        groups.setdefault(_kind(error, index), []).append(index)
     result = [0] * len(errors)
     for group in groups.values():
         chosen = next((i for i in group if errors[i].frames and not errors[i].ignored), group[0])
@@ -237,8 +238,8 @@ def _folded(errors: tuple[RaisedError, ...]) -> list[int]:
     return result
 
 
-def _says(error: RaisedError, index: int) -> tuple[str | None, str]:
-    """Class without its module and message without its numbers; frames under no exception are like nothing else."""
+def _kind(error: RaisedError, index: int) -> tuple[str | None, str]:
+    """Equal errors have the same class without module and message without numbers; frames without an exception are unique."""
     if error.exception is None and not error.message:
         return None, str(index)
     name = error.exception and error.exception.rpartition(".")[2]

@@ -1,10 +1,11 @@
-"""One process's lines, read in order: where a traceback begins, which frames and message belong to it, where it ends."""
+"""The lines of one process, in order: where a traceback begins and ends, and which frames and message belong to it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
+from compat.reports.lines import HEADER, LogLine
 from compat.reports.log.frames import (
     Draft,
     Frame,
@@ -24,13 +25,12 @@ from compat.reports.log.frames import (
     summary_frame,
     with_code,
 )
-from compat.reports.log.lines import HEADER, LogLine
 from compat.reports.log.native import CONSEQUENCE, HINTS, NOTICE, is_abrupt, native_weight, passes_on
 
 MOST_FRAMES = 400  # of one traceback; in the middle of a longer one, frames are dropped
 _MOST_NOISE = 25  # foreign lines inside a traceback
-_MOST_NESTED = 8  # exceptions spoken of in one message
-_NEAR = 200  # lines between two lines of one message, where other processes write in between
+_MOST_NESTED = 8  # exceptions within one message
+_NEAR = 200  # lines of other processes between two lines of one message
 
 _CHAINED = (
     "The above exception was the direct cause of the following exception",
@@ -45,7 +45,7 @@ _GROUP_RULE = re.compile(r"\s*\+-[-+ \d.]*$")
 
 
 class Stream:
-    """The lines of one source; ``report`` is called with every error, in the order of their exception lines."""
+    """The state of one source of lines; ``report`` is called with every error, in the order of their exception lines."""
 
     def __init__(self, report: Callable[[Draft], None]) -> None:
         self._report = report
@@ -53,9 +53,9 @@ class Stream:
         self._idling = True
         self._last: Draft | None = None  # the latest error, for chains
         self._link: Draft | None = None  # the error that the next one was raised from
-        self._embeds: Draft | None = None  # the error whose message holds the traceback that follows
+        self._embeds: Draft | None = None  # the error whose message has the traceback that follows
         self._collecting: list[Draft] = []
-        self._pending: list[Frame] = []  # summarised frames that may belong to the next exception
+        self._pending: list[Frame] = []  # frames in a person's words that may belong to the next exception
         self._previous, self._previous_at = "", -1
         self._ignored = False
         self._grouped = False
@@ -99,14 +99,14 @@ class Stream:
             self._state(text, line)
 
     def close(self, line: LogLine | None = None) -> None:
-        """Ends what is being read; frames under which no exception stands are an error whose class is unknown."""
+        """Ends the current error; frames without an exception below them become an error of unknown class."""
         if self._state in (self._plain, self._notebook) and self._frames and (self._state == self._plain or self._shown):
             at = LogLine(self._at, "", rank=line.rank if line else None)
             self._add(Draft(None, "", self._frames, at))
         self._rest()
 
     def adopt(self, other: Stream) -> None:
-        """Takes over a header that was written with a logger's prefix while its frames came without."""
+        """Takes over a header that has a logger's prefix from its frames, which have none."""
         self._begin()
         self._enter(self._plain)
         self._link, self._embeds = other._link, other._embeds
@@ -156,7 +156,7 @@ class Stream:
             self._enter(self._plain)
 
     def _embedding(self, before: str) -> Draft | None:
-        """The error just read, where this header stands in its message."""
+        """The last error, if this header is part of its message."""
         if self._link is not None or self._last is None:
             return None
         last, near = self._last, self._state == self._message
@@ -188,7 +188,7 @@ class Stream:
         self._user_code = self._of_pytest = False
         self._enter(self._message)
 
-    # --- states: nothing begun
+    # --- states: no error begun
 
     def _idle(self, text: str, line: LogLine) -> None:
         stripped = text.strip()
@@ -233,14 +233,14 @@ class Stream:
         return False
 
     def _summarised(self, stripped: str, text: str) -> bool:
-        """Keeps frames that a person summed up, until an exception follows or something else does."""
+        """Keeps frames in a person's words until an exception follows; false for any other line."""
         frame = summary_frame(stripped)
         if frame is not None:
             self._pending = [*self._pending, frame][-50:]
             return True
         if self._pending and text[0] == " " and (code := notebook_code(text)):
-            if code[0]:
-                self._pending[-1] = with_code(self._pending[-1], code[2], code[1])
+            if code.current:
+                self._pending[-1] = with_code(self._pending[-1], code.code, code.number)
             return True
         if self._pending and text[0] in " \t" and self._pending[-1].code is None:
             self._pending[-1] = with_code(self._pending[-1], stripped)
@@ -248,7 +248,7 @@ class Stream:
         return False
 
     def _cut_frame(self, line: LogLine) -> list[Frame]:
-        """The source line right above an exception, where the text was cut above it."""
+        """The source line right above an exception, if the text is cut off above it."""
         text = self._previous
         if self._previous_at != line.number - 1 or not (text[:1].isspace() or self._previous_at == 1):
             return []
@@ -304,7 +304,7 @@ class Stream:
         return True
 
     def _foreign(self, text: str, stripped: str, line: LogLine) -> None:
-        """A line that does not belong to the traceback; a device's assertions often come in between."""
+        """A line that is not part of the traceback, such as a device's assertion."""
         weight = native_weight(text)
         if is_abrupt(text) or self._noise >= _MOST_NOISE or (self._blank and self._indent > 0 and weight is None):
             self.close(line)
@@ -326,7 +326,7 @@ class Stream:
             del self._frames[MOST_FRAMES // 2]
 
     def _add_code(self, stripped: str) -> None:
-        """Source lines: newer Pythons print all lines of a statement."""
+        """A source line of the last frame; newer Pythons print all lines of a statement."""
         frame = self._frames[-1]
         if frame.code is None:
             self._frames[-1] = with_code(frame, stripped)
@@ -345,20 +345,19 @@ class Stream:
             self._add_frame(frame)
         elif code := notebook_code(text):
             self._shown = True
-            if code[0] and self._frames:
-                self._frames[-1] = with_code(self._frames[-1], code[2], code[1])
-        elif (found := exception_alone(stripped) or exception_after_frames(stripped)) and self._is_expected(found[0], stripped):
+            if code.current and self._frames:
+                self._frames[-1] = with_code(self._frames[-1], code.code, code.number)
+        elif (found := exception_alone(stripped) or exception_after_frames(stripped)) and (
+            # the last line of a notebook's traceback repeats the class named in the first
+            exception_alone(stripped) is not None
+            if self._expected is None
+            else found[0].rpartition(".")[2] == self._expected.rpartition(".")[2]
+        ):
             self._raise(found, line, self._frames)
         else:
             self._noise += 1
             if self._noise > _MOST_NOISE * 8:
                 self.close(line)
-
-    def _is_expected(self, name: str, stripped: str) -> bool:
-        """The last line of a notebook's traceback repeats the class named in the first."""
-        if self._expected is None:
-            return exception_alone(stripped) is not None
-        return name.rpartition(".")[2] == self._expected.rpartition(".")[2]
 
     def _rich(self, text: str, line: LogLine) -> None:
         inner = rich_line(text)
@@ -409,7 +408,7 @@ class Stream:
             self._nest(found, line)
 
     def _nest(self, found: tuple[str, str], line: LogLine) -> None:
-        """``… raised:`` and then the exception it speaks of: an error of its own, from the same frames."""
+        """The exception after ``… raised:`` is an error of its own, with the same frames."""
         inner = Draft(found[0], found[1], list(self._collecting[0].frames), line)
         if self._collecting[-1].cause is None:
             self._collecting[-1].cause = inner
@@ -434,7 +433,7 @@ class Stream:
         return not (promised or text[0] in " \t" or continues(stripped))
 
     def _continues_native(self, text: str, stripped: str, promised: bool) -> bool:
-        """A native line has no end of its own: only what clearly continues it is taken."""
+        """Whether a line belongs to the native message above, which has no end of its own."""
         weight = native_weight(text)
         if weight is not None and not (weight == NOTICE and self._collecting[0].weight == NOTICE) and "what()" not in text:
             return False

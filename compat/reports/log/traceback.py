@@ -1,4 +1,4 @@
-"""Tracebacks and logs, as people paste them, as errors: :func:`parse_log`, :func:`decisive` and :func:`versions_in`."""
+"""Tracebacks and logs as errors: :func:`parse_log`, with :func:`decisive` and :func:`versions_in`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections import deque
 
 from compat.records import replace
+from compat.reports.lines import LogLine, read_lines
 from compat.reports.log.frames import Draft, Frame, RaisedError, exceptions_mentioned, plain_frame
-from compat.reports.log.lines import LogLine, read_lines
 from compat.reports.log.native import decisive, sounds_like_failure
 from compat.reports.log.stream import Stream
 from compat.reports.log.versions import versions_in
@@ -17,16 +17,16 @@ __all__ = ["Frame", "RaisedError", "decisive", "parse_log", "versions_in"]
 MOST_ERRORS = 200
 _MOST_ALIKE = 5  # errors with the same class, first line and rank
 _MOST_KINDS = 2000
-_LONGEST = 2000  # characters of a line that is searched for a message
-_SHORT = 200  # lines; a longer text without any error is not searched for complaints
+_LONGEST = 2000  # characters of a line that are searched for a message
+_SHORT = 200  # lines; longer text without any error is not searched for complaints
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+")
 
 
 def parse_log(text: str) -> tuple[RaisedError, ...]:
     """Every error in a traceback or log, in the order of the text; time is linear in its length.
 
-    At most :data:`MOST_ERRORS` are kept, the first and the last ones, and of errors that repeat only a few. A text in
-    which no error was recognised yields, if it is short, the lines that complain of something.
+    At most :data:`MOST_ERRORS` are kept, the first and the last ones, and only a few of equal ones. A short text without
+    any recognizable error yields the lines that complain of something.
     """
     collected = _Collector()
     streams: dict[tuple[str, str], Stream] = {}
@@ -50,12 +50,12 @@ def parse_log(text: str) -> tuple[RaisedError, ...]:
     return _with_complaints(_after_imports(collected.errors()), text)
 
 
-_WHILE_IMPORTING = re.compile(r"while importing (?P<name>\w{1,60}): (?P<said>.{1,2000})")
+_WHILE_IMPORTING = re.compile(r"while importing (?P<name>\w{1,60}): (?P<message>.{1,2000})")
 _ABSENT = re.compile(r"not (?:be )?found|No module named|not installed|not available")
 
 
 def _after_imports(errors: tuple[RaisedError, ...]) -> tuple[RaisedError, ...]:
-    """Errors as those that follow from a failed import which a line before them reports: what it names is there, but broken."""
+    """The errors, with a failed import that an earlier line reports as the cause of those that miss its module."""
     if not any(error.exception is None and "while importing " in error.message for error in errors):
         return errors
     failed: dict[str, int] = {}
@@ -64,7 +64,7 @@ def _after_imports(errors: tuple[RaisedError, ...]) -> tuple[RaisedError, ...]:
         found = _WHILE_IMPORTING.search(error.message) if error.exception is None else None
         if found is not None:
             failed[found["name"]] = index
-            exception, message = _pythons_own(found["said"]) or (None, error.message)
+            exception, message = _pythons_own(found["message"]) or (None, error.message)
             linked.append(replace(error, exception=exception, message=message))
         elif error.cause is None and _ABSENT.search(error.message):
             cause = next((at for name, at in failed.items() if re.search(rf"\b{name}\b", error.message)), None)
@@ -75,7 +75,7 @@ def _after_imports(errors: tuple[RaisedError, ...]) -> tuple[RaisedError, ...]:
 
 
 class _Collector:
-    """Keeps the first and the last errors, and few of those that say the same."""
+    """Keeps the first and the last errors, and a few of equal ones."""
 
     def __init__(self) -> None:
         self._first: list[Draft] = []
@@ -83,7 +83,7 @@ class _Collector:
         self._alike: dict[tuple[str | None, str, int | None], tuple[Draft, int]] = {}
 
     def add(self, draft: Draft) -> None:
-        """Keeps an error, unless enough like it were kept before."""
+        """Keep an error, unless enough equal ones are kept."""
         signature = (draft.exception, _VARYING.sub("0", draft.message[0][:300]), draft.rank)
         alike, count = self._alike.get(signature, (draft, 0))
         if count or len(self._alike) < _MOST_KINDS:
@@ -97,43 +97,42 @@ class _Collector:
             self._last.append(draft)
 
     def errors(self) -> tuple[RaisedError, ...]:
-        """What was kept, in the order of the text."""
+        """The kept errors, in the order of the text."""
         kept = sorted([*self._first, *self._last], key=lambda draft: draft.line)
         indices = {id(draft): index for index, draft in enumerate(kept)}
-        return tuple(self._finished(draft, indices) for draft in kept)
-
-    def _finished(self, draft: Draft, indices: dict[int, int]) -> RaisedError:
-        frames = draft.frames or draft.native[::-1]
-        cause = draft.cause and (draft.cause.like or draft.cause)
-        index = None if cause is None or cause is draft else indices.get(id(cause))
-        return RaisedError(draft.exception, draft.text(), tuple(frames), draft.rank, draft.line, index, draft.ignored)
+        finished = []
+        for draft in kept:
+            frames = tuple(draft.frames or draft.native[::-1])
+            cause = draft.cause and (draft.cause.like or draft.cause)
+            index = None if cause is None or cause is draft else indices.get(id(cause))
+            finished.append(RaisedError(draft.exception, draft.text(), frames, draft.rank, draft.line, index, draft.ignored))
+        return tuple(finished)
 
 
 def _with_complaints(errors: tuple[RaisedError, ...], text: str) -> tuple[RaisedError, ...]:
-    """A short text without an exception: what is mentioned in a sentence, or else the lines that complain.
+    """The errors, and for a short text without an exception those in sentences, or else the lines that complain.
 
-    Of a report whose traceback is cut off before its last line, the title or a sentence often has that line.
+    If a traceback is cut off before its last line, the title or a sentence often has that line.
     """
-    if any(error.exception is not None for error in errors) or text.count("\n") > _SHORT:
+    if any(error.exception is not None or (error.frames and error.message) for error in errors) or text.count("\n") > _SHORT:
         return errors
     cut_off = [error for error in errors if error.frames]
     taken = {error.line + offset for error in errors for offset in range(error.message.count("\n") + 1)}
     lines = [line for line in read_lines(text) if line.text.strip() and line.number not in taken]
-    found = [_named(line, name, said) for line in lines for name, said in exceptions_mentioned(line.text[:_LONGEST])]
+    found = [
+        RaisedError(name, message, (), line.rank, line.number)
+        for line in lines
+        for name, message in exceptions_mentioned(line.text[:_LONGEST])
+    ]
     if not found:
-        found = [_said(line) for line in lines if sounds_like_failure(line.text[:_LONGEST])]
+        found = [_complaint(line) for line in lines if sounds_like_failure(line.text[:_LONGEST])]
     if cut_off:
         title = next((line.number for line in lines), 0)
         found = [each for each in found if each.exception is not None or each.line == title]
         if len(cut_off) == 1 and len({(each.exception, each.message) for each in found}) == 1:
-            said = found[0]
-            told = replace(cut_off[0], exception=said.exception, message=said.message, line=said.line)
-            return tuple(told if error is cut_off[0] else error for error in errors)
+            last = replace(cut_off[0], exception=found[0].exception, message=found[0].message, line=found[0].line)
+            return tuple(last if error is cut_off[0] else error for error in errors)
     return tuple(sorted([*errors, *found[: MOST_ERRORS - len(errors)]], key=lambda error: error.line))
-
-
-def _named(line: LogLine, name: str, said: str) -> RaisedError:
-    return RaisedError(name, said, (), line.rank, line.number)
 
 
 _Q = r"['\"]"
@@ -152,18 +151,18 @@ _PYTHONS_OWN = (
     ),
     ("TypeError", " got an unexpected keyword ", re.compile(r"\b[\w.]{1,200}\(\) got an unexpected keyword argument .{1,200}")),
 )
-"""Messages that Python itself writes tell their class: (class, words in it, the message)."""
+"""Messages of Python itself, which imply the class: class, words of the message, the message."""
 
 
 def _pythons_own(text: str) -> tuple[str, str] | None:
-    """Class and message of what Python itself would say so."""
+    """Class and message of a text that only Python itself writes."""
     for exception, words, pattern in _PYTHONS_OWN:
         if words in text and (found := pattern.search(text)):
             return exception, found[0].strip(" `*.")
     return None
 
 
-def _said(line: LogLine) -> RaisedError:
+def _complaint(line: LogLine) -> RaisedError:
     text = line.text.strip()
     exception, message = _pythons_own(text[:_LONGEST]) or (None, text)
     return RaisedError(exception, message, (), line.rank, line.number)

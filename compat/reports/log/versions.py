@@ -1,4 +1,4 @@
-"""The versions that a log or an issue names itself, where it leaves no doubt."""
+"""The versions that a log or an issue names without doubt."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from compat.model import normalized
-from compat.reports.log.lines import read_lines
+from compat.reports.lines import read_lines
+from compat.reports.words import distribution_of, is_version
 from compat.versions import key_of
 
-# how much a line is worth: what a program says of itself at run time, what an installer says it did, a list of what is
-# installed, a requirement somebody wrote down
+# how much a line counts: a program about itself at run time, an installer, a list of installed packages, a requirement
 _RUNNING, _INSTALLED, _LISTED, _WRITTEN = 0, 1, 2, 3
 
 _V = r"(v?\d[\w.!+-]{0,80})"
@@ -27,7 +27,7 @@ _DS_REPORT = re.compile(rf"(torch|deepspeed) (?:info|version) \.{{3,60}} {_V}")
 _SATISFIED = re.compile(rf"Requirement already satisfied: {_NAME}.{{0,400}} \({_V}\)$")
 _BUILT_INS = re.compile(rf"\b(Unsloth|Transformers|vLLM|Torch|Pytorch|Triton|Xformers) ?[:=]? {_V}")
 
-# programs' own words, each with the distribution they speak of
+# programs' messages: distribution, words of the message, pattern
 _SPOKEN: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("vllm", "engine (v", re.compile(rf"Initializing an? (?:V[01] )?LLM engine \({_V}\)")),
     ("vllm", "API server version", re.compile(rf"vLLM API server version {_V}")),
@@ -39,29 +39,20 @@ _SPOKEN: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("flashinfer-cubin", "flashinfer-cubin version", re.compile(rf"flashinfer-cubin version \({_V}\)")),
     ("flashinfer-python", "does not match flashinfer", re.compile(rf"does not match flashinfer version \({_V}\)")),
 )
-# what reports call a distribution before the word "version"; other words (CUDA, Python, GCC …) are no distributions
-_CALLED = {"pytorch": "torch", "flashattention": "flash-attn", "flash-attention": "flash-attn", "lightning": "lightning"}
-_KNOWN = frozenset({
-    "accelerate", "auto-gptq", "autoawq", "axolotl", "bitsandbytes", "datasets", "deepspeed", "diffusers", "flash-attn",
-    "huggingface-hub", "jax", "jaxlib", "lightning", "liger-kernel", "llama-factory", "llamafactory", "llm-blender",
-    "ms-swift", "numpy", "openai", "optimum", "peft", "protobuf", "ray", "safetensors", "sentence-transformers", "sglang",
-    "tensorflow", "tokenizers", "torch", "torchaudio", "torchvision", "transformers", "triton", "trl", "unsloth",
-    "unsloth-zoo", "verl", "vllm", "xformers", "xgrammar",
-})  # fmt: skip
 _HINTS = ("==", "ersion", "engine (v", "Unsloth", "Torch:", "Pytorch:", "Xformers", "nstalled ", "satisfied", "(you have ",
           "PyTorch ", "NumPy ", "Name: ", "Version: ", "[conda]", "flashinfer")  # fmt: skip
 
 
 def versions_in(text: str) -> dict[str, str]:
-    """Distribution (normalised as PEP 503) → version, from what a log says with certainty.
+    """Distribution (normalized as in PEP 503) → version.
 
-    What a program reports of itself is believed before what an installer did, that before lists of what is installed,
-    and these before single requirements. Where equally good lines contradict each other the distribution is left out.
+    A program's own report counts more than an installer's, that more than a list of installed packages, and that more than a
+    requirement. A distribution about which equally good lines contradict each other is left out.
     """
     said: dict[str, dict[int, dict[str, None]]] = {}
     for name, version, weight in _all(text):
         version = version.removeprefix("v").rstrip(".,;:)-_")
-        if _is_version(version):
+        if name and "." in version and is_version(version):
             versions = said.setdefault(normalized(name), {}).setdefault(weight, {})
             versions.pop(version, None)
             versions[version] = None
@@ -69,18 +60,8 @@ def versions_in(text: str) -> dict[str, str]:
     return {name: version for name, version in sorted(found.items()) if version is not None}
 
 
-def _is_version(text: str) -> bool:
-    if len(text) > 80 or "." not in text:
-        return False
-    try:
-        key_of(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _agreed(by_weight: dict[int, dict[str, None]]) -> str | None:
-    """The one version that the best lines name; a local label (``+cu124``) adds to the same release."""
+    """The only version of the best lines, with its local label (``+cu124``) if any line has one."""
     best = min(by_weight)
     versions = list(by_weight[best])
     if best == _INSTALLED:
@@ -121,7 +102,7 @@ def _all(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _asked(stripped: str) -> str:
-    """The module whose version is asked for at a Python prompt; the answer is the next line."""
+    """The module whose version is printed at a Python prompt; the answer is the next line."""
     if "__version__" not in stripped:
         return ""
     match = re.match(r">>> (?:print\()?(\w{1,40})\.__version__\)?$", stripped)
@@ -129,12 +110,9 @@ def _asked(stripped: str) -> str:
 
 
 def _plain(stripped: str) -> Iterator[tuple[str, str, int]]:
-    """A line that is a name and a version (``trl: 0.19.1``), of a distribution that reports list so."""
-    if len(stripped) < 80 and (match := _PLAIN.match(stripped)):
-        name = normalized(match.group(1))
-        name = _CALLED.get(name, name)
-        if name in _KNOWN:
-            yield name, match.group(2), _LISTED
+    """A line that is only a name and a version (``trl: 0.19.1``)."""
+    if len(stripped) < 80 and (match := _PLAIN.match(stripped)) and (name := distribution_of(match[1])):
+        yield name, match[2], _LISTED
 
 
 def _line(text: str, uv_changes: bool) -> Iterator[tuple[str, str, int]]:
@@ -143,16 +121,15 @@ def _line(text: str, uv_changes: bool) -> Iterator[tuple[str, str, int]]:
         if hint in text and (match := pattern.search(text)):
             yield name, match.group(1), _RUNNING
     if ("Unsloth" in text and "==((" in text) or "Xformers = " in text or text.startswith(("O^O/", "Unsloth 20")):
-        yield from _banner(text)
+        for match in _BUILT_INS.finditer(text):  # unsloth's banner
+            yield distribution_of(match[1]) or match[1], match[2], _RUNNING
     elif "Successfully installed " in text:
-        yield from _successes(text)
+        for word in text.partition("Successfully installed ")[2].split():
+            yield word.rpartition("-")[0], word.rpartition("-")[2], _INSTALLED
     elif match := _SATISFIED.match(text):
         yield match.group(1), match.group(2), _INSTALLED
     elif match := _SAYS.match(text) or _DS_REPORT.match(text) or _OF_ITSELF.match(text):
-        name = normalized(match.group(1).strip().replace(" ", "-"))
-        name = _CALLED.get(name, name)
-        if name in _KNOWN:
-            yield name, match.group(2), _RUNNING
+        yield distribution_of(match[1].strip()) or "", match[2], _RUNNING  # "CUDA version: 12.4" names none
     elif text.startswith("[conda] "):
         fields = text.split()
         if len(fields) == 5 and fields[4] == "pypi":
@@ -161,22 +138,8 @@ def _line(text: str, uv_changes: bool) -> Iterator[tuple[str, str, int]]:
         yield from _pins(text, uv_changes)
 
 
-def _banner(text: str) -> Iterator[tuple[str, str, int]]:
-    """Unsloth's: ``Unsloth 2025.2.15: Fast Mistral patching. Transformers: 4.49.0.`` and the lines below it."""
-    for match in _BUILT_INS.finditer(text):
-        name = match.group(1).lower()
-        yield _CALLED.get(name, name), match.group(2), _RUNNING
-
-
-def _successes(text: str) -> Iterator[tuple[str, str, int]]:
-    for word in text.partition("Successfully installed ")[2].split():
-        name, _, version = word.rpartition("-")
-        if name:
-            yield name, version, _INSTALLED
-
-
 def _pins(text: str, uv_changes: bool) -> Iterator[tuple[str, str, int]]:
-    """Lines that hold nothing but ``name==version``; uv writes ``-`` before what it removed."""
+    """Lines that consist of ``name==version``; uv prints ``-`` before removed packages."""
     if uv_changes and text.startswith("- "):
         return
     weight = _INSTALLED if uv_changes and text.startswith("+ ") else _LISTED if text.startswith("[pip") else _WRITTEN
@@ -195,7 +158,7 @@ _PIP, _CONDA = 1, 2
 
 
 def _table_begins(stripped: str) -> int:
-    """Whether a table of installed distributions begins here, pip's or conda's."""
+    """Whether a line is the header of a table of installed distributions: pip's, conda's, or 0."""
     words = stripped.split()
     if words[:2] == ["Package", "Version"]:
         return _PIP
@@ -207,9 +170,9 @@ def _is_rule(stripped: str) -> bool:
 
 
 def _row(stripped: str, table: int) -> tuple[str, str] | None:
-    """Name and version of a table's row; of conda's only what came from the Python index under that name."""
+    """Name and version of a table's row; no version for conda's own packages, whose names may differ."""
     fields = stripped.split()
-    if len(fields) < 2 or not re.match(rf"{_NAME}$", fields[0]) or not _is_version(fields[1]):
+    if len(fields) < 2 or not re.match(rf"{_NAME}$", fields[0]) or not ("." in fields[1] and is_version(fields[1])):
         return None
     if table == _CONDA and (len(fields) < 4 or fields[3] != "pypi"):
         return fields[0], ""

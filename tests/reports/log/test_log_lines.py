@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.reports.log.lines import read_lines, without_escapes
+from compat.reports.lines import read_lines, without_escapes
 
 
 def texts(text: str) -> list[str]:

@@ -1,113 +1,158 @@
-"""What several places in one text say of the same thing, brought together as one :class:`Environment`."""
+"""Text that people paste into issues → :class:`Environment`: the readers in order, and their findings merged."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compat.errors import InputError
 from compat.machine.system import relevant
-from compat.model import EMPTY, Accelerator, Distribution, Environment, Source
+from compat.model import EMPTY, Accelerator, Distribution, Environment
 from compat.records import replace
-from compat.reports.findings import LISTED, PHYSICAL, VISIBLE, WRITTEN, Devices, Findings, Package
+from compat.reports.fields import read_fields
+from compat.reports.findings import LISTED, PHYSICAL, VISIBLE, WRITTEN, Devices, Fact, Findings, Package
+from compat.reports.lines import plain_lines
+from compat.reports.log.versions import versions_in
+from compat.reports.packages import read_json_lists, read_lists
+from compat.reports.programs import read_accelerate, read_banner, read_nvidia
+from compat.reports.prose import read_by_hand, read_variables
+from compat.reports.words import MOST_DEVICES, is_tool
 from compat.versions import key_of
 
-_MOST = 8  # releases of one distribution that may be meant; more are a history
-_CALLED = {
+_READERS = (read_nvidia, read_banner, read_lists, read_json_lists, read_accelerate, read_variables, read_fields, read_by_hand)
+"""In this order; some skip lines that earlier ones have read."""
+
+
+def read_pasted(text: str, name: str) -> tuple[Environment, tuple[str, ...]]:
+    """The environment that a pasted text describes, and notes on assumptions and on what stays unknown.
+
+    Different versions of one distribution are kept as alternatives: several entries of its name. Other facts on which the
+    text contradicts itself stay unknown. Raises :class:`InputError`, with ``name`` for the text, where it describes nothing.
+    """
+    lines, cut = plain_lines(text)
+    found = Findings()
+    if cut is not None:
+        found.note(cut)
+    for reader in _READERS:
+        reader(lines, found)
+    known = set(found.packages)
+    for distribution, version in versions_in("\n".join(line.text for line in lines)).items():
+        if distribution not in known and not is_tool(distribution):
+            found.package(distribution, version, WRITTEN)
+    environment, notes = merged(found)
+    if len(environment.to_json()) == 1:
+        raise InputError(
+            "no environment found in the text; expected the output of collect_env, trl env, transformers env, pip list, "
+            "nvidia-smi or similar",
+            name,
+        )
+    return environment, notes
+
+
+# --- Several statements about the same fact → one
+
+
+_MOST = 8  # releases of one distribution that are considered; more are a history
+_NAMES = {
     "python": "Python", "os": "operating system", "machine": "processor", "platform": "platform", "glibc": "glibc",
     "driver": "driver", "cuda_toolkit": "CUDA toolkit", "driver_state": "state of the driver",
 }  # fmt: skip
 
 
 def merged(found: Findings) -> tuple[Environment, tuple[str, ...]]:
-    """The environment, and notes on what was taken for what and on what stays unknown."""
+    """The environment, and notes on assumptions and on what stays unknown."""
     notes = list(found.notes)
-    values: dict[str, Any] = {field: _agreed(field, said, notes) for field, said in found.values.items()}
-    if values.get("platform") in ("wsl1", "wsl2") and _systems(found) <= {"linux", "windows"}:
-        values["os"] = "linux"  # both names are said of it
+    values = {field: _agreed(field, facts, notes) for field, facts in found.values.items()}
+    systems = {fact.value for fact in found.values.get("os", ())}
+    if values.get("platform") in ("wsl1", "wsl2") and systems <= {"linux", "windows"}:
+        values["os"] = "linux"  # WSL is called both
         notes = [note for note in notes if not note.startswith("two answers for the operating system")]
-    variables = _variables(found, notes)
+    for name, given in found.variables.items():
+        if len(set(given)) > 1:
+            notes.append(f"{name} is given with different values; none is used")
+    same = {name: given[0] for name, given in found.variables.items() if len(set(given)) == 1}
+    variables = {name: value for name, value in relevant(same, ()).items() if value is not None}
     distributions = [each for name, said in found.packages.items() for each in _distributions(name, said, notes)]
     workload = found.workloads[0] if len({repr(each) for each in found.workloads}) == 1 else None
     if len(found.workloads) > 1 and workload is None:
         notes.append("two different accelerate configurations are given; neither is used")
+    # complete: one list is whole, and no program reports anything beyond it
+    listed = {name for name, said in found.packages.items() if any(each.rank <= LISTED for each in said)}
+    whole = set(found.whole_lists)
     environment = Environment(
         distributions=tuple(distributions) or None,
-        distributions_complete=_is_complete(found),
-        accelerators=merged_devices(found, visible="CUDA_VISIBLE_DEVICES" in variables, notes=notes),
+        distributions_complete=len(whole) == 1 and listed <= found.whole_lists[0],
+        accelerators=_devices(found, visible="CUDA_VISIBLE_DEVICES" in variables, notes=notes),
         variables=variables or None,
         workload=workload,
-        **{field: value for field, value in values.items() if value is not None},
+        python=values.get("python"),
+        os=values.get("os"),
+        machine=values.get("machine"),
+        platform=values.get("platform"),
+        glibc=values.get("glibc"),
+        driver=values.get("driver"),
+        driver_state=values.get("driver_state"),
+        cuda_toolkit=values.get("cuda_toolkit"),
     )
     return environment, tuple(dict.fromkeys(notes))
 
 
-def _systems(found: Findings) -> set[str]:
-    return {value for value, _ in found.values.get("os", ())}
-
-
-def _agreed(field: str, said: Sequence[tuple[str, int]], notes: list[str]) -> str | None:
-    """The one answer of the places that count most; ``3.10`` and ``3.10.12`` are one."""
-    best = min(rank for _, rank in said)
-    values = list(dict.fromkeys(value for value, rank in said if rank == best))
+def _agreed(field: str, facts: Sequence[Fact], notes: list[str]) -> str | None:
+    """The value of the facts of the best rank, if they agree; ``3.10`` and ``3.10.12`` do."""
+    best = min(fact.rank for fact in facts)
+    values = list(dict.fromkeys(fact.value for fact in facts if fact.rank == best))
     longest = max(values, key=len)
     if all(longest == value or longest.startswith(f"{value}.") for value in values):
         return longest
-    notes.append(f"two answers for the {_CALLED[field]}, neither is used: {' and '.join(sorted(values)[:4])}")
+    notes.append(f"two answers for the {_NAMES[field]}, neither is used: {' and '.join(sorted(values)[:4])}")
     return None
 
 
-def _variables(found: Findings, notes: list[str]) -> Mapping[str, str]:
-    variables: dict[str, str] = {}
-    for name, values in found.variables.items():
-        if len(set(values)) == 1:
-            variables[name] = values[0]
-        else:
-            notes.append(f"{name} is given with different values; none is used")
-    kept = relevant(variables, ())
-    return {name: value for name, value in kept.items() if value is not None}
-
-
 def _distributions(name: str, said: Sequence[Package], notes: list[str]) -> list[Distribution]:
-    """The releases that the best places name: mostly one, several where they disagree."""
+    """The releases of the best rank: usually one, several where statements disagree."""
     telling = [each for each in said if each.version or each.specifier] or said
     least = min(each.rank for each in telling)
     best = sorted((each for each in telling if each.rank <= max(least, LISTED)), key=lambda each: each.rank)
     source = next((each.source for each in (*best, *said) if each.source is not None), None)
     extra = {key: value for each in said for key, value in each.extra.items()}
+
+    def extra_of(version: str | None) -> Mapping[str, Any]:
+        """torch's CUDA is not repeated where the local label has it."""
+        if version is not None and version.partition("+")[2].startswith(("cu", "rocm", "cpu", "xpu")):
+            return {key: value for key, value in extra.items() if key not in ("cuda", "rocm")} or EMPTY
+        return extra or EMPTY
+
     versions = _alternatives([each.version for each in best if each.version is not None])
     if not versions:
         specifier = next((each.specifier for each in best if each.specifier is not None), None)
-        return [Distribution(name, None, source, None, specifier, _fitting(extra, None))]
+        return [Distribution(name, None, source, None, specifier, extra_of(None))]
     if len(versions) > _MOST:
         notes.append(f"{name} is given in {len(versions)} versions; none is used")
         return [Distribution(name, None, source)]
     if len(versions) > 1:
         notes.append(f"{name} is given as {' and '.join(versions)}; each is considered")
-    _contradictions(name, versions, [each for each in telling if each.rank > max(least, LISTED)], notes)
-    return [_distribution(name, version, best, source if len(versions) == 1 else None, extra) for version in versions]
+    _note_contradictions(name, versions, [each for each in telling if each.rank > max(least, LISTED)], notes)
+    found = []
+    for version in versions:
+        own = next((each.source for each in best if each.source is not None and each.version == version), None)
+        own = own or (source if len(versions) == 1 else None)
+        found.append(Distribution(name, version, own, None, None, extra_of(version)))
+    return found
 
 
-def _distribution(
-    name: str, version: str, said: Sequence[Package], source: Source | None, extra: Mapping[str, Any]
-) -> Distribution:
-    """One release; where there are several, each keeps the source it was listed with."""
-    own = next((each.source for each in said if each.source is not None and each.version == version), source)
-    return Distribution(name, version, own, None, None, _fitting(extra, version))
-
-
-def _fitting(extra: Mapping[str, Any], version: str | None) -> Mapping[str, Any]:
-    """torch's CUDA is not repeated where the version tells it."""
-    local = version.partition("+")[2] if version else ""
-    if local.startswith(("cu", "rocm", "cpu", "xpu")):
-        return {key: value for key, value in extra.items() if key not in ("cuda", "rocm")} or EMPTY
-    return extra or EMPTY
+def _note_contradictions(name: str, versions: Sequence[str], others: Sequence[Package], notes: list[str]) -> None:
+    keys = {key_of(version) for version in versions}
+    for each in others:
+        shortened = any(version.startswith(f"{each.version}.") for version in versions)  # torch 2.6 for 2.6.0
+        if each.rank == WRITTEN and each.version and key_of(each.version) not in keys and not shortened:
+            notes.append(f"{name} {each.version} is written by hand, {versions[0]} is what a program says and is used")
 
 
 def _alternatives(versions: Sequence[str]) -> list[str]:
-    """The distinct versions in order; of one release the spelling that says most (its local label)."""
+    """The distinct versions in order; of one release the most specific spelling (its local label)."""
     if len(set(versions)) < 2:
         return list(versions[:1])
-    by_release: dict[Any, list[str]] = {}
+    by_release: dict[object, list[str]] = {}
     for version in versions:
         by_release.setdefault(key_of(version), []).append(version)
     found: list[str] = []
@@ -125,43 +170,14 @@ def _alternatives(versions: Sequence[str]) -> list[str]:
     return found
 
 
-def _contradictions(name: str, versions: Sequence[str], others: Sequence[Package], notes: list[str]) -> None:
-    keys = {key_of(version) for version in versions}
-    notes.extend(
-        f"{name} {each.version} is written by hand, {versions[0]} is what a program says and is used"
-        for each in others
-        if each.rank == WRITTEN and each.version and key_of(each.version) not in keys and not _shortened(each, versions)
-    )
+def _devices(found: Findings, *, visible: bool, notes: list[str]) -> tuple[Accelerator, ...] | None:
+    """The accelerators; ``None`` where nothing is known or statements contradict each other.
 
-
-def _shortened(package: Package, versions: Sequence[str]) -> bool:
-    """``torch 2.6`` for 2.6.0 or 2.6.3."""
-    return any(version.startswith(f"{package.version}.") for version in versions)
-
-
-def _is_complete(found: Findings) -> bool:
-    """Whether one list is whole and nothing else is said to be there."""
-    if not found.whole_lists or any(each != found.whole_lists[0] for each in found.whole_lists):
-        return False
-    listed = {name for name, said in found.packages.items() if any(each.rank <= LISTED for each in said)}
-    return listed <= found.whole_lists[0]
-
-
-# --- The accelerators that several places in one text name → those of the environment.
-
-
-_MERGED_DEVICES_MOST = 1024
-"""Devices of one machine; a larger number is no count."""
-
-
-def merged_devices(found: Findings, *, visible: bool, notes: list[str]) -> tuple[Accelerator, ...] | None:
-    """The devices, ``None`` where nothing is known or the places contradict each other.
-
-    ``visible``: a variable that says which devices the job sees is known, so all of the machine's are wanted.
+    ``visible``: CUDA_VISIBLE_DEVICES is known, so all devices of the machine are wanted.
     """
     seen = found.devices
     if not seen:
-        counts = {count for count in found.device_counts if 0 < count <= _MERGED_DEVICES_MOST}
+        counts = {count for count in found.device_counts if 0 < count <= MOST_DEVICES}
         return (Accelerator(),) * counts.pop() if len(counts) == 1 else None
     counted = [each for each in seen if each.counted]
     chosen = _counted(counted, visible=visible, notes=notes) if counted else _of_one_kind(seen, found.device_counts, notes)
@@ -183,30 +199,33 @@ def _counted(seen: Sequence[Devices], *, visible: bool, notes: list[str]) -> tup
             return least.devices
     best = min(each.rank for each in seen)
     candidates = [each.devices for each in seen if each.rank == best]
-    first = max(candidates, key=_said)
+    first = max(candidates, key=_exactness)
     if all(_same(first, each) for each in candidates):
         return first
-    told = " and ".join(dict.fromkeys(_written(each) for each in candidates))
-    notes.append(f"two answers for the GPUs, neither is used: {told}")
+    _contradict(candidates, notes)
     return None
 
 
-def _said(devices: tuple[Accelerator, ...]) -> tuple[bool, int]:
-    """What is told more exactly counts more: whole names before cut ones, then how many facts there are."""
+def _exactness(devices: tuple[Accelerator, ...]) -> tuple[bool, int]:
+    """Whole names count more than truncated ones, then the number of facts."""
     whole = not any((device.name or "").endswith("...") for device in devices)
     return whole, sum(value is not None for device in devices for value in (device.name, device.memory_mib, device.gfx))
 
 
+def _contradict(candidates: Sequence[tuple[Accelerator, ...]], notes: list[str]) -> None:
+    answers = " and ".join(dict.fromkeys(_written(each) for each in candidates))
+    notes.append(f"two answers for the GPUs, neither is used: {answers}")
+
+
 def _of_one_kind(seen: Sequence[Devices], counts: Sequence[int], notes: list[str]) -> tuple[Accelerator, ...] | None:
-    """Places that name a kind of device without saying how many there are: at least one, as far as no count is given."""
+    """Devices of one kind: as many as a count says, or else at least one."""
     best = min(each.rank for each in seen)
     candidates = [each.devices for each in seen if each.rank == best]
     if not all(_same(candidates[0], each) for each in candidates):
-        told = " and ".join(dict.fromkeys(_written(each) for each in candidates))
-        notes.append(f"two answers for the GPUs, neither is used: {told}")
+        _contradict(candidates, notes)
         return None
     kind = candidates[0]
-    if len(set(counts)) == 1 and counts[0] <= _MERGED_DEVICES_MOST:
+    if len(set(counts)) == 1 and counts[0] <= MOST_DEVICES:
         if len(kind) == 1:
             return kind * counts[0]
         if len(kind) == counts[0]:
@@ -221,10 +240,9 @@ def _same(left: tuple[Accelerator, ...], right: tuple[Accelerator, ...]) -> bool
 
 
 def _fits(left: Accelerator, right: Accelerator) -> bool:
-    """Whether two descriptions may be of one device: names alike, one perhaps cut, and no fact that differs."""
-    for field in ("compute_capability", "gfx"):
-        one, other = getattr(left, field), getattr(right, field)
-        if one is not None and other is not None and one != other:
+    """Whether two descriptions can mean the same device: no fact differs, and one name is a part of the other."""
+    for ours, theirs in ((left.compute_capability, right.compute_capability), (left.gfx, right.gfx)):
+        if ours is not None and theirs is not None and ours != theirs:
             return False
     if left.name is None or right.name is None:
         return True
@@ -240,7 +258,7 @@ def _plain(name: str) -> str:
 
 
 def _filled(devices: tuple[Accelerator, ...], other: Devices) -> tuple[Accelerator, ...]:
-    """The devices with what another place tells of them: memory, capability, identifiers."""
+    """The devices with the facts of another statement: memory, capability, identifiers."""
     if len(other.devices) == len(devices):
         return tuple(_with(a, b) if _fits(a, b) else a for a, b in zip(devices, other.devices, strict=True))
     if len({(each.name, each.compute_capability) for each in other.devices}) == 1:

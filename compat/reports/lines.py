@@ -1,7 +1,8 @@
-"""A pasted log as clean lines, each with where it came from: colours, labels, quotes and time stamps taken off.
+"""Text as people paste it, as clean lines: of a log (:func:`read_lines`) or of an issue (:func:`plain_lines`).
 
-Several processes often write into one log, line by line in turn. What tells them apart is the label before each line
-(``[rank1]: ``, ``(EngineCore_0 pid=12) ``, ``vllm-1  | ``); it is taken off here and kept as the line's *stream*.
+Several processes often write into one log, line by line in turn. The label before each line (``[rank1]: ``,
+``(EngineCore_0 pid=12) ``, ``vllm-1  | ``) distinguishes them; it is removed and kept as the line's *source*, and so are
+colours, quotes and time stamps.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 HEADER = "Traceback (most recent call last)"
-_LONGEST = 8000  # characters of one line that are looked at
+_LONGEST = 8000  # characters of one line that are read
 _MOST_LABELS = 32  # labels learned from the text itself
 _HEADERS_TRIED = 2000
 
 
 class LogLine(NamedTuple):
-    """One line: ``number`` counts from 1 in the text, ``source`` names the process, ``logger`` the logging call."""
+    """A line of a log: ``number`` counts from 1, ``source`` is the process, ``logger`` the logging call."""
 
     number: int
     text: str
@@ -26,7 +27,7 @@ class LogLine(NamedTuple):
     logger: str = ""
     rank: int | None = None
     quiet: bool = False
-    """Logged as debug or information: it speaks of errors, if at all, without being one."""
+    """Logged as debug or information, which is never an error."""
 
 
 _ESCAPES = re.compile(
@@ -76,10 +77,10 @@ _JSON_LOG = '{"log":'
 
 
 def cut_lines(text: str) -> str:
-    """The text with the beginning of each line only, as far as anything is looked for in it; done once, before any pattern.
+    """The text with long lines cut after :data:`_LONGEST` characters, before any pattern is tried on it.
 
-    A line may be an image, a token dump or a whole JSON document. One of Docker's json-file driver holds a line of text
-    and is read whole; what a progress bar overwrote counts as lines of its own.
+    A line may be an image, a token dump or a whole JSON document. Lines of Docker's json-file driver are kept whole; lines
+    that a progress bar overwrote are cut one by one.
     """
     if len(text) <= _LONGEST:
         return text
@@ -91,7 +92,7 @@ def cut_lines(text: str) -> str:
 
 
 def without_escapes(text: str) -> str:
-    """The text without colours and other terminal control sequences, also where the escape character got lost."""
+    """The text without terminal control sequences, including those whose escape character got lost."""
     text = text.removeprefix("\ufeff")
     if "\\" in text or "\u241b" in text:
         for spelled in _SPELLED_ESCAPES:
@@ -109,7 +110,7 @@ def read_lines(text: str) -> Iterator[LogLine]:
     for number, line in enumerate(lines, 1):
         if not line:
             blanks += 1
-            if blanks < 3:  # more of them say nothing more
+            if blanks < 3:
                 yield LogLine(number, "")
             continue
         blanks = 0
@@ -117,7 +118,7 @@ def read_lines(text: str) -> Iterator[LogLine]:
             found = _peeled(number, piece, labels)
             if repeated and "[repeated " in found.text:
                 found = found._replace(text=_REPEATED.sub("", found.text))
-            if _is_escaped(found.text):
+            if HEADER + ":\\n" in found.text:
                 for inner in _unescaped(found.text):
                     yield found._replace(text=inner)
             else:
@@ -125,7 +126,7 @@ def read_lines(text: str) -> Iterator[LogLine]:
 
 
 def _pieces(line: str) -> Iterator[str]:
-    """What a terminal would have shown one after the other in this line, without progress bars before the text."""
+    """What a terminal would have shown in this line, one after the other, without progress bars before the text."""
     if line.startswith(_JSON_LOG):
         line = _json_log(line)
     if "\r" not in line:
@@ -165,12 +166,8 @@ def _json_log(line: str) -> str:
     return without_escapes(log).rstrip("\r\n") if isinstance(log, str) else line
 
 
-def _is_escaped(text: str) -> bool:
-    return "\\n" in text and HEADER + ":\\n" in text
-
-
 def _unescaped(text: str) -> list[str]:
-    """A traceback that was written as one string (JSON logs, ``repr``), as the lines it stands for."""
+    """The lines of a traceback that was written as one string (JSON logs, ``repr``)."""
     start = text.index(HEADER + ":\\n")
     quote = next((c for c in reversed(text[:start]) if c in "\"'"), "")
     body = text[start:]
@@ -182,7 +179,7 @@ def _unescaped(text: str) -> list[str]:
 
 
 def _peeled(number: int, line: str, labels: tuple[str, ...]) -> LogLine:
-    """The line without what stands before it; each kind of label may stand before any other."""
+    """The line without its labels, which may come in any order."""
     position, source, logger, rank, quiet = 0, "", "", None, False
     while position < len(line):
         if labels and line.startswith(labels, position):
@@ -222,7 +219,7 @@ def _logger_of(prefix: str) -> str:
 
 
 def _learned_labels(lines: list[str]) -> tuple[str, ...]:
-    """Labels no list can know (``host-3: ``, ``stderr: ``, ``7: ``): what stands before a header and its first frame."""
+    """Labels of this text (``host-3: ``, ``stderr: ``, ``7: ``): the same before a header and before its first frame."""
     labels: dict[str, None] = {}
     tried = 0
     for index, line in enumerate(lines):
@@ -234,7 +231,7 @@ def _learned_labels(lines: list[str]) -> tuple[str, ...]:
             break
         label = _unknown_part(line[:at])
         if not any(map(str.isalnum, label)) or label in labels or len(label) > 80:
-            continue  # bars alone are the drawing of an exception group
+            continue  # bars alone draw an exception group
         if any(_labels_a_frame(label, _cut(later)) for later in lines[index + 1 : index + 20]):
             labels[label] = None
     return tuple(labels)
@@ -246,9 +243,89 @@ def _labels_a_frame(label: str, line: str) -> bool:
 
 
 def _unknown_part(before: str) -> str:
-    """What stands before a header without the known labels on either side: ``host-3: [rank3]: `` → ``host-3: ``."""
+    """The text before a header without known labels on either side: ``host-3: [rank3]: `` → ``host-3: ``."""
     label = _peeled(0, before[-200:] + "\0", ()).text[:-1]
     for position in range(1, len(label)):
         if label[position] in "[(" and _peeled(0, label[position:] + "\0", ()).text == "\0":
             return label[:position]
     return label
+
+
+# --- Lines of an issue
+
+
+_LONGEST_PASTED = 2000  # characters of one line that are read
+_MOST_PASTED = 50_000  # lines that are read
+
+
+class Line(NamedTuple):
+    """A line of pasted text: ``number`` counts from 1, ``text`` is stripped on the right and empty between paragraphs.
+
+    ``edge``: a fenced block begins or ends here, and the text is what follows the fence. ``fenced``: a block is open after
+    this line.
+    """
+
+    number: int
+    text: str
+    edge: bool = False
+    fenced: bool = False
+
+
+_BLANKS = str.maketrans({
+    "\u00a0": " ", "\u2007": " ", "\u202f": " ", "\u3000": " ", "\t": " ", "\uff1a": ":", "\u200b": "", "\u200c": "",
+    "\u200d": "", "\ufeff": "", "\x00": "",
+})  # fmt: skip
+_TAG = re.compile(
+    r"</?(?:details|summary|pre|code|p|div|span|b|i|em|strong|font|sub|sup|ul|ol|li|table|tbody|thead|tr|t[dh]|h[1-6]|br)"
+    r"(?: [^<>]{0,200})?/?>",
+    re.IGNORECASE,
+)
+_BREAKS = ("br", "summary", "details", "tr", "li", "p", "pre", "div")
+"""Tags that begin a new line; every other tag becomes a blank."""
+_QUOTE = re.compile(r"(?: {0,3}>(?!>>) ?)+")
+_FENCE = re.compile(r" {0,8}(?:```+|~~~+) ?(?P<rest>.*)")
+_LANGUAGE = re.compile(r"[\w+#.-]{0,20}$")
+
+
+def plain_lines(text: str) -> tuple[list[Line], str | None]:
+    """The lines of a pasted text without Markdown, HTML and colours, and a note if only its beginning is read.
+
+    Runs of empty lines become one. A line that opens a fenced block keeps the text after the fence.
+    """
+    found: list[Line] = []
+    blank, fenced = True, False
+    for number, raw in enumerate(_unified(text).split("\n"), 1):
+        if not raw or raw.isspace():
+            if not blank:
+                found.append(Line(number, "", fenced=fenced))
+            blank = True
+            continue
+        if len(found) >= _MOST_PASTED:
+            return found, f"only the first {number - 1} lines were read"
+        line = _plain(number, raw[:_LONGEST_PASTED])
+        fenced = fenced != line.edge
+        if line.text or line.edge or not blank:
+            found.append(line._replace(fenced=fenced) if fenced else line)
+        blank = not line.text
+    return found, None
+
+
+def _unified(text: str) -> str:
+    text = without_escapes(text).replace("\r\n", "\n").replace("\r", "\n").translate(_BLANKS)
+    if "&" in text and ";" in text:
+        from html import unescape
+
+        text = unescape(text).replace("\u00a0", " ")
+    if "<" in text:
+        text = _TAG.sub(lambda tag: "\n" if tag[0].strip("</> ").partition(" ")[0].lower() in _BREAKS else " ", text)
+    return text
+
+
+def _plain(number: int, raw: str) -> Line:
+    if raw.lstrip(" ")[:1] == ">" and (quote := _QUOTE.match(raw)):
+        raw = raw[quote.end() :]
+    fence = _FENCE.match(raw) if "```" in raw or "~~~" in raw else None
+    if fence is not None:
+        rest = fence["rest"].strip("`~ ")
+        return Line(number, "" if _LANGUAGE.match(rest) else rest, edge=True)
+    return Line(number, raw.replace("\\_", "_").rstrip())
