@@ -32,7 +32,7 @@ def check(text: str) -> None:
     try:
         environment, notes = read_pasted(text, "pasted")
     except InputError as problem:
-        assert str(problem).startswith("pasted: nothing can be told")
+        assert str(problem).startswith("pasted: no environment found")
         return
     document = environment.to_json()
     again, _ = parse_described(document, "pasted")

@@ -290,5 +290,5 @@ class TestOthers:
 def test_nothing_can_be_told(text: str):
     with pytest.raises(InputError) as problem:
         read_pasted(text, "issue.md")
-    assert str(problem.value).startswith("issue.md: nothing can be told")
+    assert str(problem.value).startswith("issue.md: no environment found")
     assert "collect_env" in str(problem.value)
