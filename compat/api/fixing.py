@@ -88,7 +88,7 @@ def repaired(
         other = None if built is None else built.plan(explained=explained, contrasted=contrasted, checks=checks)
         if other is not None and other.stands and (not plan.stands or len(other.left) < len(plan.left)):
             plan = other
-    plan = plan if case.whole or case.listing is None or not plan.stands else _leaner(case, case.listing, plan, planner)
+    plan = plan if case.whole or case.listing is None or not plan.stands else _leaner(case, plan, planner)
     written = written_for(case, plan)
     seen = {_key(each) for each in errors}
     for _ in range(_ROUNDS):
@@ -115,28 +115,40 @@ def repaired(
     return Repair(case, errors, plan, written if plan.stands else Written())
 
 
-def _leaner(case: Case, listing: Listing, plan: Plan, planner: Planner) -> Plan:
-    """A plan for a list that uv adds to, without the pins that uv does without; it takes other releases for them."""
-    listed = {entry.distribution.name for entry in listing.entries}
+def _leaner(case: Case, plan: Plan, planner: Planner) -> Plan:
+    """A plan for a list that uv adds to, with pins of unlisted packages only where uv would take a release with an error."""
+    listed = case.listed | {need.name for need in planner.problem.keep}
     unlisted = frozenset(each.name for each in plan.changes if each.name not in listed)
-    concerned = {name for error in planner.errors for name in error.packages}
+    if not unlisted or not case.resolves:
+        return plan
+    lean = _without_pins(unlisted, case, plan, planner)
+    if lean is not None:
+        return lean
+    concerned = {name for error in planner.errors for name in error.packages} & unlisted
+    spared = unlisted - concerned
+    lean = _without_pins(spared, case, plan, planner)
+    for name in sorted(concerned):
+        leaner = _without_pins(spared | {name}, case, plan, planner)
+        if leaner is not None:
+            lean, spared = leaner, spared | {name}
+    return lean or plan
+
+
+def _without_pins(spared: frozenset[str], case: Case, plan: Plan, planner: Planner) -> Plan | None:
+    """The plan without pins of some packages, with the releases that uv takes for them; ``None`` where an error holds then."""
+    lean = replace(plan, along=plan.along | spared)
+    after = _as_written(case, lean, written_for(case, lean), planner)
+    found = findings(after.environment, planner.means.matrix, case.ignored)
     known = {_key(each) for each in plan.left}
-    for spared in dict.fromkeys((unlisted, unlisted - concerned)) if case.resolves else ():
-        lean = replace(plan, along=plan.along | spared)
-        if lean.along == plan.along:
-            continue
-        after = _as_written(case, lean, written_for(case, lean), planner)
-        found = findings(after.environment, planner.means.matrix, case.ignored)
-        left = to_fix(found, warnings=planner.problem.policy.warnings)
-        if after.resolves and all(_key(each) in known for each in left):
-            there, now = _versions(case), _versions(after)
-            named = {each.name: each for each in plan.changes if each.name not in spared}
-            moved = sorted(name for name in (there.keys() | now.keys()) - named.keys() if there.get(name) != now.get(name))
-            named |= {name: Change(name, there.get(name), now.get(name), implied=True) for name in moved}
-            changes = tuple(named[name] for name in sorted(named))
-            paid = {each: plan.cost.get(each, 0) for each in ("errors", "source", "steps")}
-            return replace(lean, changes=changes, along=lean.along | frozenset(moved), cost=cost_of(changes, **paid))
-    return plan
+    if not after.resolves or any(_key(each) not in known for each in to_fix(found, warnings=planner.problem.policy.warnings)):
+        return None
+    there, now = _versions(case), _versions(after)
+    named = {each.name: each for each in plan.changes if each.name not in spared}
+    moved = sorted(name for name in (there.keys() | now.keys()) - named.keys() if there.get(name) != now.get(name))
+    named |= {name: Change(name, there.get(name), now.get(name), implied=True) for name in moved}
+    changes = tuple(named[name] for name in sorted(named))
+    paid = {each: plan.cost.get(each, 0) for each in ("errors", "source", "steps")}
+    return replace(lean, changes=changes, along=lean.along | frozenset(moved), cost=cost_of(changes, **paid))
 
 
 def _versions(case: Case) -> dict[str, str]:
@@ -163,7 +175,7 @@ def _held_before(finding: Finding, case: Case) -> bool:
 def _moved(changes: Iterable[Change]) -> list[str]:
     """What was moved before, as pins that stay."""
     ordinary = (each for each in changes if each.after is not None and not each.is_built and not each.is_direct_url)
-    return [f"{each.name}=={each.after}" for each in ordinary if each.before is not None or not each.implied]
+    return [f"{each.name}=={each.after}" for each in ordinary if not each.implied]
 
 
 def _left(plan: Plan, new: tuple[Finding, ...], planner: Planner) -> Plan:
@@ -191,6 +203,7 @@ def _joined(plan: Plan, more: Plan) -> Plan:
         verified=_both(plan.verified, more.verified), left=(*plan.left, *more.left), unread={**plan.unread, **more.unread},
         narrowed={**plan.narrowed, **more.narrowed}, assumed={**plan.assumed, **more.assumed},
         chosen={**plan.chosen, **more.chosen}, along=(plan.along | more.along) - _named(plan, more), next_best=None,
+        rebuilt=plan.rebuilt or more.rebuilt,
     )  # fmt: skip
 
 
@@ -235,6 +248,10 @@ def written_for(case: Case, plan: Plan) -> Written:
     if not case.environment.distributions_complete:  # what is not listed may have been there
         moved = [each for each in changes if each.before is not None]
         commands = replace(commands, rollback=to_run(moved).rollback)
+    if plan.rebuilt:
+        again = commands_for(None, plan.rebuilt, python=case.interpreter, architectures=architectures).install
+        back = (*commands.rollback, *again) if commands.rollback else ()
+        commands = replace(commands, install=(*commands.install, *again), rollback=back)
     return Written(edits, commands, refused)
 
 

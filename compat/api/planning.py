@@ -60,6 +60,11 @@ class Case:
     listing: Listing | None = None
     asked_choices: Asked | None = None
 
+    @property
+    def listed(self) -> frozenset[str]:
+        """What the file lists, in any of its selections."""
+        return frozenset(each.distribution.name for each in (self.listing.entries if self.listing else ()))
+
 
 def case_of(options: Options, matrix: Matrix, index: Callable[[], Index]) -> Case:
     """What the options name: a file, a described environment, or what is installed; ``index`` tells what a file leaves open."""
@@ -243,7 +248,7 @@ def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = (
     concerned = {name for each in found for name in each.packages}
     problem = problem_of(
         case.environment, asked=case.asked, keep=keep, direct=case.direct or (), policy=policy, ignored=case.ignored,
-        concerned=concerned,
+        concerned=concerned, listed=None if case.whole else case.listed,
     )  # fmt: skip
     needs = {**(case.needs or {}), **needs_of_installed(case.folders, problem.current, problem.target)}
     alone = frozenset(problem.current)  # all of a list that is not complete was named by somebody

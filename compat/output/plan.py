@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from compat.model import Finding
+from compat.repair.problem import family
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 
 _WIDTH = 100
+_ALONG = 12
+"""Packages of a plan that the installer moves by itself and that are shown by name."""
 
 
 def shown_plan(
@@ -106,8 +109,8 @@ def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
         yield f"  {each.name:{width}}  {moved:{versions}}".rstrip()
         if explained and each.why:
             yield from wrap(each.why, _WIDTH, initial_indent="      because ", subsequent_indent="              ")
-    along = [f"{each.name} {each.after}" for each in plan.changes if each not in named]
-    yield from wrap(", ".join(along), _WIDTH, initial_indent="  also      ", subsequent_indent="            ") if along else ()
+    yield from (f"  rebuild   {each.name} {each.after}: {each.why}" for each in plan.rebuilt)
+    yield from _along([each for each in plan.changes if each not in named])
     yield f"  cost      {said_cost(plan.cost)}"
     yield f"  checked   {checked_by(plan)}"
     yield from (f"  assumed   {name}: {text}" for name, text in plan.assumed.items())
@@ -115,6 +118,15 @@ def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
         yield from wrap(plan.next_best.text, _WIDTH, initial_indent="  next best ", subsequent_indent="            ")
     if explained:
         yield from (f"  policy    {text}" for text in plan.policies)
+
+
+def _along(changes: Sequence[Change]) -> Iterator[str]:
+    """What the installer changes by itself: first what moves, then what comes, then what goes; the rest is counted."""
+    ordered = sorted(changes, key=lambda each: (each.after is None, each.before is None, family(each.name) != each.name))
+    words = [f"{each.name} {each.after or 'removed'}" for each in ordered[:_ALONG]]
+    if len(ordered) > _ALONG:
+        words.append(f"and {len(ordered) - _ALONG} more (--format json lists them)")
+    yield from wrap(", ".join(words), _WIDTH, initial_indent="  also      ", subsequent_indent="            ") if words else ()
 
 
 def proof_of(plan: Plan, errors: int) -> str:

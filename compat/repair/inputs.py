@@ -86,11 +86,12 @@ def _read(path: str) -> str | None:
 def problem_of(
     environment: Environment, *, asked: Iterable[Need] = (), keep: Iterable[str] = (), direct: Iterable[str] = (),
     policy: Policy, ignored: frozenset[str] = frozenset(), concerned: Collection[str] = (),
+    listed: Collection[str] | None = None,
 ) -> Problem:  # fmt: skip
     """The problem of an environment; :class:`InputError` where its Python is not known or a pin is no requirement.
 
     Distributions without a known version, those of which two copies are there, and those of conda stay as they are; of conda's
-    may move what ``concerned`` names.
+    may move what ``concerned`` names. ``listed`` is what a file lists whose other packages the installer chooses.
     """
     target = Target(environment)
     current: dict[str, Release] = {}
@@ -110,7 +111,10 @@ def problem_of(
         copy.name: copy.version for copy in environment.distributions or ()
         if copy.name in given and copy.version is not None and parsed(copy.version) is not None
     }  # fmt: skip
-    return Problem(environment, target, current, tuple(asked), pins, frozenset(direct), policy, ignored, given, conda)
+    loose = frozenset() if listed is None else frozenset(current) - {*listed, *concerned, *(need.name for need in pins)}
+    return Problem(
+        environment, target, current, tuple(asked), pins, frozenset(direct), policy, ignored, given, conda, loose=loose
+    )
 
 
 UNBUILT = Source("index", {"build": True})

@@ -37,6 +37,11 @@ _BY_UV = Checks()
 _RELIEF = 10.0
 """Seconds for the search for the wish that stands in the way."""
 _ACTIONS = ("launch", "config", "env-var", "driver")
+_BUILT_AGAINST_TORCH = frozenset(
+    ("apex", "causal-conv1d", "detectron2", "flash-attn", "flash-attn-3", "grouped-gemm", "mamba-ssm", "pytorch3d",
+     "torch-cluster", "torch-scatter", "torch-sparse", "torch-spline-conv", "transformer-engine-torch")
+)  # fmt: skip
+"""Extensions of torch that are published as source: an installed one was compiled against the torch that was there then."""
 
 
 @record(frozen=True)
@@ -47,6 +52,7 @@ class Plan:
     be read, by package or file: it was no candidate; ``narrowed`` are the vendors' indexes that were not reached, ``assumed``
     is what was taken for granted, by release. ``along`` are changes that others bring about, ``refused`` says why none is
     proposed. ``partial``: what is listed lacked some of what it requires before, so that it is not all that is installed.
+    ``rebuilt`` stay at their version and have to be compiled again, for another release of torch.
     """
 
     changes: tuple[Change, ...] = ()
@@ -65,6 +71,7 @@ class Plan:
     along: frozenset[str] = frozenset()
     partial: bool = False
     refused: str = ""
+    rebuilt: tuple[Change, ...] = ()
 
     @property
     def stands(self) -> bool:
@@ -84,8 +91,10 @@ class Plan:
                 for each in (self.changes if self.stands else ())
             ],
             "actions": [
-                {"kind": fix.kind, "text": fix.text, "command": fix.command}
-                for finding in self.left for fix in actions(finding)
+                *({"kind": fix.kind, "text": fix.text, "command": fix.command}
+                  for finding in self.left for fix in actions(finding)),
+                *({"kind": "source-install", "text": f"rebuild {each.name} {each.after}: {each.why}", "command": None}
+                  for each in self.rebuilt),
             ],
             "commands": [], "cost": dict(self.cost), "proven": self.proven, "policies": list(self.policies),
             "verified": None if self.verified is None else self.verified.to_json(),
@@ -104,16 +113,18 @@ def actions(finding: Finding) -> tuple[Fix, ...]:
 def cost_of(changes: Collection[Change], *, errors: int = 0, source: int = 0, steps: int = 0) -> dict[str, int]:
     """What some changes cost, in the figures that people ask for, without those that are nought.
 
-    torch and its family count as one change. ``errors`` are left, so many releases are built from ``source``.
+    torch and its family count as one change, and what the installer moves by itself as none. ``errors`` are left, so many
+    releases are built from ``source``.
     """
-    there = [each for each in changes if each.before is not None]
+    there = [each for each in changes if each.before is not None and not each.implied]
     moved = [(each, Version(each.before or "0"), Version(each.after)) for each in there if each.after is not None]
     found = {
         "errors": errors,
         "changed": len({family(each.name) for each in there}),
         "downgraded": sum(each.direct and Version(after.public) < Version(before.public) for each, before, after in moved),
         "major": sum(moves_major(before, after) and family(each.name) == each.name for each, before, after in moved),
-        "added": len(changes) - len(there), "removed": len(there) - len(moved), "source": source, "steps": steps,
+        "added": sum(each.before is None for each in changes), "removed": len(there) - len(moved),
+        "source": source, "steps": steps,
     }  # fmt: skip
     return {name: amount for name, amount in found.items() if amount}
 
@@ -253,11 +264,24 @@ class Planner:
             changes, cost, solution.optimal and not solution.unread, self.problem.policy.said(),
             verified, left, core, relief, solution.unread, self._universe.narrowed, self._assumed(chosen), chosen,
             along=self._along(names, implied), partial=partial(self.problem, chosen, solver.needs), refused=refused,
+            rebuilt=self._rebuilt(chosen),
         )  # fmt: skip
 
     def _along(self, names: Collection[str], implied: frozenset[str]) -> frozenset[str]:
         """What an installer moves by itself with the rest of a plan: what is brought in, and the members of a family."""
         return (implied | {name for name in names if family(name) != name and family(name) in names}) - self.problem.direct
+
+    def _rebuilt(self, chosen: Mapping[str, Release]) -> tuple[Change, ...]:
+        """Extensions that stay while torch moves to another release, whose C++ interface is another one."""
+        before, after = self.problem.current.get("torch"), chosen.get("torch")
+        if before is None or after is None or before.key.release[:2] == after.key.release[:2]:
+            return ()
+        source, why = Source("index", {"build": True}), f"it is compiled against torch {before.public}"
+        return tuple(
+            Change(name, each.version, each.version, source=source, why=why)
+            for name, each in sorted(self.problem.current.items())
+            if name in _BUILT_AGAINST_TORCH and each.source is None and chosen.get(name) == each
+        )  # fmt: skip
 
     def _refused(self, left: tuple[Finding, ...]) -> str:
         """Why a plan that leaves these errors is not worth its changes: it has to lower their number, or fulfil a wish."""

@@ -94,7 +94,8 @@ class Problem:
     ``given`` are installed in an unknown version (from a repository or a folder) or by conda, ``fixed`` from one in a known
     version; neither moves. ``conda`` are the versions of what conda installed. ``recommended`` is what rules of the findings
     say, ``violated`` are the pairs of packages of which one does not meet what the other declares, as an error to be fixed.
-    ``alone`` is what no other package asks for, ``unwanted`` what a finding's fix removes.
+    ``alone`` is what no other package asks for, ``unwanted`` what a finding's fix removes. ``loose`` are installed because
+    others require them, and no file pins them: whichever release the installer chooses is no change that the user makes.
     """
 
     environment: Environment
@@ -112,6 +113,7 @@ class Problem:
     violated: frozenset[frozenset[str]] = frozenset()
     alone: frozenset[str] = frozenset()
     unwanted: frozenset[str] = frozenset()
+    loose: frozenset[str] = frozenset()
 
     def candidates(self, name: str, releases: Iterable[Release]) -> tuple[Release, ...]:
         """The releases that may be chosen, oldest first; the installed one is always among them."""
@@ -150,7 +152,7 @@ class Problem:
         if not self._flavour_fits(release, current):
             return False
         old = bool(release.day and day) and _days(release.day, day) > DAYS_BACK
-        return self.policy.any_age or not old
+        return self.policy.any_age or not old or release.name in self.loose
 
     def _flavour_fits(self, release: Release, current: Release | None) -> bool:
         """A build for processors alone is no release for a machine with an accelerator, unless it is what is there."""

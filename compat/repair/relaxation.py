@@ -166,7 +166,13 @@ class Relaxation:
                 cost("releases behind the newest", atom, newest - place[what])
             elif current is not None and place[what] < here and name in self.problem.direct:
                 cost("changes", atom, DOWNGRADE)
-            if current is not None and moves_major(current.key, self._release[name][what].key) and family(name) == name:
+            loose = name in self.problem.loose
+            if (
+                not loose
+                and current is not None
+                and moves_major(current.key, self._release[name][what].key)
+                and family(name) == name
+            ):
                 cost("changes", atom, MAJOR)
             if self._release[name][what].built:
                 cost("source installs", atom)
@@ -177,6 +183,8 @@ class Relaxation:
         """What it costs to change an installed package: once for each family."""
         members: dict[str, list[int]] = {}
         for name, current in self.problem.current.items():
+            if name in self.problem.loose:
+                continue
             members.setdefault(family(name), []).append(self.at[name][current.version])
         for stays in members.values():
             moved = self.clauses.atom()

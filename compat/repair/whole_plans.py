@@ -61,18 +61,23 @@ class WholePlans:
         *, warnings: bool = False,
     ) -> None:  # fmt: skip
         self._environment, self._matrix, self._ignored, self._warnings = environment, matrix, ignored, warnings
+        self._current = current
         self._there = frozenset(each.rule for each in findings(planned(environment, current), matrix))
 
     def __call__(self, chosen: Mapping[str, Release], known: Mapping[str, tuple[Release, ...]]) -> Iterator[Forbidden]:
-        """What of a plan is bad and no clause says: errors, and warnings that are not there now."""
+        """What of a plan is bad and no clause says: errors, new warnings, and warnings about a package that moves anyway."""
         for each in findings(planned(self._environment, chosen), self._matrix, self._ignored):
             known_warning = each.severity == "warning" and not self._warnings and each.rule in self._there
+            known_warning = known_warning and not any(self._moves(name, chosen) for name in each.packages)
             if each.origin == "metadata" or known_warning:
                 continue  # declared requirements are clauses already
             names = [name for name in each.packages if name in chosen]
             level = level_of(each.severity, warnings=self._warnings)
             if names and level is not None:
                 yield from self._generalised(each, level, names, chosen, known)
+
+    def _moves(self, name: str, chosen: Mapping[str, Release]) -> bool:
+        return name in self._current and name in chosen and chosen[name].version != self._current[name].version
 
     def _generalised(
         self, finding: Finding, level: str, names: list[str], chosen: Mapping[str, Release],

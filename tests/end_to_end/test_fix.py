@@ -569,6 +569,101 @@ def test_what_a_list_does_not_name_is_left_to_uv(fix: Run, tmp_path: Path) -> No
     assert (tmp_path / "requirements.txt").read_text() == "job==2.0\n"
 
 
+BAD_TRL = RULE.format(
+    name="bad-trl", severity="error", packages='trl = "<0.18"', hit='trl = "0.17.0"', clear='trl = "0.18.0"',
+    fix='[[rule.fix]]\nupgrade = { trl = ">=0.18" }',
+)  # fmt: skip
+
+
+def test_what_the_installer_moves_by_itself_is_not_pinned(fix: Run, tmp_path: Path) -> None:
+    """trl 0.18 needs an older release of a package that no line lists: uv takes it, however old it is."""
+    packages = {
+        "trl": {
+            "0.17.0": release("2025-04-25", "helper>=1"),
+            "0.18.0": release("2025-05-27", "helper<2", "extra-helper"),
+        },
+        "helper": {"1.0": release("2020-01-01"), "2.0": release("2025-04-01")},
+        "extra-helper": {"1.0": release("2025-05-01")},
+    }
+    (tmp_path / "requirements.txt").write_text("trl==0.17.0\n")
+    with IndexServer(packages) as server:
+        done = fix("--write", *own(tmp_path, BAD_TRL), url=server.url, job=CLEAN)
+        asked = fix("--format", "json", "--keep", "trl==0.17.0", *own(tmp_path, BAD_TRL), url=server.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 change fixes 1 error. No smaller change fixes them." in done.stdout
+    assert "also      helper 1.0, extra-helper 1.0" in done.stdout
+    assert "cost      1 package changed, 1 package added" in done.stdout
+    assert (tmp_path / "requirements.txt").read_text() == "trl==0.18.0\n"
+    assert asked.returncode == 1  # the pin that is kept forbids the fix
+
+
+def test_an_unlisted_package_is_pinned_only_where_uv_would_choose_a_bad_release(fix: Run, tmp_path: Path) -> None:
+    """Both errors are about unlisted packages; once trl moves, uv resolves one of them to a good release by itself."""
+    bad = "\n".join(
+        RULE.format(
+            name=f"bad-{name}", severity="error", packages=f'{name} = ">=2"', hit=f'{name} = "2.0"', clear=f'{name} = "1.0"',
+            fix=f'[[rule.fix]]\ndowngrade = {{ {name} = "<2" }}',
+        )
+        for name in ("capped", "free")
+    )  # fmt: skip
+    packages = {
+        "trl": {
+            "0.17.0": release("2025-04-25", "capped", "free"),
+            "0.18.0": release("2025-05-27", "capped<2", "free"),
+        },
+        **{name: {"1.0": release("2025-04-01"), "2.0": release("2025-05-01")} for name in ("capped", "free")},
+    }
+    (tmp_path / "requirements.txt").write_text("trl==0.17.0\n")
+    with IndexServer(packages) as server:
+        done = fix("--write", *own(tmp_path, BAD_TRL + bad), url=server.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = (tmp_path / "requirements.txt").read_text().splitlines()
+    assert [line.partition(" ")[0] for line in lines] == ["trl==0.18.0", "free==1.0"]
+    assert "because bad-free (bad-free)" in done.stdout
+
+
+def test_an_extension_is_compiled_again_when_torch_moves(fix: Run, tmp_path: Path) -> None:
+    old = RULE.format(
+        name="old-torch", severity="error", packages='torch = "<2.7"', hit='torch = "2.6.0"', clear='torch = "2.7.0"',
+        fix='[[rule.fix]]\nupgrade = { torch = ">=2.7" }',
+    )  # fmt: skip
+    packages = {**PACKAGES, "flash-attn": {"2.7.4.post1": release("2025-01-29", "torch")}}
+    (tmp_path / "requirements.txt").write_text("torch==2.6.0\nflash-attn==2.7.4.post1\n")
+    with IndexServer(packages) as server:
+        done = fix(*own(tmp_path, old), url=server.url, job=CLEAN)
+        plan = json.loads(fix("--format", "json", *own(tmp_path, old), url=server.url, job=CLEAN).stdout)["plan"]
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "rebuild   flash-attn 2.7.4.post1: it is compiled against torch 2.6.0" in done.stdout
+    again = (
+        'uv pip install --no-build-isolation --reinstall-package flash-attn --no-binary flash-attn "flash-attn==2.7.4.post1"'
+    )
+    again = f'TORCH_CUDA_ARCH_LIST="8.0" {again}'
+    assert plan["commands"] == ["uv pip install -r requirements.txt", again]
+    assert [each["name"] for each in plan["changes"]] == ["torch"]
+    assert plan["actions"] == [
+        {
+            "kind": "source-install",
+            "text": "rebuild flash-attn 2.7.4.post1: it is compiled against torch 2.6.0",
+            "command": None,
+        }
+    ]
+
+
+def test_of_releases_that_fix_an_error_one_without_a_warning_is_taken(fix: Run, tmp_path: Path) -> None:
+    """The warning is there before, and alone it is no reason to move; what moves anyway heeds it."""
+    warning = RULE.format(
+        name="accelerate-wants-trl-0-19", severity="warning", packages='accelerate = "*", trl = "!=0.19.0"',
+        hit='accelerate = "1.6.0", trl = "0.18.0"', clear='accelerate = "1.6.0", trl = "0.19.0"',
+        fix='[[rule.fix]]\npin = { trl = "==0.19.0" }',
+    )  # fmt: skip
+    trl = {f"0.{minor}.0": release(f"2025-0{minor - 13}-25") for minor in (17, 18, 19)}
+    (tmp_path / "requirements.txt").write_text("trl==0.17.0\naccelerate==1.6.0\n")
+    with IndexServer({**PACKAGES, "trl": trl}) as server:
+        done = fix("--write", *own(tmp_path, BAD_TRL + warning), url=server.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "requirements.txt").read_text() == "trl==0.19.0\naccelerate==1.6.0\n"
+
+
 # Indexes that only some packages come from, and packages that only a build could tell about
 
 OWN_INDEX = """\
