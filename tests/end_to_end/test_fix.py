@@ -760,7 +760,7 @@ UNSLOTH = {
         "2025.2.12": release("2025-02-10"), "2025.2.14": release("2025-02-15"), "2025.2.15": release("2025-02-20"),
         "2025.3.1": release("2025-03-03"),
     },
-    "unsloth-zoo": {"2025.2.7": release("2025-02-15"), "2025.3.1": release("2025-03-03")},
+    "unsloth-zoo": {"2025.2.7": release("2025-02-15"), "2025.3.6": release("2025-03-07")},
     "trl": {"0.15.2": release("2025-02-25")},
 }  # fmt: skip
 MISTRAL = ("--task", "grpo", "--model", "mistral", "--gpu", "A100:1", "--python-version", "3.11")
