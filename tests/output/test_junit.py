@@ -68,7 +68,7 @@ def test_a_hit_is_a_failure_with_everything_there_is_to_say() -> None:
         "applies because: widget 1.0, 2 GPUs",
         "in: train, extra a",
         'fix: pip install "widget>=1.1" (the first release that shares)',
-        "or: start one process a GPU",
+        "or: start one process per GPU",
         "see: https://github.com/example/widget/pull/7",
         "rule: widget-drops-data (reproduced)",
     ]
