@@ -43,7 +43,7 @@ def _text(why: Why) -> str:
     versions = dict(why.versions)
     for each in why.asking:
         extra = f" (for its extra {each.extra})" if each.extra else ""
-        lines.append(f"  asked for by  {each.asking} {versions.get(each.asking, '')}: {each.asked}{each.specifier}{extra}")
+        lines.append(f"  required by   {each.asking} {versions.get(each.asking, '')}: {each.asked}{each.specifier}{extra}")
     if not why.asking:
         lines.append("  no other package requires it")
     moved = why.moved

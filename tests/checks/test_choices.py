@@ -50,7 +50,7 @@ def test_an_exclusive_file_has_one_set_for_each() -> None:
     )
     assert names(listing) == [("environment cpu", {"cpu"}), ("environment gpu", {"gpu"})]
     assert names(listing, Asked(environment="gpu")) == [("environment gpu", {"gpu"})]
-    with pytest.raises(InputError, match=r"no environment 'tpu'; it has cpu, gpu"):
+    with pytest.raises(InputError, match=r"unknown environment 'tpu'; it has cpu, gpu"):
         names(listing, Asked(environment="tpu"))
 
 

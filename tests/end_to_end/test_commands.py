@@ -97,7 +97,7 @@ def test_a_shell_script_with_several_jobs_says_which_are_not_judged(compat: Run,
         (tmp_path / name).write_text("pass\n")
     (tmp_path / "run.sh").write_text("python a.py --x 1\ntorchrun --nproc_per_node 2 b.py\n")
     done = compat("doctor", "--format", "json", "--", "bash", "run.sh", cwd=tmp_path)
-    assert any("run.sh also starts python a.py --x 1: not judged" in note for note in json.loads(done.stdout)["notes"])
+    assert any("run.sh also starts python a.py --x 1: not checked" in note for note in json.loads(done.stdout)["notes"])
 
 
 def test_output_that_cannot_be_written_is_an_error_and_a_reader_that_left_is_none(compat: Run, described: Write) -> None:

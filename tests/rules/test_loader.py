@@ -59,7 +59,7 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         ('evidence = ["https://example.org/1"]', 'evidence = ["see the thread"]', "is not an https address"),
         ('evidence = ["https://example.org/1"]\n', "", "evidence is missing"),
         ('id = "a-rule"', 'id = "A Rule"', "is not lower-case words"),
-        ('why = "Because."', 'why = " "', "why: expected a text"),
+        ('why = "Because."', 'why = " "', "why: expected a string"),
         ('why = "Because."', 'why = "Because."\nwho = "me"', "unknown key 'who'"),
         ('launcher = ["python"]', 'launcher = "python"', "launcher: expected a list of words"),
         ('launcher = ["python"]', 'launcher = ["pyhton"]', "launcher: 'pyhton' is not one of"),
