@@ -99,5 +99,5 @@ def _why_not(plan: Plan) -> str:
     unread = {**plan.unread, **plan.narrowed}
     if not unread:
         return "no plan that fixes everything was found in time"
-    (name, why), *others = unread.items()
+    (name, why), *others = sorted(unread.items())  # pages are read in parallel, in any order
     return f"{name}: {why}" + (f" ({len(others)} more could not be read)" if others else "")
