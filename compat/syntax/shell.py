@@ -177,7 +177,8 @@ def written_words(text: str) -> Iterator[Word]:
 
 
 _SIGNS = re.compile(r"""[\\'"#`();&|]""")
-_BEHIND_QUOTE = {"'": re.compile(r"[^']*'"), '"': re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)}
+_TO_SINGLE_QUOTE = re.compile(r"[^']*'")
+_TO_DOUBLE_QUOTE = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _BEFORE_COMMENT = frozenset(" \t;&|")
 
 
@@ -189,7 +190,7 @@ def _signs(text: str, quote: str = "") -> Iterator[tuple[int, str]]:
     at = 0
     while True:
         if quote:
-            closed = _BEHIND_QUOTE[quote].match(text, at)
+            closed = _TO_SINGLE_QUOTE.match(text, at) if quote == "'" else _TO_DOUBLE_QUOTE.match(text, at)
             if closed is None:
                 yield len(text), quote
                 return

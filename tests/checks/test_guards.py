@@ -105,7 +105,7 @@ def test_a_package_that_is_known_to_be_absent_is_not_available() -> None:
 
 def test_a_warned_range_is_a_warning_with_the_whole_range_as_its_fix() -> None:
     (finding,) = found(trl="0.27.0", vllm="0.13.0", workload=Workload(features=("vllm",)))
-    assert finding.why.endswith("where vllm is installed and not (vllm >= 0.10.2 and vllm <= 0.12.0).")
+    assert finding.why.endswith("if vllm is installed and not (vllm >= 0.10.2 and vllm <= 0.12.0).")
     assert (finding.severity, finding.verdict) == ("warning", "hit")
     assert [(fix.kind, fix.spec) for fix in finding.fixes] == [("downgrade", ">=0.10.2,<=0.12.0")]
 

@@ -129,7 +129,7 @@ def test_the_same_words_of_another_bug_are_not_matched(compat: Run, text: str) -
     ("packages", "work", "said"),
     [
         ({"unsloth": "2025.9.1"}, {"task": "grpo", "model": "mistral"}, "unsloth 2025.9.1 is outside"),
-        ({"unsloth": "2025.2.15"}, {"task": "grpo", "model": "gpt-oss"}, "not so here: model is mistral"),
+        ({"unsloth": "2025.2.15"}, {"task": "grpo", "model": "gpt-oss"}, "does not hold here: model is mistral"),
         ({"unsloth": "2025.2.15"}, {"task": "sft", "model": "mistral"}, "although task sft is stated"),
         ({"unsloth": "2025.2.15"}, {"task": "grpo", "model": "mistral"}, None),
     ],

@@ -45,7 +45,7 @@ def test_the_release_that_is_there() -> None:
     error = "ImportError: Using `low_cpu_mem_usage=True` requires Accelerate: `pip install 'accelerate>=0.26.0'`\n"
     old, new = (Environment(distributions=(Distribution("accelerate", version),)) for version in ("0.25.0", "1.0.1"))
     (finding,) = said(error, old)
-    assert (finding.verdict, finding.title) == ("hit", "accelerate>=0.26.0 is required, and 0.25.0 is installed")
+    assert (finding.verdict, finding.title) == ("hit", "accelerate>=0.26.0 is required, but 0.25.0 is installed")
     assert said(error, new) == []  # another environment ran
 
 

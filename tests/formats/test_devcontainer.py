@@ -62,7 +62,7 @@ def test_the_pins_are_those_of_the_json_without_its_comments(tmp_path: Path) -> 
 def test_a_dockerfile_is_named(tmp_path: Path) -> None:
     listing = read(tmp_path, '{"build": {"dockerfile": "Dockerfile"}}')
     assert listing.entries == ()
-    assert any("is built from Dockerfile: check that file, too" in note for note in listing.notes)
+    assert any("is built from Dockerfile: check that one too" in note for note in listing.notes)
 
 
 @pytest.mark.parametrize(

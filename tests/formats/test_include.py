@@ -32,9 +32,9 @@ def test_a_file_of_the_project_is_opened_once_for_each_purpose(project: Path) ->
     ("target", "reason"),
     [
         ("../secret.txt", "outside"), ("../../../../../../etc/passwd", "outside"), ("/etc/passwd", "outside"), ("link.txt", "outside"),
-        ("folder-link/secret.txt", "outside"), ("https://h.example/x.txt", "address"), ("file:///etc/passwd", "address"), ("FILE:x", "address"),
-        ("missing.txt", "no such file"), ("requirements", "not a regular file"), ("pipe", "not a regular file"), ("${NAME}.txt", "not known"),
-        ("a\0b", "not known"), ("large.txt", "larger"), ("base.txt/x", "opened"), ("x" * 5000, "opened"), ("loop", "opened"), ("", "not a regular file"),
+        ("folder-link/secret.txt", "outside"), ("https://h.example/x.txt", "a URL"), ("file:///etc/passwd", "a URL"), ("FILE:x", "a URL"),
+        ("missing.txt", "no such file"), ("requirements", "not a regular file"), ("pipe", "not a regular file"), ("${NAME}.txt", "unknown"),
+        ("a\0b", "unknown"), ("large.txt", "larger"), ("base.txt/x", "opened"), ("x" * 5000, "opened"), ("loop", "opened"), ("", "not a regular file"),
     ],
 )  # fmt: skip
 def test_everything_else_is_not_opened(project: Path, target: str, reason: str) -> None:

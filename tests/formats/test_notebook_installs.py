@@ -250,7 +250,7 @@ def test_a_cell_that_is_no_python_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[]", "nb.ipynb:1: is no Jupyter notebook"),
+        ("[]", "nb.ipynb:1: is not a Jupyter notebook"),
         ('{"cells": {}}', "expected a list of cells"),
         ('{"cells": [\n{"cell_type": "code",\n"source": 3}]}', "nb.ipynb:3: is not a Jupyter notebook: expected text"),
         ('{"cells": [\n{"cell_type": "code",\n"source": [3]}]}', "nb.ipynb:3: is not a Jupyter notebook: expected text"),

@@ -280,7 +280,7 @@ def test_a_fifo_does_not_hang(tmp_path: Path) -> None:
 
 def test_other_jobs_are_named(tmp_path: Path) -> None:
     found = read(tmp_path, "trl vllm-serve --model m &\npython a.py\n")
-    assert any("run.sh:1: trl vllm-serve --model m is not judged" in note for note in found.notes)
+    assert any("run.sh:1: trl vllm-serve --model m is not checked" in note for note in found.notes)
 
 
 def test_the_python_an_environment_is_made_with(tmp_path: Path) -> None:

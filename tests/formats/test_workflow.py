@@ -128,7 +128,7 @@ def test_an_edit_changes_one_pin(tmp_path: Path) -> None:
 def test_a_version_of_the_matrix_is_not_edited(tmp_path: Path) -> None:
     path = tmp_path / "ci.yml"
     path.write_text(WORKFLOW, encoding="utf-8")
-    with pytest.raises(InputError, match="the version of torch is put together when the script is run"):
+    with pytest.raises(InputError, match="the version of torch is only known when the script runs"):
         edits_for(str(path), [Change("torch", "2.5.1", "2.6.0")])
 
 

@@ -217,7 +217,7 @@ def test_how_indexes_are_reached(given: Any) -> None:
         ({"env/pip.conf": "index-url = x"}, {}, "pip.conf:1: is not a pip configuration"),
         ({"env/pip.conf": "[global]\nsense\n"}, {}, "pip.conf:2: is not a pip configuration"),
         ({"env/pip.conf": "[global]\na=1\na=2\n"}, {}, "pip.conf:3: is not a pip configuration"),
-        ({"project/uv.toml": "index-url = 3"}, {}, "uv.toml: index-url: expected text"),
+        ({"project/uv.toml": "index-url = 3"}, {}, "uv.toml: index-url: expected a string"),
         ({"project/uv.toml": 'find-links = "x"'}, {}, "uv.toml: find-links: expected a list of strings"),
         ({"project/uv.toml": "no-index = 'no'"}, {}, "uv.toml: no-index: expected true or false"),
         ({"project/uv.toml": "index = 1"}, {}, "uv.toml: index: expected tables, each as [[index]]"),

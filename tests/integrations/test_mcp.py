@@ -75,7 +75,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("check", {"path": "missing.lock"}, "missing.lock"),
     ("check", {"path": "--rules=/dev/zero"}, "./--rules=/dev/zero"),
     ("check", {"path": "-"}, "./-"),
-    ("check", {"path": "a", "environment": {}}, "give one"),
+    ("check", {"path": "a", "environment": {}}, "mutually exclusive"),
     ("check", {"environment": {"python": 3.11}}, "python"),
     ("check", {"environment": FOUNDING, "gpu": "A1000000"}, "A1000000"),
     ("check", {"environment": FOUNDING, "launcher": "horse"}, "launcher"),

@@ -34,7 +34,7 @@ HEALTHY: dict[str, Any] = {
         ({"ecc_uncorrected": 3}, "3 memory errors"),
         ({"remapped_rows": (1, 1, 1, 0)}, "wait to be remapped"),
         ({"remapped_rows": (1, 1, 0, 1)}, "the card has to be replaced"),
-        ({"power_limit_mw": 300_000}, "capped at 300 W of 700 W"),
+        ({"power_limit_mw": 300_000}, "limited to 300 W of 700 W"),
     ],
 )
 def test_what_nvml_says_of_a_card(answers: dict[str, Any], words: str | None) -> None:

@@ -226,7 +226,7 @@ def test_every_device_has_a_process_of_its_own_and_devices_together_come_last(tm
 
 
 def test_a_probe_that_nobody_knows(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no probe is called 'matmul/fp63'"):
+    with pytest.raises(InputError, match="unknown probe 'matmul/fp63'"):
         probe(Request(child(tmp_path, HELLO + ONE_PASSES.replace("matmul", "rotary") + "say(event='end')\n"), device="cpu",
                       only=("matmul/fp63", "rotary")), NONE)  # fmt: skip
 
@@ -318,5 +318,5 @@ def torch_device(name: str) -> SimpleNamespace:
 def test_a_probe_that_is_called_otherwise_is_refused(tmp_path: Path) -> None:
     """Also where it was all that was asked for: nothing that was run is no success."""
     python = child(tmp_path, "say(event='hello', torch='2.13.0', devices=[])\nsay(event='end')\n")
-    with pytest.raises(InputError, match="no probe is called 'rotary/nonsense'"):
+    with pytest.raises(InputError, match="unknown probe 'rotary/nonsense'"):
         probe(Request(python=python, device="cpu", only=("rotary/nonsense",), limit=60.0), NONE)

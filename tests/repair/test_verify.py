@@ -102,7 +102,7 @@ def uv_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathF
         (Question({"a": "2.0", "b": "2.0"}), True, ""),
         (Question({"a": "2.0", "b": "1.0"}), False, "depends on b>=2"),
         (Question({"a": "2.0", "b": "1.0"}, loose=frozenset({"b"})), True, ""),
-        (Question({"a": "2.0"}), False, "uv wants b as well"),
+        (Question({"a": "2.0"}), False, "uv also requires b"),
         (Question({"a": "2.0"}, without=frozenset({"b"})), True, ""),
         (Question({"a": "9.0", "b": "2.0"}), False, "no version of a==9.0"),
         (Question({"own": "1.0"}), False, "own==1.0 has no usable wheels"),

@@ -36,4 +36,4 @@ def test_what_is_listed_is_what_was_asked_for(compat: Run) -> None:
     assert done.returncode == 0
     assert {each["gpu"] for each in found} == {"T4"}
     nothing = compat("suggest", "--list", "--task", "grpo", "--with", "deepspeed")
-    assert (nothing.returncode, nothing.stdout[:30]) == (1, "No tested combination matches; ")
+    assert (nothing.returncode, nothing.stdout.partition(";")[0]) == (1, "No tested combination matches")

@@ -51,8 +51,8 @@ def assembler_for(capability: int) -> Verdict:
     if not known:
         return failed(f"{path} does not list its architectures: it is not ptxas, or it is broken", measured, fix=fix)
     if capability not in known:
-        why = f"ptxas {measured['release']} at {path} does not support sm_{capability}; the newest it supports is "
-        f"sm_{known[-1]}"
+        newest = f"the newest it supports is sm_{known[-1]}"
+        why = f"ptxas {measured['release']} at {path} does not support sm_{capability}; {newest}"
         return failed(why, measured, {"architecture": f"sm_{capability}"}, fix=fix)
     return passed(measured, {"architecture": f"sm_{capability}"})
 

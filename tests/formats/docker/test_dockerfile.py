@@ -184,10 +184,10 @@ def test_files_passed_on_by_another_stage(project: Path) -> None:
     ("lines", "reason"),
     [
         ("RUN pip install -r requirements.txt", "no COPY of the build context brings it"),
-        ("COPY . .\nRUN pip install -r missing.txt", "no such file"),
+        ("COPY . .\nRUN pip install -r missing.txt", "not in the build context"),
         ("COPY ../../etc /etc\nRUN pip install -r /etc/hostname", "no COPY|no such file"),
         ("COPY . .\nRUN pip install -r $FILE", "only known at run time"),
-        ("COPY . .\nRUN pip install -r https://host.example/r.txt", "address"),
+        ("COPY . .\nRUN pip install -r https://host.example/r.txt", "it is a URL"),
         ("RUN uv sync --frozen", "no COPY of the build context brings it"),
         ("RUN pip install 'torch", "quotes"),
     ],

@@ -56,8 +56,8 @@ def test_a_section_for_pip_is_made(edited: Edited) -> None:
 @pytest.mark.parametrize(
     ("text", "change", "message"),
     [
-        (ENVIRONMENT, Change("torch", "2.2", "2.6", COMMIT), "environment.yml:6: torch comes from conda here"),
-        ("dependencies: [numpy]\n", Change("trl", None, "1"), "environment.yml:1: expected dependencies on lines of their own"),
+        (ENVIRONMENT, Change("torch", "2.2", "2.6", COMMIT), "environment.yml:6: torch comes from conda, but"),
+        ("dependencies: [numpy]\n", Change("trl", None, "1"), "environment.yml:1: expected one dependency per line"),
         ("dependencies:\n- 'numpy[version=\">1\"]'\n", Change("numpy", "1.2", "2"), "environment.yml:2: expected a conda package such as"),
         ('dependencies:\n- "num\\x70y==1"\n', Change("numpy", "1", "2"), "environment.yml:2: cannot edit numpy as it is written"),
         ("dependencies:\n- pip:\n  - torch==${V}\n", Change("torch", "1", "2"), "environment.yml:3: cannot edit torch as it is written"),

@@ -185,7 +185,7 @@ def test_what_cannot_be_written_safely(edited: Edited, text: str, message: str) 
 def test_poetry_with_a_release_for_each_platform(edited: Edited) -> None:
     text = '[tool.poetry.dependencies]\ntorch=[{version="2.5.1", platform="linux"}, {version="2.5.0", platform="darwin"}]\n'
     assert edited("pyproject.toml", text, TORCH) == text.replace("2.5.1", "2.6.0")
-    with pytest.raises(InputError, match=r"pyproject\.toml:2: torch is asked for in several ways"):
+    with pytest.raises(InputError, match=r"pyproject\.toml:2: torch is required in several places"):
         edited("pyproject.toml", text, Change("torch", "2.5.1", None))
 
 

@@ -83,7 +83,7 @@ def test_hashes_are_those_of_the_new_release(edited: Edited) -> None:
 
 @pytest.mark.parametrize("change", [TORCH, Change("torch", "2.5.1", "2.6.0", COMMIT, HASHES)])
 def test_a_file_of_hashes_takes_nothing_without(edited: Edited, change: Change) -> None:
-    with pytest.raises(InputError, match=r"requirements\.txt:5: every requirement has hashes here"):
+    with pytest.raises(InputError, match=r"requirements\.txt:5: every requirement in this file has hashes"):
         edited("requirements.txt", HASHED, change)
 
 

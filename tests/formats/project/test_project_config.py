@@ -98,7 +98,7 @@ def test_a_file_that_never_says_compat_is_not_parsed(tmp_path: Path) -> None:
         (('gpus = "H100:8"', "gpus = 8"), 6, "gpus: expected a string or a list of strings, not 8"),
         (("processes = 8", "processes = true"), 10, "processes: expected a number"),
         (('task = "grpo"', "task = []"), 8, "task: expected a string"),
-        (('name = "train"', 'name = "serve"'), 4, "two targets have the name 'serve'"),
+        (('name = "train"', 'name = "serve"'), 4, "two targets are called 'serve'"),
         (('name = "train"\n', ""), 4, "a target needs a name"),
         (('reason = "not used"\n', ""), 25, "an ignore needs a reason"),
         (('until = "2027-01-31"', 'until = "soon"'), 29, "until: expected a date"),

@@ -78,7 +78,7 @@ def test_what_all_that_is_left_refuses_is_out_on_the_other_side_with_the_reason(
     (why,) = found[1].why["1.0"]
     assert isinstance(why, Apart)
     assert (why.by, why.place, why.what) == ("a", "a a/b.py:7", "other.name")
-    assert why.text == "imported there, as by every a that is left"
+    assert why.text == "imported there, as by every remaining a"
 
 
 def test_each_release_is_told_its_own_reason() -> None:
