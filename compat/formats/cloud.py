@@ -1,4 +1,4 @@
-"""Tasks of SkyPilot and dstack: the GPUs they ask for, what they set up, and the job they run."""
+"""SkyPilot and dstack tasks: the GPUs they request, their setup, and the job they run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Task:
-    """One task on its way to a listing: shell text, variables, GPUs, and what the scheduler sets."""
+    """A task being converted to a listing: shell text, variables, GPUs, and what the scheduler sets."""
 
     def __init__(self, file: JobFile, document: Document) -> None:
         self.file = file
@@ -39,7 +39,7 @@ class _Task:
         return self.document.table(value, name) if value is not None and value.is_table else {}
 
     def variables(self, key: str) -> dict[str, str]:
-        """A table of variables, or a list of ``NAME=value``; those without a value are given when the task is started."""
+        """Parse a table of variables or a list of ``NAME=value``; those without a value are set at launch and omitted."""
         value = self.root.get(key)
         if value is not None and value.is_list:
             words = [self.document.text(each, "a variable") or "" for each in self.document.items(value, key)]
@@ -52,7 +52,7 @@ class _Task:
         self, kind: str, image: str | None, scripts: Sequence[Value], variables: Mapping[str, str],
         scheduler: Mapping[str, str], context: Environment,
     ) -> Listing:  # fmt: skip
-        """What the task installs and starts."""
+        """Return what the task installs and starts."""
         job = Job(self.file.path, image=image)
         for script in scripts:
             job.run(Script(tuple(self.file.placed(script))), {**scheduler, **variables})
@@ -68,12 +68,12 @@ class _Task:
 
 
 def _numbers(known: Mapping[str, int | None]) -> dict[str, str]:
-    """The variables of a scheduler that are known."""
+    """Return the scheduler's variables whose values are known."""
     return {name: str(number) for name, number in known.items() if number is not None}
 
 
 class SkyPilot(InstallFormat):
-    """A task of SkyPilot, or several one behind the other; :class:`InputError` for values of the wrong type."""
+    """A SkyPilot task, or a sequence of them; :class:`InputError` for values of a wrong type."""
 
     kind = "skypilot"
 
@@ -101,14 +101,14 @@ class SkyPilot(InstallFormat):
 
 
 def _tasks(path: str, text: str, expected: str) -> Iterator[_Task]:
-    """The tasks of a file; a first document with nothing but a name is that of the whole."""
+    """Yield the tasks of a file; a first document with only a name names the whole file."""
     file = JobFile(path, text, expected)
     tasks = [_Task(file, document) for document in file.documents()]
     yield from (task for task in tasks if len(tasks) == 1 or task.root.keys() - {"name", "execution"})
 
 
 def _sky_devices(task: _Task, value: Value | None) -> tuple[Accelerator, ...] | None:
-    """``A100-80GB:8`` or ``{A100-80GB: 8}``; ``None`` where there is a choice between several."""
+    """Parse ``A100-80GB:8`` or ``{A100-80GB: 8}``; ``None`` if there are alternatives."""
     if value is None or value.is_null:
         return None
     if value.is_table:
@@ -123,7 +123,7 @@ def _sky_devices(task: _Task, value: Value | None) -> tuple[Accelerator, ...] | 
 
 
 class Dstack(InstallFormat):
-    """A task, service or development environment of dstack; :class:`InputError` for another type of configuration."""
+    """A dstack task, service or development environment; :class:`InputError` for another type of configuration."""
 
     kind = "dstack"
 
@@ -159,7 +159,7 @@ class Dstack(InstallFormat):
 
 
 def _dstack_devices(task: _Task, value: Value | None) -> tuple[Accelerator, ...] | None:
-    """``A100:80GB:2`` or a table with ``name`` and ``count``; ``None`` for a range, a choice, or a size of memory alone."""
+    """Parse ``A100:80GB:2`` or a table of ``name`` and ``count``; ``None`` for a range, alternatives, or only a memory size."""
     if value is None or value.is_null or value.is_list:
         return None
     if value.is_table:

@@ -1,7 +1,7 @@
-"""``environment.yml`` of conda: its packages, its ``pip:`` section, the Python it asks for, and how they are changed.
+"""conda's ``environment.yml``: its packages, its ``pip:`` section, its Python requirement, and how they are edited.
 
-An exported environment names version and build of everything. Others name ranges: what ``=1.2`` means is in
-``compat.formats.conda_spec``. Line selectors (``# [linux]``) are what conda-lock makes of comments.
+An exported environment has version and build of every package. Others have ranges: ``=1.2`` is interpreted by
+``compat.formats.conda_spec``. Line selectors (``# [linux]``) are comments that conda-lock interprets.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from compat.formats.edit.dispatch import Installer
 
 _LONGEST = 1000
-"""Longest line that is searched for a selector."""
+"""Characters; longer lines are not searched for a selector."""
 
 
 class CondaEnvironment(Format):
-    """environment.yml; :class:`InputError` for what is no YAML, for a wrong type, and what is no package of conda or pip.
+    """environment.yml; :class:`InputError` for invalid YAML, a wrong type, or an invalid conda or pip package.
 
-    ``complete`` is set for an export, where every package has its build and every line of pip is a pin.
+    ``complete`` is set for an export, where every package has its build and every pip line is a pin.
     """
 
     kind = "environment.yml"
@@ -63,7 +63,7 @@ class CondaEnvironment(Format):
 
 
 class _Reading:
-    """One file on its way to a listing."""
+    """A file being converted to a listing."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
@@ -71,9 +71,9 @@ class _Reading:
         self.lines = text.splitlines()
         self.entries: list[Entry] = []
         self.selectors: dict[int, str] = {}
-        """Entry → the platforms it is for."""
+        """Entry → its platforms."""
         self.requirements: list[Value] = []
-        """Lines for pip, which installs them when conda is done."""
+        """Lines for pip, which installs them after conda."""
         self.python: str | None = None
         self.requires_python: str | None = None
         self.pinned = True
@@ -121,7 +121,7 @@ class _Reading:
         self.entries.append(Entry(conda_distribution(spec.name, spec.version, spec.build, details, spec.specifier), item.line))
 
     def _selector(self, line: int) -> str | None:
-        """The marker of a comment on this line."""
+        """Return the marker of the line's selector comment."""
         text = self.lines[line - 1] if line <= len(self.lines) else ""
         if len(text) > _LONGEST:  # many packages on one line
             return None
@@ -143,7 +143,7 @@ class _Reading:
             self.requires_python = asked
 
     def _pip(self) -> None:
-        """The ``pip:`` section, which conda passes to pip as a requirements file next to the environment file."""
+        """Read the ``pip:`` section, which conda passes to pip as a requirements file next to the environment file."""
         from compat.formats.requirements.file import read_requirements
 
         lines: list[str] = []
@@ -174,7 +174,7 @@ class _Reading:
         )
 
     def _platforms(self, value: Value | None) -> tuple[str, ...]:
-        """The ``platforms`` that conda-lock reads, as markers."""
+        """Return the ``platforms`` that conda-lock reads, as markers."""
         found = []
         for item in self.document.items(value, "platforms"):
             try:
@@ -193,7 +193,7 @@ class _Reading:
         return without_secrets(found)
 
 
-# --- One match specification of conda as text, changed to ask for another release.
+# --- One conda match specification as text, rewritten for another release.
 
 
 _SPEC = re.compile(
@@ -203,9 +203,9 @@ _SPEC = re.compile(
 
 
 def rewritten_spec(text: str, change: Change, how: str) -> str:
-    """The specification with the change made; the build, which belongs to one release, is left out.
+    """Return the changed specification; the build is dropped, because it belongs to one release.
 
-    :class:`InputError` (without a place) for a source that conda does not know, and a version within brackets.
+    :class:`InputError` (without a place) for a source that conda does not support, and a version in brackets.
     """
     if change.source is not None and change.source.kind not in ("index", "nightly"):
         raise InputError(f"{change.name} comes from conda, but its new release does not: change it by hand")
@@ -214,7 +214,7 @@ def rewritten_spec(text: str, change: Change, how: str) -> str:
     if found is None or "version" in (found["keys"] or "") or "|" in found["version"]:
         raise InputError(f"expected a conda package such as 'numpy=1.26', not {excerpt(text, 60)!r}")
     head, gap, version, keys = found["head"], found["gap"], found["version"], found["keys"] or ""
-    after = public(change.after)  # local labels are of wheels
+    after = public(change.after)  # local labels belong to wheels
     sign = re.match(r"={0,2}", version)
     mark = "" if sign is None else sign[0]
     single = not re.search(r"[,<>!~*]", version)
@@ -225,7 +225,7 @@ def rewritten_spec(text: str, change: Change, how: str) -> str:
     return f"{head}=={after}{keys}"
 
 
-# --- Changes to ``environment.yml`` of conda: its packages, and the lines it hands to pip.
+# --- Edits of conda's ``environment.yml``: its packages, and the lines it passes to pip.
 
 
 _OPTIONS = ("-i ", "--index-url ", "--extra-index-url ", "--find-links ", "-f ", "--index-url=", "--extra-index-url=")
@@ -233,7 +233,7 @@ _OPTIONS = ("-i ", "--index-url ", "--extra-index-url ", "--find-links ", "-f ",
 
 @record(frozen=True)
 class _Place:
-    """An item of a list: its text, its line, and the start and end of its text in the file."""
+    """A list item: its text, its line, and the start and end of its text in the file."""
 
     text: str
     line: int
@@ -243,10 +243,9 @@ class _Place:
 
 
 def edit_conda(path: str, content: bytes, changes: Sequence[Change]) -> tuple[Edit, ...]:
-    """The edit of an environment file.
+    """Return the edit of an environment file.
 
-    :class:`InputError` for what conda cannot install (a commit, a vendor's index), and for items that do not stand on lines
-    of their own.
+    :class:`InputError` for what conda cannot install (a commit, a vendor's index), and for items that share a line.
     """
     file = _Environment(path, content)
     for change in changes:
@@ -261,7 +260,7 @@ def edit_conda(path: str, content: bytes, changes: Sequence[Change]) -> tuple[Ed
 
 
 class _Environment:
-    """The file, its statements, and the changes that are gathered for it."""
+    """The file, its statements, and the changes collected for it."""
 
     def __init__(self, path: str, content: bytes) -> None:
         self.path = path
@@ -286,7 +285,7 @@ class _Environment:
         self.statements = [*self._conda_statements(), *self._pip_statements()]
 
     def _place(self, text: str, line: int, *, pip: bool) -> _Place:
-        """The place of an item; start and end are 0 if its text is written otherwise (quoted, folded)."""
+        """Return the position of an item; start and end are 0 if the text is written differently (quoted, folded)."""
         start, end = self._starts[line - 1], self._starts[min(line, len(self._starts) - 1)]
         at = self.text.find(text, start, end)
         while at >= 0 and ((at, at + len(text)) in self._taken or not self._is_whole(at, at + len(text))):
@@ -343,7 +342,7 @@ class _Environment:
             self._replacements.append((place.start, place.end, self._quoted(place, new)))
 
     def _quoted(self, place: _Place, new: str) -> str:
-        """An item that YAML would take for something else gets quotes."""
+        """Quote an item that YAML would otherwise misread."""
         in_quotes = self.text[place.start - 1] in "'\""
         flow = self.text[self._starts[place.line - 1] : place.start].lstrip()[:1] != "-"
         special = new[:1] in "&*!|>%@`{[" or ": " in new or " #" in new or (flow and any(sign in new for sign in ",[]{}"))
@@ -371,11 +370,11 @@ class _Environment:
         self._replacements.append((start, end, ""))
 
     def add(self, change: Change) -> None:
-        """A requirement that is not there, at the end of the section for pip."""
+        """Add a requirement at the end of the pip section."""
         self._added.append(requirement_for(change) + (f"  # {change.reason}" if change.reason else ""))
 
     def use_index(self, url: str) -> None:
-        """Name an index in the section for pip."""
+        """Set an index in the pip section."""
         named: list[tuple[str, tuple[int, int]]] = []
         for place in self._pip:
             option = next((each for each in _OPTIONS if place.text.startswith(each)), None)
@@ -391,7 +390,7 @@ class _Environment:
             self._added.insert(0, f"--extra-index-url {url}")
 
     def edit(self) -> Edit:
-        """The file with everything that was noted down."""
+        """Return the edit with all recorded changes."""
         replacements: list[Any] = list(self._replacements)
         if self._added:
             replacements.append(self._addition())

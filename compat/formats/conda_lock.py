@@ -1,4 +1,4 @@
-"""``conda-lock.yml`` and ``pixi.lock``: packages of conda and of pip, by platform."""
+"""``conda-lock.yml`` and ``pixi.lock``: conda and pip packages, by platform."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNIX = "(sys_platform == 'linux' or sys_platform == 'darwin')"
 
 
 def platform_marker(platform: str) -> str | None:
-    """The marker of a platform; ``None`` for ``noarch``, which is every one. ``ValueError`` if it is not a platform."""
+    """Return the marker of a platform; ``None`` for ``noarch``, which matches all. ``ValueError`` for an unknown platform."""
     if platform == "noarch":
         return None
     system, dash, machine = platform.partition("-")
@@ -56,7 +56,7 @@ _NEGATED = {
 
 
 def selector_marker(comment: str) -> str | None:
-    """The marker of a comment such as ``# [linux and not aarch64]``; ``None`` if the selector is unknown."""
+    """Return the marker of a comment such as ``# [linux and not aarch64]``; ``None`` if the selector is unknown."""
     for part in comment.split("#"):
         text = part.strip()
         if text.startswith("[") and "]" in text:
@@ -65,7 +65,7 @@ def selector_marker(comment: str) -> str | None:
 
 
 def _condition(words: list[str]) -> str | None:
-    """``["linux", "or", "not", "win"]`` as a marker."""
+    """Convert ``["linux", "or", "not", "win"]`` to a marker."""
     parts: list[str] = []
     wanted, negated = True, False
     for word in words:
@@ -94,7 +94,7 @@ def _selected(word: str) -> str | None:
         return None
 
 
-# --- ``conda-lock.yml`` (version 1, all platforms in one file) → listing: one entry for each package and platform.
+# --- ``conda-lock.yml`` (version 1, all platforms in one file) → listing: one entry per package and platform.
 
 
 if TYPE_CHECKING:
@@ -102,11 +102,11 @@ if TYPE_CHECKING:
 
 
 _MAIN, _DEV = "main", "dev"
-"""The category that is always installed, and the one that is unless ``--no-dev`` is given."""
+"""The category that is always installed, and the one that is installed unless ``--no-dev`` is passed."""
 
 
 class CondaLock(Format):
-    """conda-lock.yml; :class:`InputError` unless it is of version 1."""
+    """conda-lock.yml; :class:`InputError` unless it is version 1."""
 
     kind, sources = "conda-lock.yml", ("environment.yml", "environment.yaml")
 
@@ -118,7 +118,7 @@ class CondaLock(Format):
 
 
 def lock_commands(path: str, changes: Sequence[Change], pip: Installer) -> tuple[str, ...]:
-    """The commands that lock an environment file again, if its lock file is next to it."""
+    """Return the commands that relock an environment file, if its lock file is next to it."""
     for name in ("conda-lock.yml", "conda-lock.yaml"):
         lock = os.path.join(os.path.dirname(path), name)
         if os.path.isfile(lock):
@@ -128,7 +128,7 @@ def lock_commands(path: str, changes: Sequence[Change], pip: Installer) -> tuple
 
 
 class LockReading:
-    """A lock with packages of conda and of pip, by platform, on its way to a listing."""
+    """A lock with conda and pip packages, by platform, being converted to a listing."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
@@ -139,7 +139,7 @@ class LockReading:
         """platform → marker."""
 
     def marker(self, value: Value, platform: str) -> str | None:
-        """The marker of a platform; :class:`InputError` at a value that names none."""
+        """Return the marker of a platform; :class:`InputError` for an unknown platform."""
         if platform not in self.markers:
             try:
                 self.markers[platform] = platform_marker(platform)
@@ -148,7 +148,7 @@ class LockReading:
         return self.markers[platform]
 
     def version(self, name: str, version: str, value: Value) -> str:
-        """A version (PEP 440) of a package of pip; :class:`InputError` if it is invalid."""
+        """Return the version (PEP 440) of a pip package; :class:`InputError` if it is invalid."""
         try:
             key_of(version)
         except ValueError:
@@ -208,7 +208,7 @@ class _Lock(LockReading):
         return Distribution(normalized(name), version, pip_source(url, {"platform": platform}, direct=direct))
 
     def _categories(self, package: Table, name: str) -> list[str]:
-        """The groups a package belongs to; :data:`_MAIN` stands for the package itself."""
+        """Return the categories of a package; :data:`_MAIN` if it has none."""
         several = self.document.items(package.get("categories"), f"the categories of {name}")
         if several:
             return [self.document.needed_text(each, f"a category of {name}", each) for each in several]
@@ -218,7 +218,7 @@ class _Lock(LockReading):
         return None if category == _MAIN else self.choices.setdefault(category, len(self.choices))
 
 
-# --- ``pixi.lock`` (versions 4 to 6) → listing: the packages once, and which environment uses which on which platform.
+# --- ``pixi.lock`` (versions 4 to 6) → listing: packages once, and which environment uses which on which platform.
 
 
 _OLDEST, _NEWEST = 4, 6
@@ -226,7 +226,7 @@ _MANAGERS = ("conda", "pypi")
 
 
 class PixiLock(ProjectLock):
-    """pixi.lock, one of whose environments is installed; :class:`InputError` unless it is of version 4 or later.
+    """pixi.lock, of which one environment is installed; :class:`InputError` unless it is version 4 or later.
 
     A package that an environment uses and the lock does not describe is in ``unread``.
     """
@@ -270,7 +270,7 @@ class _PixiReading(LockReading):
         )  # fmt: skip
 
     def _check_version(self, root: Table) -> None:
-        """A newer version may say what is not read; :class:`InputError` for one that is laid out otherwise."""
+        """Report a newer version as ``unread``; :class:`InputError` for one older than the supported layouts."""
         text = self.document.text(root.get("version"), "version") or ""
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
         if number < _OLDEST:

@@ -1,4 +1,4 @@
-"""conda's packages: their names, files and match specifications."""
+"""conda packages: names, file names and match specifications."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from compat.redact import excerpt, without_credentials
 from compat.versions import key_of
 
 _NAMES = {"pytorch": "torch"}
-"""Only what rules ask about; everything else keeps the name it is listed under."""
+"""Only packages that rules refer to; all others keep their conda name."""
 
 
 def distribution_name(conda_name: str) -> str:
-    """The normalised name of the distribution in a conda package: ``pytorch`` → ``torch``; most are called the same."""
+    """Return the normalised distribution name of a conda package: ``pytorch`` → ``torch``; most names are the same."""
     name = normalized(conda_name)
     return _NAMES.get(name, name)
 
 
-# --- Packages as conda names their files (``pytorch-2.5.1-py3.12_cuda12.4_cudnn9.1.0_0.conda``) and where they come from.
+# --- conda file names (``pytorch-2.5.1-py3.12_cuda12.4_cudnn9.1.0_0.conda``) and package sources.
 
 
 _ENDINGS = (".conda", ".tar.bz2")
 
 
 def split_artefact(location: str) -> tuple[str, str, str] | None:
-    """Name, version and build in the address or path of a conda package, or ``None``."""
+    """Return name, version and build from the address or path of a conda package, or ``None``."""
     file = location.partition("#")[0].partition("?")[0].replace("\\", "/").rpartition("/")[2]
     for ending in _ENDINGS:
         if file.endswith(ending):
@@ -38,7 +38,7 @@ def split_artefact(location: str) -> tuple[str, str, str] | None:
 
 
 def cuda_of(build: str) -> str | None:
-    """The CUDA release in a build string (``"12.1"``), ``"cpu"`` for a build without, ``None`` if unknown."""
+    """Return the CUDA release in a build string (``"12.1"``), ``"cpu"`` for a CPU build, ``None`` if unknown."""
     tokens = build.split("_")
     for token, following in zip(tokens, [*tokens[1:], ""], strict=True):
         if token.startswith("cu"):
@@ -50,7 +50,7 @@ def cuda_of(build: str) -> str | None:
 
 
 def _release(text: str) -> str | None:
-    """``12.1`` and ``121py312h…`` → ``12.1``; nothing else is sure."""
+    """Return ``12.1`` for ``12.1`` and ``121py312h…``; nothing else is certain."""
     major, dot, minor = text.partition(".")
     if dot:
         return text if text.isascii() and major.isdigit() and minor.isdigit() else None
@@ -61,7 +61,7 @@ def _release(text: str) -> str | None:
 def conda_distribution(
     name: str, version: str | None, build: str | None, details: dict[str, Any], specifier: str | None = None
 ) -> Distribution:
-    """The distribution in a conda package; ``details`` are what is known of its source besides name and build."""
+    """Return the distribution in a conda package; ``details`` are added to its source next to name and build."""
     known: dict[str, Any] = {"name": name, **{key: value for key, value in details.items() if value is not None}}
     if isinstance(known.get("url"), str):
         known["url"] = without_credentials(known["url"])
@@ -73,7 +73,7 @@ def conda_distribution(
 
 
 def pip_source(location: str, details: dict[str, Any], *, direct: bool = False, editable: bool = False) -> Source:
-    """Where pip gets a locked distribution from: an archive of an index, unless it is asked for by its address."""
+    """Return the pip source of a locked distribution: an index's archive, unless it is a direct reference."""
     if "+" in location.partition(":")[0]:
         source = _repository(location)
     elif not is_url(location) and not is_archive(location):
@@ -87,7 +87,7 @@ def pip_source(location: str, details: dict[str, Any], *, direct: bool = False, 
 
 
 def _repository(location: str) -> Source:
-    """``git+https://…@revision``, or with ``?rev=…&subdirectory=…#commit``, which pixi writes."""
+    """Parse ``git+https://…@revision``, or pixi's form with ``?rev=…&subdirectory=…#commit``."""
     address, mark, query = location.partition("#")[0].partition("?")
     if not mark and "#" not in location:
         return source_of_url(location)
@@ -108,7 +108,7 @@ def _repository(location: str) -> Source:
     return Source(source.kind, details)
 
 
-# --- conda's match specifications (``pytorch::pytorch>=2.0``, ``numpy=1.26``, ``python=3.12.1=hab00c5b_1_cpython``).
+# --- conda match specifications (``pytorch::pytorch>=2.0``, ``numpy=1.26``, ``python=3.12.1=hab00c5b_1_cpython``).
 
 
 _OPERATORS = ("==", ">=", "<=", "!=", "~=", "=", ">", "<")
@@ -116,14 +116,14 @@ _SIGNS = "=<>!~"
 _JOINS = "=<>!~,|("
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 _LIMIT = 4096
-"""Characters; no specification that anybody wrote is longer."""
+"""Characters; longer than any real specification."""
 
 
 @record(frozen=True)
 class MatchSpec:
-    """What is asked for. ``version`` where it is one, ``specifier`` (PEP 440) where it is a range, ``build`` as written.
+    """A parsed specification: ``version`` if it is a single one, ``specifier`` (PEP 440) for a range, ``build`` as written.
 
-    ``=1.2`` names a version and means everything that begins with it: both are set then, and the range counts.
+    ``=1.2`` names a version and matches everything that starts with it: both are set then, and the range applies.
 
     ``unclear`` is a version constraint that PEP 440 cannot express (``2.1|2.2``).
     """
@@ -137,12 +137,12 @@ class MatchSpec:
 
     @property
     def exact(self) -> bool:
-        """Whether it names one file, as an exported environment does."""
+        """Whether it identifies one file, as in an exported environment."""
         return self.version is not None and self.build is not None and "*" not in self.build and "|" not in self.build
 
 
 def parse_match_spec(text: str) -> MatchSpec:
-    """The parts of a match specification; ``ValueError`` with a short reason if it is invalid."""
+    """Parse a match specification; ``ValueError`` with a short reason if it is invalid."""
     text = text.partition(" #")[0].strip()
     if len(text) > _LIMIT:
         raise ValueError("it is too long for a conda package")
@@ -168,7 +168,7 @@ def _is_name(text: str) -> bool:
 
 
 def _keys(inside: str) -> dict[str, str]:
-    """``version='>=1,<2',build=py3*`` → the values by key."""
+    """Parse ``version='>=1,<2',build=py3*`` into values by key."""
     found: dict[str, str] = {}
     rest = inside.strip()
     while rest:
@@ -187,7 +187,7 @@ def _keys(inside: str) -> dict[str, str]:
 
 
 def _version_and_build(text: str) -> tuple[str, str | None]:
-    """The text after the name: versions, and after a blank or a single ``=`` the build."""
+    """Split the text after the name: versions, and after a blank or a single ``=`` the build."""
     parts: list[str] = []
     for word in text.split():
         if parts and (parts[-1][-1] in _JOINS or word[0] in ",|" + _SIGNS):
@@ -222,7 +222,7 @@ def _spec(name: str, channel: str | None, text: str, build: str | None) -> Match
 
 
 def _clause(text: str) -> tuple[str, str]:
-    """Operator and version; ``=*`` for the family ``1.2.*``, ``==`` for a bare ``1.2``."""
+    """Return operator and version; ``=*`` for the family ``1.2.*``, ``==`` for a bare ``1.2``."""
     operator = next((each for each in _OPERATORS if text.startswith(each)), "")
     version = text[len(operator) :].strip()
     if version.endswith("*"):
@@ -232,7 +232,7 @@ def _clause(text: str) -> tuple[str, str]:
 
 
 def _one_version(operator: str, version: str, *, fixed: bool) -> str | None:
-    """The version a clause names if that is one; a family of three numbers has hardly ever another member."""
+    """Return the version of a clause if it is a single one; a family of three numbers rarely has another member."""
     if not version or any(sign in version for sign in _SIGNS + "*,"):
         return None
     if operator == "==" or (operator == "=" and (fixed or version.count(".") >= 2 or not _is_version(version))):
@@ -241,7 +241,7 @@ def _one_version(operator: str, version: str, *, fixed: bool) -> str | None:
 
 
 def _written(operator: str, version: str) -> str | None:
-    """A clause in PEP 440; ``None`` if it cannot be expressed."""
+    """Return a clause in PEP 440; ``None`` if it cannot be expressed."""
     if operator in ("=", "=*"):
         numbers = all(part.isascii() and part.isdigit() for part in version.split("."))
         return f"=={version}.*" if numbers else f"=={version}" if _is_version(version) else None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class _Wrong(Exception):
-    """A value that is not what the contract says, with its path."""
+    """A value that violates the contract, with its path."""
 
     def __init__(self, path: Path, message: str) -> None:
         super().__init__(message)
@@ -37,10 +37,9 @@ class _Wrong(Exception):
 
 
 def read_described(path: str) -> tuple[Environment, tuple[str, ...]]:
-    """The environment a JSON file describes, and notes about keys it does not know.
+    """Return the environment in a JSON file, and notes about unknown keys.
 
-    Raises :class:`InputError` naming file, line and key for a wrong type, a version that is no version, or text that is
-    no JSON.
+    Raises :class:`InputError` with file, line and key for a wrong type, an invalid version, or invalid JSON.
     """
     text = read_standard_input() if path == "-" else read_text(path)
     document = parse_json(text, path)
@@ -53,7 +52,7 @@ def read_described(path: str) -> tuple[Environment, tuple[str, ...]]:
 
 
 def parse_described(document: object, file: str) -> tuple[Environment, tuple[str, ...]]:
-    """As :func:`read_described`, for a document that is parsed already."""
+    """Like :func:`read_described`, for a parsed document."""
     try:
         return environment_of(document)
     except _Wrong as problem:
@@ -61,7 +60,7 @@ def parse_described(document: object, file: str) -> tuple[Environment, tuple[str
 
 
 def environment_of(document: object) -> tuple[Environment, tuple[str, ...]]:
-    """The environment of a parsed document; ``_Wrong`` (with the path of the value) for what the contract forbids."""
+    """Return the environment of a parsed document; ``_Wrong`` (with the path of the value) if it violates the contract."""
     notes: list[str] = []
     table = _table(document, ())
     schema = table.get("schema", SCHEMA)
@@ -218,7 +217,7 @@ if TYPE_CHECKING:
 
 
 _PRINTED = ("extras", "cuda", "rocm", "node")
-"""Keys of a distribution, and of the environment of a node, that ``compat facts`` prints and no rule asks about."""
+"""Keys of a distribution, and of the environment of a node, that ``compat facts`` prints and no rule uses."""
 _DISTRIBUTION: Mapping[str, _Reader] = {
     "name": _string, "version": _string, "source": _source, "marker": _string, "specifier": _string,
 }  # fmt: skip
@@ -242,7 +241,7 @@ _KEYS = f"{', '.join(list(_ENVIRONMENT)[:-1])} and {list(_ENVIRONMENT)[-1]}"
 
 
 class Described(Format):
-    """A described environment, which is not a listing."""
+    """A described environment; it has no listing."""
 
     kind = "described"
     lists_packages = False

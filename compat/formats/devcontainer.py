@@ -1,4 +1,4 @@
-"""``devcontainer.json``: the image, the features that bring Python or CUDA, and what is installed when it is created."""
+"""``devcontainer.json``: the image, the features that install Python or CUDA, and the creation commands."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 _STRING_OR_REST = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
 _COMMANDS = ("initializeCommand", "onCreateCommand", "updateContentCommand", "postCreateCommand", "postStartCommand")
-"""In the order in which they run; the first runs outside of the container."""
+"""In execution order; the first runs outside of the container."""
 _PLAIN = re.compile(r"\d+(?:\.\d+)+")
 
 
 class Devcontainer(InstallFormat):
-    """A development container; :class:`InputError` for what is no JSON with comments and for values of the wrong type."""
+    """A development container; :class:`InputError` for invalid JSON with comments and for values of a wrong type."""
 
     kind = "devcontainer"
 
@@ -65,13 +65,13 @@ class Devcontainer(InstallFormat):
 
 
 class _File:
-    """The object in the file, and the places of its keys and texts."""
+    """The object in the file, and the positions of its keys and strings."""
 
     def __init__(self, path: str, text: str) -> None:
         if len(text) > LARGEST:
             raise InputError(f"is larger than {LARGEST // 1024 // 1024} MiB: expected a devcontainer.json", path)
         self.path = path
-        # comments and trailing commas become blanks, so that every place stays what it was
+        # blank out comments and trailing commas, so that all offsets stay the same
         self.plain = _STRING_OR_REST.sub(_kept, text.removeprefix("\ufeff"))
         root = parse_json(self.plain, path)
         if not isinstance(root, dict):
@@ -82,7 +82,7 @@ class _File:
         return InputError(f"expected {key} to be {expected}", self.path, self.line(key))
 
     def line(self, key: str) -> int:
-        """The line of a key, the first one where it is not found."""
+        """Return the line of a key, or the first line if it is not found."""
         found = re.search(rf'"{re.escape(key)}"\s*:', self.plain)
         return 1 if found is None else self.plain.count("\n", 0, found.start()) + 1
 
@@ -102,7 +102,7 @@ class _File:
         return {name: value for name, value in self.table(key).items() if isinstance(value, str) and is_known(value)}
 
     def feature(self, name: str, option: str) -> str | None:
-        """The version that a feature of this name is asked for, where it is one."""
+        """Return the version requested from a feature, if it is a single one."""
         for feature, options in self.table("features").items():
             if feature.partition(":")[0].rpartition("/")[2] == name:
                 value = options.get(option) if isinstance(options, dict) else options
@@ -110,7 +110,7 @@ class _File:
         return None
 
     def scripts(self) -> Iterator[Placed]:
-        """The commands of the container's life, each on its line; a list of words is one command."""
+        """Yield the lifecycle commands with their lines; a list of words is one command."""
         for key in _COMMANDS[1:]:
             value = self.root.get(key)
             for each in value.values() if isinstance(value, dict) else [value]:
@@ -124,7 +124,7 @@ class _File:
                     raise self.wrong(key, "a string, a list of words or an object of them")
 
     def _placed(self, key: str, command: str) -> Placed:
-        """A command with the place of its text; it has none where it is written with escapes."""
+        """Return a command with the position of its text, unknown if it is written with escapes."""
         at = self.plain.find(f'"{command}"', self.plain.find(f'"{key}"'))
         if at < 0:
             return Placed(self.line(key), command, None)

@@ -1,4 +1,4 @@
-"""Files that a given file includes: opened only inside the project that the given file belongs to."""
+"""Files included by a given file: opened only inside the project that the given file belongs to."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ TOTAL = 8 * 1024 * 1024
 
 
 class NotRead(Exception):
-    """An include that is not opened; the text says why ("it is outside …")."""
+    """An include that is not opened; the message says why ("it is outside …")."""
 
 
 class Includes:
-    """What may be included by one given file, and what has been."""
+    """The includes of one given file, and those already opened."""
 
     def __init__(self, path: str) -> None:
         self.root = root_of(path)
-        """The real folder that every file must be in."""
+        """The real folder that contains every file that may be opened."""
         self._seen: set[tuple[str, str]] = set()
         self._tried = 0
         self._left = TOTAL
 
     def open(self, including: str, target: str, purpose: str, depth: int) -> tuple[str, bytes] | None:
-        """Path (as the user would write it) and content of ``target``; ``None`` if it was read before for this purpose.
+        """Return path (as the user would write it) and content of ``target``; ``None`` if it was already read for this purpose.
 
         Raises :class:`NotRead` for anything but a regular file inside the project, and if there are too many.
         """
@@ -45,7 +45,7 @@ class Includes:
             raise NotRead(f"more than {DEPTH} files deep" if depth > DEPTH else f"more than {COUNT} files are included")
         path = os.path.normpath(os.path.join(os.path.dirname(including), target))
         try:
-            # the folder's links are followed before "..", as opening the file would
+            # follow the folder's links before "..", as opening the file would
             real = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(including)), target))
         except (OSError, ValueError):
             raise NotRead("there is no such file") from None
@@ -69,7 +69,7 @@ def _inside(path: str, folder: str) -> bool:
 
 
 def _content(real: str, limit: int) -> bytes:
-    """A regular file's bytes; the type is checked after opening, so that the file cannot be swapped in between."""
+    """Return the bytes of a regular file; the type is checked after opening, so that the file cannot be swapped in between."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     flags |= getattr(os, "O_BINARY", 0)
     try:
@@ -94,10 +94,10 @@ def _content(real: str, limit: int) -> bytes:
 
 
 def root_of(path: str) -> str | None:
-    """The real folder that includes of ``path`` must be in: its project's, else its own; ``None`` if that is too wide.
+    """Return the real folder that includes of ``path`` must be in: its project, else its own; ``None`` if that is too broad.
 
-    A project is the nearest folder upwards that holds ``.git`` or ``pyproject.toml``. The root of a file system and a
-    home directory are never taken for one.
+    A project is the nearest parent folder with ``.git`` or ``pyproject.toml``. A file system root and a home directory
+    are never taken for one.
     """
     try:
         own = os.path.realpath(os.path.dirname(os.path.abspath(path)))
@@ -123,11 +123,11 @@ def _too_wide(folder: str) -> bool:
     )
 
 
-# --- The build context of a Dockerfile: which of its files an instruction in the image means, opened only inside of it.
+# --- The build context of a Dockerfile: maps paths in the image to its files, and opens files only inside of it.
 
 
 _MOST = 50
-"""Most copied paths that are looked for to find the context."""
+"""Most copied paths that are checked to find the context."""
 _MOST_COPIES = 300
 
 
@@ -139,7 +139,7 @@ class Copied:
     target: str
 
     def source_of(self, path: str) -> list[str]:
-        """The paths in the context that a path in the image may have been copied from."""
+        """Return the context paths that a path in the image may have been copied from."""
         found: list[str] = []
         below = _below(path, self.target)
         for source in self.sources:
@@ -156,7 +156,7 @@ class Copied:
 
 
 def _below(path: str, folder: str) -> str | None:
-    """``/app/x`` in ``/app`` is ``x``; ``None`` where it is not below."""
+    """Return the path of ``/app/x`` relative to ``/app``; ``None`` if it is not below."""
     if path == folder:
         return ""
     start = folder.rstrip("/") + "/"
@@ -169,7 +169,7 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 class BuildContext:
-    """The folders that may be the context, and the guard that every file is opened through."""
+    """The candidate context folders, and the guard that every file is opened through."""
 
     def __init__(self, path: str) -> None:
         self._includes = Includes(path)
@@ -179,11 +179,11 @@ class BuildContext:
         self._opened: dict[str, tuple[str, bytes]] = {}
 
     def wants(self, sources: Sequence[str]) -> None:
-        """Remember what is copied from the context: it shows which folder that is."""
+        """Record what is copied from the context, which shows which folder it is."""
         self._wanted += [source.lstrip("/") for source in sources if "*" not in source and "$" not in source]
 
     def folders(self) -> list[str]:
-        """The folders that may be the context, the likeliest first."""
+        """Return the candidate folders, most likely first."""
         if not self._ranked:
             self._ranked = True
             wanted = [source for source in dict.fromkeys(self._wanted) if source.strip("./")][:_MOST]
@@ -192,7 +192,7 @@ class BuildContext:
         return self._folders
 
     def sources(self, path: str, copies: Sequence[Copied]) -> list[str]:
-        """The paths in the context that a path in the image comes from, by the last copy that brings it."""
+        """Return the context paths of a path in the image, by the last copy that provides it."""
         for copy in reversed(copies[-_MOST_COPIES:]):
             found = [posixpath.normpath(each.lstrip("/") or ".") for each in copy.source_of(path)]
             if found:
@@ -200,7 +200,7 @@ class BuildContext:
         return []
 
     def open(self, path: str, copies: Sequence[Copied]) -> tuple[str, bytes]:
-        """Path on this machine and content of a file of the image; raises :class:`NotRead` with the reason."""
+        """Return local path and content of a file in the image; raises :class:`NotRead` with the reason."""
         if "$" in path:
             raise NotRead("its name is only known at run time")
         sources = self.sources(path, copies)
@@ -218,7 +218,7 @@ class BuildContext:
         raise NotRead("it is not in the build context")
 
     def find(self, path: str, copies: Sequence[Copied]) -> str | None:
-        """The path of a file of the image on this machine, inside the project; ``None`` if there is none."""
+        """Return the local path of a file in the image, inside the project; ``None`` if there is none."""
         root = self._includes.root
         if root is None or "\0" in path:
             return None
@@ -231,7 +231,7 @@ class BuildContext:
 
 
 def _folders(path: str, root: str | None) -> list[str]:
-    """The Dockerfile's folder and those above it up to the project's, as the user would write them."""
+    """Return the Dockerfile's folder and its parents up to the project's, as the user would write them."""
     own = os.path.dirname(path)
     found = [own]
     if root is None:
@@ -244,23 +244,23 @@ def _folders(path: str, root: str | None) -> list[str]:
     return [os.path.normpath(each) if each else "" for each in found]
 
 
-# --- Which file the commands of a script or notebook mean. Where it is started from is not written in it.
+# --- Resolving files named by a script or notebook, whose working directory is unknown.
 
 
 _MOST_FOLDERS = 40
 
 
 class Missing(NotRead):
-    """A file that is not in the project: a clone, a download or another machine has it."""
+    """A file that is missing from the project: it comes from a clone, a download or another machine."""
 
 
 class WorkingFolders:
-    """The folders that a script may be started in: its own first, then those above it up to its project's root."""
+    """The folders that a script may be started in: its own first, then its parents up to the project root."""
 
     def __init__(self, path: str) -> None:
         self._includes = Includes(path)
         self.root = self._includes.root
-        """The real folder that everything has to lie in; ``None`` where nothing may be opened."""
+        """The real folder that contains every file that may be opened; ``None`` if none may be."""
         own = os.path.dirname(path)
         self.folders = [own]
         real = os.path.realpath(own or ".")
@@ -269,7 +269,7 @@ class WorkingFolders:
             self.folders.append(os.path.normpath(os.path.join(self.folders[-1], "..")))
 
     def is_inside(self, path: str) -> bool:
-        """Whether a path, all links followed, is inside the project."""
+        """Whether a path is inside the project, with all links followed."""
         if self.root is None:
             return False
         try:
@@ -278,7 +278,7 @@ class WorkingFolders:
             return False
 
     def find(self, name: str, directory: str | None = None) -> str | None:
-        """Where a file or folder is, as the user would write it; ``None`` where it is not in the project.
+        """Return the path of a file or folder, as the user would write it; ``None`` if it is not in the project.
 
         ``directory`` is the folder that the script has changed into.
         """
@@ -295,7 +295,7 @@ class WorkingFolders:
         return None
 
     def open(self, name: str, directory: str | None, purpose: str) -> tuple[str, bytes]:
-        """Path and content of a file; :class:`Missing` where the project has none, :class:`NotRead` where it is refused."""
+        """Return path and content of a file; :class:`Missing` if the project has none, :class:`NotRead` if it is refused."""
         if "://" in name:
             raise NotRead("it is a URL")
         if not name or "$" in name or "\0" in name or "{" in name:

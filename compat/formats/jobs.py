@@ -1,6 +1,6 @@
-"""Jobs in files that people deploy with: shell text in YAML and JSON, each line with its place, and what a job installs.
+"""Jobs in deployment files: shell text in YAML and JSON with its positions, and what a job installs.
 
-A template (Helm, ``${{ … }}`` of workflows) is read with every value that is filled in later as an unknown variable.
+A template (Helm, ``${{ … }}`` of workflows) is read with every placeholder as an unknown variable.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _FILLED = re.compile(r"\$\{\.+\}")
 _MOST_DOCUMENTS = 200
 _MOST_GPUS = 1024
 _AHEAD = 60
-"""Lines that are looked through for the next one of a text."""
+"""Lines searched for the next line of a text."""
 LARGEST = 1024 * 1024
-"""Characters of a file; what is larger carries data."""
+"""Characters of a file; larger ones carry data."""
 
 
 @record(frozen=True)
 class Placed:
-    """A line of shell text: its number, its text and its offset in the file (``None`` if it is written otherwise there)."""
+    """A line of shell text: number, text and file offset (``None`` if it is written differently in the file)."""
 
     number: int
     text: str
@@ -48,7 +48,7 @@ class Placed:
 
 
 class JobFile:
-    """The text of a YAML file of one or several documents, and the places of the values in it."""
+    """The text of a YAML file of one or several documents, and the positions of its values."""
 
     def __init__(self, path: str, text: str, expected: str) -> None:
         if len(text) > LARGEST:
@@ -62,7 +62,7 @@ class JobFile:
             self._starts.append(self._starts[-1] + len(line) + 1)
 
     def documents(self) -> list[Document]:
-        """The documents, whose lines are those of the file; :class:`InputError` for what is no YAML."""
+        """Return the documents, with line numbers of the file; :class:`InputError` for invalid YAML."""
         cuts = [number for number, line in enumerate(self.lines) if line.rstrip() == "---" or line.startswith("--- ")]
         if len(cuts) > _MOST_DOCUMENTS:
             raise InputError(f"has more than {_MOST_DOCUMENTS} documents", self.path, cuts[_MOST_DOCUMENTS] + 1)
@@ -73,7 +73,7 @@ class JobFile:
         return found
 
     def placed(self, value: Value) -> list[Placed]:
-        """The lines of a text, each located in the file after the one before."""
+        """Return the lines of a text, each located in the file after the previous one."""
         found: list[Placed] = []
         at = min(value.line, len(self.lines)) - 1  # YAML also ends lines at a lone carriage return
         for piece in str(value.content).rstrip("\n").split("\n"):
@@ -88,12 +88,12 @@ class JobFile:
         return found
 
     def find(self, text: str, line: int) -> int | None:
-        """The offset of a text on a line; ``None`` if it is written otherwise."""
+        """Return the offset of a text on a line; ``None`` if it is written differently."""
         at = self.lines[line - 1].find(text) if line <= len(self.lines) else -1
         return self._starts[line - 1] + at if at >= 0 else None
 
     def edited(self, script: InstallScript, values: Iterable[Value]) -> None:
-        """Pass the shell text of values to the editor of install commands; text that is written otherwise is left out."""
+        """Pass the shell text of values to the editor of install commands; text that is written differently is skipped."""
         from compat.formats.edit.files import joined
 
         for value in values:
@@ -107,14 +107,14 @@ class JobFile:
 
 
 def without_templates(text: str) -> str:
-    """The text of a template, as long as it was: lines that only steer it are blank, what is filled in is a variable."""
+    """Return the text of a template at the same length: control lines become blank, placeholders become variables."""
     lines = text.split("\n")
     steers = (_CONTROL.match(line) is not None and line.rstrip().endswith("}}") for line in lines)
     return "\n".join(" " * len(line) if blank else _filled(line) for line, blank in zip(lines, steers))
 
 
 def _filled(line: str) -> str:
-    """A line with ``${....}`` for each ``{{ … }}`` and ``${{ … }}``."""
+    """Replace each ``{{ … }}`` and ``${{ … }}`` in a line by ``${....}``."""
     parts: list[str] = []
     at = 0
     while (start := line.find("{{", at)) >= 0 and (end := line.find("}}", start + 2)) >= 0:
@@ -125,17 +125,17 @@ def _filled(line: str) -> str:
 
 
 def is_known(text: str | None) -> bool:
-    """Whether a text is there and nothing in it is filled in later."""
+    """Whether a text is not empty and has no placeholder."""
     return bool(text) and "$" not in str(text)
 
 
 def known_version(text: str | None) -> str | None:
-    """The text where it is a version; ``None`` where it is none, or is filled in later."""
+    """Return the text if it is a version; ``None`` if it is not, or has a placeholder."""
     return text if text is not None and is_version(text) else None
 
 
 def devices(name: str | None, count: int | None, vendor: str | None = None) -> tuple[Accelerator, ...] | None:
-    """So many GPUs of a name; ``None`` where the number is not known."""
+    """Return ``count`` GPUs of a name; ``None`` if the number is unknown."""
     if count is None or count > _MOST_GPUS:
         return None
     return (Accelerator(vendor=vendor, name=name if is_known(name) else None),) * count
@@ -143,7 +143,7 @@ def devices(name: str | None, count: int | None, vendor: str | None = None) -> t
 
 @record(frozen=True)
 class Script:
-    """Shell text that is run in a job; ``certain`` unless a condition decides about it."""
+    """Shell text that a job runs; ``certain`` unless it is under a condition."""
 
     lines: tuple[Placed, ...]
     certain: bool = True
@@ -151,7 +151,7 @@ class Script:
 
 
 class Job:
-    """One job of a file: what its image, its scripts and its requirements install, and the commands that install nothing.
+    """A job of a file: what its image, scripts and requirements install, and its other commands.
 
     ``here``: its commands run in the project's folder, whose files may be opened.
     """
@@ -171,7 +171,7 @@ class Job:
             self._steps.append(Command(Install(requirements=self.stack.distributions), path, ((line, ""),)))
 
     def run(self, script: Script, variables: Mapping[str, str] = EMPTY) -> None:
-        """Read a script that runs after those before."""
+        """Read a script that runs after the previous ones."""
         lines: list[Line] = [(each.number, each.text) for each in script.lines]
         if script.directory is not None:
             lines.insert(0, (lines[0][0] if lines else 1, f"cd {script.directory}"))
@@ -183,7 +183,7 @@ class Job:
             self.files.not_read(f"{self.path}:{number}", problem)
 
     def install(self, text: str, line: int) -> None:
-        """One requirement, or one line of a list of them, as pip takes it."""
+        """Install one requirement, or one line of a list of them, as pip accepts it."""
         notes: list[str] = []
         found = requirement(text, notes) if text.strip() and not text.lstrip().startswith(("-", "#")) else None
         for note in notes:
@@ -194,18 +194,18 @@ class Job:
             self.step(Install(requirements=(found,)), line)
 
     def step(self, install: Install, line: int) -> None:
-        """One install command."""
+        """Apply one install command."""
         self._steps.append(Command(install, f"{self.path}:{line}", ((line, ""),)))
 
     def requirements(self, file: str, line: int) -> None:
-        """A requirements file that is installed."""
+        """Install a requirements file."""
         self.step(Install(files=(file.strip(),)), line)
 
     def listing(
         self, kind: str, *, label: str | None = None, context: Environment, workload: Workload | None = None,
         variables: Mapping[str, str] = EMPTY,
     ) -> Listing:  # fmt: skip
-        """The listing of the job; ``context`` is what the file itself says about the machine and Python."""
+        """Return the listing of the job; ``context`` is what the file itself specifies about the machine and Python."""
         installs = Installs(self.files)
         installs.run(self._steps)
         entries, edges = installs.listed()

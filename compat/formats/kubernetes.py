@@ -1,7 +1,7 @@
 """Kubernetes manifests: the containers of Jobs, Deployments, PyTorchJobs, TrainJobs, Ray and LeaderWorkerSets.
 
-Every pod template is found by its ``containers``, whatever resource it is in. One listing for each container that asks
-for GPUs, whose image is known, or that installs or starts something; the files of the image are not those of the project.
+Every pod template is found by its ``containers``, whatever the resource. There is one listing for each container that
+requests GPUs, has a known image, or installs or starts something; files in the image are not taken from the project.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _GPUS = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
 _PRODUCTS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "amd.com/gpu.product-name")
-"""Labels of nodes that name their GPU."""
+"""Node labels that name the GPU."""
 _DEEPEST = 12
 _MOST = 500
 """Containers of a file."""
@@ -44,18 +44,18 @@ _NOTHING = "no container requests a GPU, uses a known image or starts a known jo
 
 @record(frozen=True)
 class Container:
-    """A container, the pod it is in, and what the resource around it says of its processes."""
+    """A container, its pod, and what the enclosing resource specifies about its processes."""
 
     label: str
     table: Table
     line: int
     pod: Table
     inherited: Mapping[str, str]
-    """Variables that the resource's controller sets in it."""
+    """Variables that the resource's controller sets in the container."""
 
 
 class Kubernetes(InstallFormat):
-    """Manifests of Kubernetes; :class:`InputError` for what is no YAML and for values of the wrong type."""
+    """Kubernetes manifests; :class:`InputError` for invalid YAML and for values of a wrong type."""
 
     kind = "kubernetes"
 
@@ -80,7 +80,7 @@ class Kubernetes(InstallFormat):
 
 
 class _Resource:
-    """One document: a resource, and the containers in it."""
+    """One document: a resource and its containers."""
 
     def __init__(self, file: JobFile, document: Document) -> None:
         self.file = file
@@ -96,7 +96,7 @@ class _Resource:
         return self.document.table(value, "spec") if value is not None and value.is_table else {}
 
     def containers(self) -> Iterator[Container]:
-        """Every container of the resource, with its place as label."""
+        """Yield every container of the resource, labelled by its position."""
         if self.kind in ("ConfigMap", "Secret", "CustomResourceDefinition"):
             return
         inherited = self._distributed()
@@ -122,7 +122,7 @@ class _Resource:
                 waiting += [(inner, f"{role} {word}".strip(), depth + 1) for inner, word in self._below(table)]
 
     def _below(self, table: Table) -> Iterator[tuple[Table, str]]:
-        """The tables within a table, each with the word that distinguishes it."""
+        """Yield the tables nested in a table, each with a distinguishing word."""
         for key, value in table.items():
             items = [value] if value.is_table else self.document.items(value, key) if value.is_list else []
             for item in items:
@@ -133,7 +133,7 @@ class _Resource:
                     yield inner, named or _ROLES.get(key, key if key in _REPLICAS else "")
 
     def _distributed(self) -> dict[str, str]:
-        """The variables that the controller of a PyTorchJob or a TrainJob sets for torchrun."""
+        """Return the variables that the controller of a PyTorchJob or a TrainJob sets for torchrun."""
         document, spec = self.document, self.spec
         if self.kind == "TrainJob":
             trainer = self._inner(spec.get("trainer"))
@@ -152,7 +152,7 @@ class _Resource:
         return {name: value for name, value in found if value is not None and is_known(value)}
 
     def listings(self) -> Iterator[Listing]:
-        """The containers that say something, as listings."""
+        """Yield the relevant containers as listings."""
         shared = _RayEnvironment(self.file, self.document, self.kind, self.spec)
         for container in self.containers():
             listing = self._listing(container, shared)
@@ -192,7 +192,7 @@ class _Resource:
         )  # fmt: skip
 
     def _devices(self, container: Container) -> tuple[Accelerator, ...] | None:
-        """The GPUs that one container gets; ``None`` where that is not known."""
+        """Return the GPUs of one container; ``None`` if unknown."""
         document = self.document
         resources = document.table(container.table.get("resources") or container.table.get("resourcesPerNode"), "resources")
         for key in ("limits", "requests"):
@@ -203,7 +203,7 @@ class _Resource:
         return None
 
     def _product(self, pod: Table) -> str | None:
-        """The GPU of the nodes that a pod is for, where it is one."""
+        """Return the GPU model of the nodes a pod is restricted to, if it is a single one."""
         document = self.document
         labels = document.table(pod.get("nodeSelector"), "nodeSelector")
         for label in _PRODUCTS:
@@ -238,11 +238,11 @@ class _Resource:
 
 _ROLES = {"headGroupSpec": "head", "leaderTemplate": "leader", "workerTemplate": "worker"}
 _REPLICAS = ("Master", "Worker", "Launcher", "Chief", "PS", "predictor", "transformer")
-"""Keys of tables that distinguish their pods."""
+"""Table keys that distinguish their pods."""
 
 
 class _RayEnvironment:
-    """What a RayJob or a RayService has Ray install and start in its cluster: ``runtimeEnvYAML``, ``serveConfigV2``."""
+    """What a RayJob or a RayService makes Ray install and start in its cluster: ``runtimeEnvYAML``, ``serveConfigV2``."""
 
     def __init__(self, file: JobFile, document: Document, kind: str, spec: Table) -> None:
         self.entrypoint = document.text(spec.get("entrypoint"), "entrypoint") if kind == "RayJob" else None
@@ -288,7 +288,7 @@ class _RayEnvironment:
             job.files.note(job.path, note)
 
     def edited(self, script: InstallScript) -> None:
-        """Pass the requirements, each with its place, to the editor of install commands."""
+        """Pass the requirements with their positions to the editor of install commands."""
         from compat.formats.edit.files import Mapped
         from compat.syntax.shell import Word
 
@@ -301,12 +301,12 @@ class _RayEnvironment:
 
 
 def _gpu_name(label: str | None) -> str | None:
-    """``NVIDIA-A100-SXM4-80GB-SHARED`` as it is called elsewhere."""
+    """Return the common name of a GPU such as ``NVIDIA-A100-SXM4-80GB-SHARED``."""
     return label.removesuffix("-SHARED").replace("-", " ") if label is not None and is_known(label) else None
 
 
 def _words(document: Document, table: Table, key: str) -> tuple[str, ...] | None:
-    """The words of ``command`` or ``args``; a single text, as few resources have it, is one word."""
+    """Return the words of ``command`` or ``args``; a plain string, which few resources allow, is one word."""
     value = table.get(key)
     if value is None or value.is_null:
         return None
@@ -315,7 +315,7 @@ def _words(document: Document, table: Table, key: str) -> tuple[str, ...] | None
 
 
 def _shell_texts(document: Document, table: Table) -> list[Value]:
-    """The text that a container hands to a shell (``sh -c``), where it does."""
+    """Return the script that a container passes to a shell (``sh -c``), if any."""
     words: list[Value] = []
     for key in ("command", "args"):
         value = table.get(key)
@@ -326,7 +326,7 @@ def _shell_texts(document: Document, table: Table) -> list[Value]:
 
 
 def _variables(document: Document, value: Value | None) -> dict[str, str]:
-    """``env`` as a list of name and value; what comes from elsewhere (``valueFrom``) is left out."""
+    """Parse ``env``, a list of name and value; references (``valueFrom``) are omitted."""
     found: dict[str, str] = {}
     for each in document.items(value, "env"):
         table = document.table(each, "a variable")

@@ -1,8 +1,8 @@
 """What a file lists: releases, which of them are installed together, and where.
 
 A lock file may hold several releases of one distribution. Which of them is installed depends on the interpreter and
-the platform (markers) and on what is asked for (extras, groups, an environment by name): :class:`Listing` keeps all of
-that, ``compat.checks.selections`` works out every installable selection.
+the platform (markers) and on what is selected (extras, groups, a named environment). :class:`Listing` keeps all of
+that; ``compat.checks.selections`` computes every installable selection.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOT = -1
 
 @record(frozen=True)
 class Entry:
-    """One listed release and the place it is listed at: a 1-based line, of another file where one was included."""
+    """One listed release and its position: a 1-based line, and the file if it was included."""
 
     distribution: Distribution
     line: int | None = None
@@ -27,9 +27,9 @@ class Entry:
 
 
 class Edge(NamedTuple):
-    """``child`` is installed where ``parent`` is, the marker holds and the choice (a number in ``choices``) is made.
+    """``child`` is installed if ``parent`` is, the marker holds and the choice (an index into ``choices``) is selected.
 
-    ``None``: always. A tuple and no record: a lock has thousands, which are taken apart in loops.
+    ``None`` means always. A tuple and not a record: a lock has thousands, which are unpacked in loops.
     """
 
     parent: int
@@ -40,9 +40,9 @@ class Edge(NamedTuple):
 
 @record(frozen=True)
 class Choice:
-    """Something that is installed only if asked for: an ``extra``, a dependency ``group`` or an ``environment`` by name.
+    """Something that is installed only if selected: an ``extra``, a dependency ``group`` or a named ``environment``.
 
-    ``package`` is the project it belongs to, where a file has several. ``default``: it is installed unless deselected.
+    ``package`` is its project if a file has several. ``default``: it is installed unless deselected.
     """
 
     kind: str
@@ -52,21 +52,21 @@ class Choice:
 
     @property
     def label(self) -> str:
-        """How it is called in a finding, and on the command line: ``extra vllm``, ``extra nemo-gym[vllm]``."""
+        """Return its name in findings and on the command line: ``extra vllm``, ``extra nemo-gym[vllm]``."""
         return f"{self.kind} {self.package}[{self.name}]" if self.package else f"{self.kind} {self.name}"
 
 
 @record(frozen=True)
 class Listing:
-    """What one file (or one stage or service of it, then ``label`` says which) installs.
+    """What one file (or one of its stages or services, named by ``label``) installs.
 
-    Nodes 0 … len(entries)-1 are the entries; an edge may also use higher numbers, for what stands between (an extra of a
-    distribution). ``edges`` is ``None`` where every entry is installed directly, under its own marker.
-    ``conflicts`` are sets of choices that cannot be made together; ``exclusive``: exactly one choice is made.
-    ``requires_python`` is a specifier set, ``environments`` are markers: the file is made for no others.
+    Nodes 0 … len(entries)-1 are the entries; edges may use higher numbers for intermediate nodes (an extra of a
+    distribution). ``edges`` is ``None`` if every entry is installed directly, under its own marker.
+    ``conflicts`` are sets of choices that cannot be combined; ``exclusive``: exactly one choice is selected.
+    ``requires_python`` is a specifier set, ``environments`` are markers: the file supports no others.
     ``complete``: nothing else gets installed. ``context`` holds every other fact in the file (python, os, accelerators,
-    variables, workload …; its distributions are not used). ``notes`` are remarks; ``unread`` says what was not read and
-    should have been: a check of such a file never ends with exit code 0.
+    variables, workload …; its distributions are not used). ``notes`` are remarks; ``unread`` lists what should have been
+    read and was not: a check of such a file never ends with exit code 0.
     """
 
     file: str
@@ -85,20 +85,20 @@ class Listing:
     unread: tuple[str, ...] = ()
 
 
-# --- How much one file may list: far beyond every real file, so that one made to be too much is refused and not worked on.
+# --- Limits on what one file may list, far above any real file, so that a malicious one is refused instead of processed.
 
 
 ENTRIES = 20_000
-"""Releases or requirements; the largest real lock that is known has 1,300."""
+"""Releases or requirements; the largest known real lock has 1,300."""
 EDGES = 500_000
 CHOICES = 1_500
-"""Extras, groups and environments; real files have some dozens, workspaces a few hundred."""
+"""Extras, groups and environments; real files have a few dozen, workspaces a few hundred."""
 CONFLICTING = 500
-"""Choices in sets of which no two go together, counted once for each set."""
+"""Choices in conflict sets, counted once for each set."""
 
 
 def within_limits(listing: Listing) -> Listing:
-    """The listing itself; :class:`InputError` where it has too much of something."""
+    """Return the listing unchanged; :class:`InputError` if it exceeds a limit."""
     conflicting = sum(map(len, listing.conflicts))
     for count, most, what in (
         (len(listing.entries), ENTRIES, "entries"),
@@ -112,6 +112,6 @@ def within_limits(listing: Listing) -> Listing:
 
 
 def check_entries(count: int, file: str, line: int | None) -> None:
-    """:class:`InputError` where a file has more entries than it may."""
+    """Raise :class:`InputError` if a file has more than :data:`ENTRIES` entries."""
     if count > ENTRIES:
         raise InputError(f"has more than {ENTRIES} entries", file, line)

@@ -1,4 +1,4 @@
-"""A Jupyter notebook: what its cells install, in order and with their branches, and the training its code does.
+"""Jupyter notebooks: what the cells install, in order and with their branches, and the training that the code runs.
 
 Nothing is run.
 """
@@ -30,22 +30,21 @@ from compat.workload.script_names import literal_test
 from compat.workload.wrappers import handed_to_shell
 
 LONGEST = 1 << 18
-"""Most characters of code that are read."""
+"""Most characters of code read."""
 _MOST = 5000
-"""Most shell commands that are read."""
+"""Most shell commands read."""
 _RUNS = ("run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _BLOCKS = (ast.With, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _TRIES = ("Try", "TryStar")
-"""Names, for Python 3.10 does not have the second."""
+"""By name, because Python 3.10 lacks the second."""
 
 
 class NotebookSteps:
-    """What the cells do, one after the other.
+    """What the cells do, in order.
 
-    ``steps`` are the install commands, ``others`` the shell commands that install nothing, each with its cell's number,
-    ``variables`` those that ``%env`` sets for sure, ``unread`` what was not read, by cell; ``size`` is the length
-    of the code.
+    ``steps`` are the install commands, ``others`` the other shell commands with the number of their cell, ``variables``
+    those that ``%env`` certainly sets, ``unread`` what was not read, by cell; ``size`` is the length of the code.
     """
 
     def __init__(self, path: str) -> None:
@@ -62,7 +61,7 @@ class NotebookSteps:
         self._certain = True
 
     def read(self, cell: Cell) -> None:
-        """The next code cell."""
+        """Read the next code cell."""
         self._cell = cell
         self.size += sum(map(len, cell.lines)) + len(cell.lines)
         if self.size > LONGEST:
@@ -79,7 +78,7 @@ class NotebookSteps:
     def _python(self, code: Code) -> None:
         try:
             tree = parsed(code.source or "", self._path)
-        except InputError:  # the reader of the workload says so
+        except InputError:  # the workload reader reports it
             for first, last, text in code.commands:
                 lines = self._lines(first, last)
                 self._shell([(lines[0][0], self._values.filled(text))], lines, self.steps)
@@ -124,7 +123,7 @@ class NotebookSteps:
             self._simple(node, into)
 
     def _apart(self, body: Sequence[ast.stmt]) -> list[Step]:
-        """The steps of a branch."""
+        """Return the steps of a branch."""
         certain, self._certain = self._certain, False
         steps: list[Step] = []
         self._body(body, steps)
@@ -160,7 +159,7 @@ class NotebookSteps:
     def _block(
         self, node: ast.With | ast.AsyncWith | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, into: list[Step]
     ) -> None:
-        """A function counts as called where it is defined."""
+        """Read a block; a function is treated as called where it is defined."""
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             given = node.args
             self._values.hide(each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs))
@@ -206,7 +205,7 @@ class NotebookSteps:
         return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else self._values.text(node)
 
     def _notebook_call(self, name: str, operands: list[str], lines: tuple[Line, ...], into: list[Step]) -> None:
-        """The calls that IPython makes of shell lines and magics, which may also be written out."""
+        """Handle IPython's calls for shell lines and magics, which a cell may also contain literally."""
         text = operands[0]
         if name in ("run_line_magic", "run_cell_magic"):
             name, text = ("set_env" if text in ("env", "set_env") else "system"), " ".join(operands)
@@ -226,14 +225,14 @@ class NotebookSteps:
 
 _PYTHON = ("python", "python3", "ipython", "xpython", "")
 _DEVICES = {"T4": "Tesla T4", "P100": "Tesla P100", "V100": "Tesla V100", "G4": "RTX PRO 6000 Blackwell Server Edition"}
-"""Colab's names of GPUs that are not the name of the GPU."""
+"""Colab's GPU names that differ from the product name."""
 
 
 def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
-    """The listing of a notebook; it is never complete, for its image brings more.
+    """Return the listing of a notebook; it is never complete, because its image has further packages.
 
-    ``context`` has the workload of its code, the Python it was saved with, and the GPU it asks Colab for. Raises
-    :class:`InputError` where the text is no notebook.
+    ``context`` has the workload of its code, the Python it was saved with, and the GPU it requests from Colab. Raises
+    :class:`InputError` if the text is not a valid notebook.
     """
     cells, metadata = code_cells(path, text.removeprefix("\ufeff"))
     language = _language(metadata)
@@ -271,7 +270,7 @@ def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
 
 
 def _facts(path: str, files: InstallFiles) -> ScriptFacts | None:
-    """What the code of the cells says, by the reader of scripts."""
+    """Return what the script reader finds in the code of the cells."""
     if not path.lower().endswith(".ipynb") or not os.path.isfile(path):
         files.note(path, "its code was not searched for the workload: the file name does not end in .ipynb")
         return None
@@ -284,7 +283,7 @@ def _facts(path: str, files: InstallFiles) -> ScriptFacts | None:
 
 
 def _launched(workload: Workload, *, alone: bool) -> Workload:
-    """A notebook's kernel is one plain process, where nothing else starts what is trained."""
+    """Return the workload, launched by the kernel as one plain process unless something else starts the training."""
     if workload.launcher is not None or workload.processes is not None or not (alone or workload.trainer):
         return workload
     origins = {**workload.origins, "launcher": "the notebook", "processes": "the notebook"}
@@ -307,14 +306,14 @@ def _language(metadata: Mapping[str, object]) -> str:
 
 
 def _python(metadata: Mapping[str, object]) -> str | None:
-    """The version of the kernel's Python, where it is given in full."""
+    """Return the version of the kernel's Python if it is complete."""
     version = _word(_table(metadata, "language_info"), "version")
     parts = version.split(".")
     return version if len(parts) == 3 and all(part.isascii() and part.isdigit() for part in parts) else None
 
 
 def _accelerators(metadata: Mapping[str, object]) -> tuple[Accelerator, ...] | None:
-    """The one GPU that Colab is asked for."""
+    """Return the single GPU that is requested from Colab."""
     kind = _word(_table(metadata, "colab"), "gpuType").upper()
     if _word(metadata, "accelerator").upper() != "GPU":
         return None

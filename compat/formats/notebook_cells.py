@@ -1,6 +1,6 @@
-"""A notebook's JSON → its code cells, each line with its line in the file, and their Python.
+"""A notebook's JSON → its code cells with their lines in the file, and the cells translated to Python.
 
-Shell lines and magics become calls, as IPython itself would make them.
+Shell lines and magics become calls, as in IPython.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 CELLS = 5000
-"""Code cells; no notebook that anybody ran has more."""
+"""Code cells; more than in any real notebook."""
 _SPACE = " \t\n\r"
 
 
@@ -33,13 +33,13 @@ class Cell:
 
 
 def code_cells(path: str, text: str) -> tuple[list[Cell], Mapping[str, object]]:
-    """The code cells and the metadata; :class:`InputError` where the text is no notebook."""
+    """Return the code cells and the metadata; :class:`InputError` if the text is not a valid notebook."""
     document = parse_json(text, path)
     if not isinstance(document, dict):
         raise InputError("is not a Jupyter notebook: expected a JSON object", path, 1)
     cells = document.get("cells")
     where: tuple[object, ...] = ("cells",)
-    if cells is None:  # the third version of the format
+    if cells is None:  # version 3 of the format
         sheets = document.get("worksheets")
         cells = sheets[0].get("cells") if isinstance(sheets, list) and sheets and isinstance(sheets[0], dict) else None
         where = ("worksheets", 0, "cells")
@@ -58,7 +58,7 @@ def code_cells(path: str, text: str) -> tuple[list[Cell], Mapping[str, object]]:
 
 
 def _cell(number: int, source: object, places: list[int], path: str) -> Cell:
-    """A cell; ``places`` are the lines its pieces of source begin on, the whole cell's line first."""
+    """Return a cell; ``places`` are the lines its pieces of source start on, the whole cell's line first."""
     pieces = [source] if isinstance(source, str) else source
     if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
         line = places[0] if places else None
@@ -93,7 +93,7 @@ class _Places:
             pass
 
     def of(self, index: int, key: str) -> list[int]:
-        """The line of the cell's source, and of every piece where it is a list; empty if they are unknown."""
+        """Return the line of the cell's source, and of every piece if it is a list; empty if they are unknown."""
         try:
             start = next(start for name, start, _ in reversed(self._children(self._cells[index][1])) if name == key)
             pieces = self._children(start) if self._text[start] == "[" else [(0, start, start)]
@@ -114,7 +114,7 @@ class _Places:
         return at
 
     def _children(self, at: int) -> list[Place]:
-        """The values in an object or an array that begins at ``at``."""
+        """Return the values in an object or an array that starts at ``at``."""
         opened = self._text[at]
         if opened not in "{[":
             raise ValueError("no container")
@@ -150,12 +150,12 @@ _PYTHON_CELLS = ("capture", "time", "timeit", "prun", "memit", "mprun", "lprun",
 _SHELL_CELLS = ("bash", "sh", "shell", "zsh", "system", "sx", "!")
 _STATEMENTS = ("time", "timeit", "prun", "memit")
 _INSTALLERS = ("pip", "pip3", "conda", "mamba", "micromamba", "uv")
-"""Magics that are the program of that name; IPython takes their names without a sign as well."""
+"""Magics that run the program of that name; IPython also accepts them without ``%``."""
 
 
 @record(frozen=True)
 class Code:
-    """What a cell holds: Python ``source`` line by line, or a ``shell`` script from that line on (from 0).
+    """What a cell contains: Python ``source`` line by line, or a ``shell`` script from that line on (from 0).
 
     ``commands`` are its shell lines: (first line from 1, last line, text). Both are ``None`` for other languages.
     """
@@ -166,7 +166,7 @@ class Code:
 
 
 def translated(lines: Sequence[str]) -> Code:
-    """The code of one cell."""
+    """Translate the code of one cell."""
     start = 0
     while start < len(lines):
         text = lines[start].strip()
@@ -214,7 +214,7 @@ def _python(lines: Sequence[str]) -> Code:
 
 
 def _call(text: str) -> tuple[str, str] | None:
-    """(method of the shell, its operand) for a line that is not Python; without a method the operand is Python."""
+    """Return (shell method, operand) for a line that is not Python; without a method the operand is Python."""
     if text.startswith("!"):
         return "system", text.lstrip("!").strip()
     if text.startswith("%"):

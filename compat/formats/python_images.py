@@ -1,7 +1,7 @@
-"""What Python code has installed where it runs: images of Modal and Ray's ``runtime_env``, read as syntax.
+"""What Python code installs remotely: Modal images and Ray's ``runtime_env``, read from the syntax tree.
 
-``Image.debian_slim().pip_install("torch==2.6.0")`` is one image, also where it goes on under its name; a ``runtime_env`` is the
-dictionary of that name. Texts that are put together at run time are not known.
+``Image.debian_slim().pip_install("torch==2.6.0")`` is one image, also if its name is used to extend it; a ``runtime_env`` is
+the dictionary of that name. Strings built at run time are unknown.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Requirement:
 
 
 class _Image:
-    """One image, or one ``runtime_env``: the calls that make it, in order."""
+    """An image or a ``runtime_env``: the calls that build it, in order."""
 
     def __init__(self, label: str, line: int) -> None:
         self.label = label
@@ -49,18 +49,18 @@ class _Image:
         self.start: ast.Call | None = None
         self.calls: list[tuple[str, ast.Call]] = []
         self.lists: list[ast.expr] = []
-        """Lists of requirements of a ``runtime_env``."""
+        """Requirement lists of a ``runtime_env``."""
         self.variables: dict[str, str] = {}
         self.gpus: set[str] = set()
 
 
 def mentions_images(text: str) -> bool:
-    """Whether a text may hold what is read here."""
+    """Whether a text may contain images or a ``runtime_env``."""
     return ".pip_install" in text or ".uv_pip_install" in text or "runtime_env" in text or "RuntimeEnv" in text
 
 
 class PythonImages:
-    """The images of one script; :class:`InputError` where it is no Python."""
+    """The images of a script; :class:`InputError` if it is not valid Python."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
@@ -92,7 +92,7 @@ class PythonImages:
             self._runtime(value)
 
     def _chain(self, node: ast.Call, name: str | None) -> None:
-        """``modal.Image.debian_slim().pip_install(…)``, from its outermost call, under the name it is given."""
+        """Read ``modal.Image.debian_slim().pip_install(…)`` from its outermost call, under the name it is assigned to."""
         if node in self._inner:
             return
         calls: list[tuple[str, ast.Call]] = []
@@ -152,7 +152,7 @@ class PythonImages:
             self.images.append(image)
 
     def requirements(self, nodes: Sequence[ast.expr]) -> Iterator[Requirement]:
-        """The texts of arguments, lists among them taken apart."""
+        """Yield the strings in arguments, with lists flattened."""
         for node in nodes:
             if isinstance(node, (ast.List, ast.Tuple)):
                 yield from self.requirements(node.elts)
@@ -162,7 +162,7 @@ class PythonImages:
                 yield Requirement(self.values.text(node), node)
 
     def listings(self) -> tuple[Listing, ...]:
-        """What each image installs."""
+        """Return what each image installs."""
         return tuple(map(self._listing, self.images))
 
     def _listing(self, image: _Image) -> Listing:
@@ -205,7 +205,7 @@ class PythonImages:
             job.files.note(where, f"what {name} installs was not read")
 
     def _commands(self, name: str, call: ast.Call) -> Iterator[tuple[int, list[str]]]:
-        """An install command for each requirement of a call, with its line, so that every one has its own."""
+        """Yield an install command for each requirement of a call, so that each has its own line."""
         options: list[str] = []
         for each in call.keywords:
             if each.arg in _OPTIONS:
@@ -216,14 +216,14 @@ class PythonImages:
             yield found.node.lineno, [*_INSTALLERS[name], "install", *options, found.text]
 
     def _devices(self, image: _Image) -> tuple[Accelerator, ...] | None:
-        """``gpu="A100-80GB:2"`` of the functions that run in an image, where they agree."""
+        """Return the GPUs (``gpu="A100-80GB:2"``) of the functions that run in an image, if they agree."""
         if len(image.gpus) != 1:
             return None
         name, _, count = next(iter(image.gpus)).partition(":")
         return None if name.lower() == "any" else devices(name.rstrip("!"), count_of(count or "1"))
 
     def edited(self, script: InstallScript) -> None:
-        """Hand the constants that are installed to the editor of install commands."""
+        """Pass the installed constants to the editor of install commands."""
         from compat.formats.edit.files import Mapped
 
         mapped = Mapped(self.text, range(len(self.text)))
@@ -242,7 +242,7 @@ class PythonImages:
 
 
 def _word(found: Requirement, lines: Sequence[str], starts: Sequence[int]) -> Word | None:
-    """A constant on one line, as a word with its quotes."""
+    """Return a constant on one line as a word with its quotes."""
     node = found.node
     if not isinstance(node, ast.Constant) or node.value != found.text or node.lineno != node.end_lineno:
         return None

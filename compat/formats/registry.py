@@ -1,4 +1,4 @@
-"""A file format is one class; this is what a class may say, which classes there are, and which of them a file has."""
+"""File formats: the base class of a format, the registered formats, and how the format of a file is detected."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 @record(frozen=True)
 class Commands:
-    """Lines for a shell, in order. ``lock`` brings the lock file up to the edited file and moves nothing else, ``install``
-    changes the environment, ``rollback`` brings back the releases that were there before."""
+    """Shell commands, in order. ``lock`` updates the lock file to match the edited file and changes nothing else, ``install``
+    changes the environment, ``rollback`` restores the previously installed releases.
+    """
 
     lock: tuple[str, ...] = ()
     install: tuple[str, ...] = ()
@@ -29,39 +30,39 @@ class Commands:
 
 
 class Format:
-    """One kind of file. The subclass says what differs; an instance has no state."""
+    """A file format. Subclasses override what differs; instances are stateless."""
 
     kind: ClassVar[str] = ""
-    """As in :attr:`Listing.kind`; for a file that always has the same name, that name."""
+    """As in :attr:`Listing.kind`; the file name if it is fixed."""
     sources: ClassVar[tuple[str, ...]] = ()
-    """For a lock file: the names of the files it may be made from. The one next to it is edited instead of the lock."""
+    """For a lock file: the names of its possible source files. The one next to it is edited instead of the lock."""
     add: ClassVar[str | None] = None
-    """The command that changes one requirement of the project and locks it; ``None``: findings name pip."""
+    """The command that changes one requirement of the project and locks it; ``None``: findings suggest pip."""
     lists_packages: ClassVar[bool] = True
-    """Whether it is a lock file or requirements, and not a program or stages with install commands."""
+    """Whether it lists packages (a lock file, requirements) rather than install commands (a program, stages)."""
     says_build: ClassVar[bool] = False
-    """Whether it can say that a release is built from source although it has wheels."""
+    """Whether it can express that a release is built from source although wheels exist."""
     by_hand: ClassVar[str | None] = None
-    """What to do instead, if the file cannot be edited."""
+    """What to do instead if the file cannot be edited."""
 
     def decode(self, path: str, content: bytes) -> str:
-        """The text of a file; :class:`InputError` where it is in another encoding."""
+        """Return the text of a file; :class:`InputError` if it cannot be decoded."""
         return decoded(path, content)
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        """What the file lists: one listing, or one for each stage or service of it.
+        """Return what the file lists: one listing, or one for each stage or service.
 
-        :class:`InputError` names file, line and what was expected. Nothing is executed, and no file is opened but those that
-        this one includes from its own project.
+        :class:`InputError` names file, line and what was expected. Nothing is executed, and only files that this one
+        includes from its own project are opened.
         """
         raise NotImplementedError
 
     def listings(self, path: str, content: bytes) -> tuple[Listing, ...]:
-        """What the bytes of a file list; :class:`InputError` also where that is too much."""
+        """Return what the content lists; :class:`InputError` also if a listing exceeds the limits."""
         return tuple(map(within_limits, self.read(path, self.decode(path, content))))
 
     def source_of(self, path: str) -> str:
-        """The file that a lock file is made from; :class:`InputError` where none lies beside it."""
+        """Return the path of the file that a lock file is made from; :class:`InputError` if none exists next to it."""
         for name in self.sources:
             found = os.path.join(os.path.dirname(path), name)
             if os.path.isfile(found):
@@ -69,25 +70,25 @@ class Format:
         raise InputError(f"is a lock file, which compat does not edit: expected {' or '.join(self.sources)} next to it", path)
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
-        """The edits that write ``changes`` into the file and those it includes (``depth`` counts them).
+        """Return the edits that write ``changes`` into the file and its includes; ``depth`` is the include depth.
 
-        :class:`InputError` for what cannot be written safely. The caller has made sure that there is a change.
+        :class:`InputError` for a change that cannot be written safely. The caller ensures that there is a change.
         """
         raise InputError(f"cannot be edited{f': {self.by_hand}' if self.by_hand else ''}", path)
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
-        """What to run when the file is edited; ``install`` is empty where ``pip`` has to do it package by package."""
+        """Return the commands to run after the edit; ``install`` is empty if ``pip`` has to install package by package."""
         return Commands()
 
 
 class ProjectLock(Format):
-    """The lock file of a project, written by one tool."""
+    """A lock file that one tool writes for a project."""
 
     sync: ClassVar[str] = ""
-    """The command that installs what is locked."""
+    """The command that installs the lock."""
 
     def lock(self, changes: Sequence[Change], pip: Installer) -> str:
-        """The command that locks the edited project, in its folder; only what changes moves."""
+        """Return the command that locks the edited project, run in its folder; only ``changes`` move."""
         raise NotImplementedError
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
@@ -96,7 +97,7 @@ class ProjectLock(Format):
         return Commands((here + self.lock(changes, pip),), (here + self.sync,))
 
 
-# --- The formats that are known, and which of them a file has: by its name, and where that says too little by its content.
+# --- The registered formats, and detection: by file name, and by content if the name is not enough.
 
 
 LIMIT = 64 * 1024 * 1024
@@ -105,11 +106,11 @@ LIMIT = 64 * 1024 * 1024
 
 @record(frozen=True)
 class Registered:
-    """A format, without its module being imported: a start-up imports only the one that is needed.
+    """A format that is not imported yet, so that start-up imports only the one it needs.
 
-    ``kind`` is that of the class, ``place`` where the class is. Lower-case file ``names`` may have ``*`` for anything.
-    A file of another name has the format whose ``marks`` are all in its content or, in YAML, whose ``keys`` are all
-    among the outermost ones; ``shebang`` is a part of the first line. ``program`` writes the lock file.
+    ``kind`` is the class's :attr:`Format.kind`, ``place`` its module and name. ``names`` are lower-case patterns in which
+    ``*`` matches anything. A file of another name has this format if its content contains all ``marks`` or, in YAML, its
+    top-level keys include all ``keys``; ``shebang`` is a part of the first line. ``program`` is the tool that writes the lock.
     """
 
     kind: str
@@ -121,7 +122,7 @@ class Registered:
     program: str | None = None
 
     def load(self) -> Format:
-        """The format itself."""
+        """Import the module and return the format."""
         module, _, name = self.place.partition(":")
         found: Format = getattr(import_module(f"compat.formats.{module}"), name)()
         return found
@@ -165,16 +166,16 @@ FORMATS = (
                ("*dockerfile", "*containerfile", "dockerfile*", "containerfile*")),
 )  # fmt: skip
 _PLAIN_LOCK = Registered("uv.lock", "locks.uv:UvLock", (), (b"\n[[package]]",))
-"""A lock in TOML that no other tool says it wrote."""
+"""A TOML lock without another tool's marks."""
 _DESCRIBED = Registered("described", "described:Described", ())
 _NAMED_REQUIREMENTS = Registered("requirements", "requirements.file:Requirements", ("*requirements*", "*constraints*"))
-"""Where nothing else fits, a name such as ``requirements`` or ``constraints.lock`` is enough."""
+"""The fallback: a name such as ``requirements`` or ``constraints.lock``."""
 PROGRAMS = {each.program: each.kind for each in FORMATS if each.program}
-"""Programs that lock a project, and what they call their lock files."""
+"""Programs that lock a project → the names of their lock files."""
 
 
 def format_of(path: str, content: bytes) -> Format:
-    """The format of a file; :class:`InputError` if it is unknown."""
+    """Return the format of a file; :class:`InputError` if it is unknown."""
     name = path.replace("\\", "/").rpartition("/")[2].lower()
     found = next((each for each in FORMATS if any(_fits(name, pattern) for pattern in each.names)), None)
     found = found or _by_content(path, name, content)
@@ -187,12 +188,12 @@ def format_of(path: str, content: bytes) -> Format:
 
 
 def format_named(kind: str) -> Format:
-    """The format with this kind."""
+    """Return the format of this kind."""
     return next(each for each in (*FORMATS, _DESCRIBED) if each.kind == kind).load()
 
 
 def lock_beside(path: str) -> Registered | None:
-    """The format of the lock file next to a project's file that is made from one of this name."""
+    """Return the format of the lock file next to ``path`` that can be made from a file of this name, or ``None``."""
     folder, name = os.path.split(path)
     return next(
         (each for each in FORMATS if os.path.isfile(os.path.join(folder, each.kind)) and name in each.load().sources), None
@@ -222,7 +223,7 @@ def _by_content(path: str, name: str, content: bytes) -> Registered | None:
             refuse_launch_keys(path, {key.decode("utf-8", "replace") for key in keys})
         return found
     is_named_json = name.endswith(".json")
-    # templates begin with {{ or {%
+    # templates start with {{ or {%
     is_json = is_named_json or (content.lstrip()[:1] == b"{" and content.lstrip()[1:].lstrip()[:1] in (b'"', b"}"))
     for each in (*FORMATS, _PLAIN_LOCK):
         if each.marks and each.marks[0].startswith(b'"') == is_json and all(mark in content for mark in each.marks):
@@ -240,20 +241,20 @@ def _by_content(path: str, name: str, content: bytes) -> Registered | None:
 
 
 def read_listings(path: str) -> tuple[Listing, ...]:
-    """What a file lists: see :meth:`Format.read`."""
+    """Read a file; see :meth:`Format.read`."""
     content = read_content(path)
     return format_of(path, content).listings(path, content)
 
 
 def read_content(path: str) -> bytes:
-    """The bytes of a regular file of at most :data:`LIMIT` bytes."""
+    """Return the content of a regular file; :class:`InputError` if it is larger than :data:`LIMIT` bytes."""
     from compat.files import pending, regular
 
     if path in pending:
         return pending[path]
     try:
         with open(regular(path), "rb") as file:
-            size = os.fstat(file.fileno()).st_size  # a buffer of the size that is needed, not of what is allowed
+            size = os.fstat(file.fileno()).st_size  # so that the buffer has the size of the file, not of the limit
             content = file.read(min(size, LIMIT) + 1)
     except OSError as problem:
         raise InputError(f"cannot be read: {problem.strerror or problem}", path) from None
@@ -262,7 +263,7 @@ def read_content(path: str) -> bytes:
     return content
 
 
-# --- Configurations of launchers among the files to check: they say how a job is started, not what is installed.
+# --- Launcher configurations passed as files to check: they describe how a job starts, not what is installed.
 
 
 _MARKS = (b'"compute_environment"', b'"distributed_type"', b'"zero_optimization"', b'"train_batch_size"',
@@ -271,7 +272,7 @@ _BESIDE_A_BATCH_SIZE = ("fp16", "bf16", "optimizer", "scheduler", "gradient_clip
 
 
 def refuse_launch_keys(path: str, keys: Container[str]) -> None:
-    """:class:`InputError` that says where the file belongs, if its outermost keys are those of such a configuration."""
+    """Raise :class:`InputError` with the command to pass instead if the top-level keys are those of a launcher."""
     if "compute_environment" in keys or ("distributed_type" in keys and "num_processes" in keys):
         raise _belongs(path, "an accelerate configuration", f"accelerate launch --config_file {path} train.py")
     counts = "train_batch_size" in keys and any(key in keys for key in _BESIDE_A_BATCH_SIZE)
@@ -280,7 +281,7 @@ def refuse_launch_keys(path: str, keys: Container[str]) -> None:
 
 
 def refuse_launch_json(path: str, content: bytes) -> None:
-    """As :func:`refuse_launch_keys`, for the text of a JSON file; one that is not JSON is left to its reader."""
+    """Call :func:`refuse_launch_keys` for JSON content; content that is not valid JSON is left to its reader."""
     if not any(mark in content for mark in _MARKS):
         return
     from compat.syntax.json import parse_json

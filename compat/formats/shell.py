@@ -1,4 +1,4 @@
-"""A shell script or a batch script of Slurm: what it installs, and the job it starts. Nothing is run."""
+"""Shell scripts and Slurm batch scripts: what they install, and the job they start. Nothing is run."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from compat.formats.installs.edit import InstallScript
 
 _NOWHERE = os.path.join(os.devnull, "")
-"""In front of the names of files that are not opened: nothing can be there."""
+"""Prefix of the names of files that are not opened; no file can exist there."""
 _UP = "\u2025"
-"""Replaces ``..`` in such a path, so that it is not followed."""
+"""Replaces ``..`` in such a path, so that it is not resolved."""
 _HOMES = ("HOME", "HF_HOME", "XDG_CACHE_HOME")
 _AT_RUN_TIME = "its name is only known at run time"
 _MOST_TRIES = 6
@@ -48,14 +48,14 @@ class StartedJob:
 
 
 class _ProjectReading(CommandReading):
-    """A reading that finds files in the project of the script, and nowhere else."""
+    """A reading that resolves files only in the script's project."""
 
     def __init__(self, folders: WorkingFolders, directory: str | None, variables: Mapping[str, str]) -> None:
         super().__init__(directory or "", {})
         self.lenient = True
         self.assigned.update(variables)
         self.names: dict[str, str] = {}
-        """The path that was tried → the name as it is written."""
+        """The path that was tried → the name as written."""
         self._folders = folders
 
     def path(self, name: str) -> str:
@@ -66,7 +66,7 @@ class _ProjectReading(CommandReading):
         return found
 
     def variable(self, name: str) -> str | None:
-        # accelerate's defaults are in the home of the machine that runs the script
+        # accelerate's defaults are in the home directory of the machine that runs the script
         return os.devnull if name in _HOMES else super().variable(name)
 
 
@@ -74,7 +74,7 @@ def read_job(
     path: str, commands: Sequence[tuple[ShellCommand, int]], folders: WorkingFolders, exported: Mapping[str, str],
     scheduler: Mapping[str, str] = EMPTY,
 ) -> StartedJob:  # fmt: skip
-    """The last job among the commands of a script; the others are named in a note. ``exported``: set for sure.
+    """Return the last job among the commands of a script; a note names the others. ``exported`` are variables certainly set.
 
     ``scheduler`` are variables that Slurm or another scheduler sets; they are not part of the result.
     """
@@ -95,7 +95,7 @@ def _read(
     scheduler: Mapping[str, str],
     notes: list[str],
 ) -> StartedJob:
-    """One command; a file that cannot be read is left out, so that the rest is."""
+    """Read one command; an unreadable file is skipped, so that the rest is read."""
     words = list(command.words)
     hidden: list[str] = []
     unread: list[str] = []
@@ -122,7 +122,7 @@ def _read(
 
 
 def _without(word: str, name: str) -> str:
-    """A word in which the name of a file is one that is only known at run time."""
+    """Replace the file name in a word by one that is only known at run time."""
     if word == name or word.endswith(f"={name}"):
         return f"{word[: len(word) - len(name)]}${name}"
     if " " not in word and "\n" not in word:
@@ -143,7 +143,7 @@ def _job_of(
         notes.append(f"{where}: {text}")
     workload = launch.workload
     if workload.script is not None and workload.script.startswith(_NOWHERE):
-        workload = replace(workload, script=None)  # it was not read
+        workload = replace(workload, script=None)  # the script was not read
     origins = {key: where if origin == COMMAND else origin for key, origin in workload.origins.items()}
     workload = replace(workload, origins=origins)
     empty = workload == Workload(origins=origins)
@@ -157,12 +157,12 @@ def _shown(words: Sequence[str]) -> str:
 
 
 def count_of(text: str | None) -> int | None:
-    """A number of GPUs, nodes or processes; ``None`` where it is not known."""
+    """Return a number of GPUs, nodes or processes; ``None`` if unknown."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 5 else None
 
 
 class Batch:
-    """What the ``#SBATCH`` lines of a batch script ask for."""
+    """The resources requested by the ``#SBATCH`` lines of a batch script."""
 
     def __init__(self, text: str) -> None:
         options, _ = take_options(slurm_directives(text), valued=SBATCH_VALUED)
@@ -171,7 +171,7 @@ class Batch:
         self._nodes = count_of(self._options.get("nodes", "").partition("-")[0])
 
     def variables(self) -> dict[str, str]:
-        """The variables that Slurm sets for the job, as far as they are known."""
+        """Return the known variables that Slurm sets for the job."""
         found = {
             "SLURM_NTASKS": self._tasks, "SLURM_NPROCS": self._tasks, "SLURM_NNODES": self._nodes,
             "SLURM_JOB_NUM_NODES": self._nodes, "SLURM_NTASKS_PER_NODE": self._number("ntasks_per_node"),
@@ -183,7 +183,7 @@ class Batch:
         return count_of(self._options.get(name, "").rpartition(":")[2])
 
     def devices(self) -> tuple[Accelerator, ...] | None:
-        """The GPUs of a node: ``--gres=gpu:a100:8``, ``--gpus-per-node=8``, ``--gpus=8`` and ``--gpus-per-task=1``."""
+        """Return the GPUs of a node: ``--gres=gpu:a100:8``, ``--gpus-per-node=8``, ``--gpus=8`` and ``--gpus-per-task=1``."""
         for name in ("gpus_per_node", "gres", "gpus_per_task", "gpus"):
             for part in filter(None, self._options.get(name, "").split(",")):
                 kind, _, rest = part.partition("(")[0].partition(":")
@@ -191,7 +191,7 @@ class Batch:
                     continue
                 model, _, number = (rest if name == "gres" else part).rpartition(":")
                 if not number.isdecimal():
-                    model, number = number, "1"  # a kind of GPU without a number is one of it
+                    model, number = number, "1"  # a GPU type without a number means one
                 count = self._on_node(name, count_of(number))
                 device = Accelerator(name=model) if model.replace("_", "").replace("-", "").isalnum() else Accelerator()
                 if count is not None and 0 < count <= _MOST_DEVICES:
@@ -199,7 +199,7 @@ class Batch:
         return None
 
     def _on_node(self, name: str, count: int | None) -> int | None:
-        """The GPUs of one node, from those requested by task or for the whole job; ``None`` if unknown."""
+        """Return the GPUs of one node, from those requested per task or for the whole job; ``None`` if unknown."""
         if name == "gpus_per_task":
             tasks = self._number("ntasks_per_node") or (self._tasks if self._nodes == 1 else None)
             return None if count is None or tasks is None else count * tasks
@@ -212,19 +212,19 @@ class Batch:
 _SHORT = {"G": "gpus", "N": "nodes", "n": "ntasks"}
 
 
-# --- A shell script that installs or launches → listing: what it installs, and the job it starts. Nothing is run.
+# --- A shell script → listing: what it installs, and the job it starts. Nothing is run.
 
 
 _LIMIT = 1024 * 1024
-"""Characters of a script; what is larger carries data."""
+"""Characters of a script; larger ones carry data."""
 _CONFLICT = ("<<<<<<< ", ">>>>>>> ", "||||||| ")
 
 
 def read_shell_script(path: str, text: str) -> tuple[Listing, ...]:
-    """The listing of a shell script or Slurm batch script; it is never complete.
+    """Return the listing of a shell script or Slurm batch script; it is never complete.
 
     ``context`` has the workload of the job it starts, the variables it exports, and the CUDA toolkit it loads. Raises
-    :class:`InputError` for what cannot be a script: too large, or with a merge conflict in it.
+    :class:`InputError` for a file that is too large or has a merge conflict.
     """
     if len(text) > _LIMIT:
         raise InputError(f"is larger than {_LIMIT // 1024 // 1024} MiB: expected a script that installs or launches", path)
@@ -267,7 +267,7 @@ def read_shell_script(path: str, text: str) -> tuple[Listing, ...]:
 
 
 def _cuda_module(commands: Sequence[tuple[ShellCommand, int]]) -> str | None:
-    """The release that ``module load cuda/12.4`` makes the toolkit; ``None`` where two are named or none is."""
+    """Return the CUDA release loaded by ``module load cuda/12.4``; ``None`` if there are two or none."""
     found: set[str] = set()
     for command, _ in commands:
         words = command.words
@@ -281,7 +281,7 @@ def _cuda_module(commands: Sequence[tuple[ShellCommand, int]]) -> str | None:
 
 
 class ShellScript(InstallFormat):
-    """A shell script, which may be a batch job of SLURM."""
+    """A shell script or a Slurm batch script."""
 
     kind = "shell"
 

@@ -1,4 +1,4 @@
-"""Version clauses of PEP 440 and of Poetry: what they admit, and how they are changed to ask for another release."""
+"""Version clauses of PEP 440 and Poetry: what they admit, and how they are rewritten for another release."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compat.redact import excerpt
 from compat.versions import contains, key_of, ranges_of
 
 _LONGEST = 1000
-"""Characters of a constraint that is looked into; real ones have thirty."""
+"""Characters of a constraint that is parsed; real ones have thirty."""
 _DIGITS = 18
 _OPERATORS = ("===", "==", "!=", ">=", "<=", "~=", "<>", "^", "~", ">", "<", "=")
 
@@ -23,7 +23,7 @@ def is_version(text: str) -> bool:
 
 
 def alternatives(constraint: str) -> list[str]:
-    """The specifier sets (PEP 440) of which one has to hold; ``""`` admits every version.
+    """Return the specifier sets (PEP 440) of which one has to hold; ``""`` admits every version.
 
     Raises ``ValueError`` if ``constraint`` is invalid.
     """
@@ -31,7 +31,7 @@ def alternatives(constraint: str) -> list[str]:
 
 
 def python_marker(specifiers: str) -> str | None:
-    """A specifier set for Python as a marker; ``None`` where every Python will do."""
+    """Return a specifier set for Python as a marker; ``None`` if it admits every Python."""
     clauses = []
     for clause in filter(None, map(str.strip, specifiers.split(","))):
         operator, version = _split(clause)
@@ -40,7 +40,7 @@ def python_marker(specifiers: str) -> str | None:
 
 
 def matcher(constraint: str) -> Callable[[str], bool]:
-    """A test whether the constraint admits a version; an invalid constraint admits every version."""
+    """Return a predicate that tests whether the constraint admits a version; an invalid constraint admits every version."""
     if len(constraint) > _LONGEST:
         return lambda version: True
     try:
@@ -86,7 +86,7 @@ def _split(word: str) -> tuple[str, str]:
 
 
 def _upper(operator: str, version: str) -> str:
-    """The first release that ``^version`` (or ``~version``) leaves out."""
+    """Return the first release that ``^version`` (or ``~version``) excludes."""
     epoch, mark, rest = version.rpartition("!")
     release = []
     for part in rest.split("."):
@@ -101,7 +101,7 @@ def _upper(operator: str, version: str) -> str:
 def _next(operator: str, release: list[int]) -> list[int]:
     if operator == "~":
         kept = min(len(release), 2)
-    else:  # the first number that is not zero must not change
+    else:  # the first non-zero number must not change
         kept = next((place for place, number in enumerate(release[:3], 1) if number), min(len(release), 3))
     return [*release[: kept - 1], release[kept - 1] + 1]
 
@@ -122,24 +122,24 @@ def _set_matcher(specifiers: str) -> Callable[[str], bool]:
 
 
 def _fits_build(clause: str, version: str) -> bool:
-    """``==2.6.0+cu124`` names one build; with any other operator the label does not count."""
+    """``==2.6.0+cu124`` names one build; every other operator ignores the label."""
     operator, wanted = _split(clause)
     if operator not in ("==", "===", "!="):
         return _set_matcher(f"{operator}{wanted.partition('+')[0]}")(version)
     return (wanted.lower() == version.lower()) == (operator != "!=")
 
 
-# --- Version clauses (PEP 440, Poetry) that are changed to ask for another release, as little as that takes.
+# --- Rewriting version clauses (PEP 440, Poetry) for another release, with minimal changes.
 
 
 EXACT, RANGE, ADMIT = "exact", "range", "admit"
-"""How far a change goes: to one release; to a range with the new release in it and the old one not; to let it in."""
+"""How to rewrite a requirement: pin the new release; move the range to it, away from the old one; or widen the range."""
 
 _CLAUSE = re.compile(r"\s*(===|==|!=|>=|<=|~=|<|>)\s*([^\s,]+)\s*")
 
 
 def changed(clauses: str, before: str | None, after: str, how: str) -> str:
-    """The version clauses of a requirement (``">=2.4, <2.6"``), changed; blanks around them are kept."""
+    """Return the rewritten version clauses of a requirement (``">=2.4, <2.6"``); blanks around them are kept."""
     lead = clauses[: len(clauses) - len(clauses.lstrip())]
     tail = clauses[len(clauses.rstrip()) :] if clauses.strip() else ""
     core = clauses.strip()
@@ -179,11 +179,11 @@ def _adapted(core: str, before: str | None, after: str, how: str) -> str:
     text = _moved_to(core, before, after, how)
     bounds = {clause.strip().replace(" ", "") for clause in text.split(",")}
     closed = {f">={public(after)}", f"<={public(after)}"} <= bounds
-    return f"=={after}" if closed else text  # nothing else is left in the range
+    return f"=={after}" if closed else text  # the range has no other version left
 
 
 def _moved_to(core: str, before: str | None, after: str, how: str) -> str:
-    """Each clause that keeps the release out is moved to it, then the old release is kept out."""
+    """Move each clause that excludes the release, then exclude the old release."""
     parts = core.split(",") if core else []
     kept = [moved for part in parts if (moved := _moved(part, after)) is not None]
     text = ",".join(kept)
@@ -202,7 +202,7 @@ def _moved_to(core: str, before: str | None, after: str, how: str) -> str:
 
 
 def _moved(part: str, after: str) -> str | None:
-    """A clause that admits the release; ``None`` for one that is left out."""
+    """Return a clause that admits the release; ``None`` to drop it."""
     clause = _CLAUSE.fullmatch(part)
     if clause is None or admits(part, after):
         return part
@@ -217,12 +217,12 @@ def _moved(part: str, after: str) -> str | None:
 
 
 def public(version: str) -> str:
-    """A version without its local label, which only ``==`` may name."""
+    """Return a version without its local label, which only ``==`` may name."""
     return version.partition("+")[0]
 
 
 def changed_poetry(constraint: str, before: str | None, after: str, how: str) -> str:
-    """A constraint as Poetry writes it (``^2.4``, ``>=2,<3``, ``2.5.1``), changed."""
+    """Return the rewritten constraint in Poetry's notation (``^2.4``, ``>=2,<3``, ``2.5.1``)."""
 
     core = constraint.strip()
     operator = re.match(r"[\^~=<>!]*", core)

@@ -1,6 +1,6 @@
 """Configurations of training tools: axolotl, LLaMA-Factory, ms-swift, torchtune, verl and trl. They install nothing.
 
-What they say of the workload is read as it is where their tool is started with them (``axolotl train config.yml``).
+The workload is read as if their tool were started with them (``axolotl train config.yml``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _VERL_TASKS = {"grpo": "grpo", "gae": "ppo", "rloo": "rloo"}
 
 
 class TrainingConfig(Format):
-    """A configuration of one of the tools; :class:`InputError` for what is no YAML table."""
+    """A configuration of one of the tools; :class:`InputError` if it is not a YAML table."""
 
     kind = "training"
     lists_packages = False
@@ -47,7 +47,7 @@ class TrainingConfig(Format):
 
 
 def _with_deepspeed(path: str, file: str, workload: Workload) -> tuple[Workload, list[str]]:
-    """The workload, merged with what a DeepSpeed configuration of the project says."""
+    """Return the workload merged with the project's DeepSpeed configuration."""
     from compat.formats.include import WorkingFolders
 
     found = WorkingFolders(path).find(file)
@@ -63,7 +63,7 @@ def _swift(recipe: Recipe) -> None:
 
 
 def _torchtune(recipe: Recipe) -> None:
-    """``model._component_``, ``dtype`` and the recipe's own switches."""
+    """Read ``model._component_``, ``dtype`` and the recipe's own switches."""
     draft, settings = recipe.draft, recipe.settings
     draft.forget("model")
     model = settings.get("model")
@@ -84,7 +84,7 @@ def _torchtune(recipe: Recipe) -> None:
 
 
 def _verl(recipe: Recipe) -> None:
-    """``algorithm.adv_estimator``, the engine of the rollout, the strategy of the actor, and the number of GPUs."""
+    """Read ``algorithm.adv_estimator``, the rollout engine, the actor's strategy, and the number of GPUs."""
     draft = recipe.draft
     draft.say("launcher", "ray", recipe.file)
 
@@ -113,12 +113,12 @@ def _verl(recipe: Recipe) -> None:
 
 
 def _plain(recipe: Recipe) -> None:
-    """trl's own arguments: nothing but what every recipe says."""
+    """trl's own arguments have nothing beyond what every recipe has."""
 
 
 @record(frozen=True)
 class _Tool:
-    """A tool: the keys of its configurations, the reader of settings that only it has, and its command."""
+    """A tool: the keys of its configurations, the reader of its specific settings, and its command."""
 
     name: str
     keys: frozenset[str]
@@ -134,4 +134,4 @@ _TOOLS = (
     _Tool("ms-swift", frozenset(("model", "dataset")), _swift),
     _Tool("trl", frozenset(("model_name_or_path",)), _plain, "trl sft --config"),
 )
-"""The surest keys first."""
+"""The most specific keys first."""

@@ -1,4 +1,4 @@
-"""Workflows of GitHub Actions: one listing for each job that installs or starts something, with its steps in order."""
+"""GitHub Actions workflows: one listing for each job that installs or starts something, with its steps in order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _SHELLS = ("", "bash", "sh", "pwsh", "powershell", "cmd")
-"""Shells whose install commands are written alike."""
+"""Shells with the same syntax for install commands."""
 _SYSTEMS = {"ubuntu": "linux", "windows": "windows", "macos": "darwin", "linux": "linux"}
 _EXPECTED = "a workflow of GitHub Actions"
 _NOTHING = "no job installs a package or starts a known program"
@@ -41,7 +41,7 @@ class _Step:
 
 
 class Workflow(InstallFormat):
-    """A workflow; :class:`InputError` for what is no YAML and for values of the wrong type."""
+    """A workflow; :class:`InputError` for invalid YAML and for values of a wrong type."""
 
     kind = "workflow"
 
@@ -61,7 +61,7 @@ class Workflow(InstallFormat):
 
 
 def _jobs(file: JobFile) -> Iterator[tuple[Document, str, Table]]:
-    """The jobs of a workflow by name, with what the workflow says for all of them under keys of their own."""
+    """Yield the jobs of a workflow by name, with the workflow-level settings under separate keys."""
     for document in file.documents():
         root = document.table(document.root, "the workflow")
         outer = {f"\0{key}": root[key] for key in ("env", "defaults") if key in root}
@@ -70,7 +70,7 @@ def _jobs(file: JobFile) -> Iterator[tuple[Document, str, Table]]:
 
 
 class _Job:
-    """One job on its way to a listing."""
+    """A job being converted to a listing."""
 
     def __init__(self, file: JobFile, document: Document, name: str, table: Table) -> None:
         self.file = file
@@ -85,7 +85,7 @@ class _Job:
         return {name: text for name, text in texts.items() if is_known(text)}
 
     def _default(self, key: str) -> str:
-        """What ``defaults.run`` says, of the job or of the workflow."""
+        """Return ``defaults.run`` of the job or of the workflow."""
         for place in ("defaults", "\0defaults"):
             run = self.document.table(self.document.table(self.table.get(place), "defaults").get("run"), "defaults.run")
             if key in run:
@@ -96,7 +96,7 @@ class _Job:
         return [self.document.table(each, "a step") for each in self.document.items(self.table.get("steps"), "steps")]
 
     def steps(self) -> Iterator[_Step]:
-        """The steps that run shell text; those in another language are left out."""
+        """Yield the steps that run shell text; those in another language are skipped."""
         for step in self._own_steps():
             run = step.get("run")
             shell = self.document.text(step.get("shell"), "shell") or self._default("shell")
@@ -137,7 +137,7 @@ class _Job:
         return (f"{self.file.path}: job {self.name}: what ${{{{ … }}}} expands to is unknown",) if "${.." in runs else ()
 
     def _python(self) -> str | None:
-        """The Python that ``actions/setup-python`` or ``astral-sh/setup-uv`` sets up, where it is one."""
+        """Return the Python that ``actions/setup-python`` or ``astral-sh/setup-uv`` installs, if it is a single version."""
         found = []
         for step in self._own_steps():
             uses = self.document.text(step.get("uses"), "uses") or ""

@@ -1,7 +1,7 @@
-"""JSON text, read without importing :mod:`re` where CPython's own scanner can be used directly.
+"""JSON parsing without importing :mod:`re` when CPython's own scanner can be used directly.
 
-``json`` itself compiles regular expressions when it is imported, which costs more than judging an environment. The
-scanner below is the one ``json`` uses; anything it cannot do, and every error, goes through ``json``.
+``json`` compiles regular expressions on import, which costs more than checking an environment. The scanner below is the
+one ``json`` uses; errors and anything it cannot parse fall back to ``json``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SPACE = " \t\n\r"
 
 
 class _Options:
-    """What the scanner asks its decoder for."""
+    """The options that the scanner reads from its decoder."""
 
     strict = True
     object_hook = None
@@ -31,21 +31,21 @@ class _Options:
 
 
 def scanner() -> Callable[[str, int], tuple[Any, int]]:
-    """CPython's own scanner: text and position → a value and the position after it; ``ImportError`` if there is none."""
+    """Return CPython's own scanner: text and position → value and next position; ``ImportError`` if it is unavailable."""
     from _json import make_scanner
 
     return make_scanner(_Options)  # type: ignore[arg-type]
 
 
 def parse_json(text: str, file: str) -> Any:
-    """The value of a JSON text; :class:`InputError` with the line where it is not JSON."""
+    """Parse a JSON text; :class:`InputError` with the line if it is invalid."""
     try:
         stripped = text.strip(_SPACE)
         value, end = scanner()(stripped, 0)
         if end == len(stripped):
             return value
     except (ImportError, ValueError, StopIteration, RecursionError, TypeError, SystemError):
-        pass  # SystemError: Python 3.10 and 3.11 cannot name an error before json is imported
+        pass  # SystemError: Python 3.10 and 3.11 cannot raise the error before json is imported
     return _parse_slowly(text, file)
 
 
@@ -63,7 +63,7 @@ def _parse_slowly(text: str, file: str) -> Any:
 
 
 def read_text(path: str, limit: int = 64 * 1024 * 1024) -> str:
-    """A UTF-8 text file; :class:`InputError` where it cannot be read, is not UTF-8 or is larger than ``limit`` bytes."""
+    """Read a UTF-8 file; :class:`InputError` if it cannot be read, is not UTF-8 or is larger than ``limit`` bytes."""
     try:
         with open(readable(path), "rb") as file:
             content = file.read(limit + 1)
@@ -73,7 +73,7 @@ def read_text(path: str, limit: int = 64 * 1024 * 1024) -> str:
 
 
 def read_standard_input(limit: int = 64 * 1024 * 1024) -> str:
-    """As :func:`read_text`, from standard input."""
+    """Like :func:`read_text`, from standard input."""
     import sys
 
     return _decoded(sys.stdin.buffer.read(limit + 1), "standard input", limit)
@@ -86,7 +86,7 @@ def _decoded(content: bytes, path: str, limit: int) -> str:
 
 
 def line_of(text: str, path: Sequence[str | int]) -> int | None:
-    """The line on which the value at ``path`` (keys and positions) starts; ``None`` where it cannot be found."""
+    """Return the line on which the value at ``path`` (keys and indices) starts; ``None`` if it cannot be found."""
     import json
     import re
 

@@ -1,6 +1,6 @@
-"""Shell text → words, operators and simple commands, each with its place. One pass, in time that grows with the text.
+"""Shell text → words, operators and simple commands with their positions, in one pass and linear time.
 
-Readers and editors split shell text here and nowhere else. Nothing is run or expanded: a substitution stays as it is written.
+All readers and editors split shell text here. Nothing is run or expanded: substitutions are kept as written.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _KEYWORDS = frozenset(("if", "then", "else", "elif", "do", "while", "until", "{"
 
 @record(frozen=True)
 class Word:
-    """One word: ``value`` without its quotes, variables left as they are; ``start`` … ``end`` with its quotes.
+    """A word: ``value`` without its quotes, with variables unexpanded; ``start`` … ``end`` includes the quotes.
 
-    ``spans`` are the parts of the text that the value is made of; empty where it was not read from a shell's text.
+    ``spans`` are the parts of the text that make up the value; empty if it was not read from shell text.
     """
 
     value: str
@@ -29,14 +29,14 @@ class Word:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """The index of each letter of the value."""
+        """Return the index of each letter of the value."""
         return tuple(at for start, end in self.spans for at in range(start, end))
 
 
 class _Dialect:
-    """What ends a word, what a backslash protects between double quotes, and whether the text is a script.
+    """What ends a word, what a backslash protects in double quotes, and whether the text is a script.
 
-    In a script ``$(…)``, ``${…}`` and `` `…` `` belong to one word, and a backslash joins a line with the next.
+    In a script ``$(…)``, ``${…}`` and `` `…` `` belong to one word, and a backslash continues a line.
     """
 
     def __init__(self, blanks: str, operators: str, protected: str, *, script: bool = False) -> None:
@@ -56,7 +56,7 @@ _SCRIPT = _Dialect(" \t\r", _SCRIPT_OPERATORS, '"\\$`', script=True)
 
 
 def _scan(text: str, at: int, dialect: _Dialect, spans: list[tuple[int, int]]) -> tuple[int, str | None]:
-    """Add the spans of the word at ``at``; returns its end and its problem: an open quote, or a backslash at the end."""
+    """Append the spans of the word at ``at``; return its end and its problem: an open quote, or a trailing backslash."""
     problem = None
     end = len(text)
     while at < end and (letter := text[at]) not in dialect.ends:
@@ -91,7 +91,7 @@ def _scan(text: str, at: int, dialect: _Dialect, spans: list[tuple[int, int]]) -
 
 
 def _double_quoted(text: str, start: int, dialect: _Dialect, spans: list[tuple[int, int]]) -> tuple[int, bool]:
-    """Adds the parts up to the closing quote; returns where the text goes on, and whether there is one."""
+    """Append the parts up to the closing quote; return the next index, and whether the quote is closed."""
     at = start
     while found := dialect.notable.search(text, at):
         at = found.start()
@@ -114,12 +114,12 @@ def _double_quoted(text: str, start: int, dialect: _Dialect, spans: list[tuple[i
 
 
 def _line_end(text: str, at: int) -> int:
-    """The index after a backslash and a line end; 0 if there is no line end."""
+    """Return the index after a backslash and a line end; 0 if there is no line end."""
     return next((at + len(end) for end in ("\\\n", "\\\r\n") if text.startswith(end, at)), 0)
 
 
 def _behind_substitution(text: str, start: int) -> int:
-    """Where ``$(…)``, ``${…}`` or `` `…` `` ends."""
+    """Return the end of ``$(…)``, ``${…}`` or `` `…` ``."""
     if text[start] == "`":
         end = text.find("`", start + 1)
         return len(text) if end < 0 else end + 1
@@ -133,16 +133,16 @@ def _behind_substitution(text: str, start: int) -> int:
 
 
 def shell_words(line: str, operators: str = "") -> list[str]:
-    """Words without their quotes; runs of ``operators`` (none, or :data:`OPERATORS`) are words of their own.
+    """Split into words without their quotes; runs of ``operators`` (none, or :data:`OPERATORS`) are separate words.
 
-    The same answers as ``shlex`` gives, with the operators as its punctuation; that takes quadratic time for a long word.
-    Raises ``ValueError`` where a quote is not closed or nothing follows the last backslash.
+    Equivalent to ``shlex`` with the operators as its punctuation, which takes quadratic time for a long word.
+    Raises ``ValueError`` if a quote is not closed or nothing follows the last backslash.
     """
     return [word.value for word in placed_words(line, operators)]
 
 
 def placed_words(line: str, operators: str = "") -> Iterator[Word]:
-    """As :func:`shell_words`, each word with its place."""
+    """Like :func:`shell_words`, with the position of each word."""
     dialect = _SHLEX_WITH_OPERATORS if operators else _SHLEX
     at, end = 0, len(line)
     while at < end:
@@ -154,7 +154,7 @@ def placed_words(line: str, operators: str = "") -> Iterator[Word]:
         elif line[at] in dialect.ends:
             at += 1
         elif (plain := dialect.plain.match(line, at)) and line[plain.end() : plain.end() + 1] in dialect.ends_or_nothing:
-            at = plain.end()  # most words by far
+            at = plain.end()  # the common case
             yield Word(plain.group(), start, at)
         else:
             spans: list[tuple[int, int]] = []
@@ -165,7 +165,7 @@ def placed_words(line: str, operators: str = "") -> Iterator[Word]:
 
 
 def written_words(text: str) -> Iterator[Word]:
-    """The words of an instruction of a Dockerfile, each with its quotes as ``value``; a quote need not be closed."""
+    """Yield the words of a Dockerfile instruction with their quotes as ``value``; a quote need not be closed."""
     at, end = 0, len(text)
     while at < end:
         if text[at] in _DOCKER.ends:
@@ -183,9 +183,9 @@ _BEFORE_COMMENT = frozenset(" \t;&|")
 
 
 def _signs(text: str, quote: str = "") -> Iterator[tuple[int, str]]:
-    """Place and letter of each of `` ` ( ) ; & | `` outside of quotes, up to a comment.
+    """Yield position and letter of each of `` ` ( ) ; & | `` outside of quotes, up to a comment.
 
-    The last one is where the commands end, with the quote that is open there, or "". ``quote`` is open at the start.
+    The last item is the end of the commands, with the quote that is still open, or "". ``quote`` is open at the start.
     """
     at = 0
     while True:
@@ -213,7 +213,7 @@ def _signs(text: str, quote: str = "") -> Iterator[tuple[int, str]]:
 
 
 def without_comment(line: str) -> str:
-    """A line up to a ``#`` that begins a word outside of quotes."""
+    """Return a line up to a ``#`` that starts a word outside of quotes."""
     if "#" not in line:
         return line
     *_, (end, _) = _signs(line)
@@ -221,7 +221,7 @@ def without_comment(line: str) -> str:
 
 
 def _open_quote(text: str, quote: str = "") -> str:
-    """The quote that is open at the end of a text."""
+    """Return the quote that is open at the end of a text."""
     if not quote and "'" not in text and '"' not in text:
         return ""
     *_, (_, found) = _signs(text, quote)
@@ -230,14 +230,14 @@ def _open_quote(text: str, quote: str = "") -> str:
 
 @record(frozen=True)
 class Segment:
-    """The text of one simple command, and the operator in front of it (``&&``, ``||``, ``;``, ``|`` …; "" for the first)."""
+    """The text of one simple command, and the operator before it (``&&``, ``||``, ``;``, ``|`` …; "" for the first)."""
 
     operator: str
     text: str
 
 
 def segments(line: str) -> list[Segment]:
-    """The simple commands of a line as they are written, without its comment; ``$(…)`` and `` `…` `` belong to one."""
+    """Split a line into simple commands as written, without its comment; ``$(…)`` and `` `…` `` belong to one command."""
     found: list[Segment] = []
     operator = ""
     start = depth = 0
@@ -263,13 +263,13 @@ def segments(line: str) -> list[Segment]:
 
 
 _MOST_JOINED = 300
-"""Lines that one pair of quotes may hold."""
+"""Lines that one pair of quotes may span."""
 _MOST_TRIES = 20
 
 
 @record(frozen=True)
 class LogicalLine:
-    """Lines that are one for a shell: their text, the index of the first, and the index after the last."""
+    """Physical lines that form one line for a shell: their text, the index of the first, and the index after the last."""
 
     text: str
     start: int
@@ -277,9 +277,9 @@ class LogicalLine:
 
 
 def logical_lines(lines: Sequence[str]) -> list[LogicalLine]:
-    """Lines with their continuations, and those that one pair of quotes holds, as one. Comments are left out.
+    """Join continuation lines and lines within one pair of quotes. Comments are skipped.
 
-    The body of a here-document is within its command's lines and not in its text.
+    The body of a here-document is included in its command's lines, but not in its text.
     """
     found: list[LogicalLine] = []
     tries = _MOST_TRIES
@@ -310,12 +310,12 @@ def logical_lines(lines: Sequence[str]) -> list[LogicalLine]:
 
 
 def _continued(lines: Sequence[str], at: int) -> tuple[str, int]:
-    """The text of a line with those that a backslash joins to it, and the index after them."""
+    """Join a line with those that a backslash continues; return the text and the index after them."""
     parts: list[str] = []
     while at < len(lines):
         text = lines[at]
         at += 1
-        comment = parts and text.lstrip().startswith("#")  # ends the continuation, as people do not expect
+        comment = parts and text.lstrip().startswith("#")  # a comment ends the continuation, contrary to what people expect
         if comment or not text.endswith("\\"):
             parts.append("" if comment else text)
             break
@@ -324,7 +324,7 @@ def _continued(lines: Sequence[str], at: int) -> tuple[str, int]:
 
 
 def here_document(text: str) -> str | None:
-    """The word that ends the here-document which a line begins."""
+    """Return the delimiter of the here-document that a line starts."""
     before, sign, after = text.partition("<<")
     if not sign or after.startswith("<") or _open_quote(before):
         return None
@@ -333,7 +333,7 @@ def here_document(text: str) -> str | None:
 
 
 def simple_commands(text: str) -> Iterator[list[Word]]:
-    """The commands of a script, of every branch, in the order in which they are written; keywords are left out."""
+    """Yield the commands of a script in source order, in every branch; keywords are left out."""
     words: list[Word] = []
     for word in _Tokens(text).read():
         if word is None:
@@ -378,7 +378,7 @@ class _Tokens:
                 yield self._word()
 
     def _redirection(self) -> None:
-        """``> file`` and ``2>&1``: the file is not a word of the command."""
+        """Skip ``> file`` and ``2>&1``: the file is not a word of the command."""
         while self.at < len(self.text) and self.text[self.at] in "<>&":
             self.at += 1
         while self.at < len(self.text) and self.text[self.at] in " \t":
@@ -387,7 +387,7 @@ class _Tokens:
             self._word()
 
     def _document(self) -> None:
-        """``<<EOF``: the lines after it are not shell text."""
+        """Skip the lines after ``<<EOF``, which are not shell text."""
         self.at += 3 if self.text.startswith("<<-", self.at) else 2
         while self.text.startswith((" ", "\t"), self.at):
             self.at += 1
@@ -411,9 +411,9 @@ class _Tokens:
 
 
 def quoted(text: str, old: str, outer: str = "") -> str:
-    """A word for a shell, in the quotes of the word ``old`` that it replaces, if it needs or had any.
+    """Quote a word for a shell, with the quotes of the word ``old`` that it replaces, if it needs or had any.
 
-    ``outer`` are quotes around the whole text, which the word cannot have.
+    ``outer`` are quotes around the whole text, which the word cannot use.
     """
     quote = old[:1] if old[:1] in ("'", '"') and old[-1:] == old[:1] else ""
     needed = any(letter in text for letter in " <>;&|()[]*?'\"!#~\\")

@@ -1,4 +1,4 @@
-"""The simple commands of shell scripts, with plain variables filled in. Nothing is run."""
+"""The simple commands of shell scripts, with plain variables expanded. Nothing is run."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from compat.syntax.shell import OPERATORS, Word, logical_lines, placed_words, wi
 
 _KEYWORDS = frozenset(("if", "then", "else", "elif", "do", "while", "until", "{", "}", "!", "(", ")", "fi", "done", "esac"))
 LONGEST = 4000
-"""Lines of a script that are read."""
+"""Most lines of a script read."""
 _COMMANDS = 50_000
-"""Commands and assignments of a script that are read."""
+"""Most commands and assignments of a script read."""
 _WIDEST = 1 << 13
-"""Characters of a word from which on no more variables are filled in: ``A=$A$A`` doubles with every line."""
+"""Characters of a word after which no more variables are expanded: ``A=$A$A`` doubles with every line."""
 _MOST = 1 << 20
-"""Characters that are filled in in one script, and variables that are noted down for its commands."""
+"""Characters that are expanded in one script, and variables that are recorded for its commands."""
 
 
 class ShellCommand:
-    """One simple command: its words, the variables that were set before it and the folder it runs in (or ``None``)."""
+    """A simple command: its words, the variables set before it and its working directory (or ``None``)."""
 
     def __init__(self, words: list[str], variables: dict[str, str], exported: dict[str, str], directory: str | None) -> None:
         self.words = words
@@ -28,16 +28,16 @@ class ShellCommand:
 
 
 def commands_of(text: str, arguments: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> list[ShellCommand]:
-    """The simple commands of a script in order; lines that cannot be read are left out.
+    """Return the simple commands of a script in order; lines that cannot be read are skipped.
 
-    ``arguments`` stand for ``$1`` … and ``$@``, ``variables`` for those that are set already.
+    ``arguments`` are ``$1`` … and ``$@``, ``variables`` those that are already set.
     """
     reader = ShellReader(variables or {}, arguments)
     return [each for line in logical_lines(text.splitlines()[:LONGEST]) for each in reader.read(line.text)]
 
 
 class ShellReader:
-    """Reads a script line by line, with its variables and the folder it has changed into."""
+    """Reads a script line by line, tracking its variables and working directory."""
 
     def __init__(self, variables: Mapping[str, str], arguments: Sequence[str] = ()) -> None:
         self._known = dict(variables)
@@ -47,12 +47,12 @@ class ShellReader:
         self._exported: dict[str, str] = {}
         self._now: tuple[dict[str, str], dict[str, str]] | None = None
         self._room = _MOST
-        """Variables that may still be noted down for commands."""
+        """Variables that may still be recorded for commands."""
         self._commands = 0
         self._grown = 0
 
     def read(self, line: str) -> list[ShellCommand]:
-        """The commands of one logical line; none where its quotes do not pair."""
+        """Return the commands of one logical line; none if its quotes are unbalanced."""
         found: list[ShellCommand] = []
         for written in _simple_commands(line):
             self._commands += 1
@@ -79,7 +79,7 @@ class ShellReader:
 
     @property
     def exported(self) -> dict[str, str]:
-        """The variables that the next command sees."""
+        """Return the variables that the next command sees."""
         return self._variables()[1]
 
     def _assign(self, words: Sequence[str], *, export: bool) -> None:
@@ -93,17 +93,17 @@ class ShellReader:
         self._now = None
 
     def _variables(self) -> tuple[dict[str, str], dict[str, str]]:
-        """The script's own variables and those it exports; commands with no assignment between them share theirs."""
+        """Return the script's variables and its exports; commands without an assignment between them share the mappings."""
         if self._now is None:
             self._room = max(0, self._room - len(self._own) - len(self._exported))
             if not self._room:
-                self._known, self._exported, self._own = {}, {}, {}  # rather not known than what they were
+                self._known, self._exported, self._own = {}, {}, {}  # unknown rather than outdated
             self._now = dict(self._own), dict(self._exported)
         return self._now
 
 
 def slurm_directives(text: str) -> list[str]:
-    """The options on the ``#SBATCH`` lines of a batch script."""
+    """Return the options on the ``#SBATCH`` lines of a batch script."""
     found: list[str] = []
     for line in text.splitlines()[:LONGEST]:
         if line.startswith("#SBATCH"):
@@ -112,7 +112,7 @@ def slurm_directives(text: str) -> list[str]:
 
 
 def _simple_commands(line: str) -> list[list[Word]]:
-    """The words of each simple command, without redirections."""
+    """Return the words of each simple command, without redirections."""
     try:
         words = list(placed_words(without_comment(line), OPERATORS))
     except ValueError:
@@ -145,7 +145,7 @@ def _expanded(line: str, words: Sequence[Word], known: Mapping[str, str], argume
             result.extend(arguments)
             filled += sum(map(len, arguments)) + len(arguments)
         elif word.startswith("$") and line[each.start] == "$" and (value := _looked_up(word, known, arguments)) is not None:
-            result.extend(value.split())  # an unquoted variable may hold several words
+            result.extend(value.split())  # an unquoted variable may expand to several words
             filled += len(value)
         elif "$" in word:
             result.append(_inside(word, known, arguments))
@@ -156,7 +156,7 @@ def _expanded(line: str, words: Sequence[Word], known: Mapping[str, str], argume
 
 
 def _looked_up(word: str, known: Mapping[str, str], arguments: Sequence[str]) -> str | None:
-    """The value of a word that is one variable; ``None`` where it is not, or not known."""
+    """Return the value of a word that is a single variable; ``None`` if it is not, or unknown."""
     name = word[2:-1] if word.startswith("${") and word.endswith("}") else word[1:]
     name, sign, default = name.partition(":-")
     if name.isascii() and name.isdigit():
@@ -171,7 +171,7 @@ def _looked_up(word: str, known: Mapping[str, str], arguments: Sequence[str]) ->
 
 
 def _inside(word: str, known: Mapping[str, str], arguments: Sequence[str]) -> str:
-    """A word with the variables in it filled in, as far as they are known."""
+    """Expand the known variables in a word."""
     result: list[str] = []
     length = at = 0
     last = word.rfind("}")
@@ -202,11 +202,11 @@ def _is_assignment(word: str) -> bool:
 
 
 _PARAMETERS_LONGEST = 400
-"""Characters of a value that a pattern is tried on, and of the pattern."""
+"""Characters of a value matched against a pattern, and of the pattern."""
 
 
 def name_end(text: str, start: int = 0) -> int:
-    """Where the variable's name that begins at ``start`` ends."""
+    """Return the end of the variable name that starts at ``start``."""
     end = start
     while end < len(text) and text[end].isascii() and (text[end].isalnum() or text[end] == "_"):
         end += 1
@@ -214,10 +214,10 @@ def name_end(text: str, start: int = 0) -> int:
 
 
 def parameter(inside: str, known: Mapping[str, str]) -> str | None:
-    """The value of ``${inside}``; ``None`` where it is not known, or in a form that is not understood.
+    """Return the value of ``${inside}``; ``None`` if it is unknown, or in an unsupported form.
 
-    ``:-``, ``-``, ``:+``, ``+``, ``:?``, ``%``, ``%%``, ``#``, ``##``, ``/a/b``, ``//a/b`` and ``:offset:length``. A
-    variable that is not known takes the default; whether ``:+`` replaces it is unknown.
+    ``:-``, ``-``, ``:+``, ``+``, ``:?``, ``%``, ``%%``, ``#``, ``##``, ``/a/b``, ``//a/b`` and ``:offset:length``. An
+    unknown variable takes the default; whether ``:+`` replaces it is unknown.
     """
     end = name_end(inside)
     name, form = inside[:end], inside[end:]
@@ -240,7 +240,7 @@ def parameter(inside: str, known: Mapping[str, str]) -> str | None:
 
 
 def _changed(value: str, form: str) -> str | None:
-    """A value with a part cut off or replaced."""
+    """Return a value with a part removed or replaced."""
     if "$" in form or len(value) > _PARAMETERS_LONGEST or len(form) > _PARAMETERS_LONGEST:
         return None
     if form[0] in "%#":

@@ -1,4 +1,4 @@
-"""TOML files, read with the standard library where it can (Python 3.11) and with tomlkit before."""
+"""TOML parsing, with the standard library if available (Python 3.11) and with tomlkit otherwise."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MOST_PARTS, _MANY_PARTS, _MOST_LONG_PARTS = 200, 20, 20_000
 """Parts of one dotted key; keys with more than ``_MANY_PARTS`` may not have more than ``_MOST_LONG_PARTS`` together."""
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
 _LONG_NUMBER = re.compile(r"[=\[,][ \t]*[+-]?0[xob][0-9A-Fa-f_]{300}")
-"""An integer that Python could not print again."""
+"""An integer too long for Python to print."""
 
 
 def parse_toml(path: str) -> tuple[str, dict[str, Any]]:
-    """The text of a TOML file and what it holds; :class:`InputError` names the line where it is not TOML."""
+    """Return the text of a TOML file and its content; :class:`InputError` with the line if it is invalid."""
     try:
         with open(regular(path), "rb") as file:
             content = file.read(_LIMIT + 1)
@@ -32,7 +32,7 @@ def parse_toml(path: str) -> tuple[str, dict[str, Any]]:
 
 
 def parse_text(text: str, path: str) -> dict[str, Any]:
-    """What a TOML text holds; :class:`InputError` names the line where it is not TOML, and a merge conflict as such."""
+    """Parse a TOML text; :class:`InputError` with the line if it is invalid, and for a merge conflict."""
     try:
         return _parsed(text, path)
     except RecursionError:
@@ -49,7 +49,7 @@ def _conflict(text: str, path: str) -> InputError | None:
 
 
 def _endless_key(text: str) -> int | None:
-    """The line with a key of hundreds of parts (``a.a.a…``), for which parsers need more than linear time and memory."""
+    """Return the line with a key of hundreds of parts (``a.a.a…``), which takes parsers superlinear time and memory."""
     together = 0
     for number, line in enumerate(text.split("\n"), 1):
         if line.count(".") < _MANY_PARTS:
@@ -98,7 +98,7 @@ def _parsed(text: str, path: str) -> dict[str, Any]:
 
 
 class Places:
-    """Lines of a TOML text, found by one walk over it. Only the usual ways of writing are seen."""
+    """Lines of a TOML text, found in one pass. Only the usual notations are recognised."""
 
     def __init__(self, text: str) -> None:
         self._keys: dict[tuple[str, str], int] = {}
@@ -121,12 +121,12 @@ class Places:
                         self._strings.setdefault(string, []).append(number)
 
     def key(self, header: str, key: str = "") -> int | None:
-        """The line of a key under a header such as ``tool.uv``, or of the key's own header, or of the header."""
+        """Return the line of a key under a header such as ``tool.uv``, else of the key's own header, else of the header."""
         own = f"{header}.{key}" if key else header
         return self._keys.get((header, key)) or self._keys.get((own, "")) or self._keys.get((header, ""))
 
     def string(self, text: str, start: int | None) -> int | None:
-        """The first line from ``start`` on that holds a string; else ``start`` itself."""
+        """Return the first line from ``start`` on that contains a string; else ``start``."""
         lines = self._strings.get(text, [])
         at = bisect_left(lines, start or 1)
         return lines[at] if at < len(lines) else start

@@ -1,9 +1,9 @@
-"""YAML text as a tree of values with the line of each, for files of several megabytes.
+"""YAML text as a tree of values with line numbers, for files of several megabytes.
 
-libyaml's events are put together here, without recursion: PyYAML's own composer in C overflows the stack on deep nesting.
-Aliases share the value they name. What a reader walks through is counted, so that a small file whose aliases would
-unfold into millions of values is refused. A :class:`Document` keeps scalars as text: a version ``3.10`` is never taken for
-a number. :func:`parse_yaml` makes plain values of a configuration, where it is one.
+The tree is built from libyaml's events without recursion: PyYAML's own composer in C overflows the stack on deep nesting.
+Aliases share the value they name. The values that a reader visits are counted, so that a small file whose aliases would
+expand to millions of values is refused. A :class:`Document` keeps scalars as text: a version ``3.10`` is never taken for
+a number. :func:`parse_yaml` returns plain values, for configurations.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 
 DEPTH = 100
-"""Levels of nesting; no file that anybody wrote has more."""
+"""Levels of nesting; more than in any real file."""
 _VALUES = 1_000_000
-"""Values in one file; a lock of two megabytes has a tenth of that."""
+"""Values in one file; a 2 MB lock has a tenth of that."""
 _ITEMS = 50_000
 """Items of one list, or keys and values of one table."""
 _SPARE = 50_000
-"""Values that aliases may repeat, besides one for every character of the text."""
+"""Values that aliases may repeat, in addition to one for every character of the text."""
 _LONGEST = 300
-"""Characters of one error: its names are text of the file."""
+"""Characters of one error, since its names come from the file."""
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
 LIMIT = 1024 * 1024
 """Bytes; the largest configuration file that is read."""
 _BUDGET = 50_000
-"""Values in one configuration, those that aliases repeat included."""
+"""Values in one configuration, including those repeated by aliases."""
 _SCALAR, _LIST, _TABLE = "a string", "a list", "a table"
 _EVENTS: dict[type[Any], str] = {
     yaml.ScalarEvent: "scalar", yaml.MappingStartEvent: "start", yaml.SequenceStartEvent: "start",
@@ -46,7 +46,7 @@ _EVENTS: dict[type[Any], str] = {
 
 
 class Value:
-    """One value: its kind, its content (text, items, or pairs of a table), its 1-based line and its tag, if it has one.
+    """A value: its kind, its content (text, items, or pairs of a table), its 1-based line and its tag, if any.
 
     ``is_plain``: a scalar without quotes, which may be a number, true or false.
     """
@@ -70,7 +70,7 @@ class Value:
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a scalar and not ``null``."""
+        """Whether it is a scalar other than ``null``."""
         return self.kind is _SCALAR and self.content is not None
 
     @property
@@ -78,16 +78,16 @@ class Value:
         return self.kind is _SCALAR and self.content is None
 
     def as_text(self, text: str | None) -> Value:
-        """A scalar at the place of this value."""
+        """Return a scalar at this value's position."""
         return Value(_SCALAR, text, self.line)
 
     def as_table(self, values: dict[str, Value]) -> Value:
-        """A table at the place of this value."""
+        """Return a table at this value's position."""
         return Value(_TABLE, [(each.as_text(key), each) for key, each in values.items()], self.line)
 
 
 class Document:
-    """A YAML text whose values are asked for one by one; every wrong type is an :class:`InputError` with its line."""
+    """A YAML text whose values are read individually; every wrong type is an :class:`InputError` with its line."""
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file
@@ -95,12 +95,12 @@ class Document:
         self.root = _composed(text, file)
 
     def wrong(self, problem: str, value: Value | None = None) -> InputError:
-        """The error that says ``problem`` about a value."""
+        """Return the error for ``problem`` in a value."""
         clipped = problem if len(problem) <= _LONGEST else f"{excerpt(problem, _LONGEST)}…"
         return InputError(clipped, self.file, value.line if value is not None else None)
 
     def table(self, value: Value | None, name: str) -> dict[str, Value]:
-        """The values of a table by their keys, merge keys (``<<``) resolved; ``null`` and nothing are an empty one."""
+        """Return the values of a table by key, with merge keys (``<<``) resolved; empty for ``null`` and a missing value."""
         return self._table(value, name, 0)
 
     def _table(self, value: Value | None, name: str, depth: int) -> dict[str, Value]:
@@ -128,7 +128,7 @@ class Document:
         return {**inherited, **own}
 
     def items(self, value: Value | None, name: str) -> list[Value]:
-        """The items of a list; ``null`` and nothing are an empty one."""
+        """Return the items of a list; empty for ``null`` and a missing value."""
         if value is None or value.is_null:
             return []
         if not value.is_list:
@@ -138,7 +138,7 @@ class Document:
         return list(items)
 
     def text(self, value: Value | None, name: str) -> str | None:
-        """The text of a scalar; ``None`` if it is missing or ``null``."""
+        """Return the text of a scalar; ``None`` if it is missing or ``null``."""
         if value is None:
             return None
         if value.kind is not _SCALAR:
@@ -146,14 +146,14 @@ class Document:
         return value.content if isinstance(value.content, str) else None
 
     def needed_text(self, value: Value | None, name: str, inside: Value) -> str:
-        """As :meth:`text`, where it may not be missing in ``inside``."""
+        """Like :meth:`text`, but required in ``inside``."""
         text = self.text(value, name)
         if not text:
             raise self.wrong(f"expected {name} (a string)", value or inside)
         return text
 
     def flag(self, value: Value | None, name: str) -> bool:
-        """Whether a scalar says ``true``; nothing says ``false``."""
+        """Whether a scalar is ``true``; a missing one is ``false``."""
         text = (self.text(value, name) or "false").lower()
         if text not in ("true", "false", "yes", "no", "on", "off"):
             raise self.wrong(f"expected {name} to be true or false, not {excerpt(text, 40)!r}", value)
@@ -166,8 +166,8 @@ class Document:
 
 
 def _composed(text: str, file: str) -> Value | None:
-    """The one document of a YAML text; ``None`` where it is empty."""
-    # yaml has the C parser only where libyaml is there
+    """Return the only document of a YAML text; ``None`` if it is empty."""
+    # PyYAML has the C parser only if libyaml is available
     parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         return _Composer(parser(text), file).compose()
@@ -177,7 +177,7 @@ def _composed(text: str, file: str) -> Value | None:
             raise InputError("has an unresolved merge conflict", file, text.count("\n", 0, conflict) + 1) from None
         mark = problem.problem_mark or problem.context_mark
         message = problem.problem or problem.context or "not understood"
-        # at the end of a text without a line end libyaml counts one line more than there are
+        # at the end of a text without a final line ending, libyaml counts one line too many
         line = min(mark.line + 1, len(f"{text}.".splitlines())) if mark else None
         raise InputError(f"is not YAML: {message}", file, line) from None
     except yaml.reader.ReaderError as problem:
@@ -189,7 +189,7 @@ def _composed(text: str, file: str) -> Value | None:
 
 
 class _Composer:
-    """Events on their way to a tree; the containers that are open are on a stack."""
+    """Builds a tree from events; open containers are on a stack."""
 
     def __init__(self, parser: Any, file: str) -> None:
         self._parser = parser
@@ -246,7 +246,7 @@ class _Composer:
         if self._left < 0:
             raise InputError(f"has more than {_VALUES} values", self._file, value.line)
         if anchor is not None:
-            # only now, so that no value can hold itself
+            # only now, so that no value can contain itself
             self._anchors[anchor] = value
         if self._open:
             items = self._open[-1][2]
@@ -266,9 +266,9 @@ def _line(event: Any) -> int:
 
 
 def read_table(path: str, expected: str) -> tuple[dict[str, Any], Lines]:
-    """The table in a YAML or (``.json``) JSON file, and the lines of its keys, of the outermost ones in JSON.
+    """Return the table in a YAML or (``.json``) JSON file, and the lines of its keys (only top-level ones for JSON).
 
-    Raises :class:`InputError`, naming what was ``expected``, where the file cannot be read or holds no table.
+    Raises :class:`InputError`, naming what was ``expected``, if the file cannot be read or is not a table.
     """
     text = read_text(regular(path), LIMIT)
     lines: Lines = {}
@@ -283,14 +283,14 @@ def read_table(path: str, expected: str) -> tuple[dict[str, Any], Lines]:
 
 
 def parse_yaml(text: str, file: str) -> tuple[Any, Lines]:
-    """The value of a YAML text and the lines of its keys; an empty text is ``None``."""
+    """Return the value of a YAML text and the lines of its keys; ``None`` for an empty text."""
     plain = _Plain(file)
     root = _composed(text, file)
     return None if root is None else plain.of(root, ()), plain.lines
 
 
 class _Plain:
-    """Values as Python's own; only the plain types are constructed."""
+    """Converts values to Python's own; only the plain types are constructed."""
 
     def __init__(self, file: str) -> None:
         self.lines: Lines = {}

@@ -1,6 +1,6 @@
-"""What published wheels hold (``matrix/facts``), compiled: code for which GPUs, built for which CUDA and torch.
+"""Contents of published wheels (``matrix/facts``), compiled: their GPU code, and the CUDA and torch they were built for.
 
-Codes are written as in the wheels without their prefix: ``"90"`` is sm_90, ``"90a"`` runs on that very capability only.
+Codes are written as in the wheels without their prefix: ``"90"`` is sm_90, ``"90a"`` runs on that exact capability only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXTENSIONS = ("vllm", "xformers", "bitsandbytes", "sgl-kernel", "sglang-kernel",
 
 @record(frozen=True)
 class TorchBuild:
-    """A wheel of torch. ``cuda`` is "" for the CPU; ``default``: the default index has it; ``known`` is how it is known."""
+    """A torch wheel. ``cuda`` is "" for the CPU; ``default``: it is on the default index; ``known`` is the kind of evidence."""
 
     machine: str
     cuda: str
@@ -38,7 +38,7 @@ class TorchBuild:
 
 @record(frozen=True)
 class ExtensionBuild:
-    """A wheel with CUDA code, for a CUDA and built with a torch ("" if unknown); ``known`` is how it is known."""
+    """A wheel with CUDA code, for a CUDA and built with a torch ("" if unknown); ``known`` is the kind of evidence."""
 
     cuda: str
     torch: str
@@ -48,11 +48,11 @@ class ExtensionBuild:
 
 
 class CodeTables:
-    """The tables; releases are keys as they are written there."""
+    """The tables; releases are keyed as written in the fact files."""
 
     def __init__(self, tables: Mapping[str, Any]) -> None:
         self.torch: Mapping[str, Any] = tables["torch"]
-        """The releases of torch; :meth:`torch_builds` returns their wheels, of which a check needs one release."""
+        """The releases of torch; :meth:`torch_builds` parses the wheels of one release, which is all a check needs."""
         self.extensions: Mapping[str, Mapping[str, Any]] = tables["extensions"]
         """The releases of each extension; see :meth:`extension_builds`."""
         self.triton: Mapping[str, Codes] = tables["triton"]
@@ -61,15 +61,15 @@ class CodeTables:
         self._runs: Mapping[str, Mapping[str, frozenset[str]]] = tables["runs_on"]
 
     def torch_builds(self, release: str) -> tuple[TorchBuild, ...]:
-        """The wheels of a release of torch."""
+        """Return the wheels of a torch release."""
         return tuple(TorchBuild(*row) for row in self.torch.get(release, ()))
 
     def extension_builds(self, name: str, version: str) -> tuple[ExtensionBuild, ...]:
-        """The wheels of a release of an extension."""
+        """Return the wheels of an extension's release."""
         return tuple(ExtensionBuild(*row) for row in self.extensions.get(name, {}).get(version, ()))
 
     def runs(self, capability: str, codes: Codes, ptx: Codes, cuda: str = "") -> bool | None:
-        """Whether one of the codes runs on a device; ``None`` where the tables do not know the device."""
+        """Whether one of the codes runs on a device; ``None`` if the device is unknown."""
         fitting = self._runs[""].get(capability)
         if fitting is None:
             return None
@@ -81,7 +81,7 @@ class CodeTables:
         )
 
     def floor(self, cuda: str) -> int | None:
-        """The driver branch below which nothing of this CUDA's major release runs."""
+        """Return the driver branch below which no release of this CUDA major version runs."""
         return dict(self.floors).get(_pair(cuda)[0])
 
 
@@ -99,7 +99,7 @@ def _pair(version: str) -> tuple[int, ...]:
 
 
 def open_code_tables() -> CodeTables:
-    """The tables this package ships; in a source tree that was never built, as its facts give them."""
+    """Return the tables this package ships; in an unbuilt source tree, those of its fact files."""
     import marshal
 
     if not os.path.exists(FILE) and os.path.isdir(_SOURCES):
@@ -108,7 +108,7 @@ def open_code_tables() -> CodeTables:
 
 
 def tables_from(folder: str) -> dict[str, Any]:
-    """Plain values of the fact files in a folder, for the build."""
+    """Return the content of the fact files in a folder as plain values, for the build."""
     torch: dict[str, list[tuple[Any, ...]]] = {}
     for row in _rows(folder, "torch_builds.csv"):
         build = (row["machine"], row["cuda"], row["default"] == "yes", _codes(row["sm"]), _codes(row["ptx"]), row["known"])

@@ -1,4 +1,4 @@
-"""What releases declare (``matrix/facts/releases.csv``, ``requirements.csv``), compiled: a block a package, read late."""
+"""What releases declare (``matrix/facts/releases.csv``, ``requirements.csv``), compiled: one lazy block per package."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "declare
 
 @record(frozen=True)
 class Published:
-    """What the index says about a release; ``yanked`` is the reason (perhaps empty), ``None`` where it was not yanked."""
+    """A release's metadata on the index; ``yanked`` is the reason (possibly empty), ``None`` if it was not yanked."""
 
     version: str
     requires_python: str
@@ -33,7 +33,7 @@ class Published:
 
 
 class Package:
-    """The followed releases of one distribution, oldest first."""
+    """The recorded releases of one distribution, oldest first."""
 
     def __init__(self, block: Block) -> None:
         versions, self._yanked, self._pythons, self._glibcs, self._packed, self._extras = block
@@ -44,16 +44,16 @@ class Package:
 
     @property
     def releases(self) -> tuple[Published, ...]:
-        """All of them."""
+        """Return all recorded releases."""
         return tuple(map(self._published, range(len(self.versions))))
 
     @property
     def asks(self) -> Collection[str]:
-        """The distributions of which some release requires a range."""
+        """Return the distributions of which some release requires a range."""
         return self._packed.keys()
 
     def place(self, version: str) -> int | None:
-        """The index of a release among the followed ones."""
+        """Return the index of a release among the recorded ones."""
         return self._places.get(version.partition("+")[0])
 
     def published(self, version: str) -> Published | None:
@@ -66,12 +66,12 @@ class Package:
         return Published(self.versions[place], python, ranges, glibc, self._yanked.get(place))
 
     def extra(self, place: int, name: str) -> tuple[str, ...]:
-        """The distributions that an extra of a release adds; with ``""`` those it always requires."""
+        """Return the distributions that an extra of a release adds; with ``""`` those it always requires."""
         rows = marshal.loads(self._extras[name]) if name in self._extras else ()
         return tuple(asked for asked, runs in rows if _within(runs, place))
 
     def requirements(self, place: int, name: str) -> tuple[Requirement, ...]:
-        """What the release at a place requires of one distribution."""
+        """Return what the release at an index requires of one distribution."""
         found = self._asked.get((name, place))
         if found is None:
             found = tuple(row[:4] for row in self._of(name) if _within(row[4], place))
@@ -84,7 +84,7 @@ class Package:
         return self._opened[name]
 
     def accepting(self, place: int, name: str, extra: str | None, accepts: Callable[[Ranges], bool]) -> str | None:
-        """The nearest release that is not yanked and accepts a distribution under an extra; a later one, if there is one."""
+        """Return the nearest release that is not yanked and accepts a distribution under an extra, preferring later ones."""
         refusing = [runs for _, ranges, _, under, runs in self._of(name) if under == extra and not accepts(ranges)]
         for other in (*range(place + 1, len(self.versions)), *range(place - 1, -1, -1)):
             if other not in self._yanked and not any(_within(runs, other) for runs in refusing):
@@ -104,14 +104,14 @@ _opened: list[Declared] = []
 
 
 def open_declared() -> Declared:
-    """The file this package ships, opened once."""
+    """Return the shipped file, opened once."""
     if not _opened:
         _opened.append(Declared())
     return _opened[0]
 
 
 class Declared:
-    """The opened file. ``names``: every distribution that is followed, or that a followed one requires."""
+    """The opened file. ``names``: every recorded distribution and every distribution that a recorded one requires."""
 
     def __init__(self) -> None:
         self._content = read_table(FILE)
@@ -131,17 +131,17 @@ class Declared:
         return self._packages.get(name)
 
     def always(self, copy: Distribution) -> tuple[str, ...]:
-        """The distributions that an installed release requires, without extras; nothing where it is not followed."""
+        """Return the distributions that an installed release requires without extras; empty if it is not recorded."""
         package = self.package(copy.name)
         place = None if package is None else package.place(copy.version or "")
         return () if package is None or place is None else package.extra(place, "")
 
 
 Block: TypeAlias = "tuple[str, dict[int, str], tuple[Any, ...], tuple[Any, ...], dict[str, bytes], dict[str, bytes]]"
-"""(versions with a space between, reasons of the yanked, Requires-Python by runs, glibc by runs, what is asked of
-each distribution, names that each extra and "" ask for); the last two are opened when they are looked at."""
+"""(space-separated versions, reasons of yanked releases, Requires-Python by runs, glibc by runs, requirements on each
+distribution, names required by each extra and by ""); the last two are unpacked on first use."""
 Requirement: TypeAlias = "tuple[str, Ranges, Marker | None, str | None]"
-"""(specifier, its ranges, marker without the comparison that asks for the extra, the extra); a plain tuple, as hundreds
-are looked at to find one that is violated."""
+"""(specifier, its ranges, marker without the comparison with the extra, the extra); a plain tuple, because hundreds are
+checked to find a violated one."""
 Runs: TypeAlias = tuple[tuple[int, int], ...]
-"""Places of releases, first and last of each run."""
+"""Runs of release indices, first and last of each."""

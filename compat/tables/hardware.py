@@ -1,4 +1,4 @@
-"""The hardware tables, compiled beside the rules, and what they say about the devices of an environment."""
+"""The hardware tables, compiled with the rules, and what they imply for the devices of an environment."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__
 
 
 def open_gpus() -> GpuTable:
-    """The table of GPU names this package ships."""
+    """Return the table of GPU names this package ships."""
     return _open()[0]
 
 
 def driver_cuda(environment: Environment) -> str | None:
-    """The highest CUDA the environment's driver supports by NVIDIA's table; ``None`` if unknown."""
+    """Return the highest CUDA the environment's driver supports by NVIDIA's table; ``None`` if unknown."""
     if environment.driver is None or (environment.machine or "").startswith("aarch64"):
-        return None  # Jetson's drivers count differently
+        return None  # Jetson's drivers are numbered differently
     from compat.machine import cuda
 
     windows = environment.os == "windows" or bool(environment.platform)
@@ -36,7 +36,7 @@ def driver_cuda(environment: Environment) -> str | None:
 
 
 def _open() -> tuple[GpuTable, DriverTable]:
-    """Both tables; in a source tree that was never built, as its facts give them."""
+    """Return both tables; in an unbuilt source tree, those of its fact files."""
     import marshal
 
     if not os.path.exists(FILE) and os.path.isdir(_SOURCES):
@@ -46,7 +46,7 @@ def _open() -> tuple[GpuTable, DriverTable]:
 
 
 def tables_from(folder: str) -> tuple[GpuTable, DriverTable]:
-    """The tables from the fact files in a folder (``gpus_nvidia.csv``, ``gpus_amd.csv``, ``cuda_driver.csv``)."""
+    """Return the tables from the fact files in a folder (``gpus_nvidia.csv``, ``gpus_amd.csv``, ``cuda_driver.csv``)."""
     from compat.machine.cuda import load_driver_table
     from compat.machine.gpu_names import load_table
     from compat.syntax.json import read_text
@@ -58,7 +58,7 @@ def tables_from(folder: str) -> tuple[GpuTable, DriverTable]:
 
 
 def completed(accelerators: tuple[Accelerator, ...]) -> tuple[tuple[Accelerator, ...], tuple[str, ...]]:
-    """Devices with vendor and capability filled in by their name, and notes about unknown names."""
+    """Return the devices with vendor and capability derived from their name, and notes about unknown names."""
     if all(_complete(accelerator) for accelerator in accelerators):
         return accelerators, ()
     from compat.machine.gpu_names import lookup
@@ -93,7 +93,7 @@ def _complete(device: Accelerator) -> bool:
     return device.vendor is not None and (device.compute_capability is not None or device.gfx is not None)
 
 
-# --- What each card can do by its maker's figures, compiled beside the hardware tables.
+# --- Peak rates of each card by its vendor's figures, compiled with the hardware tables.
 
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ PEAK_RATES_FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data
 
 
 def open_peaks() -> tuple[Peak, ...]:
-    """The rows this package ships; in a source tree that was never built, those of its fact file."""
+    """Return the rows this package ships; in an unbuilt source tree, those of its fact file."""
     import marshal
 
     if not os.path.exists(PEAK_RATES_FILE) and os.path.isdir(_SOURCES):
@@ -115,7 +115,7 @@ def open_peaks() -> tuple[Peak, ...]:
 
 
 def peak_rates_tables_from(folder: str) -> tuple[Peak, ...]:
-    """The rows of ``gpu_peaks.csv``, the most specific names first."""
+    """Return the rows of ``gpu_peaks.csv``, the most specific names first."""
     import csv
 
     with open(os.path.join(folder, "gpu_peaks.csv"), encoding="utf-8", newline="") as file:

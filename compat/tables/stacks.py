@@ -1,4 +1,4 @@
-"""Combinations that resolved and were judged clean (``matrix/stacks.csv``), compiled."""
+"""Combinations that resolved and passed the check (``matrix/stacks.csv``), compiled."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _COLUMNS = ("task", "stack", "gpu", "driver", "python", "pins", "packages", "che
 
 @record(frozen=True)
 class Stack:
-    """The newest releases of a stack for a task and a GPU, on the day they were ``checked`` (``2026-11-22``).
+    """The newest releases of a stack for a task and a GPU, as of the date ``checked`` (``2026-11-22``).
 
-    ``stack`` and ``pins`` are comma-separated and space-separated as in the table; ``packages`` counts all that is installed.
+    ``stack`` is comma-separated and ``pins`` space-separated, as in the table; ``packages`` counts all installed packages.
     """
 
     task: str
@@ -35,12 +35,12 @@ class Stack:
 
 
 def open_stacks() -> tuple[Stack, ...]:
-    """Every recorded combination, by task, stack and GPU."""
+    """Return every recorded combination, by task, stack and GPU."""
     return tuple(Stack(*row) for row in marshal.loads(read_table(FILE)))
 
 
 def packed(facts: str) -> bytes:
-    """The compiled form of the table in a folder; empty where there is none."""
+    """Return the compiled form of the table in a folder; empty if there is none."""
     path = os.path.join(facts, "stacks.csv")
     if not os.path.exists(path):
         return marshal.dumps((), 4)

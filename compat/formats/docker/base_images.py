@@ -1,5 +1,6 @@
-"""Base images: what an image's name and tag say about the software in it. Nothing is pulled or
-queried. A digest, ``latest`` and other tags without a version say nothing.
+"""Base images: the software implied by an image's name and tag. Nothing is pulled or queried.
+
+A digest, ``latest`` and other tags without a version imply nothing.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ _LEADING = {
     "huggingface-pytorch-training": "torch", "huggingface-pytorch-inference": "torch", "rayproject/ray": "ray",
     "rayproject/ray-ml": "ray", "rayproject/ray-llm": "ray",
 }  # fmt: skip
-"""Images → the distribution whose release their tags are made of: the one token that is nothing but a version."""
+"""Images → the distribution whose release is their tag: the one token of the tag that is a plain version."""
 
 _TOKENS = {
     "torch": "torch", "pytorch": "torch", "th": "torch", "pt": "torch", "vllm": "vllm", "sglang": "sglang", "fa": "flash-attn",
@@ -78,7 +79,7 @@ _TOKENS = {
     "mcore": "megatron-core", "te": "transformer-engine", "deepspeed": "deepspeed", "trl": "trl", "unsloth": "unsloth",
     "xformers": "xformers",
 }  # fmt: skip
-"""``vllm0.8.5`` and the like in any image's tag."""
+"""``vllm0.8.5`` and similar tokens in the tag of any image."""
 
 _GLIBC = {
     "ubuntu18.04": "2.27", "ubuntu20.04": "2.31", "ubuntu22.04": "2.35", "ubuntu24.04": "2.39", "debian10": "2.28",
@@ -93,11 +94,11 @@ _SYSTEM_PYTHON = {
     "ubuntu18.04": "3.6", "ubuntu20.04": "3.8", "ubuntu22.04": "3.10", "ubuntu24.04": "3.12", "debian10": "3.7",
     "debian11": "3.9", "debian12": "3.11", "debian13": "3.13",
 }  # fmt: skip
-"""What the package ``python3`` of a release installs."""
+"""Versions of the package ``python3`` by release of the system."""
 
 
 def known_stack(image: str) -> Environment:
-    """What an image says about itself: torch and its like, Python, CUDA toolkit, glibc."""
+    """Return the environment implied by an image: torch and related distributions, Python, CUDA toolkit, glibc."""
     name, tag = _parts(image)
     system = "windows" if "windows" in name or "nanoserver" in name else "linux"
     if not tag:
@@ -108,7 +109,7 @@ def known_stack(image: str) -> Environment:
         return found
     tokens = tag.replace("_", "-").split("-")
     distributions: dict[str, Distribution] = {}
-    named = [] if name.startswith("rocm/vllm") else _named(tokens)  # those are builds between two releases
+    named = [] if name.startswith("rocm/vllm") else _named(tokens)  # builds between two releases
     for distribution in (*_leading(name, tokens), *named):
         distributions.setdefault(distribution.name, distribution)
     build = next((b for token in tokens if (b := _build(token))), {})
@@ -127,18 +128,18 @@ def known_stack(image: str) -> Environment:
 
 
 _SERVERS = {"vllm/vllm-openai": ("vllm", "serve")}
-"""Images whose entry point is a server that compat knows: what starts them gives only its options."""
+"""Images whose entry point is a known server, so that their command has only its options."""
 
 
 def server_of(image: str) -> tuple[str, ...] | None:
-    """The entry point of an image, where that is a server that is known."""
+    """Return the entry point of an image if it is a known server."""
     folder, slash, last = image.partition("@")[0].rpartition("/")
     repository = f"{folder}{slash}{last.partition(':')[0]}"
     return next((words for name, words in _SERVERS.items() if repository.endswith(name)), None)
 
 
 def system_of(image: str) -> str | None:
-    """The Linux release an image says it is made from: ``"ubuntu22.04"``, ``"debian12"``."""
+    """Return the Linux release of an image from its name and tag: ``"ubuntu22.04"``, ``"debian12"``."""
     name, tag = _parts(image)
     if name in ("ubuntu", "debian", "rockylinux"):
         release = tag.partition("-")[0]
@@ -154,19 +155,19 @@ def system_of(image: str) -> str | None:
 
 
 def system_python(image: str) -> str | None:
-    """The Python that the system's own package ``python3`` brings."""
+    """Return the version of the system package ``python3``."""
     return _SYSTEM_PYTHON.get(system_of(image) or "")
 
 
 def image_variables(image: str) -> dict[str, str]:
-    """The environment variables an image is known to set."""
+    """Return the environment variables an image is known to set."""
     name, tag = _parts(image)
     release = tag.partition("-")[0]
     return {"CUDA_VERSION": release} if name == "nvidia/cuda" and release.count(".") == 2 and _is_version(release) else {}
 
 
 def _parts(image: str) -> tuple[str, str]:
-    """Name without registry, and tag; a digest says nothing about what is inside, a tag in front of it does."""
+    """Split an image into its name without registry and its tag; a digest is ignored."""
     text = image.partition("@")[0]
     host, slash, rest = text.partition("/")
     if slash and ("." in host or ":" in host or host == "localhost"):
@@ -187,7 +188,7 @@ def _ngc(image: str, release: str) -> Environment:
 
 
 def _vllm(image: str, release: str) -> Environment | None:
-    """The image of a release that was read; tags with a suffix (``-cu129``) have another CUDA."""
+    """Return the stack of a release that was read; tags with a suffix (``-cu129``) have another CUDA."""
     key = key_of(release)
     torch, cuda = next(((torch, cuda) for first, torch, cuda in reversed(VLLM_OPENAI) if key_of(first) <= key), ("", ""))
     if not torch:
@@ -198,7 +199,7 @@ def _vllm(image: str, release: str) -> Environment | None:
 
 
 def _leading(name: str, tokens: list[str]) -> list[Distribution]:
-    """The distribution an image is made for, by the token of its tag that is nothing but a version."""
+    """Return the distribution an image is built for; its version is the only plain version in the tag."""
     package = _LEADING.get(name) or _LEADING.get(name.rpartition("/")[2])
     if package is None or any(token.startswith("torch") for token in tokens):
         return []  # 1.0.2-cu1281-torch280 is a release of the image
@@ -210,7 +211,7 @@ def _leading(name: str, tokens: list[str]) -> list[Distribution]:
 
 
 def _named(tokens: list[str]) -> list[Distribution]:
-    """``torch2.6`` names a release, but not which patch or post release of it."""
+    """Return the distributions named in a tag: ``torch2.6`` leaves the patch release unknown, a post release is exact."""
     found = []
     words = [token for token in tokens if token != "release"]
     for word, following in zip(words, [*words[1:], ""]):
@@ -224,7 +225,7 @@ def _named(tokens: list[str]) -> list[Distribution]:
 
 
 def _build(token: str) -> dict[str, str]:
-    """``cu124``, ``cuda12.4`` or ``cuda12.4.1`` as in :func:`backend_of`."""
+    """Parse ``cu124``, ``cuda12.4`` or ``cuda12.4.1``, as :func:`backend_of` does."""
     if token.startswith("cuda") and "." in token:
         parts = token[4:].split(".")
         return {"cuda": ".".join(parts[:2])} if _is_version(token[4:]) else {}

@@ -1,4 +1,4 @@
-"""Values in a compose file: ``${VARIABLE:-default}``, command lines, ``environment``, and services that extend others."""
+"""Compose files: variable interpolation, command lines, ``environment``, ``extends`` and GPU requests → listings."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 _NESTED = 10
-"""Nested defaults, and services that extend services, that are followed."""
+"""Maximum depth of nested defaults and of ``extends`` chains."""
 _LONGEST = 1 << 14
 """Longest command, in characters."""
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 _UNITED = ("environment", "deploy", "resources", "reservations", "limits", "labels", "build")
-"""Tables of which a service that extends another one has the keys of both."""
+"""Tables that are merged key by key with those of the extended service."""
 
 
 def interpolated(text: str, depth: int = 0) -> str:
-    """A text with the defaults of its variables; a variable without one stays as it is, ``$$`` is a ``$``."""
+    """Replace variables by their defaults and ``$$`` by ``$``; variables without a default are kept."""
     if "$" not in text or depth > _NESTED:
         return text
     parts: list[str] = []
@@ -58,7 +58,7 @@ def interpolated(text: str, depth: int = 0) -> str:
 
 
 def _default(inside: str, whole: str, depth: int) -> str:
-    """What ``VARIABLE:-default`` is worth where the variable is not known."""
+    """Return the default in ``VARIABLE:-default``, or the reference unchanged if it has none."""
     rest = inside.lstrip(_NAME)
     if rest[:1] == "-" or rest[:2] == ":-":
         return interpolated(rest.partition("-")[2], depth + 1)
@@ -66,7 +66,7 @@ def _default(inside: str, whole: str, depth: int) -> str:
 
 
 def options_of(document: Document, value: Value | None, name: str) -> tuple[str, ...] | None:
-    """The words of ``command`` or ``entrypoint``; ``None`` where it is not given or cannot be split."""
+    """Return the words of ``command`` or ``entrypoint``; ``None`` if missing or if the text cannot be split."""
     if value is None or value.is_null:
         return None
     if value.is_list:
@@ -84,7 +84,7 @@ def options_of(document: Document, value: Value | None, name: str) -> tuple[str,
 
 
 def variables_of(document: Document, value: Value | None, name: str) -> dict[str, str]:
-    """``environment``, as a table or as a list of ``NAME=value``; a value that only the host knows is left out."""
+    """Parse ``environment``, a table or a list of ``NAME=value``; values that only the host knows are omitted."""
     found: dict[str, str] = {}
     if value is not None and value.is_list:
         for each in document.items(value, name):
@@ -100,7 +100,7 @@ def variables_of(document: Document, value: Value | None, name: str) -> dict[str
 
 
 def extended(document: Document, services: Service, name: str, unread: list[str]) -> Service:
-    """A service with what it inherits through ``extends``; another file is not opened, and named in ``unread``."""
+    """Return a service with what it inherits through ``extends``; other files are not opened but listed in ``unread``."""
     chain: list[Service] = []
     seen: set[str] = set()
     while True:
@@ -139,7 +139,7 @@ def _united(document: Document, base: Service, own: Service) -> Service:
 
 
 def _by_name(document: Document, value: Value) -> Service:
-    """``environment`` in either form, by name."""
+    """Return ``environment`` in either form, by name."""
     if not value.is_list:
         return document.table(value, "environment")
     found: Service = {}
@@ -149,25 +149,25 @@ def _by_name(document: Document, value: Value) -> Service:
     return found
 
 
-# --- How a compose service asks for GPUs: ``deploy``, ``gpus``, ``runtime: nvidia`` and the container toolkit's variables.
+# --- GPU requests of a service: ``deploy``, ``gpus``, ``runtime: nvidia`` and the container toolkit's variables.
 
 
 _MOST = 1024
-"""GPUs; no machine has more."""
+"""GPUs; more than in any machine."""
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 _NONE = ("none", "void", "")
 
 
 @record(frozen=True)
 class Devices:
-    """``asked``: the service runs on GPUs; ``accelerators`` are those, ``None`` where their number is not known."""
+    """``asked``: the service requests GPUs; ``accelerators`` are those GPUs, ``None`` if their number is unknown."""
 
     asked: bool
     accelerators: tuple[Accelerator, ...] | None = None
 
 
 def devices_of(document: Document, service: Service, variables: Mapping[str, str], where: str) -> Devices:
-    """The GPUs of a service; :class:`InputError` for a count that is none and a value of the wrong type."""
+    """Return the GPUs of a service; :class:`InputError` for an invalid count or a value of a wrong type."""
     requests = [*_reserved(document, service.get("deploy"), where), *_given(document, service.get("gpus"), where)]
     counts = [count for each in requests if (count := _count(document, each, where)) is not None]
     if counts:
@@ -198,14 +198,14 @@ def _reserved(document: Document, deploy: Value | None, where: str) -> list[Serv
 
 
 def _given(document: Document, gpus: Value | None, where: str) -> list[Service]:
-    """``gpus: all`` or a list of requests."""
+    """Return the requests in ``gpus``: ``all`` or a list."""
     if gpus is not None and gpus.is_text:
         return [{"count": gpus}]
     return [document.table(each, f"an item of {where}.gpus") for each in document.items(gpus, f"{where}.gpus")]
 
 
 def _count(document: Document, request: Service, where: str) -> int | str | None:
-    """How many GPUs are asked for: a number or ``"all"``; ``None`` for another device."""
+    """Return the number of requested GPUs or ``"all"``; ``None`` for another device."""
     driver = document.text(request.get("driver"), f"the driver of a device of {where}")
     if driver not in (None, "", "nvidia"):
         return None
@@ -224,7 +224,7 @@ def _count(document: Document, request: Service, where: str) -> int | str | None
 
 
 def _is_gpu(document: Document, value: Value, where: str) -> bool:
-    """Whether ``capabilities`` (a list, or a list of lists) say so."""
+    """Whether ``capabilities`` (a list, or a list of lists) include a GPU."""
     words: list[str | None] = []
     for each in document.items(value, f"the capabilities of {where}"):
         inner = document.items(each, f"the capabilities of {where}") if each.is_list else [each]
@@ -237,20 +237,20 @@ def _is_amd(document: Document, value: Value, where: str) -> bool:
     return value.is_text and (document.text(value, f"a device of {where}") or "").startswith("/dev/kfd")
 
 
-# --- Compose files → one listing for each service that runs on GPUs, with the stack its image names and what it starts.
+# --- Compose files → one listing for each service that runs on GPUs, with the stack of its image and the job it starts.
 
 
 _COMPOSE_MOST = 1000
 _COMPOSE_LONGEST = 500
-"""Services of a file, characters of an image's name."""
+"""Services in a file; characters in an image name."""
 _NOTHING = "no service requests a GPU, uses a known image or starts a known job"
 
 
 def read_compose(path: str, text: str) -> tuple[Listing, ...]:
-    """The listings of the services worth judging, an empty one where there is none; ``label`` is the service.
+    """Return the listings of the relevant services, or one empty listing; ``label`` is the service.
 
-    Raises :class:`InputError` for text that is no YAML and a value of the wrong type. Only the text is read: a service
-    that extends one of another file is in ``unread``, and a file that a service is built from in ``notes``.
+    Raises :class:`InputError` for invalid YAML and a value of a wrong type. Only this file is read: a service that
+    extends one of another file is in ``unread``, and a Dockerfile that a service is built from in ``notes``.
     """
     document = Document(text, path)
     root = document.table(document.root, "the file")
@@ -267,13 +267,13 @@ def read_compose(path: str, text: str) -> tuple[Listing, ...]:
 
 
 def _includes(document: Document, value: Value | None) -> tuple[str, ...]:
-    """What the file includes, as ``unread``: other files may hold the services that matter."""
+    """Return the included files as ``unread``: they may define relevant services."""
     items = [value] if value is not None and value.is_text else document.items(value, "include")
     return tuple(f"{document.file}:{each.line}: include was not read" for each in items)
 
 
 class _Service:
-    """One service on its way to a listing."""
+    """A service being converted to a listing."""
 
     def __init__(self, document: Document, services: Service, name: str) -> None:
         self.document = document
@@ -283,7 +283,7 @@ class _Service:
         self.values = extended(document, services, name, self.unread)
 
     def listing(self) -> Listing | None:
-        """What is known of the service; ``None`` where nothing of it can be judged."""
+        """Return the listing of the service; ``None`` if it has nothing to check."""
         document, values = self.document, self.values
         where = f"services.{self.name}"
         image = interpolated(document.text(values.get("image"), f"{where}.image") or "")[:_COMPOSE_LONGEST]
@@ -336,7 +336,7 @@ class _Service:
 
 
 class Compose(Format):
-    """A compose file: one listing a service."""
+    """A compose file: one listing per service."""
 
     kind = "compose"
     lists_packages = False

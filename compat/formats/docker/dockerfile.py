@@ -1,6 +1,7 @@
-"""A Dockerfile → what its stages install, on which base image, with which variables, and the workload they start.
+"""A Dockerfile → what its stages install, their base image and variables, and the workload they start.
 
-Nothing is built or run, and only files of the build context are opened."""
+Nothing is built or run, and only files of the build context are opened.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
 
 
 _IN_IMAGE = "image:"
-"""Stands in front of paths that are not in the build context, so that no file of this machine is meant."""
+"""Prefix of paths outside of the build context, so that they never match a local file."""
 _LAUNCHERS = ("accelerate", "torchrun", "deepspeed", "ray")
 _INIT = ("tini", "dumb-init", "catatonit", "docker-init")
 
 
 class _ImageReading(CommandReading):
-    """A reading that looks for files where the build context has them, and nowhere else."""
+    """A reading that resolves files only in the build context."""
 
     def __init__(self, variables: Mapping[str, str], workdir: str, find: Callable[[str], str | None]) -> None:
         super().__init__(workdir, variables)
@@ -59,7 +60,7 @@ def started(
     workdir: str,
     find: Callable[[str], str | None],
 ) -> Launch | None:
-    """The job that entry point and command start; ``None`` if it is not one. ``find`` maps a path in the image to one here."""
+    """Return the job that entry point and command start, or ``None``. ``find`` maps a path in the image to a local one."""
     words = _without_init([*(entrypoint or ()), *(command or ())])
     if not words or any("\0" in word for word in words):
         return None
@@ -69,7 +70,7 @@ def started(
         return None
     workload = launch.workload
     if workload.script is not None and workload.script.startswith(_IN_IMAGE):
-        workload = replace(workload, script=None)  # it was not read
+        workload = replace(workload, script=None)  # the script was not read
     if workload == Workload(origins=workload.origins):
         return None
     notes = tuple(note for note in launch.notes if _IN_IMAGE not in note)
@@ -77,12 +78,12 @@ def started(
 
 
 def is_job(workload: Workload) -> bool:
-    """Whether it is a training or serving job: any web server is a script that python starts."""
+    """Whether it is a training or serving job; a Python script alone may be any web server."""
     return workload.task is not None or workload.trainer is not None or workload.launcher in _LAUNCHERS
 
 
 def _without_init(words: list[str]) -> list[str]:
-    """A command without the program that only reaps its children: ``tini -- …``."""
+    """Return a command without a wrapping init program: ``tini -- …``."""
     if not words or program_name(words[0]) not in _INIT:
         return words
     at = 1
@@ -93,28 +94,28 @@ def _without_init(words: list[str]) -> list[str]:
     return words[at:]
 
 
-# --- The instructions, applied stage by stage. Versions come from install commands with Docker's and the shell's variables
-# filled in, the tags of base images, and requirements, projects and lock files of the build context.
+# --- The instructions, applied stage by stage. Versions come from install commands (with Docker's and the shell's variables
+# substituted), the tags of base images, and requirements, projects and lock files of the build context.
 
 
 _MOST_STAGES = 200
 _MOST_TRIGGERS = 20
 _NOTHING = ("EXPOSE", "HEALTHCHECK", "LABEL", "MAINTAINER", "STOPSIGNAL", "USER", "VOLUME", "CROSS_BUILD")
-"""Instructions that say nothing about the software."""
+"""Instructions that do not affect the software."""
 _INTERPRETER_FOLDERS = frozenset((
     "site-packages", "dist-packages", "venv", ".venv", "env", "virtualenv", "conda", "miniconda", "miniconda3", "miniforge3",
     "mambaforge", "micromamba", ".local", "python",
 ))  # fmt: skip
-"""Folders whose copy brings what is installed in them: ``COPY --from=build /opt/venv /opt/venv``."""
+"""Environment folders: copying one copies what is installed in it (``COPY --from=build /opt/venv /opt/venv``)."""
 
 
 def read_dockerfile(
     path: str, text: str, arguments: Mapping[str, str] = EMPTY, target: str | None = None
 ) -> tuple[Listing, ...]:
-    """One listing a stage that is deployed: the last one, and each that no other stage is made from.
+    """Return one listing per deployed stage: the last one, and each that no other stage builds on.
 
-    ``arguments`` are build arguments (``--build-arg``), ``target`` is the stage that is built. Raises :class:`InputError`
-    naming the line for what Docker would not take either: no ``FROM``, an unknown instruction, an unfinished here-document.
+    ``arguments`` are build arguments (``--build-arg``), ``target`` is the stage to build. Raises :class:`InputError`
+    with the line for what Docker would reject too: no ``FROM``, an unknown instruction, an unfinished here-document.
     """
     reader = _Reader(path, parse_dockerfile(path, text), arguments)
     reader.read()
@@ -123,7 +124,7 @@ def read_dockerfile(
 
 
 class _Reader:
-    """The instructions in order, applied to the stages."""
+    """Applies the instructions to the stages, in order."""
 
     def __init__(self, path: str, dockerfile: Dockerfile, arguments: Mapping[str, str]) -> None:
         self.path = path
@@ -173,7 +174,7 @@ class _Reader:
             self._apply(stage, trigger)
 
     def _stage(self, name: str) -> Stage | None:
-        """An earlier stage by its name, or by its number."""
+        """Return an earlier stage by name or number."""
         for stage in reversed(self.stages):
             if stage.name == name.lower():
                 return stage
@@ -221,7 +222,7 @@ class _Reader:
             )
 
     def _mounts(self, stage: Stage, instruction: Instruction) -> list[Copied]:
-        """The bind mounts of the build context that a RUN has."""
+        """Return the bind mounts of the build context in a RUN."""
         found: list[Copied] = []
         for flag in instruction.flags:
             if not flag.startswith("--mount="):
@@ -251,7 +252,7 @@ class _Reader:
             self._copy_stage(stage, self._stage(substituted(origin, known, escape)), sources, place)
             return
         if stage.system == "scratch" and any("://" in source and ".git" in source for source in sources):
-            # FROM scratch with the repository itself is there to be replaced by a build context
+            # FROM scratch with the repository itself is a placeholder for a build context
             stage.files.copies.append(Copied((".",), place))
         here = tuple(source for source in sources if "://" not in source)
         if here:
@@ -259,7 +260,7 @@ class _Reader:
             stage.files.copies.append(Copied(here, place))
 
     def _copy_stage(self, stage: Stage, other: Stage | None, sources: Sequence[str], place: str) -> None:
-        """``COPY --from``: files the other stage has from the build context; with an environment's folder all it installed."""
+        """``COPY --from``: copy the other stage's build context files, and its installs along with an environment folder."""
         if other is None:
             return
         other.used = True
@@ -274,7 +275,7 @@ class _Reader:
             stage.files.unread.update(other.files.unread)
 
     def deployed(self, target: str | None) -> list[Stage]:
-        """The stages that listings are made of, in the order of the file."""
+        """Return the deployed stages in file order."""
         if target is not None:
             stage = self._stage(target)
             if stage is None:
@@ -285,7 +286,7 @@ class _Reader:
         return [*(stage for stage in saying if not stage.used), last]
 
     def listing(self, stage: Stage, *, several: bool) -> Listing:
-        """The listing of a stage."""
+        """Return the listing of a stage."""
         entries, edges = stage.installs.listed()
         workload, variables = self._started(stage)
         kept = {name: value for name, value in variables.items() if value and not unresolved(value) and not is_secret(name)}
@@ -303,7 +304,7 @@ class _Reader:
         )  # fmt: skip
 
     def _started(self, stage: Stage) -> tuple[Workload | None, dict[str, str]]:
-        """The workload that the container starts, and its variables with those that its command sets."""
+        """Return the workload that the container starts, and its variables including those that its command sets."""
 
         launch = started(
             stage.entrypoint, stage.command, stage.variables, stage.files.workdir,
@@ -317,7 +318,7 @@ class _Reader:
 
 
 def _started(instruction: Instruction) -> tuple[str, ...] | None:
-    """The words of a CMD or an ENTRYPOINT; the shell form is text for ``sh -c``. ``None`` for an empty one."""
+    """Return the words of a CMD or an ENTRYPOINT; the shell form becomes ``sh -c``. ``None`` for an empty one."""
     if instruction.words is not None:
         return instruction.words or None
     return ("sh", "-c", instruction.text)
@@ -329,7 +330,7 @@ def _is_environment(source: str) -> bool:
 
 
 class DockerfileFormat(InstallFormat):
-    """A Dockerfile: one listing a stage that is deployed."""
+    """A Dockerfile: one listing per deployed stage."""
 
     kind = "dockerfile"
 

@@ -1,4 +1,4 @@
-"""One stage of a Dockerfile while it is read: its variables, what is installed, and what each ``RUN`` adds."""
+"""One stage of a Dockerfile being read: its variables, what is installed, and what each ``RUN`` adds."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from compat.workload.wrappers import SHELLS, program_name, unwrapped
 _DEEPEST = 8
 """``${A:-${B:-…}}``."""
 _WIDEST = 1 << 13
-"""Most characters that are filled in; then a value is unknown: ``ENV A=$A$A`` doubles with every line."""
+"""Maximum length after substitution; longer values are unknown (``ENV A=$A$A`` doubles with every line)."""
 
 
 def substituted(text: str, known: Mapping[str, str], escape: str = "\\") -> str:
-    """A word as Docker reads it: quotes removed, variables filled in; unknown ones are left as ``${NAME}``."""
+    """Expand a word as Docker does: quotes removed, variables substituted; unknown ones are left as ``${NAME}``."""
     return _Word(text, known, escape).read()
 
 
 def unresolved(text: str) -> bool:
-    """Whether a variable, or a place a template fills in, is left in a word."""
+    """Whether a word still contains a variable or a template placeholder."""
     return "$" in text or "{{" in text
 
 
 def pairs(text: str, known: Mapping[str, str], escape: str = "\\") -> list[tuple[str, str]]:
-    """The pairs of an ``ENV``: ``A=1 B="two words"``, or ``A one value`` in the old form."""
+    """Return the pairs of an ``ENV``: ``A=1 B="two words"``, or ``A one value`` in the old form."""
     words = [word.value for word in written_words(text)]
     if words and "=" not in words[0]:
         rest = text.strip()[len(words[0]) :].strip()
@@ -45,7 +45,7 @@ def pairs(text: str, known: Mapping[str, str], escape: str = "\\") -> list[tuple
 
 
 def declared(text: str, known: Mapping[str, str], escape: str = "\\") -> list[tuple[str, str | None]]:
-    """The names of an ``ARG`` with their defaults; ``None`` where the value has to be given."""
+    """Return the names of an ``ARG`` with their defaults; ``None`` if it has no default."""
     found: list[tuple[str, str | None]] = []
     for word in written_words(text):
         name, equals, value = word.value.partition("=")
@@ -54,7 +54,7 @@ def declared(text: str, known: Mapping[str, str], escape: str = "\\") -> list[tu
 
 
 class _Word:
-    """Goes through one word once."""
+    """Expands one word in a single pass."""
 
     def __init__(self, text: str, known: Mapping[str, str], escape: str, depth: int = 0) -> None:
         self.text = text
@@ -83,7 +83,7 @@ class _Word:
         return "".join(result)
 
     def _variable(self, at: int, result: list[str]) -> int:
-        """Add the value of the variable at ``at``; returns the index after it."""
+        """Append the value of the variable at ``at``; return the index after it."""
         if self.text.startswith("${", at):
             end = closing_brace(self.text, at + 2)
             if end < 0 or self.depth > _DEEPEST:
@@ -106,12 +106,12 @@ class _Word:
             inside = name + _Word(inside[len(name) :], self.known, self.escape, self.depth + 1).read()
         value = parameter(inside, self.known)
         if value is None and inside[name_end(inside) :].startswith((":+", "+")):
-            return ""  # nothing is set where nothing is declared
+            return ""  # unset if it was never declared
         return f"${{{inside}}}" if value is None else value
 
 
 def closing_brace(text: str, at: int) -> int:
-    """Where the brace is closed that was opened before ``at``; -1 where it is not."""
+    """Return the index of the brace that closes the one opened before ``at``; -1 if there is none."""
     level = 1
     while True:
         close = text.find("}", at)
@@ -123,16 +123,16 @@ def closing_brace(text: str, at: int) -> int:
         at = close + 1
 
 
-# --- One stage while it is read: the files of its image, what is installed, which variables are set, what it starts.
+# --- One stage being read: the files of its image, what is installed, its variables, and its command.
 
 
 MACHINES = {"amd64": "x86_64", "x86_64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
-"""Processors as the platforms of images name them, and as Python does."""
+"""CPU architectures: image platform → Python's name."""
 _MOST_VARIABLES = 1000
 
 
 class ImageFiles(InstallFiles):
-    """The files of an image, as far as the instructions bring them from the build context or have their text."""
+    """The files of an image that come from the build context or whose text is known."""
 
     def __init__(self, path: str, context: BuildContext, parent: ImageFiles | None = None) -> None:
         super().__init__(path)
@@ -140,7 +140,7 @@ class ImageFiles(InstallFiles):
         self.workdir = "/"
         self.copies: list[Copied] = []
         self.mounts: list[Copied] = []
-        """The bind mounts of the RUN that is read."""
+        """The bind mounts of the current RUN."""
         self.documents: dict[str, HereDocument] = {}
         if parent is not None:
             self.workdir = parent.workdir
@@ -150,7 +150,7 @@ class ImageFiles(InstallFiles):
             self.unread = dict(parent.unread)
 
     def place(self, name: str, directory: str | None = None) -> str:
-        """A path in the image: absolute, by the working directory."""
+        """Return the absolute path in the image, resolved against the working directory."""
         return posixpath.normpath(posixpath.join("/", self.workdir, directory or "", name))
 
     def open(self, file: str, command: Command, purpose: str, what: str) -> Opened | None:
@@ -171,9 +171,9 @@ class ImageFiles(InstallFiles):
 
 
 class Stage:
-    """A stage; everything its parent has is there to begin with.
+    """A stage; it inherits everything from its parent.
 
-    ``command`` and ``entrypoint`` are the words they start, ``triggers`` what runs where a later stage is made from it.
+    ``command`` and ``entrypoint`` are word lists, ``triggers`` the ONBUILD instructions that run in stages built on it.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class Stage:
         self.command: tuple[str, ...] | None = None if parent is None else parent.command
 
     def start(self, image: str) -> None:
-        """Begin with what a base image says about itself."""
+        """Start from the stack implied by a base image."""
         self.stack = known_stack(image)
         self.system = image
         self.installs.python = self.stack.python
@@ -208,11 +208,11 @@ class Stage:
             self.installs.add(Entry(distribution, self.line))
 
     def known(self) -> dict[str, str]:
-        """The variables an instruction sees, by ``ENV`` and ``ARG``: the later statement wins, as in BuildKit."""
+        """Return the variables an instruction sees, from ``ENV`` and ``ARG``: the later statement wins, as in BuildKit."""
         return {**self.variables, **self.arguments}
 
     def set(self, name: str, value: str) -> None:
-        """An environment variable; a value that is not known in full is not kept."""
+        """Set an environment variable; a value that is not fully known is dropped."""
         self.arguments.pop(name, None)
         if unresolved(value):
             self.variables.pop(name, None)
@@ -220,7 +220,7 @@ class Stage:
             self.variables[name] = value
 
     def declare(self, name: str, default: str | None, globals_: Mapping[str, str], given: Mapping[str, str] = EMPTY) -> None:
-        """An ``ARG``: what was given for it, its default, or what was declared in front of the first ``FROM``."""
+        """Declare an ``ARG``: the passed value, its default, or the value declared before the first ``FROM``."""
         value = given.get(name, globals_.get(name) if default is None else default)
         if value is not None and not unresolved(value) and len(self.arguments) < _MOST_VARIABLES:
             self.arguments[name] = value
@@ -231,22 +231,22 @@ class Stage:
         self.files.note(f"{self.path}:{line}", text)
 
     def not_read(self, line: int, text: str) -> None:
-        """Something that should have been read: without it the check is undecided."""
+        """Report something that should have been read: without it the check is undecided."""
         self.files.not_read(f"{self.path}:{line}", text)
 
 
-# --- ``RUN`` of a Dockerfile: the commands in it, in order, applied to the stage.
+# --- ``RUN``: its commands, applied to the stage in order.
 
 
 _TELLING = ("pip", "uv", "conda", "mamba", "poetry", "pdm", "pixi", "setup.py", "apt", "yum", "dnf", ".sh", "make")
-"""A RUN without any of these installs nothing that is looked for."""
+"""A RUN without any of these installs nothing relevant."""
 _BRANCHES = ("if", "case", "elif", "else", "then")
 _SYSTEM = ("apt", "apt-get", "yum", "dnf", "microdnf")
 _BLANKS = str.maketrans(dict.fromkeys("\"'=<>[]@/;~!,`()&|", " "))
 
 
 class Run:
-    """One ``RUN`` while it is read."""
+    """A ``RUN`` being read."""
 
     def __init__(self, stage: Stage, instruction: Instruction) -> None:
         self.stage = stage
@@ -266,7 +266,7 @@ class Run:
             found = commands_of(text, (), known)
             self._commands(each for c in found for each in _handed_on(c.words, known, c.exported, c.directory, 0))
             if not found and " install" in text:
-                # a command whose quotes do not pair is left out by the shell reader: it may have installed something
+                # the shell reader skips a command with unbalanced quotes: it may have installed something
                 self.stage.not_read(self.places.at, "the RUN was not read: unbalanced quotes")
         if not set(_BRANCHES).isdisjoint(text.split()) and self.stage.installs.changes != before:
             self.stage.note(instruction.line, "installs under a condition; every branch was read, the last one counts")
@@ -282,7 +282,7 @@ class Run:
             self.stage.installs.install(command, lambda name: self.places.line_of((name,)))
 
     def _other(self, words: Sequence[str], variables: Mapping[str, str]) -> None:
-        """A command that does not install Python distributions."""
+        """Handle a command that does not install Python distributions."""
         try:
             rest = unwrapped(words, {})
         except InputError:
@@ -300,7 +300,7 @@ class Run:
             self.stage.note(self.places.line_of(("setup.py",)), "what setup.py installs was not read")
 
     def _packages(self, packages: Sequence[str]) -> None:
-        """Packages of the system that matter: a Python, the CUDA toolkit."""
+        """Handle relevant system packages: Python and the CUDA toolkit."""
         for package in packages:
             version = package.removeprefix("python").partition("-")[0]
             if package.startswith("python") and version.startswith("3.") and version[2:].isdecimal():
@@ -314,7 +314,7 @@ class Run:
 
 
 def _script(instruction: Instruction) -> tuple[str, int]:
-    """The shell text of a RUN, and its first line: a here-document is the script where nothing but a shell reads it."""
+    """Return the shell text of a RUN and its first line: a here-document is the script if only a shell reads it."""
     if instruction.words is not None:
         return " ".join(instruction.words), instruction.line
     if instruction.documents:
@@ -331,7 +331,7 @@ def _script(instruction: Instruction) -> tuple[str, int]:
 def _handed_on(
     words: Sequence[str], known: Mapping[str, str], exported: Mapping[str, str], directory: str | None, depth: int
 ) -> Iterator[tuple[list[str], Mapping[str, str], str | None]]:
-    """A command, or those in the text that it hands to a shell (``bash -c``), with their variables and folder."""
+    """Yield a command, or those it passes to a shell (``bash -c``), with their variables and folder."""
     variables = {**known, **exported}
     try:
         rest = unwrapped(words, variables)
@@ -348,7 +348,7 @@ def _handed_on(
 
 
 class _Places:
-    """The physical lines of an instruction, by the words on them; goes forward only."""
+    """The physical lines of an instruction, indexed by word; searched forwards only."""
 
     def __init__(self, instruction: Instruction) -> None:
         self.at = instruction.line
@@ -356,7 +356,7 @@ class _Places:
         self._lines: dict[str, list[int]] | None = None
 
     def line_of(self, words: Sequence[str]) -> int:
-        """The next line with one of the words (or the distribution of that name); else the one that was reached."""
+        """Return the next line with one of the words (or the distribution of that name), else the current one."""
         if self._lines is None:
             self._lines = self._indexed()
         places = [self._lines.get(word, []) for word in words]

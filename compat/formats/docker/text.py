@@ -1,4 +1,4 @@
-"""The text of a Dockerfile → its instructions, as BuildKit splits it: continuations, comments, here-documents, flags."""
+"""The text of a Dockerfile → instructions, split as BuildKit does: continuations, comments, here-documents, flags."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONFLICT = ("<<<<<<< ", ">>>>>>> ", "||||||| ")
 
 @record(frozen=True)
 class Delimiter:
-    """What ends a here-document; ``tabs``: leading ones are removed from its lines (``<<-``)."""
+    """The delimiter of a here-document; ``tabs``: leading tabs are removed from its lines (``<<-``)."""
 
     name: str
     tabs: bool
@@ -59,7 +59,7 @@ class Instruction:
     lines: tuple[tuple[int, str], ...] = ()
 
     def flag(self, name: str) -> str | None:
-        """The value of a flag, "" for one without; ``None`` where it is not given."""
+        """Return the value of a flag, "" if it has none; ``None`` if it is missing."""
         for each in self.flags:
             key, _, value = each[2:].partition("=")
             if key == name:
@@ -69,7 +69,7 @@ class Instruction:
 
 @record(frozen=True)
 class Dockerfile:
-    """The instructions in order; ``syntax`` is the frontend that is asked for, ``template``: lines only a template has."""
+    """The instructions in order; ``syntax`` is the requested frontend, ``template``: it has lines that only a template has."""
 
     instructions: tuple[Instruction, ...]
     syntax: str | None = None
@@ -78,9 +78,9 @@ class Dockerfile:
 
 
 def parse_dockerfile(path: str, text: str) -> Dockerfile:
-    """The instructions of a Dockerfile.
+    """Parse a Dockerfile.
 
-    Raises :class:`InputError` for a here-document that never ends, a merge conflict, and text that is too long for one.
+    Raises :class:`InputError` for an unterminated here-document, a merge conflict, and text that is too long.
     """
     if len(text) > _LONGEST:
         raise InputError(f"expected a Dockerfile, which has at most {_LONGEST // 1024} KiB", path)
@@ -103,7 +103,7 @@ def parse_dockerfile(path: str, text: str) -> Dockerfile:
 
 
 class _Source:
-    """The physical lines, and how far they have been read."""
+    """The physical lines, and the read position."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
@@ -111,7 +111,7 @@ class _Source:
         self.at = 0
 
     def directives(self) -> dict[str, str]:
-        """``# escape=`` and the like, which count only at the very top."""
+        """Read ``# escape=`` and other directives, which are only valid at the very top."""
         found: dict[str, str] = {}
         for line in self.lines:
             name, equals, value = line.lstrip(_BLANK)[1:].partition("=")
@@ -123,7 +123,7 @@ class _Source:
         return found
 
     def logical_line(self, escape: str) -> list[tuple[int, str]] | None:
-        """The pieces of the next line with its continuations; ``None`` at the end."""
+        """Return the pieces of the next line with its continuations; ``None`` at the end."""
         pieces: list[tuple[int, str]] = []
         while self.at < len(self.lines):
             line = self.lines[self.at]
@@ -132,7 +132,7 @@ class _Source:
             if line.startswith(_CONFLICT):
                 raise InputError("has an unresolved merge conflict", self.path, self.at)
             if stripped.startswith("#") or (pieces and not stripped):
-                continue  # within a continuation, comments and empty lines are left out
+                continue  # comments and empty lines within a continuation are skipped
             text, goes_on = _continued(line if pieces else line.lstrip(_BLANK), escape)
             pieces.append((self.at, text))
             if not goes_on:
@@ -164,7 +164,7 @@ class _Source:
 
 
 def _continued(line: str, escape: str) -> tuple[str, bool]:
-    """A line without the escape at its end, and whether there was one; a doubled escape is none."""
+    """Return a line without its trailing escape, and whether it had one; a doubled escape is not a continuation."""
     text = line.rstrip(_BLANK)
     if not text.endswith(escape) or text.endswith(escape * 2):
         return line, False
@@ -177,7 +177,7 @@ def _first_word(text: str) -> tuple[str, str]:
 
 
 def _flags(text: str) -> tuple[tuple[str, ...], str]:
-    """The ``--name=value`` words in front, whose values may be quoted."""
+    """Return the leading ``--name=value`` words, whose values may be quoted."""
     found: list[str] = []
     behind = 0
     for word in written_words(text):
@@ -190,7 +190,7 @@ def _flags(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def json_words(text: str) -> tuple[str, ...] | None:
-    """The words of the JSON form; ``None`` for everything else, which is the shell form."""
+    """Return the words of the JSON form; ``None`` for the shell form."""
     try:
         found = parse_json(text, "")
     except (InputError, ValueError):
@@ -201,7 +201,7 @@ def json_words(text: str) -> tuple[str, ...] | None:
 
 
 def _delimiters(text: str) -> list[Delimiter]:
-    """The delimiter of each word that begins a here-document."""
+    """Return the delimiter of each here-document that a line starts."""
     found = []
     for word in written_words(text):
         number, sign, rest = word.value.partition("<<")
@@ -214,15 +214,15 @@ def _delimiters(text: str) -> list[Delimiter]:
 
 
 def without_documents(text: str) -> str:
-    """A line without its ``<<EOF`` words."""
+    """Return a line without its ``<<EOF`` words."""
     return " ".join(word.value for word in written_words(text) if not _delimiters(word.value))
 
 
-# --- The same instructions for an editor, with the place of each letter.
+# --- The same instructions for an editor, with the offset of each letter.
 
 
 def read_commands(script: InstallScript) -> None:
-    """Hand the words of ``RUN``, the defaults of ``ARG`` and the values of ``ENV`` to the editor of install commands."""
+    """Pass the words of ``RUN``, the defaults of ``ARG`` and the values of ``ENV`` to the editor of install commands."""
     text = script.text
     starts = [0]
     for line in text.split("\n"):
@@ -242,7 +242,7 @@ def read_commands(script: InstallScript) -> None:
 
 
 def _mapped(instruction: Instruction, text: str, starts: Sequence[int]) -> Mapped:
-    """The text after name and flags of an instruction, each letter with its place."""
+    """Return the text after name and flags of an instruction, with the offset of each letter."""
     pieces = []
     for number, piece in instruction.lines:
         start = starts[number - 1]
@@ -278,7 +278,7 @@ def _json_words(script: InstallScript, mapped: Mapped) -> None:
 
 
 def _documents(script: InstallScript, instruction: Instruction, text: str, starts: Sequence[int]) -> None:
-    """A here-document is the script where nothing but a shell reads it; else the line in front of it is."""
+    """Read a here-document that only a shell reads as the script, else the line before it."""
     head = re.sub(r"<<-?\S+", "", instruction.text).split()
     document = instruction.documents[0]
     if head and head[0].rpartition("/")[2] not in SHELLS:

@@ -1,1 +1,1 @@
-"""Changes to files: ``dispatch`` makes the edits, ``files`` shows and writes them, ``commands`` says what to run then."""
+"""Edits of files: ``dispatch`` creates and verifies them, ``files`` shows and writes them."""

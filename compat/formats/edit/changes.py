@@ -1,4 +1,4 @@
-"""The changes of a plan, and how a requirement and the index it comes from are rewritten for them."""
+"""The changes of a plan, and how they rewrite requirements and index addresses."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _LONGEST = 200
 class Change:
     """One distribution of a plan.
 
-    ``name`` is normalised; ``before`` is the version now (``None``: it is not there), ``after`` the one to come (``None``:
-    it is removed). ``source`` says where to install from, ``before_source`` where what is there came from; ``None`` is
-    the ordinary index. ``hashes`` are those of every file of the release. ``direct``: the user's own requirement.
-    ``override``: what others require is violated on purpose. ``implied``: the other changes bring it about by
-    themselves, so that a file written by hand need not name it.
+    ``name`` is normalised; ``before`` is the current version (``None``: not installed), ``after`` the planned one
+    (``None``: removed). ``source`` is where to install from, ``before_source`` the current source; ``None`` is the default
+    index. ``hashes`` are those of every file of the release. ``direct``: the user's own requirement. ``override``:
+    requirements of other distributions are violated on purpose. ``implied``: it follows from the other changes, so a file
+    written by hand need not name it.
     """
 
     name: str
@@ -45,46 +45,46 @@ class Change:
 
     @property
     def is_direct_url(self) -> bool:
-        """Whether it is to be installed from a repository or an archive and not from an index."""
+        """Whether it is installed from a repository or an archive instead of an index."""
         return self.source is not None and self.source.kind in ("vcs", "url")
 
     @property
     def is_built(self) -> bool:
-        """Whether it is compiled where it is installed: from a repository, or from the source distribution of a release."""
+        """Whether it is compiled on installation: from a repository, or from a release's source distribution."""
         if self.source is None or self.source.details.get("pure"):
             return False
         return self.source.kind == "vcs" or self.no_binary
 
     @property
     def no_binary(self) -> bool:
-        """Whether a release of an index is to be built although it has wheels."""
+        """Whether a release on an index is built from source even if it has wheels."""
         return self.source is not None and bool(self.source.details.get("build"))
 
     @property
     def index_url(self) -> str | None:
-        """The address of the vendor's index it comes from; ``None`` for the ordinary one."""
+        """Return the address of the vendor's index it comes from; ``None`` for the default one."""
         if self.source is None or self.source.kind not in ("index", "nightly"):
             return None
         return self.source.details.get("url")
 
     @property
     def reason(self) -> str:
-        """``why`` as one line that fits in a comment."""
-        text = printable(" ".join(self.why.split())).rstrip("\\ ")  # a backslash would continue the line
+        """Return ``why`` as one line that fits in a comment."""
+        text = printable(" ".join(self.why.split())).rstrip("\\ ")  # a trailing backslash would continue the line
         return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def inverse(change: Change) -> Change:
-    """The change that undoes a change; the hashes of the release before are not known."""
+    """Return the change that undoes it; the hashes of the previous release are unknown."""
     return replace(
         change, before=change.after, after=change.before, source=change.before_source, before_source=change.source, hashes=()
     )
 
 
 def checked(changes: Sequence[Change]) -> tuple[Change, ...]:
-    """The changes that change something, fit to be written; addresses lose their credentials.
+    """Return the changes that have an effect, validated for writing; credentials are removed from addresses.
 
-    Names, versions and hashes come from an index: :class:`InputError` for one that is none, and for two changes of one name.
+    Names, versions and hashes come from an index: :class:`InputError` for an invalid one, and for two changes of one name.
     """
     found: dict[str, Change] = {}
     for change in changes:
@@ -133,7 +133,7 @@ REMOVE = "remove"
 
 @record(frozen=True)
 class Statement:
-    """One requirement or constraint: what it asks for, its file and line, and in ``place`` what its format needs to edit it."""
+    """A requirement or constraint: what it requires, its file and line; ``place`` is what its format needs to edit it."""
 
     found: Distribution
     file: str
@@ -143,11 +143,11 @@ class Statement:
 
 
 def decided(statements: Sequence[Statement], change: Change, *, exact: bool) -> list[tuple[Statement, str]]:
-    """The statements that have to change, each with how: ``exact``, ``range``, ``admit`` or ``remove``.
+    """Return the statements that have to change, each with how: ``exact``, ``range``, ``admit`` or ``remove``.
 
-    A pin (or an address) of the version before is changed, and other ranges are widened to admit the new release. Without a
-    pin, the ranges that admitted the old version are pinned (``exact``) or moved. :class:`InputError` if several pins name
-    other versions than the one before: it is then unclear which one is meant.
+    A pin (or an address) of the current version is changed, and other ranges are widened to admit the new release. Without
+    a pin, the ranges that admitted the old version are pinned (``exact``) or moved. :class:`InputError` if several pins
+    name versions other than the current one, because it is ambiguous which one to change.
     """
     own = [each for each in statements if each.found.name == change.name]
     pins = [each for each in own if _is_pin(each.found)]
@@ -174,7 +174,7 @@ def _is_pin(found: Distribution) -> bool:
 
 
 def _matching(pins: list[Statement], change: Change) -> list[Statement]:
-    """The pins of the version before: of that very build if there are, else of that release."""
+    """Return the pins of the current version: of exactly that build if there are any, else of that release."""
     before = change.before
     if before is not None:
         same_build = [each for each in pins if each.found.version == before]
@@ -194,12 +194,12 @@ def _matching(pins: list[Statement], change: Change) -> list[Statement]:
 
 
 def _admitting(ranges: list[Statement], change: Change) -> list[Statement]:
-    """The ranges that admit the version before: the others are for another marker or extra."""
+    """Return the ranges that admit the current version: the others are for another marker or extra."""
     before = change.before
     return [each for each in ranges if before is None or each.found.specifier is None or admits(each.found.specifier, before)]
 
 
-# --- One requirement as text (PEP 508, or an address as pip takes it), changed to ask for another release.
+# --- One requirement as text (PEP 508, or an address as pip accepts it), rewritten for another release.
 
 
 _NAMED = re.compile(r"\s*[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -219,9 +219,9 @@ class _Parts:
 
 
 def rewritten(text: str, change: Change, how: str) -> str:
-    """The requirement with the change made; name, extras, marker and blanks stay as they are written.
+    """Return the requirement with the change applied; name, extras, marker and blanks are kept.
 
-    :class:`InputError` (without a place) where it names a folder of the project.
+    :class:`InputError` (without a place) if it names a local directory.
     """
     parts = _parts(text, change.name)
     if change.is_direct_url:
@@ -236,7 +236,7 @@ def rewritten(text: str, change: Change, how: str) -> str:
 
 
 def moved_editable(operand: str, change: Change) -> str:
-    """The operand of ``-e`` at another commit; its name is kept."""
+    """Return the operand of ``-e`` at another commit; its name is kept."""
     new = rewritten(operand, change, EXACT)
     new = new.partition(" @ ")[2] or new
     egg = re.search(r"[#&](egg=[^&;\s]+)", operand)
@@ -247,18 +247,18 @@ def moved_editable(operand: str, change: Change) -> str:
 
 
 def without_version(text: str, name: str) -> str:
-    """The requirement without version clauses or address: any release, with its extras and marker."""
+    """Return the requirement without version clauses or address, keeping its extras and marker."""
     parts = _parts(text, name)
     return parts.head.rstrip() + parts.tail
 
 
 def requirement_for(change: Change) -> str:
-    """A new requirement that asks for exactly what the change brings."""
+    """Return a new requirement for exactly the planned release."""
     return f"{change.name} @ {address(change.source)}" if change.is_direct_url else f"{change.name}=={change.after}"
 
 
 def address(source: Source | None) -> str:
-    """The address of a direct requirement, with its revision and folder."""
+    """Return the address of a direct requirement, with its revision and folder."""
     assert source is not None
     details = source.details
     url = str(details["url"])
@@ -297,7 +297,7 @@ def _bare(text: str, name: str) -> _Parts:
 
 
 def _cut_marker(text: str) -> tuple[str, str]:
-    """An address, and the marker after it with the blank before it."""
+    """Split an address and the marker after it, including the blank before the marker."""
     found = re.search(r"(?<!\s)\s+(?:;|$)|;\s", text)
     return (text, "") if found is None else (text[: found.start()], text[found.start() :])
 
@@ -311,7 +311,7 @@ def _from_address(parts: _Parts, change: Change) -> str:
 
 
 def moved_revision(url: str, source: Source) -> str | None:
-    """The address with another revision, where it names the same repository; ``None`` where it names another."""
+    """Return the address with another revision; ``None`` if it names another repository."""
     found = _WITH_REVISION.fullmatch(url)
     revision = source.details.get("commit") or source.details.get("requested_revision")
     if found is None or revision is None or repository(found[1]) != repository(str(source.details["url"])):
@@ -320,12 +320,12 @@ def moved_revision(url: str, source: Source) -> str | None:
 
 
 def repository(url: str) -> str:
-    """An address of a repository in the form in which two are compared."""
+    """Return the normalised address of a repository, for comparison."""
     url = without_credentials(url.removeprefix("git+")).rstrip("/").removesuffix(".git")
     return url.lower()
 
 
-# --- The address of the vendor's index that a release comes from, among those that are already named.
+# --- The address of the vendor's index for a release, compared with those that the file already names.
 
 
 _FLAVOUR = re.compile(r"cu\d{2,4}|cpu|rocm[\d.]+|xpu")
@@ -336,10 +336,10 @@ Span = tuple[int, int]
 def index_replacement(
     url: str, named: Sequence[tuple[str, Span]], kept_labels: Collection[str]
 ) -> tuple[Span | None, str] | None:
-    """Where an address has to be written; ``None`` where it is named already.
+    """Return where to write an index address; ``None`` if it is already named.
 
-    The place is that of the same index for another build (``…/cu121`` → ``…/cu128``), where no release that stays carries
-    its label; ``(None, address)`` where it is to be added.
+    It replaces the same index for another build (``…/cu121`` → ``…/cu128``) if no remaining release has that build's
+    label; otherwise ``(None, address)``: it is added.
     """
     wanted = _same(url)
     for each, _ in named:
@@ -352,7 +352,7 @@ def index_replacement(
 
 
 def siblings(one: str, other: str) -> bool:
-    """Whether two addresses are one vendor's index for two builds."""
+    """Whether two addresses are the same vendor's index for two builds."""
     first, second = flavour(one), flavour(other)
     if not first or not second or first == second:
         return False
@@ -360,7 +360,7 @@ def siblings(one: str, other: str) -> bool:
 
 
 def flavour(url: str) -> str:
-    """The last part of an address, where it names a build such as ``cu128``; else ""."""
+    """Return the last segment of an address if it names a build such as ``cu128``; else ""."""
     last = _same(url).rpartition("/")[2]
     return last if _FLAVOUR.fullmatch(last) else ""
 

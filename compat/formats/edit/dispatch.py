@@ -1,4 +1,4 @@
-"""Edits of files for a plan, read back before they are returned, and the commands to run afterwards. Nothing is run here."""
+"""Edits of files for a plan, verified by reading them back, and the commands to run afterwards. Nothing is run here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INDEXED = ("index", "nightly", None)
 
 
 def problem_of(edit: Edit, form: Format, changes: Sequence[Change]) -> str | None:
-    """What is wrong with an edit, or ``None``. ``changes`` are those that belong to this file."""
+    """Return what is wrong with an edit, or ``None``. ``changes`` are those that belong to this file."""
     try:
         after = form.listings(edit.path, edit.after)
     except InputError as problem:
@@ -39,7 +39,7 @@ def problem_of(edit: Edit, form: Format, changes: Sequence[Change]) -> str | Non
 
 
 def problem_of_statements(old: Sequence[Distribution], new: Sequence[Distribution], changes: Sequence[Change]) -> str | None:
-    """As :func:`problem_of`, for one file's own requirements without those it includes."""
+    """Like :func:`problem_of`, for one file's own requirements without its includes."""
     named = {change.name for change in changes}
     different = Counter(_stated(each) for each in old if each.name not in named)
     different.subtract(_stated(each) for each in new if each.name not in named)
@@ -90,14 +90,14 @@ def _asks_for(found: Distribution, after: str) -> bool:
     return found.specifier is None or admits(found.specifier, after)
 
 
-# --- Edits of a file and the files it includes; each result is read back before it is returned.
+# --- Edits of a file and its includes; each result is verified by reading it back.
 
 
 def edits_for(path: str, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
-    """The edits that write ``changes`` to a file, sorted by path; none where nothing changes. ``depth`` counts includes.
+    """Return the edits that apply ``changes`` to a file, sorted by path; none if nothing changes. ``depth`` counts includes.
 
-    For a lock file, the file it is made from is edited. :class:`InputError`, with file and line, if a change cannot be
-    written safely. Nothing is written to disk.
+    For a lock file, its source file is edited. :class:`InputError`, with file and line, if a change cannot be written
+    safely. Nothing is written to disk.
     """
     wanted = checked(changes)
     if not wanted:
@@ -113,7 +113,7 @@ def edits_for(path: str, changes: Sequence[Change], depth: int = 0) -> tuple[Edi
 
 
 def verified(edits: tuple[Edit, ...], form: Format, changes: Sequence[Change]) -> tuple[Edit, ...]:
-    """The edits, unchanged; :class:`InputError` if a file would not list what it should afterwards."""
+    """Return the edits unchanged; :class:`InputError` if a file would not list what it should afterwards."""
     for edit in edits:
         problem = problem_of(edit, form, changes)
         if problem is not None:
@@ -122,7 +122,7 @@ def verified(edits: tuple[Edit, ...], form: Format, changes: Sequence[Change]) -
 
 
 def _joined(edits: Sequence[Edit]) -> tuple[Edit, ...]:
-    """The edits that change something, each file once; :class:`InputError` where a file would change in two ways."""
+    """Return the effective edits, each file once; :class:`InputError` if a file would change in two ways."""
     found: dict[str, Edit] = {}
     for edit in edits:
         other = found.setdefault(os.path.realpath(edit.path), edit)
@@ -135,17 +135,17 @@ def _joined(edits: Sequence[Edit]) -> tuple[Edit, ...]:
 
 
 _MIXED = "--index-strategy unsafe-best-match"
-"""Without it uv takes every package that a vendor's index has from there, even if no release of it fits."""
+"""Without it uv takes every package available on a vendor's index from there, even if no release of it fits."""
 
 
 def commands_for(
     path: str | None, changes: Sequence[Change], *, installer: str = "uv", python: str | None = None,
     architectures: Sequence[str] = (),
 ) -> Commands:  # fmt: skip
-    """The commands that lock, install and roll back ``changes``; :class:`InputError` for a file that cannot be read.
+    """Return the commands that lock, install and roll back ``changes``; :class:`InputError` for an unreadable file.
 
-    ``path`` is the file that was edited, ``None`` for an environment. ``installer`` is ``uv`` or ``pip``, ``python`` the
-    interpreter of the environment, ``architectures`` are the compute capabilities that source installs are built for.
+    ``path`` is the edited file, ``None`` for an environment. ``installer`` is ``uv`` or ``pip``, ``python`` the
+    interpreter of the environment, ``architectures`` are the compute capabilities to compile source installs for.
     """
     wanted = checked(changes)
     if not wanted:
@@ -172,34 +172,34 @@ class Installer:
 
     @staticmethod
     def quoted(text: str) -> str:
-        """A word, quoted for a shell where needed."""
+        """Quote a word for a shell if needed."""
         return shlex.quote(text)
 
     @staticmethod
     def requirement(change: Change) -> str:
-        """The requirement of a change, in double quotes; in shell quotes where it has letters that those do not protect."""
+        """Return the requirement of a change in double quotes, or shell-quoted if those do not protect all its characters."""
         return _word(requirement_for(change))
 
     @staticmethod
     def upgrades(changes: Sequence[Change]) -> str:
-        """The options that have uv (and pip-compile) move only what changes."""
+        """Return the options that make uv (and pip-compile) upgrade only what changes."""
         found = (c.name if c.is_direct_url else f"{c.name}=={c.after}" for c in changes if c.after is not None)
         return "".join(f" --upgrade-package {_word(each)}" for each in found)
 
     @property
     def mixed(self) -> str:
-        """The option that has uv compare the releases of several indexes, as pip does."""
+        """Return the option that makes uv compare the releases of several indexes, as pip does."""
         return f" {_MIXED}" if self.name == "uv" else ""
 
     def start(self, verb: str) -> str:
-        """``uv pip install``, for the interpreter."""
+        """Return ``uv pip install``, for the interpreter."""
         if self.name == "uv":
             chosen = "" if self.python is None else f" --python {shlex.quote(self.python)}"
             return f"uv pip {verb}{chosen}"
         return f"{shlex.quote(self.python or 'python')} -m pip {verb}{' -y' if verb == 'uninstall' else ''}"
 
     def commands(self, changes: Sequence[Change]) -> list[str]:
-        """First what is removed, then releases together, overrides with ``--no-deps``, and what is built from source."""
+        """Return the commands: removals, then all releases together, overrides with ``--no-deps``, and source builds."""
         found: list[str] = []
         gone = [change.name for change in changes if change.after is None]
         if gone:
@@ -214,25 +214,25 @@ class Installer:
         return [*found, *map(self._build, built)]
 
     def _again(self, change: Change) -> str:
-        """The options that reinstall the same version."""
+        """Return the options that reinstall the same version."""
         if change.before != change.after:
             return ""
         return f" --reinstall-package {change.name}" if self.name == "uv" else " --force-reinstall --no-deps"
 
     def build_options(self, changes: Sequence[Change]) -> str:
-        """The options for packages that are built against installed ones."""
+        """Return the options for packages that are built against installed ones."""
         built = [change for change in changes if change.is_built]
         if self.name != "uv":
             return " --no-build-isolation" if built else ""
         return "".join(f" --no-build-isolation-package {change.name}{self._again(change)}" for change in built)
 
     def variables(self) -> str:
-        """The variables of a build: the GPUs to compile for."""
+        """Return the environment variables of a build: the GPU architectures to compile for."""
         listed = ";".join(self.architectures)
         return f'TORCH_CUDA_ARCH_LIST="{listed}" ' if listed else ""
 
     def index_options(self, changes: Sequence[Change]) -> str:
-        """The options that name the vendors' indexes."""
+        """Return the options for the vendors' indexes."""
         urls = dict.fromkeys(change.index_url for change in changes if change.index_url is not None)
         options = "".join(f" --extra-index-url {shlex.quote(url)}" for url in urls)
         return options + self.mixed if options else ""
@@ -244,11 +244,11 @@ class Installer:
 
 
 def _can_come_back(change: Change) -> bool:
-    """Whether the source of the version before is known, so that it can be installed again."""
+    """Whether the source of the previous version is known, so that it can be reinstalled."""
     source = change.before_source
     return source is None or source.kind in ("index", "nightly") or (source.kind in ("vcs", "url") and "url" in source.details)
 
 
 def _word(requirement: str) -> str:
-    """A requirement in double quotes; in shell quotes where it has letters that those do not protect."""
+    """Return a requirement in double quotes, or shell-quoted if those do not protect all its characters."""
     return shlex.quote(requirement) if re.search(r'["$`\\!]', requirement) else f'"{requirement}"'

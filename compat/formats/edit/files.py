@@ -1,4 +1,4 @@
-"""Text that is edited: decoded, changed in places, encoded as it was, and written in one step."""
+"""Text editing: decode, replace, encode in the original encoding, and write atomically."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Encoded:
     encoding: str
 
     def encode(self, text: str) -> bytes:
-        """The text as bytes; added letters that the encoding does not have become ``?``."""
+        """Encode the text; added characters that the encoding lacks become ``?``."""
         return self.mark + text.encode(self.encoding, "replace")
 
 
 def encoding_of(path: str, content: bytes, text: str) -> Encoded:
-    """The encoding in which ``content`` holds ``text``, as a reader decoded it.
+    """Return the encoding in which ``content`` holds ``text``, as a reader decoded it.
 
-    :class:`InputError` where the text cannot be turned back into exactly these bytes.
+    :class:`InputError` if encoding the text does not give back exactly these bytes.
     """
     candidates = [Encoded(mark, encoding) for mark, encoding in MARKS if content.startswith(mark)]
     candidates.append(Encoded(b"", "utf-8"))
@@ -53,7 +53,7 @@ def encoding_of(path: str, content: bytes, text: str) -> Encoded:
 
 
 def replaced(text: str, replacements: Iterable[Replacement]) -> str:
-    """The text with the replacements made, equal ones once; ``ValueError`` if two overlap."""
+    """Return the text with the replacements applied, equal ones once; ``ValueError`` if two overlap."""
     parts: list[str] = []
     at = 0
     for start, end, new in sorted(dict.fromkeys(replacements), key=lambda each: (each[0], each[1])):
@@ -65,7 +65,7 @@ def replaced(text: str, replacements: Iterable[Replacement]) -> str:
 
 
 def smallest(old: str, new: str) -> Replacement:
-    """The part of ``old`` that has to be replaced to make it ``new``: a continued line in the rest stays continued."""
+    """Return the smallest part of ``old`` to replace to get ``new``, so that line continuations elsewhere are kept."""
     most = min(len(old), len(new))
     start = next((at for at in range(most) if old[at] != new[at]), most)
     behind = next((at for at in range(most - start) if old[-1 - at] != new[-1 - at]), most - start)
@@ -73,12 +73,12 @@ def smallest(old: str, new: str) -> Replacement:
 
 
 def line_end(text: str) -> str:
-    """The line end that a text is written with."""
+    """Return the line ending of a text."""
     return "\r\n" if "\r\n" in text.partition("\n")[0] + text.partition("\n")[1] else "\n"
 
 
 def line_at(text: str, offset: int) -> int:
-    """The 1-based line of a place."""
+    """Return the 1-based line of an offset."""
     return text.count("\n", 0, offset) + 1
 
 
@@ -90,7 +90,7 @@ class Mapped:
     offsets: Sequence[int]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Start and end of a part in the file; an empty part is after the letter before it."""
+        """Return start and end of a part in the file; an empty part is after the preceding letter."""
         if start == end:
             at = self.offsets[start - 1] + 1 if start else self.offsets[0]
             return at, at
@@ -101,7 +101,7 @@ class Mapped:
 
 
 def joined(pieces: Iterable[tuple[str, int]]) -> Mapped:
-    """Pieces, each with its offset in the file, as one text."""
+    """Join pieces, each with its offset in the file, into one text."""
     text: list[str] = []
     offsets: list[int] = []
     for piece, start in pieces:
@@ -114,16 +114,16 @@ def joined(pieces: Iterable[tuple[str, int]]) -> Mapped:
 
 
 def difference(before: str, after: str, path: str) -> str:
-    """The change as a unified diff without a final line end; "" if nothing changes."""
+    """Return the change as a unified diff without a final line ending; "" if nothing changes."""
     import difflib
 
     return "\n".join(difflib.unified_diff(before.splitlines(), after.splitlines(), path, path, lineterm=""))
 
 
 def replace_file(path: str, text: str) -> None:
-    """Write a text file atomically: to a temporary file next to it, then renamed. Follows links and keeps the mode.
+    """Write a text file atomically: write a temporary file next to it, then rename. Follows links and keeps the mode.
 
-    :class:`InputError` where that cannot be done; the file is then as it was.
+    :class:`InputError` if that fails; the file is then unchanged.
     """
     path = os.path.realpath(path)
     temporary = f"{path}.{os.getpid()}.new"
@@ -142,11 +142,11 @@ def replace_file(path: str, text: str) -> None:
         raise InputError(f"cannot be written: {problem.strerror or problem}", path) from None
 
 
-# --- Edits of files: shown as a difference first, then applied to all files or to none of them.
+# --- Edits of files: shown as a diff first, then applied to all files or to none.
 #
-# A file is replaced by renaming a temporary one next to it, so that a reader sees the old or the new bytes, whenever the
+# A file is replaced by renaming a temporary one next to it, so that a reader sees either the old or the new bytes, whenever the
 # process ends. All temporary files are written before the first rename; a rename that fails
-# takes back those before it, by renaming what was kept of the old files, which needs no space.
+# reverts those before it by renaming the kept old files back, which needs no space.
 
 
 try:
@@ -157,7 +157,7 @@ except ImportError:  # Windows
 
 @record(frozen=True)
 class Edit:
-    """The change of one file: its path as the user wrote it, and its bytes before and after."""
+    """The edit of one file: its path as the user wrote it, and its bytes before and after."""
 
     path: str
     before: bytes
@@ -171,7 +171,7 @@ class Edit:
 
 @contextlib.contextmanager
 def as_if_written(edits: Iterable[Edit]) -> Iterator[None]:
-    """Let readers see the content of edits that are not written yet."""
+    """Make readers see the content of edits that are not written yet."""
     pending.update({edit.path: edit.after for edit in edits})
     try:
         yield
@@ -180,7 +180,7 @@ def as_if_written(edits: Iterable[Edit]) -> Iterator[None]:
 
 
 def edits_difference(edit: Edit) -> str:
-    """The edit as a unified diff; "" where nothing changes."""
+    """Return the edits as a unified diff; "" if nothing changes."""
     return difference(_shown(edit.before), _shown(edit.after), edit.path)
 
 
@@ -192,8 +192,8 @@ def _shown(content: bytes) -> str:
 def apply(edits: Sequence[Edit]) -> None:
     """Write all edits, or none.
 
-    Links are followed; mode and owner are kept. :class:`InputError` where a file is not what was read any more, is
-    read-only, or cannot be written: every file is then as it was.
+    Links are followed; mode and owner are kept. :class:`InputError` if a file has changed since it was read, is
+    read-only, or cannot be written: every file is then restored.
     """
     edits = [edit for edit in edits if edit.before != edit.after]
     real = {os.path.realpath(edit.path): edit for edit in edits}
@@ -218,7 +218,7 @@ def _replace(files: Sequence[_File]) -> None:
         for file in files:
             done.append(file)
             file.replace()
-    except BaseException:  # also Ctrl-C: nothing may stay half done
+    except BaseException:  # also Ctrl-C: never leave a partial write
         for file in reversed(done):
             file.restore()
         raise
@@ -228,7 +228,7 @@ def _replace(files: Sequence[_File]) -> None:
 
 @contextlib.contextmanager
 def _opened(path: str, edit: Edit) -> Iterator[_File]:
-    """The file, with the lock that keeps two runs from writing at once."""
+    """Open the file with a lock that prevents two runs from writing at once."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(path, flags)
@@ -238,7 +238,7 @@ def _opened(path: str, edit: Edit) -> Iterator[_File]:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise InputError("is not a regular file", edit.path)
         if fcntl is not None:
-            # a file system without locks: what is compared before the rename has to do
+            # a file system without locks: the comparison before the rename has to do
             with contextlib.suppress(OSError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield _File(path, edit, os.fstat(descriptor))
@@ -247,7 +247,7 @@ def _opened(path: str, edit: Edit) -> Iterator[_File]:
 
 
 class _File:
-    """One file on its way from the old bytes to the new ones."""
+    """A file being changed from its old bytes to the new ones."""
 
     def __init__(self, path: str, edit: Edit, status: os.stat_result) -> None:
         self.path = path
@@ -259,7 +259,7 @@ class _File:
         self._old = os.path.join(folder, f"{mark}.old")
 
     def check(self) -> None:
-        """:class:`InputError` unless the file still is what was read."""
+        """Raise :class:`InputError` if the file has changed since it was read."""
         try:
             now = os.stat(self.path)
             with open(self.path, "rb") as file:
@@ -283,7 +283,7 @@ class _File:
             raise self._error(problem) from None
 
     def _clear_leftovers(self) -> None:
-        """Remove what a killed run left next to the file, but not what belongs to a running process."""
+        """Remove files left by a killed run, but not those of a running process."""
         folder, name = os.path.split(self.path)
         left = re.compile(rf"\.{re.escape(name[:100])}\.(\d{{1,10}})-[0-9a-f]{{8}}\.(?:new|old)")
         with contextlib.suppress(OSError):
@@ -316,14 +316,14 @@ class _File:
             os.chmod(self._old, stat.S_IMODE(self._status.st_mode))
 
     def replace(self) -> None:
-        """The step that counts."""
+        """Rename the temporary file over the target."""
         try:
             os.replace(self._new, self.path)
         except OSError as problem:
             raise self._error(problem) from None
 
     def restore(self) -> None:
-        """Undo the replacement if it was made: the prepared file is then gone."""
+        """Undo the replacement if it was made; the prepared file is then gone."""
         if not os.path.lexists(self._new):
             os.replace(self._old, self.path)
 
@@ -348,7 +348,7 @@ def _runs(process: int) -> bool:
 
 
 def _flush_folder(folder: str) -> None:
-    """Make the renames last; some systems cannot open a folder, and do not need it."""
+    """Flush the renames to disk; some systems cannot open a folder, and do not need it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,7 +1,7 @@
-"""Commands that install → what they install: pip, uv, conda, poetry and their relatives. Nothing is run.
+"""Install commands → what they install: pip, uv, conda, poetry and similar tools. Nothing is run.
 
-The words are those a shell would hand to the program; a variable that is left in them (``torch==$VERSION``) leaves the
-version unknown. ``Installs`` (``steps``) applies the commands one after the other.
+The words are those a shell would pass to the program; an unexpanded variable (``torch==$VERSION``) makes the version
+unknown. ``Installs`` (``steps``) applies the commands in order.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _VALUED = frozenset((
 
 
 def install_of(words: Sequence[str], variables: Mapping[str, str] = EMPTY) -> Install | None:
-    """What a command installs; ``None`` where it is none that installs into the environment it is run in.
+    """Return what a command installs; ``None`` if it does not install into the environment it runs in.
 
-    ``variables`` are the environment variables it is run with: pip and uv take options from them.
+    ``variables`` are its environment variables: pip and uv read options from them.
     """
     assigned: dict[str, str] = dict(variables)
     words = whole_substitutions(words)
@@ -112,7 +112,7 @@ def _pip_install(options: Options, operands: Sequence[str], variables: Mapping[s
 
 
 def _with_index(found: Install, options: Options, variables: Mapping[str, str]) -> Install:
-    """The indexes that are named, and what they say about where a distribution comes from."""
+    """Return the install with its named indexes, and the sources they imply for the requirements."""
     uv = found.manager == "uv"
     main = values(options, "i", "index-url", "pypi-url", "default-index")
     names = ("UV_DEFAULT_INDEX", "UV_INDEX_URL") if uv else ("PIP_INDEX_URL",)
@@ -126,7 +126,7 @@ def _with_index(found: Install, options: Options, variables: Mapping[str, str]) 
     requirements = found.requirements
     for url in filter(None, (index, *extra)):
         if url == index or (uv and not has(options, "index-strategy")):
-            # uv asks the further indexes first, and takes a distribution from the first that has it
+            # uv queries the extra indexes first, and uses the first index that has the distribution
             sure = url == index and not is_unresolved(url)
             requirements = tuple(d if not (sure or _offers(url, d)) else from_index(d, url) for d in requirements)
         else:
@@ -150,7 +150,7 @@ def _offers(url: str, distribution: Distribution) -> bool:
 
 
 def _python(wanted: Sequence[str]) -> str | None:
-    """``3.11`` or ``cpython@3.11.9`` as a version; ``None`` for a path, a range or nothing."""
+    """Return ``3.11`` or ``cpython@3.11.9`` as a version; ``None`` for a path, a range or nothing."""
     text = wanted[-1].removeprefix("cpython").removeprefix("python").lstrip("@-") if wanted else ""
     return text if "." in text and text.replace(".", "").isdigit() and is_version(text) else None
 
@@ -204,7 +204,7 @@ def _uv_lock(options: Options) -> LockInstall:
 
 
 def _uv_run(prefix: Sequence[str]) -> Install | None:
-    """``uv run --with vllm==0.9 …``: the packages that are named before the program."""
+    """``uv run --with vllm==0.9 …``: return the packages named before the program."""
     at = next((i for i, word in enumerate(prefix[:-1]) if program_name(word) == "uv"), None)
     if at is None or "run" not in prefix[at:]:
         return None
@@ -218,11 +218,11 @@ def _uv_run(prefix: Sequence[str]) -> Install | None:
 
 
 _SELECTING = ("extra", "group", "all-extras", "all-groups", "only-group", "no-group", "no-default-groups", "no-dev")
-"""Options of ``uv run`` that show that it installs the project's lock first."""
+"""Options of ``uv run`` that show that it first installs the project's lock."""
 
 
 def _listed(text: str) -> list[str]:
-    """The requirements of ``--with a==1,b>=2,<3``: a comma ends one only where a name follows."""
+    """Split ``--with a==1,b>=2,<3`` into requirements: a comma separates them only before a name."""
     parts: list[str] = []
     for part in text.split(","):
         if parts and not part.strip()[:1].isalpha():
@@ -232,7 +232,7 @@ def _listed(text: str) -> list[str]:
     return parts
 
 
-# --- What conda, poetry, pdm, pipenv and pixi install.
+# --- conda, poetry, pdm, pipenv and pixi.
 
 
 _CONDA_VALUED = frozenset((
@@ -247,7 +247,7 @@ _PROJECT_VALUED = frozenset((
 
 
 def conda(words: Sequence[str]) -> Install | None:
-    """conda, mamba and micromamba: what they install, ``None`` for their other commands."""
+    """Return what conda, mamba or micromamba installs; ``None`` for their other commands."""
     options, operands = split_options(words, _CONDA_VALUED)
     command = " ".join(operands[:2]) if operands[:1] == ["env"] else "".join(operands[:1])
     if command in ("env create", "env update"):
@@ -293,7 +293,7 @@ def _family(specifier: str | None) -> str | None:
 
 
 def project(manager: str, words: Sequence[str]) -> Install | None:
-    """poetry, pdm, pipenv and pixi: they add to a project, or install what its lock file says."""
+    """Return what poetry, pdm, pipenv or pixi installs: packages added to a project, or its lock file."""
     lock = PROGRAMS[manager]
     options, operands = split_options(words, _PROJECT_VALUED)
     command = "".join(operands[:1])
@@ -329,7 +329,7 @@ def _comma(options: Options, *names: str) -> tuple[str, ...]:
 
 
 def _pinned(word: str) -> str:
-    """Poetry's ``torch@2.6.0`` and ``torch@^2.6``: a plain version is a pin, a caret or tilde a lower bound."""
+    """Convert Poetry's ``torch@2.6.0`` and ``torch@^2.6``: a plain version is a pin, a caret or tilde a lower bound."""
     name, sign, version = word.partition("@")
     if not sign or "://" in version or not version[:1].isdecimal():
         return name if sign and "://" not in version and version[:1] in ("l", "^", "~") else word

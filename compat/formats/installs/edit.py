@@ -1,4 +1,4 @@
-"""Changes to install commands in shell text and Dockerfiles, and to the variables their versions are taken from."""
+"""Edits of install commands in shell text and Dockerfiles, and of the variables that hold their versions."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ class _Definition:
 
 
 class Variables:
-    """The definitions that were read so far; the last one of a name counts."""
+    """The variable definitions read so far; the last one of a name counts."""
 
     def __init__(self) -> None:
         self._known: dict[str, list[_Definition]] = {}
 
     def define(self, name: str, value: str, span: tuple[int, int] | None) -> None:
-        """Define a variable; ``span`` is the place of its value, ``None`` if unknown."""
+        """Define a variable; ``span`` is the position of its value, ``None`` if unknown."""
         value = self.filled(value)
         self._known.setdefault(name, []).append(_Definition(value, span))
 
     def filled(self, text: str) -> str:
-        """The text with every variable filled in whose value is known and was not computed."""
+        """Substitute every variable whose value is known and not computed."""
         filled = _REFERENCE.sub(lambda found: self._value(found) or found[0], text)
         return filled if len(filled) < _WIDEST else text
 
@@ -68,9 +68,9 @@ class Variables:
         return found["default"].lstrip(":").removeprefix("-") if found["default"] else None
 
     def moved(self, text: str, change: Change) -> list[Replacement] | None:
-        """What changes the variable that holds the version of a requirement (``torch==${TORCH}``).
+        """Return the change to the variable that holds the version of a requirement (``torch==${TORCH}``).
 
-        ``None`` where the version is not one variable (with fixed text around it), or the variable is set in several ways.
+        ``None`` if the version is not one variable (with fixed text around it), or the variable is set in several ways.
         """
         found = re.search(r"==\s*([^\s;,]+)", text)
         if found is None or change.is_direct_url or change.after is None:
@@ -90,7 +90,7 @@ class Variables:
         return [(*each.span, value) for each in known if each.span is not None]
 
     def with_default(self, text: str, after: str) -> str | None:
-        """``torch==${TORCH:-2.5.1}`` with another default; ``None`` where the version is not that, or the variable is set."""
+        """Return ``torch==${TORCH:-2.5.1}`` with another default; ``None`` for any other version, or if the variable is set."""
         found = re.fullmatch(r"(.*==\s*)(\$\{[^}]*\})(.*)", text, re.DOTALL)
         part = None if found is None else _REFERENCE.fullmatch(found[2])
         if found is None or part is None or not part["default"] or part["braced"] in self._known or found[3][:1] in ("+", "."):
@@ -100,11 +100,11 @@ class Variables:
 
 
 def references(text: str) -> bool:
-    """Whether a variable or a substitution is in a text."""
+    """Whether a text contains a variable or a substitution."""
     return "$" in text or "`" in text
 
 
-# --- Install commands in shell text and Dockerfiles: the place of each requirement, and its change.
+# --- Install commands in shell text and Dockerfiles: locating and changing each requirement.
 
 
 _OTHER = "compat-placeholder"
@@ -114,7 +114,7 @@ _OPTION = re.compile(r"(--with=)(.*)", re.DOTALL)
 
 @record(frozen=True)
 class Command:
-    """One install command: its words, the text they are in, and what it installs."""
+    """An install command: its words, the text that contains them, and what it installs."""
 
     words: tuple[Word, ...]
     mapped: Mapped
@@ -129,12 +129,12 @@ class Command:
 
 @record(frozen=True)
 class _Place:
-    """A requirement in a command: the number of its word."""
+    """A requirement in a command, by the index of its word."""
 
     command: Command
     number: int
     value: str
-    """The requirement as it is written, variables left in it."""
+    """The requirement as written, with its variables."""
 
     @property
     def word(self) -> Word:
@@ -144,7 +144,7 @@ class _Place:
 class InstallScript:
     """Every install command of a file, and the replacements collected so far.
 
-    ``literal``: versions are written into the commands also where they come from a variable.
+    ``literal``: write versions into the commands even if they come from a variable.
     """
 
     def __init__(self, path: str, text: str, *, literal: bool) -> None:
@@ -157,7 +157,7 @@ class InstallScript:
         self._literal = literal
 
     def read(self, mapped: Mapped, outer: str = "") -> None:
-        """Read the commands of a piece of shell text; ``outer`` are the quotes around it."""
+        """Read the commands in shell text; ``outer`` are the quotes around it."""
         for words in simple_commands(mapped.text):
             while words and (found := re.fullmatch(r"([A-Za-z_]\w*)=(.*)", words[0].value, re.DOTALL)):
                 self._define(mapped, words.pop(0), found[1], found[2])
@@ -176,7 +176,7 @@ class InstallScript:
         self.variables.define(name, value, span)
 
     def read_words(self, mapped: Mapped, words: Sequence[Word], *, json: bool = True) -> None:
-        """A command whose words are given, with quotes around each where it is ``json`` (as in a Dockerfile)."""
+        """Read a command given as words; with ``json`` each one is quoted (as in a Dockerfile)."""
         self._command(mapped, words, json=json)
 
     def _command(self, mapped: Mapped, words: Sequence[Word], *, json: bool = False, outer: str = "") -> None:
@@ -197,14 +197,14 @@ class InstallScript:
             self.statements.append(Statement(found, self.path, line, place=_Place(command, number, value)))
 
     def _with_program(self, words: Sequence[Word]) -> list[Word]:
-        """``$PIP install``: the program's name may be a variable of several words."""
+        """``$PIP install``: expand the program's name, a variable that may hold several words."""
         value = self.variables.filled(words[0].value)
         if value == words[0].value or not value.strip():
             return list(words)
         return [*(Word(part, words[0].start, words[0].end) for part in value.split()), *words[1:]]
 
     def _requirements(self, command: Command, values: Sequence[str]) -> Iterator[tuple[int, Distribution, str]]:
-        """(number of the word, what it asks for, the requirement as written) of each operand."""
+        """Yield the word index, the requirement and its text for each operand."""
         names = [each.name for each in command.install.requirements]
         for number, value in enumerate(values):
             if value.startswith("-") and not _OPTION.fullmatch(value):
@@ -232,7 +232,7 @@ class InstallScript:
             return None if name is None or not references(value) else Distribution(normalized(name[0]))
 
     def change(self, statement: Statement, change: Change, how: str) -> None:
-        """Record the change of a requirement; :class:`InputError` for a version that is computed."""
+        """Record the change of a requirement; :class:`InputError` for a computed version."""
         place: _Place = statement.place
         command, word = place.command, place.word
         if how == REMOVE:
@@ -258,7 +258,7 @@ class InstallScript:
         self._put(place, start, new)
 
     def _by_variable(self, place: _Place, change: Change) -> bool:
-        """Change the variable that the version is, or its default; whether that could be done."""
+        """Change the variable that holds the version, or its default; return whether that was possible."""
         if change.after is None or change.is_direct_url:
             return False
         text = self.variables.with_default(place.value, change.after)
@@ -306,12 +306,12 @@ class InstallScript:
 
     @property
     def adds_to(self) -> Command | None:
-        """The last command of pip or uv that installs something by name."""
+        """Return the last pip or uv command that installs something by name."""
         fitting = [each for each in self.commands if each.install.manager in ("pip", "uv") and self._last(each) is not None]
         return fitting[-1] if fitting else None
 
     def add(self, change: Change, near: Sequence[Command]) -> None:
-        """A requirement that is not named, in a command that installs others of the plan, or in the last one."""
+        """Add a requirement to a command that installs other changed distributions, or else to the last one."""
         pip = [each for each in near if each.install.manager in ("pip", "uv")]
         chosen = pip[0] if pip else self.adds_to
         if chosen is None:
@@ -331,7 +331,7 @@ class InstallScript:
         self.replacements.append((at, at, f', "{text.strip(chr(34))}"' if command.json else f" {text}"))
 
     def use_index(self, command: Command, change: Change, labels: Sequence[str]) -> None:
-        """Name the index that a release comes from in a command."""
+        """Add the index of a release to a command."""
         url = change.index_url
         if url is None:
             return
@@ -366,7 +366,7 @@ class InstallScript:
 
 
 def _handed_to_shell(words: Sequence[Word]) -> Word | None:
-    """The text of ``bash -c "…"``."""
+    """Return the script in ``bash -c "…"``."""
     for at, word in enumerate(words[:-2]):
         if _SHELLS.fullmatch(word.value) and re.fullmatch(r"-\w*c", words[at + 1].value):
             return words[at + 2] if words[at + 2].places else None
@@ -378,7 +378,7 @@ def _is_pypi(command: Command) -> bool:
 
 
 def _is_poetry_pin(value: str) -> bool:
-    """``torch@2.6.0``, as ``poetry add`` takes it."""
+    """Whether a requirement has the form ``torch@2.6.0``, as ``poetry add`` accepts it."""
     return re.fullmatch(r"[A-Za-z0-9][\w.-]*@\d[\w.+]*", value) is not None
 
 
@@ -391,10 +391,10 @@ _DEEPEST = 4
 def edit_installs(
     form: Format, path: str, content: bytes, changes: Sequence[Change], depth: int, hand_over: Callable[[InstallScript], None]
 ) -> tuple[Edit, ...]:
-    """The edit of a file with install commands, and those of the files it installs from; see :meth:`InstallFormat.hand_over`.
+    """Return the edits of a file with install commands and of the files it installs from.
 
-    A variable that holds only this version is changed; otherwise the command is.
-    :class:`InputError` for a version that is computed, and for what is not named.
+    ``hand_over`` is :meth:`InstallFormat.hand_over`. A variable that holds only this version is changed; otherwise the
+    command is. :class:`InputError` for a computed version and a distribution that the file does not name.
     """
     text = decoded(path, content)
     encoded = encoding_of(path, content, text)
@@ -421,7 +421,7 @@ def edit_installs(
 
 
 def _gather(script: InstallScript, changes: Sequence[Change], elsewhere: dict[str, list[Change]]) -> list[Change]:
-    """Record every change that belongs to the script; returns those."""
+    """Record and return the changes that belong to the script."""
     here: list[Change] = []
     moved = {change.name for change in changes}
     used = []
@@ -449,7 +449,7 @@ def _gather(script: InstallScript, changes: Sequence[Change], elsewhere: dict[st
 
 
 def _refuse_hidden(script: InstallScript, listings: Sequence[Listing], changes: Sequence[Change]) -> None:
-    """:class:`InputError` for what the file installs in a way whose place was not found (``pip install $PACKAGES``)."""
+    """Raise :class:`InputError` for distributions whose position is unknown (``pip install $PACKAGES``)."""
     lines = script.text.split("\n")
     stated = {statement.found.name for statement in script.statements}
     wanted = {change.name for change in changes if change.name not in stated}
@@ -457,13 +457,13 @@ def _refuse_hidden(script: InstallScript, listings: Sequence[Listing], changes: 
         for entry in listing.entries:
             if entry.distribution.name not in wanted or entry.file is not None or entry.line is None:
                 continue
-            if not lines[entry.line - 1].lstrip().upper().startswith("FROM "):  # a base image brings it
+            if not lines[entry.line - 1].lstrip().upper().startswith("FROM "):  # installed by a base image
                 message = f"{entry.distribution.name} is installed here in a way that cannot be changed safely"
                 raise InputError(message, script.path, entry.line)
 
 
 def _elsewhere(listings: Sequence[Listing], changes: Sequence[Change]) -> dict[str, list[Change]]:
-    """The files that are installed from, each with the changes of what it names."""
+    """Return the files that are installed from, with the changes that apply to each."""
     found: dict[str, list[Change]] = {}
     for listing in listings:
         for entry in listing.entries:

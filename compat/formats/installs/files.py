@@ -1,4 +1,4 @@
-"""The files that install commands name: requirements, constraints, projects and lock files."""
+"""The files named by install commands: requirements, constraints, projects and lock files."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from compat.formats.installs.steps import Command
 
 
-# --- A lock file that a command installs: its selected part, combined with what other commands install.
+# --- An installed lock file: its selected part, combined with what other commands install.
 
 
 def selected(listing: Listing, asked: LockInstall) -> Listing:
-    """The listing with its choices made as the command makes them: no choice is left."""
+    """Return the listing with its choices resolved as the command selects them; no choices remain."""
     made = {number for number, choice in enumerate(listing.choices) if _is_made(choice, asked)}
     edges: Sequence[Edge] | None = listing.edges
     if edges is None:
@@ -47,7 +47,7 @@ def _is_made(choice: Choice, asked: LockInstall) -> bool:
 
 
 def installed_directly(listing: Listing) -> list[Entry]:
-    """The entries that a selected listing installs, each with the marker of the edge that leads to it."""
+    """Return the entries that a selected listing installs, each with the marker of the edge to it."""
     following: dict[int, list[tuple[int, str | None]]] = {}
     for parent, child, marker, _ in listing.edges or ():
         following.setdefault(parent, []).append((child, marker))
@@ -68,9 +68,9 @@ def installed_directly(listing: Listing) -> list[Entry]:
 def combined(
     locks: Sequence[Listing], others: Sequence[Entry], gone: Collection[str]
 ) -> tuple[tuple[Entry, ...], tuple[Edge, ...] | None]:
-    """Entries and edges of selected locks with what was installed or uninstalled by name afterwards.
+    """Merge entries and edges of selected locks with what was installed or uninstalled by name afterwards.
 
-    An entry of ``others`` takes the place of the lock's releases of that name.
+    An entry of ``others`` replaces the lock's releases of that name.
     """
     if not locks:
         return tuple(others), None
@@ -97,7 +97,7 @@ def combined(
 
 
 def _moved(node: int, size: int, start: int, between: int) -> int:
-    """A node of one lock in the numbers of all of them."""
+    """Renumber a node of one lock for the merged listing."""
     if node == ROOT:
         return ROOT
     return start + node if node < size else between + node - size
@@ -110,9 +110,9 @@ _LONGEST = 300
 
 @record(frozen=True)
 class Opened:
-    """A file that a command names: its path on this machine and its content.
+    """A file named by a command: its local path and its content.
 
-    ``before`` is the number of lines in front of the content where it is a part of the file that is read itself.
+    ``before`` is the number of lines before the content if it is a part of the file being read.
     """
 
     path: str
@@ -121,10 +121,10 @@ class Opened:
 
 
 class InstallFiles:
-    """Opens and reads the files that install commands name, each once, and gathers notes and what could not be read.
+    """Opens and reads the files named by install commands, each once, and collects notes and what could not be read.
 
-    A file that the project does not have is a note: something else brings it. ``unread`` is what is there and was not
-    read: it is refused, or is not what it should be.
+    A file that is missing from the project is a note: something else provides it. ``unread`` lists files that exist and
+    were not read, because they are refused or invalid.
     """
 
     def __init__(self, path: str, folders: WorkingFolders | None = None) -> None:
@@ -143,12 +143,12 @@ class InstallFiles:
             self.notes[_line(f"{where}: {text}" if where else text)] = None
 
     def not_read(self, where: str, text: str) -> None:
-        """Add something that should have been read: the check is undecided without it."""
+        """Add something that should have been read: without it the check is undecided."""
         if len(self.unread) < _MOST_NOTES:
             self.unread[_line(f"{where}: {text}" if where else text)] = None
 
     def open(self, file: str, command: Command, purpose: str, what: str) -> Opened | None:
-        """The file that a command means; ``None``, with a note, where it is not in the project or is refused.
+        """Open a file for a command; ``None``, with a note, if it is missing from the project or refused.
 
         ``purpose`` is ``-r``, ``-c``, ``project`` or ``lock``; ``what`` names the file in the note.
         """
@@ -164,12 +164,12 @@ class InstallFiles:
         return self._opened[key]
 
     def requirements(self, file: str, command: Command) -> list[Entry]:
-        """The entries of a file after ``-r``."""
+        """Return the entries of a file passed with ``-r``."""
         opened = self.open(file, command, "-r", f"-r {file}")
         return [] if opened is None else self._entries(opened, "-r")
 
     def constraints(self, file: str, command: Command) -> dict[str, list[Entry]]:
-        """The entries of a file after ``-c``, by name."""
+        """Return the entries of a file passed with ``-c``, by name."""
         opened = self.open(file, command, "-c", f"-c {file}")
         if opened is None:
             return {}
@@ -181,13 +181,13 @@ class InstallFiles:
         return self._by_name[key]
 
     def project(self, project: str, command: Command) -> list[Entry]:
-        """What a project that is installed from source (``.``, ``./vllm[audio]``) declares."""
+        """Return what a project installed from source (``.``, ``./vllm[audio]``) declares."""
         folder, _, extras = project.removeprefix("file://").partition("[")
         opened = self.open(os.path.join(folder or ".", "pyproject.toml"), command, "project", f"what {project} requires")
         return [] if opened is None else self._entries(opened, extras.rstrip("]"))
 
     def _entries(self, opened: Opened, asked: str) -> list[Entry]:
-        """The entries of a requirements file, or of a pyproject.toml whose extras are ``asked`` for."""
+        """Return the entries of a requirements file, or of a pyproject.toml with the extras ``asked``."""
         key = (opened.path, opened.before, asked)
         if key not in self._listed:
             self._listed[key] = []
@@ -225,7 +225,7 @@ class InstallFiles:
         return found
 
     def lock(self, lock: LockInstall, command: Command) -> tuple[Listing, ...]:
-        """The lock file, or environment file, that a command installs, with its choices made."""
+        """Return the lock file or environment file that a command installs, with its choices resolved."""
         from compat.formats.registry import format_of
 
         opened = self.open(lock.file, command, "lock", f"{lock.file}, which is installed,")
@@ -247,16 +247,16 @@ def _line(text: str) -> str:
     return printable(text if len(text) <= _LONGEST else f"{excerpt(text, _LONGEST - 1)}…")
 
 
-# --- Files with install commands in them.
+# --- Files with install commands.
 
 
 class InstallFormat(Format):
-    """A file with install commands, which are edited in place."""
+    """A file with install commands, edited in place."""
 
     lists_packages = False
 
     def hand_over(self, script: InstallScript) -> None:
-        """Hand the shell text of ``script.text``, or its requirements, to the editor of install commands."""
+        """Pass the shell text of ``script.text``, or its requirements, to the editor of install commands."""
         raise NotImplementedError
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:

@@ -1,4 +1,4 @@
-"""Shell text → the install commands in it, with their lines and branches, and its other commands. Nothing is run."""
+"""Shell text → its install commands, with their lines and branches, and its other commands. Nothing is run."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from compat.syntax.shell_commands import LONGEST, ShellCommand, ShellReader
 from compat.workload.wrappers import assignment, handed_to_shell
 
 UNKNOWN = "${...}"
-"""A value that is known at run time: no variable has that name."""
+"""A value that is only known at run time: no variable has that name."""
 
 _PASSED = frozenset(("then", "do", "!", "time", "elif", "else", "while", "until"))
 _TESTS = frozenset(("[", "[[", "test", "((", "command", "which", "grep", "type", "hash", "!"))
 _SETTERS = frozenset(("export", "declare", "typeset", "local", "readonly"))
 _WIDEST = 1 << 14
-"""Characters of a command; what is longer carries data."""
+"""Characters of a command; longer ones carry data."""
 _KEYWORDS = 20
-"""Of which no command has more in front of it."""
+"""Most keywords before a command."""
 _DEEPEST = 40
-"""Nested conditions whose branches are kept apart."""
+"""Nested conditions whose branches are tracked separately."""
 _MOST_SHELLS = 3
 """``bash -c "bash -c …"``."""
 
@@ -30,9 +30,9 @@ _MOST_SHELLS = 3
 class ShellSteps:
     """What the lines of a script do.
 
-    ``steps`` are the install commands; ``others`` the commands that install nothing, in order, each with its line;
-    ``unread`` is what was not read though it may install something, by line. ``exported`` are the variables that every
-    command behind them sees, where their values are known. ``written`` are the lines of the file that all of it is on.
+    ``steps`` are the install commands; ``others`` the other commands in order, each with its line; ``unread`` lists, by
+    line, what was not read and may install something. ``exported`` are the known variables that later commands see.
+    ``written`` are the lines of the file that contain the whole script.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class ShellSteps:
         self._given = variables
         self._written = written
         self._lines: tuple[Line, ...] = ()
-        """Those of the command that is read."""
+        """The lines of the current command."""
         self._reader = ShellReader(variables)
         self._frames: list[str] = []
-        """What is open: ``if``, ``case``, ``group`` (braces, parentheses, a function), ``maybe group`` under a condition."""
+        """Open constructs: ``if``, ``case``, ``group`` (braces, parentheses, a function), ``maybe group`` under a condition."""
         self._open: list[_Branches] = []
         self._beyond = 0
         for logical in logical_lines([text for _, text in lines[:LONGEST]]):
@@ -83,7 +83,7 @@ class ShellSteps:
             self._segment(segment.text, words, maybe=segment.operator == "||" or (segment.operator == "&&" and tested))
 
     def _segment(self, segment: str, words: list[str], *, maybe: bool) -> None:
-        """One simple command, with what opens or closes a branch around it; ``maybe``: it may not be run."""
+        """Read one simple command and the keywords that open or close a branch around it; ``maybe``: it may not run."""
         first = words[0] if words else ""
         frame = self._frames[-1] if self._frames else ""
         if first[:1] == "(" != first[1:2]:
@@ -114,7 +114,7 @@ class ShellSteps:
             self._one(self._blurred(segment, maybe=maybe), maybe=maybe)
 
     def _one(self, segment: str, *, maybe: bool) -> None:
-        """A command that is a branch by itself where it may not be run."""
+        """Read a command that is its own branch if it may not run."""
         if maybe:
             self._begin(_Branches())
         self._read(segment)
@@ -132,7 +132,7 @@ class ShellSteps:
         self._read(segment)
 
     def _arm(self, segment: str) -> None:
-        """An arm of a ``case``: its pattern and the first command of it."""
+        """Read an arm of a ``case``: its pattern and its first command."""
         pattern, closed, rest = segment.partition(")")
         if closed:
             self._next(last=pattern.strip(" \t\"'(") == "*")
@@ -140,7 +140,7 @@ class ShellSteps:
         self._read(segment)
 
     def _blurred(self, segment: str, *, maybe: bool) -> str:
-        """A segment; under a condition, what it only assigns is a value that is known at run time."""
+        """Return a segment; under a condition, assigned values become unknown."""
         if not maybe and all(frame == "group" for frame in self._frames):
             return segment
         words = [word.value for word in written_words(segment)]
@@ -152,7 +152,7 @@ class ShellSteps:
         return " ".join(f"{word.partition('=')[0]}={UNKNOWN}" if assignment(word) else word for word in words)
 
     def _read(self, segment: str) -> None:
-        """The commands of a segment, in the branch that is open."""
+        """Read the commands of a segment into the open branch."""
         line = self._lines[0][0]
         for command in self._reader.read(segment):
             install = install_of(command.words, {**self._given, **command.exported})
@@ -177,7 +177,7 @@ class ShellSteps:
             self._open[-1].next(last=last)
 
     def _close(self) -> None:
-        """End what was opened last; a group that is certain to run has no branch."""
+        """Close the innermost construct; a group that always runs has no branch."""
         if self._frames.pop() != "group":
             self._end()
 
@@ -193,7 +193,7 @@ class ShellSteps:
 
 
 class _Branches:
-    """The branches of one condition while they are read; those of a ``case`` begin with its first arm."""
+    """The branches of one condition; those of a ``case`` start with its first arm."""
 
     def __init__(self, *, starts_at_once: bool = True) -> None:
         self.current: list[Step] = []
@@ -201,7 +201,7 @@ class _Branches:
         self._total = False
 
     def next(self, *, last: bool) -> None:
-        """Begin the next branch; the ``last`` one is run where no other is."""
+        """Start the next branch; the ``last`` one runs if no other does."""
         self.current = []
         self._found.append(self.current)
         self._total = self._total or last

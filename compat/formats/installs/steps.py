@@ -1,4 +1,4 @@
-"""Install commands in the order in which they run, with the branches they are in, and what they leave installed."""
+"""Install commands in execution order, with their branches, and what they leave installed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _APART = str.maketrans(dict.fromkeys("\"'`=<>[]@/;~!,()&|#+\\ \t", "\n"))
 
 @record(frozen=True)
 class Command:
-    """One install command: its file and line as notes give them (``where``), its ``lines``, the folder it runs in."""
+    """An install command: file and line for notes (``where``), its ``lines``, and its working directory."""
 
     install: Install
     where: str
@@ -31,19 +31,19 @@ class Command:
 
     @property
     def line(self) -> int | None:
-        """The first line of the command."""
+        """Return the first line of the command."""
         return self.lines[0][0] if self.lines else None
 
 
 @record(frozen=True)
 class Alternatives:
-    """Branches of which exactly one is run; an empty one where it may be that none is."""
+    """Branches of which exactly one runs; an empty one if possibly none does."""
 
     branches: tuple[tuple[Step, ...], ...]
 
 
 class Places:
-    """The lines that distributions are named on, within one command."""
+    """The lines within one command that name distributions."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._first = lines[0][0] if lines else None
@@ -55,17 +55,17 @@ class Places:
                         self._names.setdefault(normalized(name), number)
 
     def of(self, name: str) -> int | None:
-        """The line that names a distribution; else the first one."""
+        """Return the line that names a distribution, else the first line."""
         return self._names.get(name, self._first)
 
 
 def alternatives(branches: Sequence[Sequence[Step]]) -> list[Step]:
-    """The branches as one step; no step where nothing is installed in any of them."""
+    """Return the branches as one step; no step if none of them installs anything."""
     return [Alternatives(tuple(map(tuple, branches)))] if any(branches) else []
 
 
 def fits(there: Distribution, wanted: Distribution) -> bool:
-    """Whether an installer leaves a distribution as it is when ``wanted`` is asked for."""
+    """Whether an installer keeps the installed distribution ``there`` if ``wanted`` is requested."""
     if wanted.version is not None or (wanted.source is not None and wanted.source.kind not in ("index", "nightly", "conda")):
         return False
     if wanted.specifier is None:
@@ -81,20 +81,20 @@ def fits(there: Distribution, wanted: Distribution) -> bool:
 
 
 class Installs:
-    """What install commands leave installed, applied in order; inside a branch of a condition, only what the branch changes.
+    """The result of install commands applied in order; inside a branch, only what the branch changes.
 
-    The last explicit statement about a distribution holds. Where it is in one branch of a condition, and another branch would
-    leave something else, neither version nor range is known.
+    The last explicit statement about a distribution wins. If it is in one branch of a condition and another branch would
+    leave something else, both version and range are unknown.
 
-    ``locks`` are the lock files that are installed, by path; ``python`` is the version of the environment that was made, and
-    ``changes`` counts the statements that changed something.
+    ``locks`` are the installed lock files by path; ``python`` is the version of the created environment, and ``changes``
+    counts the statements that changed something.
     """
 
     def __init__(self, files: InstallFiles, around: Installs | None = None) -> None:
         self._files = files
         self._around = around
         self._changed: dict[str, tuple[Entry, ...]] = {}
-        """The entries of a distribution, several where they have markers; none where it was uninstalled."""
+        """The entries of a distribution: several if they have markers, none if it was uninstalled."""
         self.locks: dict[str, Listing] = {} if around is None else around.locks
         self._locked: set[str] = set() if around is None else around._locked
         self._unsure: dict[str, tuple[tuple[Entry, ...], str]] = {} if around is None else around._unsure
@@ -102,14 +102,14 @@ class Installs:
         self.changes = 0
 
     def copied(self, files: InstallFiles) -> Installs:
-        """The same state, which goes on by itself: a stage of a Dockerfile that is made from another one."""
+        """Return an independent copy, for a Dockerfile stage built on another one."""
         copy = Installs(files)
         copy._changed, copy.locks, copy._locked = dict(self._changed), dict(self.locks), set(self._locked)
         copy.python = self.python
         return copy
 
     def take(self, other: Installs) -> None:
-        """Add what another environment has, whose folder is copied into this one."""
+        """Add the contents of another environment, whose folder is copied into this one."""
         for name, copies in other._changed.items():
             for entry in copies:
                 self.add(entry)
@@ -128,11 +128,11 @@ class Installs:
                 self.install(step, Places(step.lines).of)
 
     def entries(self) -> tuple[Entry, ...]:
-        """What is installed by name, in the order of the statements that hold."""
+        """Return what is installed by name, in the order of the effective statements."""
         return tuple(entry for copies in self._changed.values() for entry in copies)
 
     def listed(self) -> tuple[tuple[Entry, ...], tuple[Edge, ...] | None]:
-        """The entries and edges of a listing; distributions whose version depends on a condition are noted."""
+        """Return entries and edges for a listing; add a note for each distribution whose version depends on a condition."""
         for name, (copies, text) in self._unsure.items():
             if self._changed.get(name) == copies:
                 self._files.note(self._files.path, text)
@@ -171,7 +171,7 @@ class Installs:
             self._files.note(command.where, note)
 
     def add(self, entry: Entry, *, upgrade: bool = False) -> None:
-        """Install one distribution; without ``upgrade``, one that is there and fits stays as it is."""
+        """Install one distribution; without ``upgrade``, an installed one that satisfies it is kept."""
         wanted = entry.distribution
         before = self._there(wanted.name)
         if before is None and not upgrade and wanted.version is None and wanted.name in self._locked:
@@ -187,7 +187,7 @@ class Installs:
         self._put(wanted.name, tuple(copies.values()))
 
     def _there(self, name: str) -> tuple[Entry, ...] | None:
-        """The entries of a distribution; empty where it was uninstalled, ``None`` if no command named it."""
+        """Return the entries of a distribution; empty if it was uninstalled, ``None`` if no command named it."""
         state: Installs | None = self
         while state is not None:
             if name in state._changed:
@@ -229,7 +229,7 @@ class Installs:
             self._put(name, merged)
 
     def _merged(self, name: str, ways: Sequence[tuple[Entry, ...]], new: bool) -> tuple[Entry, ...]:
-        """What is left to say of a distribution that the branches leave in these ways."""
+        """Merge the outcomes of the branches for a distribution."""
         present = [way for way in ways if way]
         asked = {tuple(map(_asked, way)) for way in present}
         if not present:
@@ -238,7 +238,7 @@ class Installs:
             return present[0]
         lines = sorted({entry.line for way in present for entry in way if entry.line is not None and entry.file is None})
         shown = f" (line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:6]))})" if lines else ""
-        merged: tuple[Entry, ...] = ()  # it may have been uninstalled: not even whether it is there is known
+        merged: tuple[Entry, ...] = ()  # it may have been uninstalled, so even its presence is unknown
         if all(ways) or new:
             sources = {_kind(entry.distribution.source): entry.distribution.source for way in present for entry in way}
             source = next(iter(sources.values())) if len(sources) == 1 else None

@@ -1,4 +1,4 @@
-"""The strings that a Python expression may have, as far as the code before it shows."""
+"""The strings that a Python expression may evaluate to, as far as the preceding code shows."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ HOLE = "\x03"
 """A part of a text that is only known at run time."""
 _UNKNOWN = (HOLE,)
 _MOST = 8
-"""Texts that one expression may have."""
+"""Most texts per expression."""
 _BINDINGS = 20
 _DEEPEST = 8
 _LONGEST = 4000
 _BUDGET = 50_000
-"""Expressions of one notebook that are worked out; the rest is unknown."""
+"""Most expressions evaluated per notebook; the rest are unknown."""
 _WIDEST = 1 << 14
 """Characters of a shell line; longer ones are not read."""
 _TRIES = 100
-"""Braces of a line that are looked into."""
+"""Most braces examined per line."""
 _EXPRESSION = 300
-"""Characters of an expression between braces."""
+"""Characters of an expression in braces."""
 
 
 class Values:
-    """The texts that the names of a notebook may have, by the assignments seen so far."""
+    """The possible texts of a notebook's names, from the assignments seen so far."""
 
     def __init__(self) -> None:
         self._bound: dict[str, list[tuple[ast.expr | None, int | None]]] = {}
         self._left = _BUDGET
 
     def bind(self, target: ast.expr, value: ast.expr | None) -> None:
-        """An assignment; ``None`` for a value that is only known at run time."""
+        """Record an assignment; ``None`` for a value that is only known at run time."""
         if isinstance(target, ast.Name):
             self._add(target.id, value, None)
         elif isinstance(target, ast.Starred):
@@ -48,7 +48,7 @@ class Values:
                     self.bind(each, None)
 
     def hide(self, names: Iterable[str]) -> None:
-        """Names that are given values at run time: parameters, imports."""
+        """Mark names as assigned at run time: parameters, imports."""
         for name in names:
             self._add(name, None, None)
 
@@ -58,11 +58,11 @@ class Values:
             bound.append((value, position))
 
     def text(self, node: ast.expr) -> str:
-        """The text of an expression; what is only known at run time is left as a shell's variable."""
+        """Return the text of an expression; parts only known at run time become a shell variable."""
         return _shown(self._texts(node, 0), node.id if isinstance(node, ast.Name) else "...")
 
     def words(self, node: ast.expr) -> list[str] | None:
-        """A list of words, ``sys.executable`` as ``python``; ``None`` if the expression is not a list."""
+        """Return a list of words, with ``sys.executable`` as ``python``; ``None`` if the expression is not a list."""
         if not isinstance(node, (ast.List, ast.Tuple)):
             return None
         found: list[str] = []
@@ -74,7 +74,7 @@ class Values:
         return found
 
     def filled(self, line: str) -> str:
-        """A shell line with ``{expression}`` and ``$name`` filled in, as IPython does it."""
+        """Substitute ``{expression}`` and ``$name`` in a shell line, as IPython does."""
         if len(line) > _WIDEST:
             return line
         result: list[str] = []
@@ -104,7 +104,7 @@ class Values:
         return line[at:end]
 
     def _expression(self, text: str) -> str | None:
-        """What an expression between braces stands for; ``None`` where it is none, or of names that are not known."""
+        """Return the value of an expression in braces; ``None`` if it is invalid or uses unknown names."""
         if not text.strip() or len(text) > _EXPRESSION:
             return None
         try:
@@ -117,7 +117,7 @@ class Values:
         return self.text(node) if any(name in self._bound for name in names) else None
 
     def _texts(self, node: ast.expr | None, depth: int) -> tuple[str, ...]:
-        """The texts that an expression may have."""
+        """Return the possible texts of an expression."""
         self._left -= 1
         if node is None or depth > _DEEPEST or self._left < 0:
             return _UNKNOWN
@@ -136,7 +136,7 @@ class Values:
         return _united(self._element(value, position, depth) for value, position in bound)
 
     def _element(self, value: ast.expr | None, position: int | None, depth: int) -> tuple[str, ...]:
-        """A value, or an item of it."""
+        """Return a value, or an item of it."""
         if position is None or depth > _DEEPEST:
             return self._texts(value, depth + 1)
         if isinstance(value, ast.IfExp):
@@ -160,7 +160,7 @@ class Values:
         return _united(self._texts(each, depth) for each in (node.body, node.orelse))
 
     def _call(self, node: ast.Call, depth: int) -> tuple[str, ...]:
-        """``" ".join([…])``."""
+        """Evaluate ``" ".join([…])``."""
         function = node.func
         if not (isinstance(function, ast.Attribute) and function.attr == "join" and len(node.args) == 1):
             return _UNKNOWN
@@ -184,7 +184,7 @@ def _united(ways: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _product(parts: list[tuple[str, ...]]) -> tuple[str, ...]:
-    """The texts that parts make one after the other."""
+    """Return the concatenations of the parts' texts."""
     found: tuple[str, ...] = ("",)
     for texts in parts:
         if len(found) * len(texts) > _MOST or len(found[0]) > _LONGEST:
@@ -194,7 +194,7 @@ def _product(parts: list[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _shown(texts: tuple[str, ...], label: str) -> str:
-    """One text for all of them: where they name one distribution, its version is a variable."""
+    """Return one text for all of them: if they name one distribution, its version becomes a variable."""
     variable = f"${{{label}}}"
     if len(texts) == 1:
         text = texts[0]
@@ -208,7 +208,7 @@ def _shown(texts: tuple[str, ...], label: str) -> str:
 
 
 def _closing(line: str, at: int) -> int:
-    """Where the brace that is opened at ``at`` is closed; 0 where it is not, or too far away."""
+    """Return the index that closes the brace opened at ``at``; 0 if it is not closed, or too far away."""
     depth = 0
     for end in range(at, min(len(line), at + _EXPRESSION)):
         depth += (line[end] == "{") - (line[end] == "}")

@@ -14,15 +14,15 @@ _ON_PYTORCH_INDEX = frozenset((
     "torch", "torchvision", "torchaudio", "torchtext", "torchdata", "torchao", "torchrec", "fbgemm-gpu", "xformers",
     "torchtune", "torch-tensorrt", "pytorch-triton",
 ))  # fmt: skip
-"""What that index offers in builds for one CUDA release each."""
+"""Distributions of which that index has builds for one CUDA release each."""
 
 
 @record(frozen=True)
 class LockInstall:
-    """A lock file, or an environment file, that a command installs, and what of it is asked for.
+    """A lock file or an environment file that a command installs, and the selected part of it.
 
-    ``default_groups``: the groups installed by default are not left out.
-    ``left_out`` are distributions that are not installed although the lock has them.
+    ``default_groups``: the default groups are installed too.
+    ``left_out`` are locked distributions that are not installed.
     """
 
     file: str
@@ -38,11 +38,11 @@ class LockInstall:
 
 @record(frozen=True)
 class Install:
-    """What one command installs, and takes away.
+    """What one command installs and removes.
 
-    ``files`` and ``constraints`` are the paths of requirements files, ``directories`` the projects that are installed from
-    source ("." or ".[extra]"), ``locks`` the lock files. ``python`` is the version that is requested; ``upgrade``: what is
-    installed is replaced. ``notes`` say what is unknown.
+    ``files`` and ``constraints`` are the paths of requirements files, ``directories`` the projects installed from source
+    ("." or ".[extra]"), ``locks`` the lock files. ``python`` is the requested version; ``upgrade``: installed
+    distributions are replaced. ``notes`` list what is unknown.
     """
 
     requirements: tuple[Distribution, ...] = ()
@@ -60,7 +60,7 @@ class Install:
 
 
 def split_options(words: Sequence[str], valued: Collection[str]) -> tuple[Options, list[str]]:
-    """Options (those in ``valued`` take a value) and operands, in any order."""
+    """Split words into options (those in ``valued`` take a value) and operands, in any order."""
     options: Options = []
     operands: list[str] = []
     at, end = 0, len(words)
@@ -82,7 +82,7 @@ def split_options(words: Sequence[str], valued: Collection[str]) -> tuple[Option
 
 
 def _short(word: str, valued: Collection[str], options: Options) -> tuple[str, str, str]:
-    """The last option of ``-qUr file``; the flags in front of it are added to ``options``."""
+    """Return the last option of ``-qUr file``; the flags before it are added to ``options``."""
     letters = word[1:]
     for at, letter in enumerate(letters):
         value = letters[at + 1 :]
@@ -95,17 +95,17 @@ def _short(word: str, valued: Collection[str], options: Options) -> tuple[str, s
 
 
 def values(options: Options, *names: str) -> list[str]:
-    """The values of an option by its names, in order."""
+    """Return the values of an option, by any of its names, in order."""
     return [value for name, value in options if name in names and value]
 
 
 def has(options: Options, *names: str) -> bool:
-    """Whether one of the options is given."""
+    """Whether one of the options is present."""
     return any(name in names for name, _ in options)
 
 
 def whole_substitutions(words: Sequence[str]) -> list[str]:
-    """The words with each ``$(…)`` and `` `…` `` in one word, where splitting at blanks took it apart."""
+    """Return the words with each ``$(…)`` and `` `…` `` rejoined that was split at blanks."""
     found: list[str] = []
     parts: list[str] = []
     depth = ticks = 0
@@ -120,12 +120,12 @@ def whole_substitutions(words: Sequence[str]) -> list[str]:
 
 
 def is_unresolved(text: str) -> bool:
-    """Whether a part of the text is only known at run time: a variable, a substitution, a template."""
+    """Whether part of the text is only known at run time: a variable, a substitution, a template."""
     return "$" in text or "`" in text or "{" in text
 
 
 def leading_name(text: str) -> str | None:
-    """The name a requirement begins with, where what follows shows that it ends there; not normalised."""
+    """Return the name at the start of a requirement if what follows shows that it ends there; not normalised."""
     end = 0
     while end < len(text) and text[end].isascii() and (text[end].isalnum() or text[end] in "-_."):
         end += 1
@@ -136,7 +136,7 @@ def leading_name(text: str) -> str | None:
 
 
 def requirement(text: str, notes: list[str]) -> Distribution | None:
-    """One operand of ``pip install`` that is not a directory; ``None``, with a note, if its name is unknown."""
+    """Parse an operand of ``pip install`` that is not a directory; ``None``, with a note, if its name is unknown."""
     text = text.strip()
     try:
         return _unresolved(text, notes) if is_unresolved(text) else parse_requirement(text)
@@ -154,7 +154,7 @@ def requirement(text: str, notes: list[str]) -> Distribution | None:
 
 
 def sorted_out(operands: Sequence[str], editable: Sequence[str]) -> Install:
-    """Operands as requirements and directories."""
+    """Sort operands into requirements and directories."""
     requirements: list[Distribution] = []
     directories: list[str] = []
     notes: list[str] = []
@@ -174,12 +174,12 @@ def _is_directory(text: str, editable: bool) -> bool:
 
 
 def names_of(operands: Sequence[str]) -> tuple[str, ...]:
-    """The names of distributions that are uninstalled."""
+    """Return the names of uninstalled distributions."""
     return tuple(normalized(name) for word in operands if not is_unresolved(word) and (name := leading_name(word)))
 
 
 def _unresolved(text: str, notes: list[str]) -> Distribution | None:
-    """What is known of a requirement in which variables are left."""
+    """Return what is known of a requirement that contains variables."""
     head, at_sign, address = text.partition("@")
     if "://" not in text:
         name = leading_name(head if at_sign else text)
@@ -214,7 +214,7 @@ def _unresolved_repository(name: str | None, address: str) -> Distribution | Non
 
 
 def from_index(distribution: Distribution, url: str) -> Distribution:
-    """A distribution that an index is named for: its source, and the CUDA release of PyTorch's builds."""
+    """Return a distribution from a named index: with its source, and the CUDA release of PyTorch's builds."""
     if distribution.source is not None and distribution.source.kind not in ("index", "nightly"):
         return distribution
     nightly = _PYTORCH_INDEX + "/nightly" in url
@@ -227,7 +227,7 @@ def from_index(distribution: Distribution, url: str) -> Distribution:
 
 
 def build_of(url: str) -> dict[str, str]:
-    """What an address on PyTorch's index says about the builds there: ``…/whl/cu124`` → ``{"cuda": "12.4"}``."""
+    """Return the build implied by an address on PyTorch's index: ``…/whl/cu124`` → ``{"cuda": "12.4"}``."""
     _, found, behind = url.partition(_PYTORCH_INDEX + "/")
     return backend_of(behind.removeprefix("nightly/").removeprefix("test/").partition("/")[0]) if found else {}
 

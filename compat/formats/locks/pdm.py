@@ -1,7 +1,7 @@
 """pdm.lock (lock_version 3.x and 4.x) → listing.
 
-Where PDM inherits metadata (its default since 2.11) every entry carries its groups and its marker. Otherwise
-the file is a graph without its roots, as an old poetry.lock. ``name[extra]`` is an entry of its own.
+With inherited metadata (PDM's default since 2.11), every entry has its groups and its marker. Otherwise the file is a
+graph without roots, like an old poetry.lock. ``name[extra]`` is a separate entry.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _SYSTEMS = {
     "manylinux": "linux", "musllinux": "linux", "linux": "linux", "alpine": "linux", "windows": "win32", "macos": "darwin",
 }  # fmt: skip
 _MACHINES = {"linux": "x86_64", "alpine": "x86_64", "windows": "amd64", "macos": "arm64"}
-"""The architecture PDM means where a target names only a system."""
+"""The architecture of a target that names only a system."""
 
 
 class PdmLock(ProjectLock):
-    """pdm.lock; :class:`InputError` if it is not one, or has an unknown lock_version."""
+    """pdm.lock; :class:`InputError` if it is not a valid one, or has an unknown lock_version."""
 
     kind, sources = "pdm.lock", ("pyproject.toml",)
     add, sync = "pdm add", "pdm sync"
@@ -93,9 +93,9 @@ def _source(package: Table) -> Source:
 
 
 def _edges_by_group(packages: list[Table], groups: list[str], choices: list[Choice]) -> list[Edge]:
-    """An entry is installed with any of its groups, where its marker holds; one without groups always is.
+    """Return edges that install an entry with any of its groups if its marker holds; without groups it is always installed.
 
-    ``pdm install`` installs every group that the file is made for (measured with 2.22).
+    ``pdm install`` installs every group in the file (measured with 2.22).
     """
     edges: list[Edge] = []
     numbers: dict[str, int | None] = {"default": None}
@@ -130,7 +130,7 @@ def _edges_by_dependency(packages: list[Table], entries: tuple[Entry, ...]) -> l
             name, extras, constraint, marker = _requirement(text)
             child = graph.meant(_identity(name, extras), constraint)
             child = graph.meant(name, constraint) if child is None else child
-            if child is not None:  # else it is not needed on any platform the file is made for
+            if child is not None:  # otherwise it is not needed on any platform of the lock
                 graph.add(number, child, marker)
     every = range(len(packages))
     graph.add_roots(every, every, set())
@@ -142,7 +142,7 @@ def _identity(name: str, extras: list[str]) -> str:
 
 
 def _requirement(text: str) -> tuple[str, list[str], str, str | None]:
-    """Name, extras, version constraint and marker of a dependency as PDM writes them."""
+    """Parse a dependency as PDM writes it: name, extras, version constraint and marker."""
     rest = text.lstrip(_NAME)
     name = normalized(text[: len(text) - len(rest)])
     extras: list[str] = []
@@ -158,7 +158,7 @@ def _requirement(text: str) -> tuple[str, list[str], str, str | None]:
 
 
 def _targets(metadata: Table) -> tuple[str | None, tuple[str, ...]]:
-    """The Pythons the file is made for where that is all it says, else one marker for each of its targets."""
+    """Return the supported Pythons if the file restricts nothing else, or one marker for each target."""
     targets = [Table(each, metadata.file, name="metadata.targets") for each in metadata.tables("targets")]
     if not targets:
         return None, ()
@@ -186,7 +186,7 @@ def _plain(target: Table, word: str) -> str:
 
 
 def _platform_marker(platform: str) -> str | None:
-    """``manylinux_2_17_x86_64`` or ``windows`` as a marker; ``None`` for a system that is not known."""
+    """``manylinux_2_17_x86_64`` or ``windows`` → marker; ``None`` for an unknown system."""
     system, _, rest = platform.partition("_")
     if system not in _SYSTEMS:
         return None

@@ -1,4 +1,4 @@
-"""Pipfile.lock → listing: a JSON object with a section ``default``, which is always installed, and others that are chosen."""
+"""Pipfile.lock → listing: a JSON object whose section ``default`` is always installed and whose other sections are choices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BLANK = " \t\r\n"
 
 
 class PipfileLock(ProjectLock):
-    """Pipfile.lock; :class:`InputError` if it is not one."""
+    """Pipfile.lock; :class:`InputError` if it is not a valid one."""
 
     kind, sources = "Pipfile.lock", ("Pipfile",)
     add, sync = "pipenv install", "pipenv sync"
@@ -82,7 +82,7 @@ def _document(path: str, text: str) -> Table:
 
 
 def _indexes(meta: Table) -> dict[str, str]:
-    """The addresses of the indexes by their names."""
+    """Return the addresses of the indexes by name."""
     sources = [Table(each, meta.file, name="_meta sources") for each in meta.tables("sources")]
     return {name: url for each in sources if (name := each.text("name")) and (url := each.text("url"))}
 
@@ -121,7 +121,7 @@ def _distribution(package: Table, indexes: dict[str, str]) -> Distribution:
 
 
 def _asked(package: Table) -> tuple[str | None, str | None]:
-    """The version, or the range where the file leaves one."""
+    """Return the version, or the range if the lock has one."""
     text = (package.text("version") or "*").strip()
     number = text.removeprefix("==").strip()
     if text == "*":
@@ -146,7 +146,7 @@ def _source(package: Table, indexes: dict[str, str]) -> Source:
 
 
 def _condition(package: Table) -> str | None:
-    """The marker of a package; old files also have conditions as keys (``"sys_platform": "== 'win32'"``)."""
+    """Return the marker of a package; old files also use keys as conditions (``"sys_platform": "== 'win32'"``)."""
     condition = package.text("markers")
     for key in _MARKER_KEYS:
         if key in package.content:
@@ -155,19 +155,19 @@ def _condition(package: Table) -> str | None:
 
 
 class _Lines:
-    """The lines of packages, searched in the order of the text; ``None`` from the first that is not found."""
+    """Finds the lines of packages, in text order; ``None`` from the first one that is not found."""
 
     def __init__(self, text: str) -> None:
-        self._text = "" if "\\u" in text else text  # a name may be written in another way
+        self._text = "" if "\\u" in text else text  # the name may be spelled differently
         self._at = 0
         self._line = 1
 
     def enter(self, section: str) -> None:
-        """Goes to a section of the document."""
+        """Move to a section of the document."""
         self.of(section)
 
     def of(self, key: str) -> int | None:
-        """The line of the next ``"key": {``."""
+        """Return the line of the next ``"key": {``."""
         quoted = f'"{key}"'
         at = self._at
         while at >= 0:

@@ -1,7 +1,7 @@
 """poetry.lock (lock-version 1.x and 2.x) → listing.
 
-Since 2.1 every release carries its groups and its marker. Before, the file is a graph without its beginning: the
-project's own dependencies are in pyproject.toml, so what nothing leads to is taken for one of them.
+Since 2.1 every release has its groups and its marker. Before, the file is a graph without roots: the project's own
+dependencies are in pyproject.toml, so releases that nothing depends on are taken for them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ADDRESSES = ("url", "git", "path", "file")
 
 
 class PoetryLock(ProjectLock):
-    """poetry.lock; :class:`InputError` if it is not one, or has an unknown lock-version."""
+    """poetry.lock; :class:`InputError` if it is not a valid one, or has an unknown lock-version."""
 
     kind, sources = "poetry.lock", ("pyproject.toml",)
     add, sync = "poetry add", "poetry install"
@@ -82,7 +82,7 @@ def _lock_version(metadata: Table) -> tuple[int, int]:
 
 
 def _pythons(metadata: Table) -> tuple[str | None, tuple[str, ...]]:
-    """The Pythons the file is made for, as a specifier set or (where it takes several) as markers."""
+    """Return the supported Pythons, as a specifier set or (if that takes several) as markers."""
     text = metadata.text("python-versions")
     try:
         sets = alternatives(text) if text else [""]
@@ -119,7 +119,7 @@ def _source(package: Table) -> Source:
 
 
 def _marker(package: Table, groups: list[str]) -> str | None:
-    """The marker of a release whatever the group; ``None`` where one of its groups brings it everywhere."""
+    """Return the marker of a release across all groups; ``None`` if one of its groups installs it everywhere."""
     given = _markers(package)
     if "" not in given and any(given.get(normalized(group), "*") == "*" for group in groups):
         return None
@@ -127,7 +127,7 @@ def _marker(package: Table, groups: list[str]) -> str | None:
 
 
 def _markers(package: Table) -> dict[str, str]:
-    """The markers of a release (2.1) by group; ``""`` is for every group."""
+    """Return the markers of a release (2.1) by group; ``""`` applies to every group."""
     given = package.content.get("markers")
     if isinstance(given, dict):
         table = package.table("markers")
@@ -138,7 +138,7 @@ def _markers(package: Table) -> dict[str, str]:
 
 
 def _edges_by_group(packages: list[Table], choices: list[Choice]) -> list[Edge]:
-    """Lock-version 2.1: a release is installed with any of its groups, where its marker for that group holds."""
+    """Return edges for lock-version 2.1: a release is installed with any of its groups if its marker for that group holds."""
     edges: list[Edge] = []
     numbers: dict[str, int | None] = {"main": None}
     for node, package in enumerate(packages):
@@ -155,7 +155,7 @@ def _edges_by_group(packages: list[Table], choices: list[Choice]) -> list[Edge]:
 
 
 class _Graph:
-    """The edges of a lock before 2.1: what depends on what."""
+    """The dependency graph of a lock before 2.1."""
 
     def __init__(self, packages: list[Table], entries: tuple[Entry, ...]) -> None:
         from compat.formats.locks.tables import LockedGraph
@@ -168,7 +168,7 @@ class _Graph:
         self._graph: LockedGraph = LockedGraph(names, conditions, self._admits)
 
     def edges(self, extras: list[list[str]], choices: list[Choice]) -> list[Edge]:
-        """All edges; a choice is added to ``choices`` where a file of version 1.x has the group ``dev``."""
+        """Return all edges; the group ``dev`` of a version 1.x file is added to ``choices``."""
         graph = self._graph
         for number, package in enumerate(self._packages):
             table = package.table("dependencies")
@@ -206,7 +206,7 @@ class _Graph:
         constraint = f"@{dependency.text(address)}" if address else (dependency.text("version") or "*")
         child = self._graph.meant(name, constraint)
         if child is None:
-            return  # not needed on any platform the file is made for
+            return  # not needed on any platform of the lock
         marker = dependency.text("markers")
         try:
             self._graph.depend(number, child, marker)
@@ -230,7 +230,7 @@ def _name_at_start(text: str) -> str:
 
 
 def _condition(package: Table) -> str | None:
-    """The Pythons a release can be installed on, as a marker; ``None`` where that is unknown or takes several markers."""
+    """Return the supported Pythons of a release as a marker; ``None`` if unknown or if it takes several markers."""
     text = package.text("python-versions")
     try:
         sets = alternatives(text) if text else []

@@ -1,7 +1,7 @@
-"""pylock.toml (PEP 751) → listing. The markers alone decide which packages are installed.
+"""pylock.toml (PEP 751) → listing. Markers alone decide which packages are installed.
 
-``packaging.pylock`` checks the file. Real files break the standard in harmless ways (an index without hashes), so
-what it finds becomes a note where this reader can still read every package, its version and its marker.
+``packaging.pylock`` validates the file. Real files violate the standard in harmless ways (an index without hashes), so its
+findings become notes if every package, version and marker can still be read.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 _LONGEST = 1000
 _MOST = 1 << 18
-"""Characters of all markers that ``packaging`` is given to read; the largest real file has 30,000."""
+"""Characters of all markers passed to ``packaging``; the largest real file has 30,000."""
 
 
 class Pylock(ProjectLock):
-    """pylock.toml; :class:`InputError` if it is not one, or of a format version other than 1.
+    """pylock.toml; :class:`InputError` if it is not a valid one, or has a format version other than 1.
 
-    A defect that leaves packages, versions and markers readable is a note of the listing.
+    A defect that leaves packages, versions and markers readable becomes a note.
     """
 
     kind, sources = "pylock.toml", ("pyproject.toml", "requirements.in", "requirements.txt")
@@ -108,7 +108,7 @@ def _source(package: Table) -> Source:
 
 
 def _note(document: Table, packages: list[Table]) -> str | None:
-    """What ``packaging`` finds wrong with the file, which can be read all the same; ``None`` where it is sound."""
+    """Return what ``packaging`` reports about the file as a note; ``None`` if it is valid."""
     conditions = [document.text("requires-python"), *document.texts("environments")]
     for package in packages:
         conditions += [package.text("marker"), package.text("requires-python")]
@@ -128,7 +128,7 @@ def _defect(document: Table) -> str | None:
 
     from packaging.pylock import Pylock, PylockValidationError
 
-    logging.getLogger("packaging.pylock").disabled = True  # it warns of a later 1.x
+    logging.getLogger("packaging.pylock").disabled = True  # it warns about a later 1.x
     try:
         Pylock.from_dict(document.content)
     except PylockValidationError as problem:
@@ -137,7 +137,7 @@ def _defect(document: Table) -> str | None:
 
 
 def _check_conditions(document: Table, packages: list[Table]) -> None:
-    """A file with a defect must still have valid markers and specifiers."""
+    """Check that a file with a defect still has valid markers and specifiers."""
     from compat.markers import parse
 
     requires_python = document.text("requires-python")

@@ -1,4 +1,4 @@
-"""Tables of a lock file, read key by key: a value of another type is an :class:`InputError` that names line and place."""
+"""Typed access to the tables of a lock file: a value of another type is an :class:`InputError` with line and key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KINDS = {dict: "a table", list: "a list", bool: "true or false", int: "a number
 
 
 class Table:
-    """A table and its line; ``name`` is what errors call it (``package torch``), empty for the document."""
+    """A table and its line; ``name`` identifies it in errors (``package torch``) and is empty for the document."""
 
     def __init__(self, content: Content, file: str, line: int | None = None, name: str = "") -> None:
         self.content = content
@@ -34,11 +34,11 @@ class Table:
         self.name = name
 
     def wrong(self, problem: str) -> InputError:
-        """The error that says ``problem`` about this table."""
+        """Return the error for ``problem`` in this table."""
         return InputError(f"{self.name}: {problem}" if self.name else problem, self.file, self.line)
 
     def expected(self, key: str, expected: str) -> InputError:
-        """The error that the value of ``key`` is missing or of another type."""
+        """Return the error for a missing ``key`` or a value of another type."""
         value = self.content.get(key)
         if value is None:
             return self.wrong(f"expected {key} ({expected})")
@@ -53,7 +53,7 @@ class Table:
         return self.sound(value, key)
 
     def sound(self, text: str, key: str) -> str:
-        """The text itself, which JSON may have left with an unpaired surrogate, which cannot be printed."""
+        """Return the text; :class:`InputError` for an unpaired surrogate, which JSON allows and which cannot be printed."""
         if not text.isascii():
             try:
                 text.encode()
@@ -76,7 +76,7 @@ class Table:
         return value
 
     def texts(self, key: str) -> list[str]:
-        """A list of strings; a missing one is empty."""
+        """Return a list of strings; empty if missing."""
         value = self.content.get(key)
         if value is None:
             return []
@@ -93,7 +93,7 @@ class Table:
         return Table(value, self.file, self.line, f"{self.name} {key}".strip())
 
     def tables(self, key: str) -> list[Content]:
-        """A list of tables; a missing one is empty."""
+        """Return a list of tables; empty if missing."""
         value = self.content.get(key)
         if value is None:
             return []
@@ -103,7 +103,7 @@ class Table:
 
 
 def packages_of(document: Table, key: str, text: str) -> list[Table]:
-    """The tables under ``[[key]]``, each called by its name and with the line of its header, if known."""
+    """Return the tables under ``[[key]]``, each named after its package and with the line of its header, if known."""
     found = document.tables(key)
     lines: list[int] | list[None] = _header_lines(text, f"[[{key}]]")
     if len(lines) != len(found):
@@ -115,7 +115,7 @@ def packages_of(document: Table, key: str, text: str) -> list[Table]:
 
 
 def name_of(package: Table, name: str) -> str:
-    """The normalised name of a package; :class:`InputError` where it is no name."""
+    """Return the normalised name of a package; :class:`InputError` if it is invalid."""
     core = name.replace("-", "").replace("_", "").replace(".", "")
     if not core.isalnum() or not core.isascii():
         raise package.wrong(f"{excerpt(name, 80)!r} is not the name of a package")
@@ -123,48 +123,48 @@ def name_of(package: Table, name: str) -> str:
 
 
 def version_of(package: Table, version: str | None) -> str | None:
-    """The version as it is written; :class:`InputError` if it is invalid (PEP 440)."""
+    """Return the version as written; :class:`InputError` if it is invalid (PEP 440)."""
     if version is not None and not is_version(version):
         raise package.wrong(f"{excerpt(version, 80)!r} is not a version (PEP 440)")
     return version
 
 
 def index_source(url: str | None) -> Source:
-    """A release of a package index; ``url`` where the file names the index."""
+    """Return the source of a release on a package index; ``url`` if the file names the index."""
     return Source("index", {"url": without_credentials(url)}) if url else Source("index")
 
 
 def vcs_source_at(url: str, revision: str | None, subdirectory: str | None) -> Source:
-    """The source of a repository at a revision, which may be the hash of a commit."""
+    """Return the source of a repository at a revision, which may be a commit hash."""
     commit = revision if revision is not None and is_commit(revision) else None
     return vcs_source(url, commit, None if commit else revision, subdirectory)
 
 
 def vcs_source(url: str, commit: str | None, revision: str | None, subdirectory: str | None) -> Source:
-    """A commit of a repository."""
+    """Return the source of a commit in a repository."""
     given = {"commit": commit, "requested_revision": revision, "subdirectory": subdirectory}
     return Source("vcs", {"url": without_credentials(url), **{key: value for key, value in given.items() if value}})
 
 
 def url_source(url: str) -> Source:
-    """The source of an archive."""
+    """Return the source of an archive."""
     return Source("url", {"url": without_credentials(url)})
 
 
 def path_source(path: str, *, editable: bool) -> Source:
-    """An archive or a folder of this machine."""
+    """Return the source of a local archive or folder."""
     if path.lower().endswith(_ARCHIVES):
         return Source("url", {"path": path})
     return Source("directory", {"path": path, "editable": True} if editable else {"path": path})
 
 
 def either(markers: list[str]) -> str | None:
-    """One marker that holds where one of them does, or ``None``."""
+    """Return a marker that holds if one of them does, or ``None``."""
     return markers[0] if len(markers) == 1 else " or ".join(f"({each})" for each in markers) or None
 
 
 def both(first: str | None, second: str | None) -> str | None:
-    """One marker that holds where both do."""
+    """Return a marker that holds if both do."""
     return f"({first}) and ({second})" if first and second else first or second
 
 
@@ -189,7 +189,7 @@ def _described(value: Any) -> str:
     return f"the string {excerpt(value, 40)!r}" if isinstance(value, str) else _KINDS.get(type(value), "a date or a time")
 
 
-# --- Who is installed with whom, in a lock file that says of each release what it depends on, and not whether it is installed.
+# --- The graph of a lock file that lists dependencies of releases, but not which releases are installed.
 
 
 if TYPE_CHECKING:
@@ -199,14 +199,14 @@ if TYPE_CHECKING:
 _MANY = 16
 """Real locks hold five releases of one distribution, and a marker names two extras; beyond this they are not distinguished."""
 _MOST_NODES = 5000
-"""Behind the releases; a lock of 250 releases has 600. Beyond this a dependency may mean any release of its name."""
+"""Intermediate nodes; a lock of 250 releases has 600. Beyond this a dependency may mean any release of its name."""
 
 
 class LockedGraph:
-    """The releases are the nodes 0 … n-1; nodes between them (extras) get the numbers after.
+    """Releases are the nodes 0 … n-1; intermediate nodes (extras) are numbered after them.
 
-    ``conditions`` are markers outside of which a release cannot be installed; they are used where there are several
-    releases of one name. ``admits`` makes of a constraint the test that a release (by its number) has to pass.
+    ``conditions`` are the markers under which releases can be installed; they are used if a name has several releases.
+    ``admits`` turns a constraint into a predicate on release numbers.
     """
 
     def __init__(
@@ -223,11 +223,11 @@ class LockedGraph:
         self._conditions = [condition if len(self._by_name[name]) > 1 else None for name, condition in zip(names, conditions)]
 
     def add(self, parent: int, child: int, marker: str | None = None, choice: int | None = None) -> None:
-        """An edge, as in :class:`Listing`."""
+        """Add an edge, as in :class:`Listing`."""
         self.edges.append(Edge(parent, child, marker, choice))
 
     def depend(self, parent: int, child: int, marker: str | None) -> None:
-        """An edge from a release to what it needs; where the marker asks for an extra of it, from that extra.
+        """Add an edge from a release, or from its extra if the marker names one, to a dependency.
 
         Raises ``ValueError`` if such a marker is invalid.
         """
@@ -242,7 +242,7 @@ class LockedGraph:
                 self.add(source, child, None if isinstance(settled, bool) else markers.written(settled))
 
     def meant(self, name: str, constraint: str, extra: str | None = None) -> int | None:
-        """The node for the releases a dependency may mean, or for an extra of them; ``None`` where there are none."""
+        """Return the node for the releases that a dependency may mean, or for an extra of them; ``None`` if there are none."""
         found = self._by_name.get(name)
         if found is None:
             return None
@@ -259,7 +259,7 @@ class LockedGraph:
         return node
 
     def extra(self, number: int, extra: str) -> int:
-        """The node that stands for an extra of a release."""
+        """Return the node for an extra of a release."""
         node = self._nodes.get((number, extra))
         if node is None:
             node = self._new((number, extra))
@@ -267,14 +267,14 @@ class LockedGraph:
         return node
 
     def add_extras_of_roots(self) -> None:
-        """An extra that no release asks for is in the file because the project does: it comes with its release."""
+        """Install an extra that no release requires with its release: the project must have required it."""
         asked = {child for _, child, _, _ in self.edges}
         for number, node in self._extras:
             if node not in asked:
                 self.add(number, node)
 
     def add_roots(self, wanted: Sequence[int], within: Collection[int], reached: set[int], choice: int | None = None) -> None:
-        """Installs what nothing in ``within`` leads to, and one release of every circle that nothing leads to.
+        """Install the nodes that nothing in ``within`` leads to, and one release of every cycle that nothing leads to.
 
         Afterwards all of ``wanted`` are in ``reached``.
         """
@@ -288,10 +288,10 @@ class LockedGraph:
                 _reach(node, children, reached)
 
     def add_chosen(self, chosen: Iterable[tuple[int, int]]) -> None:
-        """Installs nodes, each with a choice, and with them every extra of whatever they lead to.
+        """Install nodes, each with a choice, and every extra of every node they lead to.
 
-        Poetry follows an extra of the project that way (measured with 1.8 and 2.5): whether something else was to ask for
-        ``fsspec[http]`` does not count. What is installed so needs nodes of its own.
+        Poetry resolves an extra of the project this way (measured with 1.8 and 2.5): an extra such as ``fsspec[http]`` is
+        included even if only another package requires it. These installs need their own nodes.
         """
         children: dict[int, list[tuple[int, str | None]]] = {}
         for parent, child, marker, _ in self.edges:
@@ -328,7 +328,7 @@ class LockedGraph:
 
 
 def _parents_first(start: Iterable[int], children: Children) -> Iterator[int]:
-    """Every node that can be reached, before its children; in a circle, the one first met."""
+    """Return every reachable node before its children; in a cycle, the one visited first."""
     seen: set[int] = set()
     order: list[int] = []
     for first in start:
@@ -368,7 +368,7 @@ def _extras_in(tree: Marker) -> list[str]:
 
 
 def _settled(tree: Marker, extra: str) -> Marker | bool:
-    """What is left of a marker where ``extra`` and no other one is asked for (``""``: none)."""
+    """Evaluate a marker for one selected ``extra`` (``""``: none) and return the rest."""
     form = tree[0]
     if form == "is":
         left, operator, right = tree[1]

@@ -1,7 +1,7 @@
-"""uv.lock → listing: every release of the lock, and the graph that says which of them are installed together.
+"""uv.lock → listing: every release of the lock, and the dependency graph between them.
 
-uv's markers carry extras and groups that exclude each other as ``extra == 'extra-5-mypkg-gpu'``; they are kept as they
-are and understood by ``compat.checks.selections``.
+uv's markers encode conflicting extras and groups as ``extra == 'extra-5-mypkg-gpu'``; they are kept unchanged and
+interpreted by ``compat.checks.selections``.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 _DEFAULT_GROUP = "dev"
-"""What ``uv sync`` installs besides the project by default."""
+"""What ``uv sync`` installs by default in addition to the project."""
 
 
 class UvLock(ProjectLock):
-    """uv.lock, also of a script; :class:`InputError` unless it is of version 1."""
+    """uv.lock, also of a script; :class:`InputError` unless it is version 1."""
 
     kind, sources = "uv.lock", ("pyproject.toml",)
     add, sync = "uv add", "uv sync"
@@ -61,7 +61,7 @@ class UvLock(ProjectLock):
         if version != 1:
             raise InputError(f"expected a uv.lock of version 1, not {version!r}", path, 1)
         packages = _tables(document.get("package", []), "package", path)
-        if not packages and not path.endswith(".py.lock"):  # of a project, uv locks at least the project itself
+        if not packages and not path.endswith(".py.lock"):  # for a project, uv locks at least the project itself
             raise InputError("expected [[package]] tables of a uv.lock", path, 1)
         if len(places) != len(packages):
             places = []
@@ -70,7 +70,7 @@ class UvLock(ProjectLock):
 
 
 class _Graph:
-    """The lock on its way to a listing; nodes are packages and (package, extra or group) pairs."""
+    """A lock being converted to a listing; nodes are packages and (package, extra or group) pairs."""
 
     def __init__(self, path: str, document: Table, packages: list[Table], places: list[int]) -> None:
         self.path = path
@@ -123,14 +123,14 @@ class _Graph:
         return quick(Entry, {"distribution": distribution, "line": line, "file": None})
 
     def _source(self, table: Table) -> Source:
-        """The source in a table; equal tables of a lock are one, so that most packages share theirs."""
+        """Return the source in a table; equal tables share one object, since most packages have the same source."""
         found = self._sources.get(id(table))
         if found is None:
             found = self._sources[id(table)] = source_of(table)
         return found
 
     def _roots(self) -> None:
-        """The projects of the lock, their extras and their groups."""
+        """Add the projects of the lock, their extras and their groups."""
         manifest = self.document.get("manifest", {})
         if not isinstance(manifest, dict):
             raise InputError("expected manifest to be a table", self.path)
@@ -140,7 +140,7 @@ class _Graph:
         for number in roots:
             name = self.entries[number].distribution.name
             owner = name if len(roots) > 1 else None
-            # uv installs the project in its own folder; the other members of a workspace only if asked to
+            # uv installs the project in its own folder, and other workspace members only on request
             choice = self._choice("package", name, default=not home or number in home) if owner else None
             self.edges.append(Edge(ROOT, number, None, choice))
             for extra in self._table(self.packages[number], "optional-dependencies", number):
@@ -153,7 +153,7 @@ class _Graph:
         self._direct(manifest)
 
     def _direct(self, manifest: Table) -> None:
-        """What a lock of a script or of a workspace without a project of its own asks for."""
+        """Add the requirements of a script or of a workspace without a root project."""
         self._named(ROOT, _tables(manifest.get("requirements", []), "manifest.requirements", self.path), None)
         groups = manifest.get("dependency-groups", {})
         if not isinstance(groups, dict):
@@ -207,7 +207,7 @@ class _Graph:
         return InputError(f"{expected} of {self.entries[number].distribution.name}", self.path, self._line(number))
 
     def _meant(self, dependency: Table, number: int) -> list[int]:
-        """The packages a dependency may mean: its version and source are given where the name is not enough."""
+        """Return the packages a dependency may mean; it has a version and a source if its name is ambiguous."""
         name = dependency["name"]
         found = self._by_name.get(name) or self._by_name.get(normalized(name), [])
         if len(found) > 1 and ("version" in dependency or "source" in dependency):
@@ -241,7 +241,7 @@ class _Graph:
         return tuple(group for group in found if len(group) > 1)
 
     def _number(self, item: Table) -> int | None:
-        """The choice a member of a conflict names."""
+        """Return the choice of a conflict's member."""
         kind = "extra" if "extra" in item else "group" if "group" in item else "package"
         owner, name = str(item.get("package", "")), str(item.get(kind, ""))
         keys = ((kind, "", owner),) if kind == "package" else ((kind, owner, name), (kind, "", name))
@@ -249,7 +249,7 @@ class _Graph:
 
 
 def source_of(table: Table) -> Source:
-    """What a ``source`` table says: where a package comes from."""
+    """Parse a ``source`` table."""
     for key, kind in (("registry", "index"), ("url", "url"), ("editable", "directory"), ("virtual", "directory"),
                       ("directory", "directory"), ("path", "directory")):  # fmt: skip
         value = table.get(key)
@@ -265,7 +265,7 @@ def source_of(table: Table) -> Source:
 
 
 def git_details(address: str) -> dict[str, str]:
-    """``https://host/repo?subdirectory=x&tag=v1#commit`` in its parts."""
+    """Split ``https://host/repo?subdirectory=x&tag=v1#commit``."""
     rest, _, commit = address.partition("#")
     url, _, query = rest.partition("?")
     details = {"url": url, **({"commit": commit} if commit else {})}
@@ -279,7 +279,7 @@ def git_details(address: str) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    """uv writes ``a%2Fb`` for the folder ``a/b``."""
+    """Unquote ``a%2Fb``, as uv writes the folder ``a/b``."""
     if "%" not in text:
         return text
     from urllib.parse import unquote
@@ -289,7 +289,7 @@ def _plain(text: str) -> str:
 
 def _check_version(version: Any, name: str, path: str, line: int | None) -> None:
     if type(version) is str and version.isascii() and version.replace(".", "0").isdigit() and ".." not in f".{version}.":
-        return  # numbers and dots: most of them
+        return  # digits and dots: the common case
     try:
         key_of(version)
     except (ValueError, AttributeError, TypeError):

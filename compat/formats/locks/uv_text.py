@@ -1,7 +1,7 @@
-"""The text of a uv.lock as tables, read line by line in the one form uv writes.
+"""A line-by-line reader of uv.lock for the exact form that uv writes.
 
-A lock of 3 MB is mostly addresses and hashes of wheels, which are not needed here. This reader passes over them and takes a
-tenth of the time of the fastest TOML parser; anything that is not written exactly as uv does goes to the TOML parser.
+A 3 MB lock is mostly addresses and hashes of wheels, which are not needed here. This reader skips them and takes a tenth of
+the time of the fastest TOML parser; a file in any other form goes to the TOML parser.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _SIGNS = ("{", "}", "[", "]", ",")
 
 
 class _NotUvs(Exception):
-    """The text is not in the form uv writes."""
+    """The text is not in the form that uv writes."""
 
 
 def tables_of(text: str) -> tuple[Table, list[int]] | None:
-    """The document without ``wheels`` and ``sdist``, and the 1-based line of every ``[[package]]``.
+    """Return the document without ``wheels`` and ``sdist``, and the 1-based line of every ``[[package]]``.
 
-    ``None`` where the text is not in uv's own form: that says nothing about whether it is TOML.
+    ``None`` if the text is not in uv's form; it may still be valid TOML.
     """
     if "\\" in text or "\r" in text or "\t" in text:
         return None  # escapes and other line ends: never in a name, a version, a marker or an address
@@ -39,7 +39,7 @@ def tables_of(text: str) -> tuple[Table, list[int]] | None:
 
 
 class _Lines:
-    """A walk down the lines of a file."""
+    """Iterates over the lines of a file."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
@@ -52,7 +52,7 @@ class _Lines:
         table, prefix = root, ""
         lines, keys = self.lines, self._keys
         at, end = 0, len(self.lines)
-        while at < end:  # the loop that every line of a lock goes through: no call that can be spared
+        while at < end:  # the hot loop over every line of a lock: avoid calls
             line = lines[at]
             at += 1
             if not line or line.startswith("# "):
@@ -83,7 +83,7 @@ class _Lines:
         return root, places
 
     def _opened(self, root: Table, line: str) -> tuple[Table, str]:
-        """The table a header opens, and its name below the package (``metadata.``)."""
+        """Return the table that a header opens, and its name below the package (``metadata.``)."""
         several = line.startswith("[[")
         name = line.strip("[]")
         if line != (f"[[{name}]]" if several else f"[{name}]"):
@@ -107,7 +107,7 @@ class _Lines:
         return opened, "" if len(outer) < 1 or outer[0] != "package" else f"{last}."
 
     def _behind(self, value: str, at: int) -> int:
-        """The line after a value that is not needed; ``_NotUvs`` if it is not written as uv does."""
+        """Return the line after a value to skip; ``_NotUvs`` if it is not in uv's form."""
         if value != "[":
             if value[0] not in "{[" or value[-1] not in "}]":
                 raise _NotUvs
@@ -141,7 +141,7 @@ class _Lines:
         return found, at + 1
 
     def _arrays(self, at: int) -> tuple[list[list[Any]], int]:
-        """``[[`` … ``], [`` … ``]]``: how uv writes its conflicts."""
+        """Parse ``[[`` … ``], [`` … ``]]``, uv's form of conflicts."""
         groups: list[list[Any]] = [[]]
         while self.lines[at] != "]]":
             line = self.lines[at]
@@ -160,7 +160,7 @@ def _is_key(text: str) -> bool:
 
 
 def _flat(pieces: list[str]) -> Table | None:
-    """A table of texts, as most are; ``None`` for any other, whose pieces are left as they are."""
+    """Return a table of plain texts, the common case; ``None`` for any other."""
     if pieces[-1] != " }" or len(pieces) % 2 == 0:
         return None
     found: Table = {}
@@ -176,14 +176,14 @@ def _flat(pieces: list[str]) -> Table | None:
 
 
 def _keys(value: Any) -> int:
-    """How many keys there are in a value, with those in the tables inside it."""
+    """Count the keys in a value, including nested tables."""
     if isinstance(value, dict):
         return len(value) + sum(map(_keys, value.values()))
     return sum(map(_keys, value)) if isinstance(value, list) else 0
 
 
 class _Inline:
-    """Values on one line: between the quotes of TOML and JSON only the names differ."""
+    """Parses values on one line: outside of quotes, only the keys differ between TOML and JSON."""
 
     def __init__(self) -> None:
         self.known: dict[str, Any] = {}
@@ -191,7 +191,7 @@ class _Inline:
         self._scan: Callable[[str, int], tuple[Any, int]] | None = None
 
     def value(self, text: str) -> Any:
-        """The value; equal texts share one value, which must not be changed."""
+        """Return the value; equal texts share one object, which must not be modified."""
         found = self.known.get(text)
         if found is None:
             pieces = text.split('"')
@@ -213,11 +213,11 @@ class _Inline:
         written = '"'.join(pieces)
         found, end = self._scan(written, 0)
         if end != len(written) or ("}" in written and written.count('":') != _keys(found)):
-            raise _NotUvs  # something is left, or a key was given twice
+            raise _NotUvs  # trailing text, or a duplicate key
         return found
 
     def _in_json(self, piece: str) -> str:
-        """The text between two quoted ones, such as ``, source = { registry = ``, with names in quotes."""
+        """Convert the text between two strings, such as ``, source = { registry = ``, to JSON by quoting the keys."""
         words: list[str] = []
         for word in _spaced(piece).split():
             if word == "=":
@@ -226,7 +226,7 @@ class _Inline:
                 words[-1] = f'"{words[-1]}":'
                 continue
             if words and word not in _SIGNS and words[-1] not in _SIGNS and words[-1][-1] != ":":
-                raise _NotUvs  # two words with nothing between them
+                raise _NotUvs  # two words in a row
             if word == "null":
                 raise _NotUvs
             words.append(word)

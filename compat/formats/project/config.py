@@ -1,4 +1,4 @@
-"""``[tool.compat]`` of a project's pyproject.toml: the deployments it is meant for, and what it chooses to ignore."""
+"""``[tool.compat]`` in pyproject.toml: the declared deployment targets and the ignored rules."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _OPTIONS = {
     "python": "python-version", "os": "os", "machine": "machine", "glibc": "glibc", "extras": "extras",
     "groups": "groups", "lock-environment": "lock-environment",
 }  # fmt: skip
-"""Keys of a target, and the options of the command line that say the same."""
+"""Keys of a target → the equivalent command-line options."""
 _LISTS = ("gpus", "features", "without", "extras", "groups")
 _NUMBERS = ("processes", "batch-size")
 
 
 @record(frozen=True)
 class Target:
-    """One declared deployment: what it says, as values of command-line options, and the variables that are set there."""
+    """A declared deployment: values of command-line options, and environment variables."""
 
     name: str
     values: Mapping[str, list[str]]
@@ -40,7 +40,7 @@ class Target:
 
 @record(frozen=True)
 class Ignore:
-    """A rule that a project chooses not to hear about; ``until`` is an ISO date, the last day on which it is ignored."""
+    """An ignored rule; ``until`` is the last day on which it is ignored, an ISO date."""
 
     rule: str
     reason: str
@@ -52,7 +52,7 @@ class Ignore:
 
 @record(frozen=True)
 class ProjectConfig:
-    """What a project declares; empty where it declares nothing."""
+    """What a project declares; empty if it declares nothing."""
 
     targets: tuple[Target, ...] = ()
     ignores: tuple[Ignore, ...] = ()
@@ -60,10 +60,10 @@ class ProjectConfig:
 
 
 def find_config(start: str) -> ProjectConfig:
-    """The configuration of the project that a file or folder is part of.
+    """Return the configuration of the project that contains a file or folder.
 
-    It is looked for in the folder and upwards, in the first pyproject.toml that has a ``[tool.compat]``, and not above the
-    root of a repository.
+    It is the first pyproject.toml with a ``[tool.compat]`` table in the folder or its parents, up to the root of the
+    repository.
     """
     folder = os.path.abspath(start)
     if not os.path.isdir(folder):
@@ -80,7 +80,7 @@ def find_config(start: str) -> ProjectConfig:
 
 
 def read_config(path: str) -> ProjectConfig:
-    """The configuration in one file; :class:`InputError` where it cannot be read or has no ``[tool.compat]``."""
+    """Read the configuration in a file; :class:`InputError` if it cannot be read or has no ``[tool.compat]``."""
     config = _parsed(path, _content(path))
     if config is None:
         raise InputError("expected a [tool.compat] table", path)
@@ -88,7 +88,7 @@ def read_config(path: str) -> ProjectConfig:
 
 
 def _content(path: str) -> bytes:
-    """What a file holds: one that is there and cannot be read may declare targets, so it is not passed over."""
+    """Return the content of a file. An unreadable one is an error and not skipped, because it may declare targets."""
     try:
         with open(regular(path), "rb") as file:
             return file.read(_LIMIT)
@@ -99,7 +99,7 @@ def _content(path: str) -> bytes:
 def _parsed(path: str, content: bytes) -> ProjectConfig | None:
     plain = content.translate(None, b" \t\"'")
     if b"tool.compat" not in plain and not (b"[tool]" in plain and b"compat" in plain):
-        return None  # most projects: TOML is not even parsed
+        return None  # most projects: skip parsing the TOML
     from compat.syntax.toml import parse_text
 
     path = _short(path)
@@ -110,13 +110,13 @@ def _parsed(path: str, content: bytes) -> ProjectConfig | None:
 
 
 def _short(path: str) -> str:
-    """The path as a person in the current folder writes it."""
+    """Return the path relative to the current folder, if it is below it."""
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative
 
 
 class _Tables:
-    """The tables of one file, with the lines they begin at."""
+    """The tables of a file, with the lines they start on."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
@@ -158,7 +158,7 @@ class _Tables:
                 raise InputError(f"{what} does not know {key!r}{hint}", self.path, self._at(key, line))
 
     def _at(self, key: str, start: int | None) -> int | None:
-        """The line of a key below the header of its table."""
+        """Return the line of a key below the header of its table."""
         for number, line in enumerate(self._lines[start or 0 :], (start or 0) + 1):
             if line.split("=")[0].strip() == key:
                 return number
@@ -202,7 +202,7 @@ class _Tables:
         return Ignore(rule, reason, self._date(table.get("until"), line), target, self.path, line)
 
     def _date(self, value: object, line: int | None) -> str | None:
-        """A TOML date, or a text that is one."""
+        """Parse a TOML date, or a string with an ISO date."""
         if value is None:
             return None
         import datetime

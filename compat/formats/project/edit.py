@@ -1,4 +1,4 @@
-"""Changes to pyproject.toml: dependencies of the project, its extras and groups, and the settings of uv, Poetry and PDM.
+"""Edits of pyproject.toml: dependencies, extras, groups, and the settings of uv, Poetry and PDM.
 
 With a uv.lock next to it, ranges are only moved, because uv can lock a given release. Other tools lock the newest one
 that fits, so ranges become pins.
@@ -33,10 +33,10 @@ from compat.model import Distribution, Source, normalized
 
 
 def edit_pyproject(path: str, content: bytes, changes: Sequence[Change]) -> tuple[Edit, ...]:
-    """The edit of a project's file.
+    """Return the edit of a pyproject.toml.
 
-    :class:`InputError` for dependencies that the build backend works out, for a folder, and for what no tool of the
-    project can express.
+    :class:`InputError` for dependencies computed by the build backend, for a local directory, and for what no tool of
+    the project can express.
     """
     lock = lock_beside(path)
     project = Project(TomlFile(path, content), lock.program if lock is not None else None)
@@ -46,7 +46,7 @@ def edit_pyproject(path: str, content: bytes, changes: Sequence[Change]) -> tupl
 
 
 class Project:
-    """A project's file, and the tool that manages it."""
+    """A pyproject.toml and the tool that manages the project."""
 
     def __init__(self, file: TomlFile, locked_by: str | None, *, script: bool = False) -> None:
         self.file = file
@@ -60,7 +60,7 @@ class Project:
         return self.file.table("project", "dependencies") is not None
 
     def change(self, change: Change) -> None:
-        """Write one change."""
+        """Apply one change."""
         forced = [each for each in self._arrays("override-dependencies") if each.found.name == change.name]
         if forced or change.override:
             self._override(change, forced)
@@ -78,7 +78,7 @@ class Project:
         self._source(change, wanted)
 
     def _source(self, change: Change, wanted: Sequence[object]) -> None:
-        """Where the distribution comes from, in the settings of the tool."""
+        """Set the source of the distribution in the tool's settings."""
         if change.no_binary:
             self._build(change)
         elif self.tool == "uv" and (wanted or change.source is not None):
@@ -91,7 +91,7 @@ class Project:
             poetry_source(self.file, change.index_url, "supplemental")
 
     def _build(self, change: Change) -> None:
-        """Have a release built although it has wheels; only uv has a setting for that."""
+        """Build a release from source even if it has wheels; only uv has a setting for that."""
         if self.tool != "uv":
             raise InputError(
                 f"{change.name} must be built from source, which only uv can configure (tool.uv.no-binary-package)",
@@ -102,7 +102,7 @@ class Project:
             self._append_text(known, "tool.uv", "no-binary-package", change.name, change.reason)
 
     def _statements(self) -> Iterator[Statement]:
-        """Every requirement, each in an array or in a table of Poetry."""
+        """Yield every requirement, in arrays and in Poetry's tables."""
         for header, key, array in self._requirement_arrays():
             line = self.file.places.key(header, key)
             for item in items(array):
@@ -161,13 +161,13 @@ class Project:
         operand = text.strip().removeprefix("-e ")
         mark = "-e " if operand != text.strip() else ""
         if change.is_direct_url and (self.tool == "uv" or how == ADMIT):
-            return without_version(operand if mark else text, change.name)  # the source says which commit it is
+            return without_version(operand if mark else text, change.name)  # the source names the commit
         if not mark:
             return rewritten(text, change, how)
         return mark + moved_editable(operand, change) if change.is_direct_url else rewritten(operand, change, how)
 
     def _override(self, change: Change, forced: list[Statement]) -> None:
-        """What overrides every requirement, which only uv knows."""
+        """Override every requirement of the distribution, which only uv supports."""
         if change.after is None:
             for statement in forced:
                 statement.place.remove()
@@ -185,7 +185,7 @@ class Project:
         set_source(self.file, change)
 
     def _add(self, change: Change) -> None:
-        """What the file does not name: for uv a constraint, for the others a dependency of its own."""
+        """Add a distribution that the file does not name: a constraint for uv, a dependency for the other tools."""
         if change.implied and not change.direct:
             return
         if self.tool == "uv" and not change.direct and change.source is None:
@@ -224,7 +224,7 @@ class Project:
         self.file.add_string(header, key, text, reason)
 
 
-# --- ``[tool.uv]``: where a distribution comes from (sources and indexes).
+# --- ``[tool.uv]``: sources and indexes of distributions.
 
 
 _DIRECT = ("git", "url")
@@ -232,9 +232,9 @@ _LOCAL = ("path", "workspace")
 
 
 def set_source(file: TomlFile, change: Change) -> None:
-    """Make the sources say what a change says; an index that the user chose goes where the release is the ordinary one's.
+    """Update the sources to match a change; a source that the change moves away from is removed.
 
-    :class:`InputError` where the source is a folder, or several of which any may be meant.
+    :class:`InputError` if the source is a local directory, or one of several that cannot be told apart.
     """
     sources = file.table("tool", "uv", "sources")
     key = next((each for each in sources or () if normalized(each) == change.name), None)
@@ -259,7 +259,7 @@ def set_source(file: TomlFile, change: Change) -> None:
 
 
 def remove_source(file: TomlFile, name: str) -> None:
-    """Forget where a distribution came from that is not asked for any more."""
+    """Remove the source of a distribution that is no longer required."""
     sources = file.table("tool", "uv", "sources")
     key = next((each for each in sources or () if normalized(each) == name), None)
     if key is not None:
@@ -271,7 +271,7 @@ def _wrong(file: TomlFile, change: Change, problem: str) -> InputError:
 
 
 def _among_several(file: TomlFile, change: Change, current: Any) -> None:
-    """A list of sources by marker, extra or group stays, where it serves the change as it is."""
+    """Check that a list of sources by marker, extra or group already serves the change; :class:`InputError` if not."""
     if change.source is None and all("index" in each for each in current):
         return
     indexes = {str(each.get("name")): str(each.get("url", "")) for each in file.table("tool", "uv", "index") or ()}
@@ -310,7 +310,7 @@ def _has_header(file: TomlFile) -> bool:
     return bool(re.search(r"^\[tool\.uv\.sources\]", file.text, re.MULTILINE))
 
 
-# --- ``[tool.poetry]``: dependencies with Poetry's own constraints, sources, and what is added to them.
+# --- ``[tool.poetry]``: dependencies with Poetry's own constraints, and sources.
 
 
 _ADDRESSES = ("git", "url", "path", "file")
@@ -340,7 +340,7 @@ class PoetryItem:
         return None if text is None else str(text)
 
     def found(self, file: TomlFile, line: int | None) -> Distribution:
-        """What it asks for, as the statement that is compared with a change."""
+        """Return what it requires, for comparison with a change."""
         name = normalized(self.name)
         for kind in _ADDRESSES if self.in_table else ():
             if kind in self.value:
@@ -354,7 +354,7 @@ class PoetryItem:
         return asked[0] if len(asked) == 1 else Distribution(name)
 
     def change(self, file: TomlFile, change: Change, how: str) -> None:
-        """Ask for what the change brings; :class:`InputError` for a folder."""
+        """Apply a change; :class:`InputError` for a local directory."""
         if self.in_table and any(kind in self.value for kind in ("path", "file")):
             raise InputError(f"{self.name} is installed from a directory, which is not replaced", file.path)
         if change.is_direct_url:
@@ -368,12 +368,12 @@ class PoetryItem:
             self._owner[self._key] = as_written(new, self.value)
 
     def moved(self, old: str | None, change: Change, how: str) -> str:
-        """The constraint with the change made."""
+        """Return the changed constraint."""
         assert change.after is not None
         return change.after if old is None else changed_poetry(old, change.before, change.after, how)
 
     def go_direct(self, change: Change) -> None:
-        """Ask for a commit, or an archive, and no release."""
+        """Require a commit or an archive instead of a release."""
         assert change.source is not None
         details = change.source.details
         vcs = change.source.kind == "vcs"
@@ -386,21 +386,21 @@ class PoetryItem:
             self._owner[self._key] = inline_texts(values)
 
     def use_source(self, name: str) -> None:
-        """Take it from a source by its name."""
+        """Set the source by its name."""
         if self.in_table:
             with_keys(self._owner, self._key, {self.source_key: name})
         else:
             self._owner[self._key] = inline_texts({"version": self.constraint() or "*", self.source_key: name})
 
     def remove(self) -> None:
-        """Take it away; :class:`InputError` (without a place) where it is one of several for different platforms."""
+        """Remove it; :class:`InputError` (without a place) if it is one of several for different platforms."""
         if isinstance(self._owner, list):
             raise InputError(f"{self.name} is required in several places: remove it by hand")
         del self._owner[self._key]
 
 
 def poetry_statements(file: TomlFile) -> Iterator[Statement]:
-    """What the tables of Poetry ask for."""
+    """Yield the requirements in Poetry's tables."""
     for header, table in poetry_tables(file):
         for key in table:
             if normalized(key) == "python":
@@ -415,7 +415,7 @@ def poetry_statements(file: TomlFile) -> Iterator[Statement]:
 
 
 def poetry_tables(file: TomlFile) -> Iterator[tuple[str, Any]]:
-    """Every table of dependencies with its header."""
+    """Yield every dependency table with its header."""
     for key in ("dependencies", "dev-dependencies"):
         table = file.table("tool", "poetry", key)
         if isinstance(table, dict):
@@ -442,5 +442,5 @@ def add_poetry(file: TomlFile, change: Change) -> None:
 
 
 def poetry_source(file: TomlFile, url: str, priority: str = "explicit") -> str:
-    """The name of the source with this address, which is added with a priority where it is not there."""
+    """Return the name of the source with this address, adding it with ``priority`` if it is missing."""
     return str(file.source("tool.poetry.source", url, priority=priority)["name"])

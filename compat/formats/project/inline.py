@@ -26,9 +26,9 @@ _OPEN = "# /// script"
 
 
 def read_inline_script(path: str, text: str) -> tuple[Listing, ...]:
-    """What a script asks its runner to install; empty where it has no such block.
+    """Return what a script's inline metadata requires; empty if the script has none.
 
-    Raises :class:`InputError` where the block is not TOML, has a value of a wrong type, or stands there twice.
+    Raises :class:`InputError` if the block is not TOML, has a value of a wrong type, or occurs twice.
     """
     if _OPEN not in text:
         return ()
@@ -36,7 +36,7 @@ def read_inline_script(path: str, text: str) -> tuple[Listing, ...]:
     block = _block(path, lines)
     if block is None:
         return ()
-    metadata = "\n".join(("",) * block.start + tuple(line[2:] for line in lines[block]))  # every line on its own number
+    metadata = "\n".join(("",) * block.start + tuple(line[2:] for line in lines[block]))  # every line keeps its line number
     document = Table(parse_text(metadata, path), path)
     draft = Draft(path, metadata)
     tool = document.table("tool")
@@ -51,7 +51,7 @@ def read_inline_script(path: str, text: str) -> tuple[Listing, ...]:
 
 
 def _block(path: str, lines: Sequence[str]) -> slice | None:
-    """The lines between ``# /// script`` and ``# ///``; :class:`InputError` where there are two such blocks."""
+    """Return the lines between ``# /// script`` and ``# ///``; :class:`InputError` if there are two such blocks."""
     found: slice | None = None
     at = 0
     while at < len(lines):
@@ -61,7 +61,7 @@ def _block(path: str, lines: Sequence[str]) -> slice | None:
         start = at = at + 1
         while at < len(lines) and (lines[at].rstrip("\r\n") == "#" or lines[at].startswith("# ")):
             at += 1
-        # the last closing line among the comments ends the block
+        # the last closing line of the comment block ends it
         end = next((number for number in range(at - 1, start - 1, -1) if lines[number].rstrip() == "# ///"), None)
         if end is not None:
             if found is not None:
@@ -80,7 +80,7 @@ class PythonScript(Format):
     lists_packages, says_build = False, True
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
-        """The edit of the block; :class:`InputError` where the script has none, or two."""
+        """Return the edit of the block; :class:`InputError` if the script has none, or two."""
         from compat.formats.edit.dispatch import verified
         from compat.formats.edit.files import Edit, line_end
         from compat.formats.project.edit import Project
@@ -133,7 +133,7 @@ class PythonScript(Format):
 
 
 def _images(path: str, text: str) -> PythonImages | None:
-    """What the code has installed elsewhere; ``None`` where it cannot have anything of the kind."""
+    """Return the images and Ray environments that the code defines; ``None`` if it cannot contain any."""
     from compat.formats import python_images
 
     return python_images.PythonImages(path, text) if python_images.mentions_images(text) else None

@@ -1,4 +1,4 @@
-"""Pipfile, which pipenv locks. Only its lock is read; a fix edits its packages."""
+"""Pipfile, locked by pipenv. Only its lock is read; a fix edits its packages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TABLES = ("packages", "dev-packages")
 
 
 class _Item(PoetryItem):
-    """A package: clauses as PEP 440 has them, ``*`` for any release."""
+    """A package: PEP 440 clauses, or ``*`` for any release."""
 
     revisions = ("ref",)
     source_key = "index"
@@ -32,7 +32,7 @@ class _Item(PoetryItem):
 
 
 class Pipfile(Format):
-    """A Pipfile; :class:`InputError` for a folder of the project, and for what is no constraint."""
+    """A Pipfile; :class:`InputError` for a local directory and an invalid constraint."""
 
     kind = "Pipfile"
 
@@ -83,5 +83,5 @@ def _add(file: TomlFile, change: Change) -> None:
 
 
 def _source(file: TomlFile, url: str) -> str:
-    """The name of the source with this address, which is added where it is not there."""
+    """Return the name of the source with this address, adding it if it is missing."""
     return str(file.source("source", url, verify_ssl=True)["name"])

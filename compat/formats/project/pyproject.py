@@ -1,4 +1,4 @@
-"""A project's dependencies while its tables are read: entries, choices and what leads to what."""
+"""pyproject.toml → listing: entries, choices and edges are collected in a draft while the tables are read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _THIS = Source("directory", {"path": "."})
 
 
 class Draft:
-    """Entries are numbered from 0; a choice has a node of its own, numbered downwards until all entries are known."""
+    """A listing under construction. Entries are numbered from 0, other nodes downwards until all entries are known."""
 
     def __init__(self, path: str, text: str, project: str | None = None) -> None:
         self.path = path
@@ -41,7 +41,7 @@ class Draft:
         self._requirements = 0
 
     def choice(self, kind: str, name: str, *, default: bool = False) -> int:
-        """The node of an extra or a group; the same one for names that are equal when normalised."""
+        """Return the node of an extra or a group; names that are equal when normalised share one."""
         key = (kind, normalized(name))
         if key not in self._nodes:
             node = self._nodes[key] = ROOT - 1 - len(self._nodes)
@@ -50,14 +50,14 @@ class Draft:
         return self._nodes[key]
 
     def between(self, name: str) -> int:
-        """A node that stands for all entries of one name."""
+        """Return the node for all entries of one name."""
         return self._nodes.setdefault(("", name), ROOT - 1 - len(self._nodes))
 
     def node(self, kind: str, name: str) -> int | None:
         return self._nodes.get((kind, normalized(name)))
 
     def add(self, found: Distribution, line: int | None, parent: int | None = ROOT) -> int:
-        """Lists a distribution; it is installed where ``parent`` is, ``None``: only if something else leads to it."""
+        """Add a distribution and return its node, installed if ``parent`` is; ``None``: only if another edge leads to it."""
         if found.name == self.project:
             found = replace(found, source=_THIS)
             if parent is not None and found.extra.get("extras"):
@@ -70,14 +70,14 @@ class Draft:
         return number
 
     def link(self, parent: int, child: int, marker: str | None = None) -> None:
-        """``child`` is installed where ``parent`` is."""
+        """Install ``child`` whenever ``parent`` is installed."""
         self._edges.append(Edge(parent, child, marker))
 
     def wrong(self, place: str, problem: str, line: int | None) -> InputError:
         return InputError(f"{place}: {problem}", self.path, line)
 
     def requirement(self, text: object, place: str, line: int | None) -> Distribution:
-        """One requirement; :class:`InputError` if it is invalid."""
+        """Parse one requirement; :class:`InputError` if it is invalid."""
         if not isinstance(text, str):
             raise self.wrong(place, "expected a requirement (PEP 508) in quotes", line)
         self._requirements += 1
@@ -88,7 +88,7 @@ class Draft:
             raise self.wrong(place, str(problem), line) from None
 
     def requirements(self, value: object, place: str, line: int | None) -> Iterable[tuple[Distribution, int | None]]:
-        """The requirements of an array, each with its line."""
+        """Parse the requirements of an array, each with its line."""
         if not isinstance(value, list):
             raise self.wrong(place, "expected a list of requirements", line)
         for number, text in enumerate(value):
@@ -97,7 +97,7 @@ class Draft:
             yield self.requirement(text, f"{place}[{number}]", line), line
 
     def edges(self) -> tuple[Edge, ...]:
-        """Every edge, with the extras of this very project (``project[all]``) led to; nodes numbered as in a listing."""
+        """Return every edge, with the project's own extras (``project[all]``) resolved and nodes numbered as in a listing."""
         for parent, found in self._own_extras:
             for extra in found.extra["extras"]:
                 node = self.node("extra", extra)
@@ -118,10 +118,10 @@ class Draft:
 
 
 class Pyproject(Format):
-    """pyproject.toml of a project: each extra and each dependency group is a choice. Nothing for a file of tool settings only.
+    """A project's pyproject.toml: each extra and dependency group is a choice. No listing for a file of tool settings only.
 
-    It is never complete: transitive dependencies are not in the file. Dependencies that the build backend works out
-    (``dynamic``) are in ``unread``. :class:`InputError` for what is not TOML and for values of a wrong type.
+    It is never complete: transitive dependencies are not in the file. Dependencies computed by the build backend
+    (``dynamic``) are in ``unread``. :class:`InputError` for invalid TOML and values of a wrong type.
     """
 
     kind = "pyproject"
@@ -163,7 +163,7 @@ class Pyproject(Format):
 
 
 def listing_of(draft: Draft, kind: str, settings: UvSettings, requires_python: str | None, uv: Table | None) -> Listing:
-    """The listing that a draft has become."""
+    """Convert a draft into a listing."""
     edges = draft.edges()
     entries = settings.applied(draft.entries, draft.notes)
     markers = {number: entry.distribution.marker for number, entry in enumerate(entries)
@@ -185,7 +185,7 @@ def _environments(uv: Table | None) -> tuple[str, ...]:
 
 
 def python_range(draft: Draft, value: object, place: str, line: int | None) -> str | None:
-    """The specifier set of a ``requires-python``; :class:`InputError` if it is invalid."""
+    """Return the specifier set of ``requires-python``; :class:`InputError` if it is invalid."""
     if value is None:
         return None
     try:
@@ -198,7 +198,7 @@ def python_range(draft: Draft, value: object, place: str, line: int | None) -> s
 
 
 def _project(project: Table, draft: Draft, settings: UvSettings) -> str | None:
-    """``[project]``: dependencies and extras into the draft; the Pythons it is made for come back."""
+    """Read dependencies and extras of ``[project]`` into the draft; return the supported Python versions."""
     line = draft.places.key("project", "dependencies")
     value = project.content.get("dependencies", [])
     for found, at in draft.requirements(value, "project.dependencies", line):
@@ -250,7 +250,7 @@ def _groups(groups: Table | None, draft: Draft, settings: UvSettings, has_uv: bo
 
 
 def _has_cycle(included: dict[int, list[int]]) -> bool:
-    """Takes away what includes nothing until nothing is left, or a circle."""
+    """Whether a group includes itself, directly or through others."""
     waiting = {node: len(children) for node, children in included.items()}
     above: dict[int, list[int]] = {}
     for node, children in included.items():
@@ -267,7 +267,7 @@ def _has_cycle(included: dict[int, list[int]]) -> bool:
 
 
 def _development(uv: Table | None, pdm: Table | None, draft: Draft, settings: UvSettings) -> None:
-    """Development dependencies as uv and PDM wrote them before PEP 735."""
+    """Read development dependencies as uv and PDM declared them before PEP 735."""
     if uv is not None and "dev-dependencies" in uv.content:
         node = draft.choice("group", "dev", default=True)
         line = draft.places.key("tool.uv", "dev-dependencies")
@@ -284,7 +284,7 @@ def _development(uv: Table | None, pdm: Table | None, draft: Draft, settings: Uv
 
 
 def _pdm_requirement(draft: Draft, node: int, text: str, place: str, line: int | None) -> None:
-    """A requirement, or ``-e`` and an address."""
+    """Parse a requirement, or ``-e`` and an address."""
     operand = text.strip().removeprefix("-e ")
     try:
         draft.add(editable(operand) if operand != text.strip() else parse_requirement(text), line, node)

@@ -1,6 +1,6 @@
-"""A TOML file that is edited: values are changed in place by tomlkit, new keys and tables are put in as lines of text.
+"""Editing TOML files: tomlkit changes values in place; new keys and tables are inserted as lines of text.
 
-tomlkit would put a new key after the comments that belong to the next table; a line of text goes where a person puts it.
+tomlkit would put a new key after the comments that belong to the next table; a line of text goes where a user would put it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from compat.syntax.toml import Places, parse_text
 
 
 class TomlFile:
-    """The document of one file; :class:`InputError` for what is not UTF-8, not TOML, or not kept by tomlkit as it is.
+    """The document of a file; :class:`InputError` if it is not UTF-8, not TOML, or not preserved exactly by tomlkit.
 
-    ``text`` is given where the TOML is a part of the file (the metadata of a script).
+    ``text`` is passed if the TOML is a part of the file (the metadata of a script).
     """
 
     def __init__(self, path: str, content: bytes, text: str | None = None) -> None:
@@ -43,7 +43,7 @@ class TomlFile:
         self._sources: list[tuple[str, dict[str, Any]]] = []
 
     def table(self, *keys: str) -> Any:
-        """The table of these keys, or ``None``."""
+        """Return the table at these keys, or ``None``."""
         found: Any = self.document
         for key in keys:
             if not isinstance(found, dict) or key not in found:
@@ -52,16 +52,16 @@ class TomlFile:
         return found
 
     def add_line(self, header: str, line: str) -> None:
-        """A line at the end of the table with this header, which is made where it is not there."""
+        """Add a line at the end of the table with this header, which is created if missing."""
         self._lines.append((header, line))
 
     def add_string(self, header: str, key: str, text: str, comment: str) -> None:
-        """A string in an array that is not there yet, with others that are added to the same one."""
+        """Add a string to an array that does not exist yet; strings for the same array are collected."""
         line = f"    {as_written(text, None).as_string()},{f' # {comment}' if comment else ''}"
         self._arrays.setdefault((header, key), []).append(line)
 
     def source(self, header: str, url: str, **more: Any) -> dict[str, Any]:
-        """The source (an index) with this address among the ``[[header]]`` tables, which is added with ``more`` if need be."""
+        """Return the source (an index) with this address among the ``[[header]]`` tables; add it with ``more`` if missing."""
         added = [each for name, each in self._sources if name == header]
         known = [*(self.table(*header.split(".")) or ()), *added]
         for each in known:
@@ -72,7 +72,7 @@ class TomlFile:
         return found
 
     def edited(self) -> str:
-        """The text with all that was changed; :class:`InputError` where it would not be TOML."""
+        """Return the edited text; :class:`InputError` if it would not be valid TOML."""
         text = tomlkit.dumps(self.document)
         arrays = [(header, "\n".join((f"{key} = [", *lines, "]"))) for (header, key), lines in self._arrays.items()]
         for header, line in (*self._lines, *arrays):
@@ -114,7 +114,7 @@ class ArrayItem:
 
 
 def as_written(text: str, old: Any) -> Any:
-    """A string with the quotes that an old one has, where it can have them; its comment stays."""
+    """Return a string in the quotes of the old one if possible, with its comment."""
     literal = isinstance(old, String) and old.as_string().startswith("'") and "'" not in text
     new = tomlkit.string(text, literal=literal or ('"' in text and "'" not in text))
     if isinstance(old, String):
@@ -124,7 +124,7 @@ def as_written(text: str, old: Any) -> Any:
 
 
 def with_keys(owner: Any, key: Any, values: dict[str, str], dropped: Collection[str] = ()) -> Any:
-    """Set texts in the table ``owner[key]`` and drop others; an inline table keeps its style where its keys change."""
+    """Set texts in the table ``owner[key]`` and drop other keys; an inline table keeps its style."""
     table = owner[key]
     gone = [name for name in table if name in dropped and name not in values]
     if isinstance(table, InlineTable) and (gone or any(name not in table for name in values)):
@@ -145,18 +145,18 @@ def with_keys(owner: Any, key: Any, values: dict[str, str], dropped: Collection[
 
 
 def inline_table(texts: Mapping[str, str], *, tight: bool = False) -> Any:
-    """``{ name = value, … }`` of values as TOML writes them."""
+    """Return ``{ name = value, … }`` with values in TOML notation."""
     inside = ", ".join(f"{name} = {text}" for name, text in texts.items())
     return tomlkit.value(f"{{{inside}}}" if tight else f"{{ {inside} }}")
 
 
 def inline_texts(values: Mapping[str, str]) -> Any:
-    """The same of plain texts."""
+    """Return an inline table of plain texts."""
     return inline_table({name: as_written(text, None).as_string() for name, text in values.items()})
 
 
 def items(array: Any) -> Iterator[ArrayItem]:
-    """The strings of an array; nothing if it is not one."""
+    """Yield the strings of an array; nothing if it is not an array."""
     if isinstance(array, Array):
         for item in list(array):
             if isinstance(item, str):
@@ -164,7 +164,7 @@ def items(array: Any) -> Iterator[ArrayItem]:
 
 
 def append(array: Array, text: str, comment: str) -> None:
-    """Append a string, on a line of its own if the others have one."""
+    """Append a string, on its own line if the others have one."""
     item = as_written(text, None)
     written = array.as_string()
     if "\n" not in written:
@@ -193,7 +193,7 @@ def _header(line: str) -> str | None:
 
 
 def _index_name(url: str, taken: set[str]) -> str:
-    """``https://download.pytorch.org/whl/cu128`` → ``pytorch-cu128``; with a number where that is taken."""
+    """``https://download.pytorch.org/whl/cu128`` → ``pytorch-cu128``, with a number appended if the name is taken."""
     parts = urlsplit(url)
     labels = (parts.hostname or "index").split(".")
     site = labels[-2] if len(labels) > 1 else labels[0]

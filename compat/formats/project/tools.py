@@ -1,4 +1,4 @@
-"""Tables of tools in a project's file: ``[tool.uv]`` and ``[tool.poetry]``, in terms of PEP 440 and PEP 508."""
+"""Tables of tools in pyproject.toml: ``[tool.uv]`` and ``[tool.poetry]``, translated to PEP 440 and PEP 508."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from compat.formats.project.pyproject import Draft
 
 _MOST_SOURCES = 100
-"""For one distribution; real lists have three."""
+"""Sources of one distribution; real lists have three."""
 
 
 class UvSettings:
-    """The settings that change what is installed; :class:`InputError` where one has a wrong type."""
+    """The uv settings that change what is installed; :class:`InputError` if one has a wrong type."""
 
     def __init__(self, table: Table, draft: Draft) -> None:
         self._table = table
@@ -49,7 +49,7 @@ class UvSettings:
         return [Entry(distribution, line, self._draft.path) for distribution, line in found]
 
     def default_groups(self) -> tuple[str, ...] | None:
-        """The groups that uv installs by default; ``None`` for all of them."""
+        """Return the groups that uv installs by default; ``None`` for all of them."""
         value = self._table.content.get("default-groups", ["dev"])
         if value == "all":
             return None
@@ -58,7 +58,7 @@ class UvSettings:
         return tuple(map(normalized, value))
 
     def sourced(self, found: Distribution, kind: str | None = None, choice: str | None = None) -> Distribution:
-        """A dependency with the source that is set for it, as one of an extra or a group where ``kind`` says so."""
+        """Return a dependency with its configured source; ``kind`` is set for dependencies of an extra or a group."""
         given = [each for each in self._sources.get(found.name, ()) if self._meant(each, kind, choice)]
         if not given:
             return found
@@ -66,7 +66,7 @@ class UvSettings:
         first = sources[0]
         if len(sources) == 1 and given[0].text("marker") is None and first is not None:
             return self._wheel(found, first)
-        # some apply on one platform and some on another; elsewhere it is the index
+        # some apply on one platform and some on another; elsewhere the index is used
         if all(source is not None and source.kind == "index" for source in sources):
             return found
         return replace(found, source=None)
@@ -81,7 +81,7 @@ class UvSettings:
 
     @staticmethod
     def _wheel(found: Distribution, source: Source) -> Distribution:
-        """The version in a wheel's file name replaces what was asked."""
+        """Return the distribution with this source; the version in a wheel's file name replaces the requirement."""
         if source.kind != "url" or "url" not in source.details:
             return replace(found, source=source)
         version = direct_url(str(source.details["url"]), found.name, None).version
@@ -104,7 +104,7 @@ class UvSettings:
         return None if name is None else index_source(self._indexes.get(name))
 
     def applied(self, entries: list[Entry], notes: list[str]) -> tuple[Entry, ...]:
-        """The entries, overridden and constrained."""
+        """Return the entries after overrides and constraints."""
         overrides: dict[str, dict[str | None, Entry]] = {}
         for each in self._overrides:
             overrides.setdefault(each.distribution.name, {})[each.distribution.marker] = each
@@ -125,13 +125,13 @@ class UvSettings:
         direct = forced.source is not None and forced.source.kind not in ("index", "nightly")
         changed = replace(
             asked, version=forced.version, specifier=forced.specifier, extra={**asked.extra, "override": place},
-            marker=forced.marker,  # uv puts the override in the place of what is asked, its marker too
+            marker=forced.marker,  # an override replaces the requirement, including its marker
             source=forced.source if direct else asked.source,
         )  # fmt: skip
         return replace(entry, distribution=changed)
 
     def conflicts(self) -> tuple[tuple[int, ...], ...]:
-        """Choices that cannot be made together, by their numbers; those of other projects are left out."""
+        """Return the sets of choices that cannot be combined, by number; those of other projects are left out."""
         value = self._table.content.get("conflicts", [])
         if not isinstance(value, list):
             raise self._table.expected("conflicts", "a list of lists")
@@ -153,7 +153,7 @@ class UvSettings:
         return numbers.get(("extra", normalized(extra)) if extra is not None else ("group", normalized(group or "")))
 
 
-# --- ``[tool.poetry]`` of a project: dependencies, groups and extras, in terms of PEP 440 and PEP 508.
+# --- ``[tool.poetry]``: dependencies, groups and extras, translated to PEP 440 and PEP 508.
 
 
 _LONGEST = 1000
@@ -161,7 +161,7 @@ _LONGEST = 1000
 
 
 class PoetryProject:
-    """Reads the tables into a draft; :class:`InputError` for what Poetry would not take."""
+    """Reads the tables into a draft; :class:`InputError` for what Poetry would reject."""
 
     def __init__(self, table: Table, draft: Draft) -> None:
         self._table = table
@@ -172,7 +172,7 @@ class PoetryProject:
         }
 
     def read(self) -> None:
-        """Everything the tables list: entries, and a choice for each extra and each group."""
+        """Read all tables: entries, and a choice for each extra and each group."""
         dependencies = self._table.table("dependencies")
         if dependencies is not None:
             self._python(dependencies)
@@ -184,7 +184,7 @@ class PoetryProject:
         self._groups()
 
     def enrich(self) -> None:
-        """Beside ``[project]``, the table only says where dependencies that are listed there come from."""
+        """Next to ``[project]``, the table only sets the sources of dependencies listed there."""
         dependencies = self._table.table("dependencies")
         sources: dict[str, Source] = {}
         for name, value in ({} if dependencies is None else dependencies.content).items():
@@ -210,7 +210,7 @@ class PoetryProject:
             )
 
     def _alternatives(self, value: Any, place: str, line: int | None, name: str = "python") -> list[Distribution]:
-        """What a constraint asks for, as requirements of which one has to hold."""
+        """Return the requirements of which one has to hold."""
         if not isinstance(value, str) or len(value) > _LONGEST:
             raise self._draft.wrong(place, "expected a version constraint in quotes", line)
         try:
@@ -232,7 +232,7 @@ class PoetryProject:
                 self._draft.add(self._distribution(name, item, line), line, None if item.flag("optional") else parent)
 
     def _item(self, value: Any, name: str, header: str) -> Table:
-        """One dependency as a table: a text is its version."""
+        """Return one dependency as a table; a string is its version."""
         line = self._draft.places.key(header, name)
         if isinstance(value, str):
             value = {"version": value}
@@ -251,7 +251,7 @@ class PoetryProject:
             return found if url is None else replace(found, version=direct_url(url, found.name, None).version)
         asked = self._alternatives(constraint, f"{item.name}.version", line, name)
         if len(asked) > 1:
-            # PEP 440 has no "or": any version may be meant
+            # PEP 440 has no "or": treat it as any version
             return replace(found, extra={**found.extra, "requested": constraint})
         return replace(found, version=asked[0].version, specifier=asked[0].specifier)
 
@@ -269,7 +269,7 @@ class PoetryProject:
         return None if index is None else index_source(self._indexes.get(index.lower()))
 
     def _marker(self, item: Table) -> str | None:
-        """``python``, ``platform`` and ``markers`` as one marker."""
+        """Combine ``python``, ``platform`` and ``markers`` into one marker."""
         python, platform, marker = item.text("python"), item.text("platform"), item.text("markers")
         found: str | None = None
         if python is not None:

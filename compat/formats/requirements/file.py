@@ -38,18 +38,18 @@ __all__ = ["decode", "read_requirements"]
 _INDEXED = (INDEX.kind, "nightly")
 _COMPILERS = ("uv pip compile", "pip-compile")
 _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ ./=:,@+'\"[]<>!~-")
-"""What a command in a comment may have, so that it can be run again: nothing that a shell takes for more than a word."""
+"""Characters allowed in a command that is rerun from a comment: none that a shell treats specially."""
 _CONFLICT = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")
 _PARTIAL = ("--no-deps", "--no-emit-package", "--no-emit-workspace", "--no-emit-local", "--no-install-", "--unsafe-package",
             "--prune", "--only-emit-")  # fmt: skip
 
 
 def read_requirements(path: str, text: str, numbers: Sequence[int] = ()) -> tuple[Listing, ...]:
-    """The one listing of a requirements file and of the files it includes (``-r``), narrowed by constraints (``-c``).
+    """Return the listing of a requirements file and the files it includes (``-r``), narrowed by constraints (``-c``).
 
-    ``numbers`` are those of the lines, where the text is taken out of another file.
+    ``numbers`` are the line numbers if the text is a part of another file.
     Raises :class:`InputError` for a line that is neither a requirement nor an option. An include that was not opened is
-    in ``unread``. ``complete`` is set for a whole freeze and for what a resolver wrote, where every line is a pin.
+    in ``unread``. ``complete`` is set for a complete freeze and for resolver output in which every line is a pin.
     """
     file, reading = _File(path, text, numbers=numbers), _Reading(path)
     python = _freeze(file.lines)
@@ -83,7 +83,7 @@ class Requirements(Format):
         return edit_requirements(path, content, changes, compiled=_compiled(path) is not None)
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
-        """What was compiled is compiled again, with the command it says it was made by."""
+        """Compiled files are compiled again, with the command in their header."""
         output, built = _compiled(path), pip.build_options(changes)
         install = f"{pip.start('install')} -r {pip.quoted(output or path)}{built}"
         if output is not None:
@@ -101,13 +101,13 @@ class Requirements(Format):
 
 
 def _compiled(path: str) -> str | None:
-    """The file with the exact releases that pip-compile has made of this one."""
+    """Return the pip-compile output of this file, if it exists."""
     stem, ending = os.path.splitext(path)
     return f"{stem}.txt" if ending == ".in" and os.path.isfile(f"{stem}.txt") else None
 
 
 class _File:
-    """One file that is read: its lines, how deep it was included, and whether it holds constraints."""
+    """A file that is read: its lines, its include depth, and whether it holds constraints."""
 
     def __init__(
         self, path: str, text: str, depth: int = 0, purpose: str = "requirements", numbers: Sequence[int] = ()
@@ -120,17 +120,17 @@ class _File:
         self._numbers = numbers
 
     def logical_lines(self) -> Iterator[tuple[int, str]]:
-        """Number and text of each logical line."""
+        """Yield number and text of each logical line."""
         for line in logical_lines(self.text):
             yield self._numbers[line.number - 1] if self._numbers else line.number, line.text
 
     def before(self, number: int) -> str:
-        """The line before a line, or ""."""
+        """Return the physical line before a line, or ""."""
         return "" if self._numbers or number < 2 else self.lines[number - 2]
 
 
 class _Reading:
-    """What has been read so far of a file and of what it includes."""
+    """What has been read so far of a file and its includes."""
 
     def __init__(self, path: str) -> None:
         self.includes = Includes(path)
@@ -174,7 +174,7 @@ class _Reading:
             self._with_variable(file, number, text)
 
     def _with_variable(self, file: _File, number: int, text: str) -> None:
-        """``torch==${TORCH}``: pip takes the value from its environment, which no file contains."""
+        """``torch==${TORCH}``: pip takes the value from its environment, which is unknown here."""
         self.whole = False
         name = name_at_start(text)
         if name is None:
@@ -231,7 +231,7 @@ class _Reading:
             self.read(_File(path, decode(content, path), file.depth + 1, purpose))
 
     def with_index(self, entry: Entry) -> Entry:
-        """The entry with the index it comes from, where the file names the only one."""
+        """Return the entry with its index, if the file names only one."""
         found = entry.distribution
         if found.source is None or found.source.kind not in _INDEXED or not (self.no_index or self.index):
             return entry
@@ -243,7 +243,7 @@ class _Reading:
 
 
 def _freeze(lines: list[str]) -> str | None:
-    """The Python that ``uv pip freeze`` names before it lists everything that is installed."""
+    """Return the Python version in the header of ``uv pip freeze`` output."""
     words = lines[0].split() if lines else []
     if words[:2] != ["Using", "Python"] or len(words) < 3 or (len(words) > 3 and words[3] != "environment"):
         return None
@@ -265,7 +265,7 @@ def _frozen_editable(comment: str) -> Distribution | None:
 
 
 def _is_resolved(lines: list[str], entries: list[Entry]) -> bool:
-    """Whether a resolver wrote the file and every line of it pins one release."""
+    """Whether a resolver wrote the file and every line pins one release."""
     comments = header(lines)
     command = next((c for c in comments if c.startswith(("uv export", "uv pip compile", "pip-compile"))), "")
     by_resolver = any("autogenerated by uv" in c or "autogenerated by pip-compile" in c for c in comments)
@@ -278,26 +278,26 @@ def _is_resolved(lines: list[str], entries: list[Entry]) -> bool:
     return not any("considered to be unsafe in a requirements file" in line for line in lines)
 
 
-# --- Changes to requirements and constraints files, and to the files they include.
+# --- Editing requirements and constraints files, and their includes.
 
 
-# --- ``--hash`` options, and replacing them by those of another release.
+# --- ``--hash`` options, and their replacement by the hashes of another release.
 
 
 _HASH = re.compile(r"(?<=\s)--hash[=\s]\s*\S+")
 
 
 def hash_options(line: str, start: int) -> tuple[tuple[int, int], ...]:
-    """Start and end of each ``--hash`` after a requirement."""
+    """Return start and end of each ``--hash`` after a requirement."""
     return tuple(found.span() for found in _HASH.finditer(line, start))
 
 
 def hash_replacement(
     text: str, line: LogicalLine, hashes: tuple[tuple[int, int], ...], behind: int, change: Change, path: str
 ) -> list[Replacement]:
-    """The replacements that write the hashes of the new release over the old ones, or at ``behind`` if there are none.
+    """Return the replacements that overwrite the old hashes with the new ones, or insert those at ``behind`` if there are none.
 
-    :class:`InputError` where the plan has none: pip refuses a file in which only some have hashes.
+    :class:`InputError` if the change has no hashes: pip refuses a file in which only some requirements have them.
     """
     spans = [_mapped(line).span(*each) for each in hashes]
     if not spans:
@@ -309,7 +309,7 @@ def hash_replacement(
 
 
 def new_hashes(change: Change, path: str, line: int | None, between: str) -> str:
-    """The options of a release, with ``between`` in front of each."""
+    """Return the ``--hash`` options of the new release, with ``between`` before each."""
     if not change.hashes or change.is_direct_url:
         problem = "cannot have hashes (it is not a release)" if change.is_direct_url else "has none"
         raise InputError(f"every requirement in this file has hashes, but {change.name} {change.after} {problem}", path, line)
@@ -324,7 +324,7 @@ _VARIABLE = Source("variable")
 
 @record(frozen=True)
 class _Place:
-    """A requirement's logical line, and start and end of the requirement in it."""
+    """The logical line of a requirement, and its start and end in that line."""
 
     line: LogicalLine
     start: int
@@ -334,7 +334,7 @@ class _Place:
 
 
 class RequirementsFile:
-    """A file that is edited: its text, statements and options, and the replacements collected so far."""
+    """A file being edited: its text, statements and options, and the replacements collected so far."""
 
     def __init__(self, path: str, content: bytes, *, constraint: bool = False) -> None:
         self.path = path
@@ -344,12 +344,12 @@ class RequirementsFile:
         self.constraint = constraint
         self.statements: list[Statement] = []
         self.includes: list[tuple[int, bool, str]] = []
-        """(line, whether for constraints, the file) of ``-r`` and ``-c``."""
+        """(line, whether it is ``-c``, file) of each ``-r`` and ``-c``."""
         self.indexes: list[tuple[str, tuple[int, int]]] = []
-        """Addresses of indexes, each with its place."""
+        """Index addresses with their positions."""
         self.require_hashes = False
         self.no_binary: set[str] = set()
-        """What is built although it has wheels."""
+        """Names of the distributions that are built from source even if they have wheels."""
         self.replacements: list[Replacement] = []
         self.first: int | None = None
         """Start of the first line that is not a comment."""
@@ -432,7 +432,7 @@ class RequirementsFile:
             self.replacements += hash_replacement(self.text, line, place.hashes, place.end, change, self.path)
 
     def _behind(self, line: LogicalLine) -> int:
-        """The end of a line and of the indented comments (``# via …``) that a resolver writes after it."""
+        """Return the end of a line, including the indented comments (``# via …``) that a resolver writes after it."""
         end = line.end
         while (found := re.compile(r"[ \t]+#.*(?:\r?\n|$)").match(self.text, end)) and found[0]:
             end = found.end()
@@ -440,12 +440,12 @@ class RequirementsFile:
 
     @property
     def pinned(self) -> bool:
-        """Whether everything it lists is a pin, as in what pip freeze and pip-compile write."""
+        """Whether every requirement is a pin, as in the output of pip freeze and pip-compile."""
         from_index = [s.found for s in self.statements if s.found.source is None or s.found.source.kind in ("index", "nightly")]
         return len(from_index) > 0 and all(found.version is not None for found in from_index)
 
     def add(self, change: Change, *, hashed: bool) -> None:
-        """Add a requirement at the end, with the reason as a comment in files that are written by hand."""
+        """Append a requirement, with the reason as a comment unless the file is pinned."""
         end = line_end(self.text)
         pinned = self.pinned
         line = requirement_for(change)
@@ -456,26 +456,26 @@ class RequirementsFile:
         self.added.append(line)
 
     def use_index(self, url: str, span: tuple[int, int] | None) -> None:
-        """Name an index: in place of another one, or on a line of its own before everything else."""
+        """Set an index: replace the one at ``span``, or add an option at the top."""
         if span is not None and all(each[:2] != span for each in self.replacements):
             self.replacements.append((*span, url))
             return
         self._in_front(f"--extra-index-url {url}")
 
     def build(self, name: str) -> None:
-        """Have a distribution built although it has wheels."""
+        """Build a distribution from source even if it has wheels."""
         self.no_binary.add(name)
         self._in_front(f"--no-binary {name}")
 
     def _in_front(self, option: str) -> None:
-        """Add an option on a line of its own, before everything else."""
+        """Insert an option on its own line before the first statement."""
         at = len(self.text) if self.first is None else self.first
         end = line_end(self.text)
         lead = end if at == len(self.text) and self.text and not self.text.endswith("\n") else ""
         self.replacements.append((at, at, f"{lead}{option}{end}"))
 
     def edit(self) -> Edit:
-        """The file with the recorded changes."""
+        """Return the edit with all recorded changes."""
         text = replaced(self.text, self.replacements)
         if self.added:
             end = line_end(self.text)
@@ -486,10 +486,10 @@ class RequirementsFile:
 
 
 def edit_requirements(path: str, content: bytes, changes: Sequence[Change], *, compiled: bool = False) -> tuple[Edit, ...]:
-    """The edits of a requirements file and of what it includes; ``compiled``: another file has its exact releases.
+    """Return the edits of a requirements file and its includes; ``compiled``: another file pins its exact releases.
 
-    :class:`InputError` for a version that depends on a variable, a folder of the project, missing hashes, and an included
-    file that cannot be opened where its content matters.
+    :class:`InputError` for a version that depends on a variable, a local directory, missing hashes, and an included
+    file that cannot be opened but matters.
     """
     files, unread = _opened(path, content)
     top, statements = files[0], [statement for file in files for statement in file.statements]
@@ -512,7 +512,7 @@ def edit_requirements(path: str, content: bytes, changes: Sequence[Change], *, c
 
 
 def _verified(file: RequirementsFile, changes: Sequence[Change]) -> Edit:
-    """The edit of a file; :class:`InputError` if the result does not list what it should."""
+    """Return the edit of a file; :class:`InputError` if the result does not list what it should."""
     edit = file.edit()
     after = RequirementsFile(file.path, edit.after, constraint=file.constraint)
     old, new = ([statement.found for statement in each.statements] for each in (file, after))
@@ -523,7 +523,7 @@ def _verified(file: RequirementsFile, changes: Sequence[Change]) -> Edit:
 
 
 def _opened(path: str, content: bytes) -> tuple[list[RequirementsFile], list[str]]:
-    """The file and all that it includes, and what could not be opened."""
+    """Return the file and all its includes, and what could not be opened."""
     includes = Includes(path)
     files = [RequirementsFile(path, content)]
     unread: list[str] = []
@@ -545,7 +545,7 @@ def _opened(path: str, content: bytes) -> tuple[list[RequirementsFile], list[str
 def _use_indexes(
     top: RequirementsFile, files: Sequence[RequirementsFile], statements: Sequence[Statement], changes: Sequence[Change]
 ) -> None:
-    """The indexes of vendors that the changes need."""
+    """Add the vendors' indexes that the changes need."""
     moved = {change.name for change in changes}
     kept = {s.found.version.partition("+")[2] for s in statements if s.found.version and s.found.name not in moved}
     for url in dict.fromkeys(change.index_url for change in changes if change.after is not None):
@@ -557,5 +557,5 @@ def _use_indexes(
 
 
 def _mapped(line: LogicalLine) -> Mapped:
-    """The text of a line with the place of each letter."""
+    """Return the text of a line with the offset of each letter."""
     return joined(line.pieces).part(line.lead, line.lead + len(line.text))

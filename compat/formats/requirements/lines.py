@@ -1,4 +1,4 @@
-"""The text of a requirements file → its logical lines, as pip joins, cuts and decodes them."""
+"""Logical lines of a requirements file, decoded, joined and stripped of comments as pip does."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ MARKS = (
     (b"\xff\xfe", "utf-16-le"),
     (b"\xfe\xff", "utf-16-be"),
 )
-"""Byte order marks, the longer ones first, with their encodings."""
+"""Byte order marks with their encodings, longest first."""
 _DECLARED = ("utf-8", "utf8", "ascii", "us-ascii", "latin-1", "latin1", "iso-8859-1", "iso-8859-15", "cp1252", "windows-1252",
              "gbk", "gb2312", "gb18030", "big5", "shift_jis", "euc-jp", "euc-kr", "koi8-r", "cp1251")  # fmt: skip
-"""What ``# -*- coding: … -*-`` may name: plain text encodings and nothing that unpacks or executes."""
+"""What ``# -*- coding: … -*-`` may name: plain text encodings, no codecs that decompress or execute."""
 
 
 def decode(content: bytes, path: str) -> str:
-    """The text of a requirements file, without a byte order mark, which may also be one of UTF-16 or UTF-32.
+    """Decode a requirements file and strip its byte order mark (UTF-8, UTF-16 or UTF-32).
 
-    Raises :class:`InputError` where the content is not in the encoding that its mark or its first two lines name (else UTF-8).
+    Raises :class:`InputError` if the content is not in the encoding given by the mark or the first two lines (else UTF-8).
     """
     for mark, encoding in MARKS:
         if content.startswith(mark):
@@ -43,7 +43,7 @@ def _decoded(content: bytes, encoding: str, path: str) -> str:
 
 
 def _declared(content: bytes, path: str) -> str:
-    """The encoding that a comment in the first two lines names."""
+    """Return the encoding declared by a comment in the first two lines."""
     for number, line in enumerate(content[:1000].split(b"\n")[:2], 1):
         start = line.find(b"coding")
         if line[:1] != b"#" or start < 0 or line[start + 6 : start + 7] not in (b":", b"="):
@@ -61,8 +61,8 @@ def _declared(content: bytes, path: str) -> str:
 
 @record(frozen=True)
 class LogicalLine:
-    """One line, or several joined by ``\\``, without comments; ``number`` is the first, ``start`` … ``end`` all of it in the
-    file with its line end. ``pieces`` are what was joined, each with its place; the text begins ``lead`` letters into them."""
+    """One line, or several joined by ``\\``, without comments; ``number`` is the first, ``start`` … ``end`` its span in the
+    file with the line ending. ``pieces`` are the joined parts with offsets; the text starts ``lead`` letters into them."""
 
     number: int
     text: str
@@ -73,7 +73,7 @@ class LogicalLine:
 
 
 def logical_lines(text: str) -> Iterator[LogicalLine]:
-    """The lines of a file as pip joins them; comments and empty lines are left out."""
+    """Yield the logical lines of a file as pip joins them, without comments and empty lines."""
     pieces: list[tuple[str, int]] = []
     first = start = at = 0
     for number, (line, whole) in enumerate(zip(text.splitlines(), text.splitlines(keepends=True)), 1):
@@ -85,7 +85,7 @@ def logical_lines(text: str) -> Iterator[LogicalLine]:
             pieces.append((line.strip("\\"), here + len(line) - len(line.lstrip("\\"))))
             continue
         if is_comment and pieces:
-            pieces.append((" ", here))  # a comment ends what is joined; the blank keeps it a comment
+            pieces.append((" ", here))  # a comment ends the continuation; the blank keeps it a comment
         yield from _logical(first, start, at, (*pieces, (line, here)))
         pieces = []
     if pieces:
@@ -95,7 +95,7 @@ def logical_lines(text: str) -> Iterator[LogicalLine]:
 def _logical(number: int, start: int, end: int, pieces: tuple[tuple[str, int], ...]) -> Iterator[LogicalLine]:
     text = pieces[0][0] if len(pieces) == 1 else "".join(piece for piece, _ in pieces)
     at = text.find("#")
-    while at > 0 and not text[at - 1].isspace():  # an address may hold one
+    while at > 0 and not text[at - 1].isspace():  # an address may contain one
         at = text.find("#", at + 1)
     kept = text if at < 0 else text[:at]
     stripped = kept.lstrip()
@@ -104,7 +104,7 @@ def _logical(number: int, start: int, end: int, pieces: tuple[tuple[str, int], .
 
 
 def header(lines: list[str]) -> list[str]:
-    """The comments at the top of the file."""
+    """Return the comments at the top of the file."""
     found: list[str] = []
     for line in lines:
         stripped = line.strip()
@@ -115,7 +115,7 @@ def header(lines: list[str]) -> list[str]:
     return found
 
 
-# --- Options of a requirements file, on a line of their own or after a requirement.
+# --- Options of a requirements file, on a separate line or after a requirement.
 
 
 _SHORT = {"-r": "--requirement", "-c": "--constraint", "-e": "--editable", "-i": "--index-url", "-f": "--find-links",
@@ -132,13 +132,13 @@ _FLAGS = frozenset((
     "--no-index", "--pre", "--prefer-binary", "--require-hashes", "--no-build-isolation", "--no-deps", "--upgrade",
     "--no-cache-dir", "--process-dependency-links", "--always-unzip",
 ))  # fmt: skip
-"""Some belong to the command line; people write them here all the same, and they change nothing that is listed."""
+"""Some are command-line only; real files contain them anyway, and they do not change what is listed."""
 
 
 def options_of(line: str, path: str, number: int) -> list[tuple[str, str]]:
-    """The options of a line with their values (``""`` for a flag); :class:`InputError` if it is invalid.
+    """Return the options of a line with their values (``""`` for a flag); :class:`InputError` if it is invalid.
 
-    The operand of ``-e`` is the rest of the line: a marker may follow an address.
+    The operand of ``-e`` is the rest of the line, because a marker may follow an address.
     """
     words = _words(line, path, number)
     found: list[tuple[str, str]] = []
@@ -167,7 +167,7 @@ def options_of(line: str, path: str, number: int) -> list[tuple[str, str]]:
 
 
 def _words(line: str, path: str, number: int) -> list[str]:
-    """Words as a shell splits them: quotes hold one together. A marker keeps its own quotes."""
+    """Split as a shell does; a line with a marker is split at blanks, since its quotes belong to the marker."""
     if ";" in line or ("'" not in line and '"' not in line and "\\" not in line):
         return line.split()
     from compat.syntax.shell import shell_words
@@ -178,17 +178,17 @@ def _words(line: str, path: str, number: int) -> list[str]:
         raise InputError(f"expected a closing quote in '{excerpt(line, 60)}'", path, number) from None
 
 
-# --- Constraints (``-c``): what they leave of a requirement. A constraint installs nothing by itself.
+# --- Constraints (``-c``): they narrow requirements and install nothing by themselves.
 
 
 _MOST = 8
-"""Most constraints on one distribution that are applied; real files have one."""
+"""Most constraints applied to one distribution; real files have one."""
 
 
 def constrained(entries: Iterable[Entry], constraints: Iterable[Entry], notes: list[str]) -> tuple[Entry, ...]:
-    """The entries, narrowed by the constraints of the same name; those that could not be applied are added to ``notes``.
+    """Return the entries narrowed by the constraints of the same name; constraints that do not apply are added to ``notes``.
 
-    A pin becomes the entry's version, ranges are added up. ``extra["constraint"]`` is the constraint's file and line.
+    A pin becomes the entry's version, ranges are combined. ``extra["constraint"]`` is the constraint's file and line.
     """
     by_name: dict[str, dict[object, Entry]] = {}
     for constraint in constraints:

@@ -1,8 +1,8 @@
-"""One requirement as pip takes it (PEP 508, an address or a path) → the distribution it asks for.
+"""Parse one requirement as pip accepts it (PEP 508, an address or a path) into the distribution it requires.
 
-The usual forms are read by hand; everything unusual goes through ``packaging``, which is slow to import.
-``tests/property/test_requirements.py`` holds both to the same answers. Nothing is opened: the name behind an address
-comes from ``#egg=``, from the name of a wheel (PEP 427) or of a source archive, or from the name of the repository.
+The usual forms are parsed by hand; everything unusual goes through ``packaging``, which is slow to import.
+``tests/property/test_requirements.py`` checks that both agree. Nothing is opened: the name of an address comes from
+``#egg=``, from the file name of a wheel (PEP 427) or source archive, or from the name of the repository.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _SCHEMES = ("http", "https", "ftp", "file", "git+", "hg+", "svn+", "bzr+")
 _VCS = ("git+", "hg+", "svn+", "bzr+")
 _SDISTS = (".tar.gz", ".tgz", ".zip", ".tar.bz2", ".tar.xz", ".tar")
 _CONDA_BUILDS = ("/croot/", "/feedstock_root/", "/conda-bld/")
-"""Folders in which conda packages are built; ``pip freeze`` shows them as addresses of what conda installed."""
+"""Folders in which conda packages are built; ``pip freeze`` reports them as the addresses of conda's packages."""
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 _IN_PATHS = _NAME + "/\\~+@%${}=,()"
 
 
 class Unnamed(ValueError):
-    """An address or a path that does not say which package it contains; ``source`` is what it is."""
+    """An address or a path whose package name is unknown; ``source`` is its source."""
 
     def __init__(self, reason: str, source: Source | None = None) -> None:
         super().__init__(reason)
@@ -38,12 +38,12 @@ class Unnamed(ValueError):
 
 
 def is_url(text: str) -> bool:
-    """Whether a text starts as an address does that pip installs from."""
+    """Whether a text starts like an address that pip installs from."""
     scheme, colon, _ = text.partition(":")
     if not colon:
         return False
     scheme = scheme.lower()
-    # git+git@host:owner/name has no scheme of its own
+    # git+git@host:owner/name has no scheme
     return scheme in _SCHEMES or (scheme.startswith(_VCS) and len(scheme) > 4 and " " not in scheme)
 
 
@@ -53,7 +53,7 @@ def is_archive(name: str) -> bool:
 
 
 def is_path(text: str) -> bool:
-    """Whether a text is the path of a folder or an archive; extras or a marker may follow."""
+    """Whether a text is the path of a folder or an archive, perhaps with extras or a marker."""
     path = text.partition(";")[0].partition("[")[0].strip()
     if not path or path.strip(_IN_PATHS + " :"):
         return False
@@ -63,14 +63,14 @@ def is_path(text: str) -> bool:
 
 
 def direct_url(url: str, name: str, marker: str | None, extra: Mapping[str, object] = EMPTY) -> Distribution:
-    """``name @ url``: the version comes from the file name of a wheel."""
+    """Parse ``name @ url``; the version comes from the file name of a wheel."""
     wheel = _named(url)
     version = wheel[1] if wheel is not None and wheel[0] == name else None
     return Distribution(name, version, source_of_url(url), marker, None, extra)
 
 
 def read_url(url: str, marker: str | None = None, extra: Mapping[str, object] = EMPTY) -> Distribution:
-    """An address or a path without a name; raises :class:`Unnamed` if the distribution is unknown."""
+    """Parse an address or a path without a name; raises :class:`Unnamed` if the distribution is unknown."""
     source = source_of_url(url)
     address, _, fragment = url.partition("#")
     egg = _fragment(fragment, "egg")
@@ -99,7 +99,7 @@ def _from_egg(egg: str, url: str, source: Source, marker: str | None, extra: Map
 
 
 def source_of_url(url: str) -> Source:
-    """The source that an address or a path names: ``vcs``, ``url`` (an archive) or ``directory``."""
+    """Return the source of an address or a path: ``vcs``, ``url`` (an archive) or ``directory``."""
     address, _, fragment = url.partition("#")
     subdirectory = _fragment(fragment, "subdirectory")
     details: dict[str, object] = {}
@@ -125,8 +125,8 @@ def source_of_url(url: str) -> Source:
 
 
 def _repository_and_revision(address: str) -> tuple[str, str]:
-    """``https://host/owner/name.git@v1`` → the address without the revision after the last ``@`` of its path."""
-    address = without_credentials(address)  # a password may hold an "@" or a slash
+    """Split ``https://host/owner/name.git@v1`` into the address and the revision after the last ``@`` of its path."""
+    address = without_credentials(address)  # a password may contain "@" or "/"
     start = address.find("://")
     start = address.find("/", start + 3) if start >= 0 else address.find(":")
     at = address.rfind("@", start) if start >= 0 else -1
@@ -135,12 +135,12 @@ def _repository_and_revision(address: str) -> tuple[str, str]:
 
 
 def is_commit(revision: str) -> bool:
-    """Whether a revision is the full hash of a commit."""
+    """Whether a revision is a full commit hash."""
     return len(revision) == 40 and not revision.lower().strip("0123456789abcdef")
 
 
 def _repository(address: str, fragment: str) -> str | None:
-    """The name of a repository, which is nearly always the project's; a part of it (``subdirectory``) is another one."""
+    """Return the name of a repository, which is nearly always the project's; a ``subdirectory`` is another project."""
     if _fragment(fragment, "subdirectory"):
         return None
     if address.lower().startswith(_VCS):
@@ -155,7 +155,7 @@ def _repository(address: str, fragment: str) -> str | None:
 
 
 def _last_part(address: str) -> str:
-    """The decoded last part of an address's path."""
+    """Return the decoded last segment of an address's path."""
     last = address.partition("?")[0].rstrip("/").replace("\\", "/").rpartition("/")[2]
     if "%" not in last:
         return last
@@ -165,7 +165,7 @@ def _last_part(address: str) -> str:
 
 
 def _named(url: str) -> tuple[str, str] | None:
-    """Normalised name and version from the file name of a wheel or source archive, if it has them."""
+    """Return normalised name and version from the file name of a wheel or source archive, if it has them."""
     last = _last_part(url.partition("#")[0])
     if last.lower().endswith(".whl"):
         try:
@@ -180,7 +180,7 @@ def _named(url: str) -> tuple[str, str] | None:
 
 
 def wheel_of(file: str) -> tuple[str, str]:
-    """Normalised name and version of a wheel by its file name (PEP 427); :class:`Unnamed` where it has no such name."""
+    """Return normalised name and version from a wheel's file name (PEP 427); :class:`Unnamed` if the name is invalid."""
     parts = file[:-4].split("-")
     name, version = (*parts, "", "")[:2]
     build_fits = len(parts) != 6 or parts[2][:1].isdecimal()
@@ -209,20 +209,20 @@ def _fragment(fragment: str, key: str) -> str | None:
     return None
 
 
-# --- One requirement as pip takes it (PEP 508, an address or a path) → the distribution it asks for.
+# --- Parsing one requirement.
 
 
 _BLANK = " \t\r\n\f\v"
 _NIGHTLY = Source("nightly")
 _LIMIT = 1 << 16
-"""Characters; no requirement that anybody wrote is longer."""
+"""Characters; longer than any real requirement."""
 
 
 def parse_requirement(text: str) -> Distribution:
-    """What a requirement asks for: one ``version`` where it is pinned, else a ``specifier``, or neither.
+    """Parse a requirement: ``version`` is set if it is pinned, else ``specifier``, or neither.
 
-    Raises ``ValueError`` with a short reason for what pip would not take, and its subclass :class:`Unnamed` where an
-    address or a path does not say which package it contains (``.``, ``./project``, a wheel that breaks PEP 427).
+    Raises ``ValueError`` with a short reason for what pip would reject, and its subclass :class:`Unnamed` if the package
+    name of an address or a path is unknown (``.``, ``./project``, a wheel whose name violates PEP 427).
     """
     text = text.strip(_BLANK)
     if len(text) > _LIMIT:
@@ -236,7 +236,7 @@ def parse_requirement(text: str) -> Distribution:
 
 
 def editable(text: str) -> Distribution:
-    """The same for the operand of ``-e``, a repository or a folder; errors as in :func:`parse_requirement`."""
+    """Parse the operand of ``-e``, a repository or a folder; errors as in :func:`parse_requirement`."""
     try:
         found = parse_requirement(text)
         source = found.source
@@ -247,7 +247,7 @@ def editable(text: str) -> Distribution:
             raise
         found, source = None, Source("directory", {"path": text.strip(_BLANK)})
     if found is not None and found.source is INDEX and found.version is None and found.specifier is None:
-        # a bare word is the name of a folder here
+        # a bare word is a folder name here
         found, source = None, Source("directory", {"path": text.strip(_BLANK)})
     if source is None or source.kind not in ("vcs", "directory"):
         raise ValueError(f"'{_clipped(text)}' is neither a directory nor a repository")
@@ -258,13 +258,13 @@ def editable(text: str) -> Distribution:
 
 
 def name_at_start(text: str) -> str | None:
-    """The normalised name a text starts with, as of ``torch==${TORCH}``, or ``None``."""
+    """Return the normalised name at the start of a text such as ``torch==${TORCH}``, or ``None``."""
     name = text[: len(text) - len(text.lstrip(_NAME))]
     return normalized(name) if name and name[0].isalnum() and name[-1].isalnum() else None
 
 
 def _by_hand(text: str) -> Distribution | None:
-    """A requirement in one of the usual forms; ``None`` for every other text."""
+    """Parse a requirement in one of the usual forms; ``None`` for any other text."""
     rest = text.lstrip(_NAME)
     name = text[: len(text) - len(rest)]
     if not name or not name[0].isalnum() or not name[-1].isalnum() or is_archive(name):
@@ -292,13 +292,13 @@ def _by_hand(text: str) -> Distribution | None:
 def _distribution(
     name: str, version: str | None, specifier: str | None, marker: str | None, extra: Mapping[str, object]
 ) -> Distribution:
-    # an index would have said where a development version comes from
+    # a development version without a known source is taken for a nightly build
     source = _NIGHTLY if version is not None and ".dev" in version else INDEX
     return Distribution(normalized(name), version, source, marker, specifier, extra)
 
 
 def _extras(inside: str) -> list[str] | None:
-    """``"all, Dev"`` → ``["all", "dev"]``; ``None`` if one is not a name."""
+    """``"all, Dev"`` → ``["all", "dev"]``; ``None`` if one is not a valid name."""
     if not inside.strip(_BLANK):
         return []
     found = set()
@@ -311,7 +311,7 @@ def _extras(inside: str) -> list[str] | None:
 
 
 def _clauses(text: str) -> tuple[str | None, str | None] | None:
-    """(version, specifier) of version clauses without parentheses; ``None`` where ``packaging`` has to look at them."""
+    """Return version and specifier of clauses without parentheses; ``None`` if ``packaging`` has to parse them."""
     if not text:
         return None, None
     found = []
@@ -328,7 +328,7 @@ def _clauses(text: str) -> tuple[str | None, str | None] | None:
 
 
 def _usual(operator: str, version: str) -> bool:
-    """Whether a clause is certainly what PEP 440 allows."""
+    """Whether a clause is certainly valid under PEP 440."""
     if operator not in ("==", "!=", ">=", "<=", "~=", "<", ">"):
         return False
     exact = operator in ("==", "!=")
@@ -346,7 +346,7 @@ def _usual(operator: str, version: str) -> bool:
 
 
 def _url_and_marker(text: str) -> tuple[str, str | None]:
-    """An address and the marker after it; pip takes ``url; marker`` although PEP 508 asks for a blank before ``;``."""
+    """Split an address and the marker after it; pip accepts ``url; marker`` although PEP 508 requires a blank before ``;``."""
     for mark in (" ;", "\t;", "; "):
         url, found, condition = text.partition(mark)
         if found:
@@ -361,7 +361,7 @@ def _one_word(url: str) -> str:
 
 
 def _bare(text: str) -> Distribution:
-    """An address or a path without a name; extras may follow a path."""
+    """Parse an address or a path without a name; extras may follow a path."""
     if is_url(text):
         url, marker = _url_and_marker(text)
         return read_url(url, marker)
@@ -381,7 +381,7 @@ _MARKERS: dict[str, str] = {}
 
 
 def canonical_marker(text: str) -> str:
-    """A marker (PEP 508) as ``packaging`` writes it; ``ValueError`` if it is invalid."""
+    """Return a marker (PEP 508) as ``packaging`` writes it; ``ValueError`` if it is invalid."""
     found = _MARKERS.get(text)
     if found is None:
         if len(text) > _LIMIT:
