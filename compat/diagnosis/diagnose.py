@@ -1,8 +1,8 @@
-"""A traceback × matrix → the rules whose errors it shows, held against the environment.
+"""Match a traceback to the rules in the matrix whose errors it shows, and check those rules against the environment.
 
-The same message belongs to several bugs, so an error counts by exception class, message and frames together. What the text
-shows is a fact: no default of a rule and nothing stated about the launch denies it. Only packages and the machine can
-contradict it, and then that contradiction is the finding: another copy or another environment ran.
+Several bugs can share one message, so an error is matched by exception class, message and frames together. What the text
+shows is a fact: neither a rule's defaults nor the stated launch configuration overrides it. Only packages and the machine can
+contradict it, and the contradiction is then the finding: another copy or another environment was running.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
 
 _WHOLE, _MESSAGE = 2, 1
-"""How much of a signature was seen: all of it, or of one that says little without its frames only class and message."""
+"""How much of a signature matched: all of it, or only class and message without the frames to confirm it."""
 _TELLING = 20
-"""Letters of a message that no other bug is likely to share."""
+"""Minimum number of letters for a message to be considered specific to one bug."""
 _LONGEST = 2000
-"""Characters of a line that are searched for a message without its class, and the number of such lines."""
+"""Maximum characters per line, and maximum number of lines, searched for a message without its class."""
 _AGREES, _STATED_OTHERWISE, _CONTRADICTED = range(3)
-"""What is known of the environment fits a rule; only what was stated about the launch does not; packages or machine do not."""
+"""The environment matches a rule; only the stated launch configuration conflicts; packages or the machine conflict."""
 
 
 @record(frozen=True)
 class Sighting:
-    """A rule's error seen in a text: how strong the likeness is and on which 1-based line the error stands."""
+    """A rule's error found in a text: the strength of the match and the 1-based line of the error."""
 
     rule: Rule
     strength: int
@@ -55,9 +55,9 @@ class Sighting:
 def diagnose(
     text: str, errors: Sequence[RaisedError], order: Sequence[int], environment: Environment, matrix: Matrix
 ) -> tuple[Finding, ...]:
-    """Findings for every rule whose error the text shows, the likeliest first; what the error means where no rule knows it.
+    """Return a finding for every rule whose error the text shows, most likely first; explain the error if no rule matches.
 
-    ``order`` lists the errors from the most to the least decisive one.
+    ``order`` holds the indices of the errors, from the most to the least decisive.
     """
     seen = visible(environment)
     facts = Facts(seen)
@@ -74,7 +74,7 @@ def diagnose(
 
 
 def _shows(text: str, rule: Rule, facts: Facts) -> bool:
-    """Whether a text or what is known of the environment names a package of a rule; Python's own words fit many."""
+    """Whether the text or the environment names one of the rule's packages; Python's own messages match many rules."""
     names = {atom[1] for atom in rule.packages if atom[0] == "package"}
     words = text.lower().replace("_", "-")
     return not names or any(name in words or facts.package(name) for name in names)
@@ -88,7 +88,7 @@ def _unruled(
     seen: Environment,
     contradicted: tuple[Finding, ...],
 ) -> tuple[Finding, ...]:
-    """What an error means where no rule knows it: by itself, by who raises it, by whose names are missing."""
+    """Explain an error that matches no rule: by its message, by the package that raises it, or by the name that is missing."""
     meant = explained(text, errors, order, facts, derived.judge(seen))
     known = tuple(each for each in meant if each.confidence != "reported")
     mined = () if known else raised(errors, order, facts)
@@ -96,7 +96,7 @@ def _unruled(
     if not meant and not mined:
         perhaps = between(errors, order, facts)
     if perhaps and not any(each.fixes for each in mined):
-        return (*known, *perhaps, *mined, *contradicted)  # who raises it matters less than what to do
+        return (*known, *perhaps, *mined, *contradicted)  # a fix is worth more than the origin of the message
     return (*known, *mined, *perhaps, *contradicted)
 
 
@@ -115,7 +115,7 @@ def _sightings(text: str, errors: Sequence[RaisedError], order: Sequence[int], m
 def _seen(
     signature: Signature, text: str, errors: Sequence[RaisedError], order: Sequence[int], loose: Sequence[tuple[int, str]]
 ) -> Iterator[tuple[int, int, int]]:
-    """Strength, line and position in ``order`` of each error that a signature may describe."""
+    """Yield the strength, line and position in ``order`` of each error that matches a signature."""
     if signature.exception is None:
         found = re.search(signature.message, text, re.MULTILINE)
         if found is not None:
@@ -131,7 +131,7 @@ def _seen(
 
 
 def _without_class(text: str, errors: Sequence[RaisedError]) -> Iterator[tuple[int, str]]:
-    """Lines, by their numbers, that may be a message whose class was left out or is that of an error passing it on."""
+    """Yield (number, line) of lines that may be a message without its class, or inside an error that re-raises it."""
     for error in errors:
         if error.exception is None or passes_on(error.exception, error.message):
             for number, line in enumerate(error.message.split("\n"), error.line):
@@ -143,14 +143,14 @@ def _without_class(text: str, errors: Sequence[RaisedError]) -> Iterator[tuple[i
 
 
 def _likeness(signature: Signature, number: int, errors: Sequence[RaisedError]) -> int:
-    """0 where it is another error, else how much of the signature is there."""
+    """Return how much of the signature an error matches; 0 for a different error."""
     error = errors[number]
     if error.exception is None or error.exception.rpartition(".")[2] != signature.exception:
         return 0
     found = re.search(signature.message, error.message)
     if found is None or not _related(signature, found):
         return 0
-    # an error that was passed on (out of a replica, a worker) has its outer frames on the one that passed it on
+    # the outer frames of a re-raised error (from a replica or worker) belong to the error that re-raised it
     outer = [frame for other in errors if other.cause == number for frame in other.frames]
     frames = (*outer, *error.frames)
     if not signature.frames:
@@ -160,12 +160,12 @@ def _likeness(signature: Signature, number: int, errors: Sequence[RaisedError]) 
     beginning_lost = not any(frame.file for frame in frames) or (
         _of_a_package(frames[0]) and any(_in_order(signature.frames[at:], frames) for at in range(1, len(signature.frames)))
     )
-    # "." says nothing without its frames
+    # a message pattern that matches anything, such as ".", needs its frames
     return _MESSAGE if beginning_lost and not re.search(signature.message, "?") else 0
 
 
 def _of_a_package(frame: Frame) -> bool:
-    """Whether a traceback that begins here lost its beginning: no program is started inside an installed package."""
+    """Whether a traceback that starts at this frame is truncated: no program starts inside an installed package."""
     return frame.function != "<module>" and "-packages" in frame.file
 
 
@@ -183,7 +183,7 @@ def _in_order(patterns: Sequence[str], frames: Sequence[Frame]) -> bool:
 
 
 def _ranked(sightings: Sequence[Sighting], wanted: tuple[int, ...], facts: Facts) -> tuple[Finding, ...]:
-    """The findings of the rules that agree with the environment so far, the likeliest first."""
+    """Return the findings of the rules whose agreement with the environment is in ``wanted``, most likely first."""
     ranked = []
     for sighting in sightings:
         if _agreement(sighting.rule, facts) not in wanted:
@@ -196,7 +196,7 @@ def _ranked(sightings: Sequence[Sighting], wanted: tuple[int, ...], facts: Facts
 
 
 def _agreement(rule: Rule, facts: Facts) -> int:
-    """How the environment agrees with a rule whose error has been seen; what the rule presumes plays no part."""
+    """Return how the environment agrees with a rule whose error was seen; the rule's assumptions are ignored."""
     if contradictions(rule, facts):
         return _CONTRADICTED
     return _STATED_OTHERWISE if _stated_otherwise(rule, facts) else _AGREES
@@ -208,9 +208,9 @@ def _judged(sighting: Sighting, facts: Facts) -> Finding | None:
     finding = finding_of(rule, verdict if verdict.word != "clear" else Verdict("possible"), facts)
     seen = f"the error on line {sighting.line} of the text" + ("" if sighting.strength == _WHOLE else " (its last line only)")
     otherwise = [f"although {', '.join(said(atom, facts))} is stated" for atom in _stated_otherwise(rule, facts)]
-    # what the rule only presumes is no fact of this failure
+    # an assumption of the rule is not a fact of this failure
     finding = replace(finding, here=", ".join(filter(None, (seen, here(rule, facts), *otherwise))))
-    if finding.severity == "info":  # too unlikely to warn of before the run; but here it has happened
+    if finding.severity == "info":  # too unlikely to warn about before a run, but it happened in this one
         finding = replace(finding, severity="warning")
     against = contradictions(rule, facts)
     if against:
@@ -221,9 +221,9 @@ def _judged(sighting: Sighting, facts: Facts) -> Finding | None:
     if sighting.strength == _WHOLE:
         fits = bool(rule.packages) and all(holds(atom, facts) for atom in rule.packages)
         if fits and not otherwise:
-            # what happened proves what was not known about launch and workload
+            # the error proves the unknown facts of the launch and the workload
             return replace(finding, verdict="hit", missing=(), unknown=())
-        # how it was launched and on what shows in the error; only the packages are open
+        # the error settles the launch and the machine; only the packages remain unknown
         unknown = tuple(f"distributions.{atom[1]}" for atom in rule.packages if holds(atom, facts) is None)
         return replace(finding, unknown=unknown, missing=contract_names(unknown))
     return finding
@@ -236,9 +236,9 @@ _ELSEWHERE = "Another copy of the package, or another environment, was running (
 
 
 def _of_the_launch(atom: Atom) -> bool:
-    """Whether a condition is about what is run and how, which an error shows better than what is stated about it.
+    """Whether a condition concerns the workload or launch, for which an error is better evidence than stated facts.
 
-    The model is not: it decides which code runs.
+    The model is excluded: it decides which code runs.
     """
     if atom[0] == "any":
         return all(map(_of_the_launch, atom[1]))
@@ -251,7 +251,7 @@ def _stated_otherwise(rule: Rule, facts: Facts) -> list[Atom]:
 
 
 def contradictions(rule: Rule, facts: Facts) -> list[str]:
-    """What in the environment contradicts a rule whose error was seen, in words: packages, the machine, exemptions."""
+    """Describe what in the environment contradicts a rule whose error was seen: packages, the machine, exemptions."""
     false = [atom for atom in (*rule.packages, *rule.when) if not _of_the_launch(atom) and holds(atom, facts) is False]
     lines = [f"does not hold here: {condition(atom)}" for atom in false if atom[0] != "package"]
     outside = [f"{', '.join(said(atom, facts))} is outside {condition(atom)}" for atom in false if atom[0] == "package"]

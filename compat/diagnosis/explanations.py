@@ -1,7 +1,7 @@
-"""What an error says by itself, whichever release is at fault: no code for a GPU, a missing library, a name that is not there.
+"""Explain an error by its message alone, whichever release is at fault: no kernel for the GPU, a missing library or name.
 
-A symptom is no diagnosis of a bug. It says what the message means in terms of builds and releases, and names what the text
-itself names. Where a derived finding about the environment explains the symptom, that finding is given instead.
+A symptom does not identify a bug. It explains the message in terms of builds and releases, and names only what the text
+names. If a derived finding about the environment explains the symptom, that finding is returned instead.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 MOST = 3
-"""Errors that are looked at, the most decisive first."""
+"""Maximum number of errors considered, most decisive first."""
 
 
 def explained(
     text: str, errors: Sequence[RaisedError], order: Sequence[int], facts: Facts, derived: Sequence[Finding]
 ) -> tuple[Finding, ...]:
-    """Findings for the symptoms of the most decisive errors, the first one's first; none where no error says so much."""
+    """Return findings for the symptoms of the most decisive errors, in their order; empty if no error shows a symptom."""
     found: list[Finding] = []
     for number in order[:MOST]:
         error = errors[number]
@@ -46,12 +46,12 @@ def explained(
     if not found:
         found = stated(text, 1, facts) or _matching(text, 0, "", None, facts, derived)
     elif found[0].rule in ("symptom-conflicting-requirements", "symptom-stated-requirement"):
-        found = [*stated(text, 1, facts), *_unavailable(text, facts), *found]  # an installer lists several, one on each line
+        found = [*stated(text, 1, facts), *_unavailable(text, facts), *found]  # an installer lists several, one per line
     return tuple({(finding.rule, finding.title): finding for finding in found}.values())
 
 
 _GENERAL = {f"symptom-{symptom.name}" for symptom in SYMPTOMS if symptom.general}
-"""What another error of the same text may say more exactly."""
+"""Rules of symptoms that another error in the same text may describe more precisely."""
 
 
 def _unavailable(text: str, facts: Facts) -> list[Finding]:
@@ -61,7 +61,7 @@ def _unavailable(text: str, facts: Facts) -> list[Finding]:
 
 
 def between(errors: Sequence[RaisedError], order: Sequence[int], facts: Facts) -> tuple[Finding, ...]:
-    """The packages between which something is missing that no table knows, at the most decisive error that tells them."""
+    """Return the mismatch between two packages for a missing name that no table lists, from the most decisive such error."""
     return tuple(next((found for number in order[:MOST] if (found := between_packages(errors[number], facts))), ()))
 
 
@@ -119,7 +119,7 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
 
 
 def _filled(text: str, groups: Mapping[str, str]) -> str:
-    """The text with the groups of a message for their names in braces; nothing for those that it does not have."""
+    """Replace each group name in braces with the matched text, or with nothing if the group did not match."""
     if "{" not in text:
         return text
     return re.sub(r"\{(\w{1,20})\}", lambda name: groups.get(name[1], ""), text).replace("  ", " ").rstrip()

@@ -1,4 +1,4 @@
-"""Whose code the frames of an error are in, which distribution a module belongs to, and the release that is there."""
+"""Map the frames of an error to packages, modules to distributions, and distributions to their installed version."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 MODELS_OWN = "transformers_modules"
-"""The package as which transformers imports the code that a model brings along (``trust_remote_code``)."""
+"""The package name under which transformers imports a model's own code (``trust_remote_code``)."""
 _INSTALLED = ("site-packages", "dist-packages")
 _SOURCES = ("src", "python")
 _GENERATED = ("unsloth_compiled_cache", "unsloth")
-"""Folder of the trainers that unsloth writes while it is imported, and a word in the names of its generated functions."""
+"""The folder of the trainers that unsloth generates on import, and a word in the names of its generated functions."""
 
 
 def distribution_of_module(module: str) -> str:
-    """The distribution that most likely provides a module, by its first name."""
+    """Return the distribution that most likely provides a module, by its top-level name."""
     if module.startswith("google.protobuf"):  # google is shared by many distributions
         return "protobuf"
     top = module.partition(".")[0]
@@ -31,7 +31,7 @@ def distribution_of_module(module: str) -> str:
 
 
 def package_of(frame: Frame) -> str | None:
-    """The top-level package a frame is in, as its folder is called; ``None`` for the user's and the system's own code."""
+    """Return the top-level package of a frame, by its folder name; ``None`` for user code and the standard library."""
     parts = frame.file.replace("\\", "/").split("/")
     folder, word = _GENERATED
     if folder in parts or (frame.file.startswith("<") and word in (frame.function or "")):
@@ -51,7 +51,7 @@ def package_of(frame: Frame) -> str | None:
 
 
 def meeting(error: RaisedError) -> tuple[str, ...]:
-    """The last two packages among the frames, the one that failed last."""
+    """Return the innermost two packages among the frames; the one that failed comes last."""
     found: list[str] = []
     for frame in reversed(error.frames):
         name = package_of(frame)
@@ -66,7 +66,7 @@ _FORWARDS = re.compile(r"\(\s*(?:\w+, ?)?\*\w+, ?\*\*\w+\s*\)")
 
 
 def calling(error: RaisedError) -> tuple[str | None, str | None]:
-    """The package whose line makes the call that failed, and the one of the decorators that only pass its arguments on."""
+    """Return the package that makes the failed call, and the package of decorators that only forward its arguments."""
     frames = list(error.frames)
     forwarding = None
     while frames and frames[-1].code is not None and _FORWARDS.search(frames[-1].code):
@@ -75,6 +75,6 @@ def calling(error: RaisedError) -> tuple[str | None, str | None]:
 
 
 def version_of(name: str, facts: Facts) -> str | None:
-    """The version of a distribution that is there."""
+    """Return the installed version of a distribution, or ``None``."""
     found = facts.package(name)
     return found[0].version if isinstance(found, list) and found else None

@@ -1,6 +1,6 @@
-"""A name or call that one package expects of another and that is not there: their releases do not belong together.
+"""Explain a missing name or rejected call between two packages: their releases are not compatible.
 
-Where the tables of published source know the name, they say which releases have it.
+If the tables of published source list the name, they show which releases have it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _OF_A_MODULE = (NAME, MODULE, ATTRIBUTE)
 
 @record(frozen=True)
 class _Sides:
-    """The distribution that lacks something (``owner``) and the one that expects it, as far as either is known."""
+    """The distribution that lacks a name (``owner``) and the one that uses it (``asking``); ``None`` if unknown."""
 
     owner: str | None
     asking: str | None
 
 
 def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
-    """What rows and tables of published source know of a missing name; both packages that meet at one of a module."""
+    """Return findings for a missing name, a rejected call or unused flags, from the tables of published source if listed."""
     if error.exception is None:
         return []
     if match := _FLAGS.search(error.message):
@@ -54,7 +54,7 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     if (other := of_release(lack, sides.asking, _where(error), facts)) is not None:
         return [other]
     if is_of_release(lack):
-        return []  # another interpreter ran, or another NumPy
+        return []  # another interpreter or another NumPy was running
     known = _known(lack, error)
     of_a_module = lack.kind in _OF_A_MODULE and not (lack.kind == MODULE and "." not in lack.owner)
     if sides.owner is None or sides.asking is None or not (of_a_module or lack.kind == KEYWORD):
@@ -65,7 +65,7 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
 
 
 def _at_unknown_location(error: RaisedError, facts: Facts) -> list[Finding]:
-    """A module without a file is a folder without its code, or a lazy module: only a release without the name explains it."""
+    """Explain an import from an unknown location (a bare folder or a lazy module) if the installed release lacks the name."""
     unknown = " (unknown location)"
     lack = lack_in(error.message.replace(unknown, "")) if unknown in error.message else None
     known = None if lack is None else _known(lack, error)
@@ -73,7 +73,7 @@ def _at_unknown_location(error: RaisedError, facts: Facts) -> list[Finding]:
 
 
 def _of_two_releases(lack: Lack, error: RaisedError, facts: Facts) -> Finding | None:
-    """A package whose own code takes a name from itself that is not there, although its release is known to have it."""
+    """Return a finding if a package cannot import a name from itself, although its release is known to have that name."""
     package = package_of(error.frames[-1]) if error.frames else None
     if package is None or lack.kind != NAME or not lack.owner.startswith(f"{package}."):
         return None
@@ -102,10 +102,10 @@ def _of_two_releases(lack: Lack, error: RaisedError, facts: Facts) -> Finding | 
 
 
 def between_packages(error: RaisedError, facts: Facts) -> list[Finding]:
-    """What a missing name means where no table knows it: whose it is and who expects it, as far as the error shows."""
+    """Explain a missing name that no table lists: which package should provide it and which one uses it, by the error."""
     lack = None if error.exception is None else lack_in(error.message)
     if lack is None or is_of_release(lack) or _known(lack, error) is not None:
-        return []  # a table knows better, or contradicts
+        return []  # the tables answer this, or contradict it
     sides = _sides(lack, error)
     if lack.kind == GLOBAL or (lack.kind == MODULE and "." not in lack.owner):
         found = _not_installed(lack.owner or lack.name, sides.asking, error, facts)
@@ -116,7 +116,7 @@ def between_packages(error: RaisedError, facts: Facts) -> list[Finding]:
 
 
 def _sides(lack: Lack, error: RaisedError) -> _Sides:
-    """The code that failed is the one that asks; whose the missing thing is, its module, class or call says."""
+    """Return both sides: the failing code is the user of the name; its module, class or call identifies the owner."""
     packages = [_distribution(name) for name in meeting(error)]
     if lack.kind in _OF_A_MODULE:
         owner: str | None = distribution_of_module(lack.owner)
@@ -127,7 +127,7 @@ def _sides(lack: Lack, error: RaisedError) -> _Sides:
         owner = owner or (decorating if decorating != caller else None)
         if owner is not None or len(packages) < 2:
             return _Sides(owner, caller if caller != owner else None)
-        return _Sides(packages[1], packages[0])  # which of both has the function is not known: it failed in the last one
+        return _Sides(packages[1], packages[0])  # the owner of the function is unknown: assume the package in which it failed
     return _Sides(owner, next((name for name in reversed(packages) if name != owner), None))
 
 
@@ -136,7 +136,7 @@ def _distribution(package: str) -> str:
 
 
 def _owner_of_class(lack: Lack, error: RaisedError) -> str | None:
-    """By the tables, by the line of code that failed (``llguidance.LLMatcher.validate_grammar(``), or by its own name."""
+    """Find the owner by its dotted name, the tables, or the line that failed (``llguidance.LLMatcher.validate_grammar(``)."""
     from compat.diagnosis.named_releases import home
 
     top, _, rest = lack.owner.partition(".")
@@ -144,7 +144,7 @@ def _owner_of_class(lack: Lack, error: RaisedError) -> str | None:
         return None
     if rest and providers(top):
         return distribution_of_module(top)
-    telling = len(top) > 3 and (top[0].isupper() or "_" in top)  # "f" and "forward" are anybody's
+    telling = len(top) > 3 and (top[0].isupper() or "_" in top)  # "f" and "forward" exist in every package
     if telling and (module := home(top, _modules(error))) is not None:
         return distribution_of_module(module)
     code = error.frames[-1].code if error.frames else None
@@ -161,9 +161,9 @@ def _where(error: RaisedError) -> str:
 
 
 def _between(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
-    """What the rows of published source know of the installed releases and of the name that is missing: both sides at once.
+    """Return what the rows of published source say about the missing name between the installed releases.
 
-    The error shows that what is reached only later was reached.
+    Rows for code that an import does not reach count as well: the error shows that it was reached.
     """
     if lack.kind in (CALL, GLOBAL) or not facts.environment.distributions:
         return []
@@ -179,7 +179,7 @@ def _between(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
 
 
 def _unused(listed: str, error: RaisedError, facts: Facts) -> list[Finding]:
-    """Arguments that no configuration of the installed releases has; a value may stand between two flags."""
+    """Return findings for arguments that no configuration of the installed releases has; values may follow the flags."""
     from compat.diagnosis.named_releases import of_flags
 
     flags = re.findall(r"--(\w+)", listed) or re.findall(r"['\"](\w+)['\"]", listed)
@@ -187,7 +187,7 @@ def _unused(listed: str, error: RaisedError, facts: Facts) -> list[Finding]:
 
 
 def _known(lack: Lack, error: RaisedError) -> Named | None:
-    """Which releases have it, by the tables of published source."""
+    """Return which releases have the name, by the tables of published source; ``None`` if they do not list it."""
     from compat.diagnosis.named_releases import of_attribute, of_keyword, of_member, of_name
 
     if lack.kind == MODULE:
@@ -200,12 +200,12 @@ def _known(lack: Lack, error: RaisedError) -> Named | None:
 
 
 def _lacking(known: Named | None, error: RaisedError, facts: Facts) -> list[Finding]:
-    """What the user's code takes from a package whose release, as far as it is known, does not have it."""
+    """Return a finding for a name that user code takes from a package whose release lacks it or is unknown."""
     if known is None:
         return []
     version = version_of(known.package, facts)
     if version is not None and not known.lacked_by(version):
-        return []  # another release ran, or one that nobody has read
+        return []  # another release was running, or one that the tables do not cover
     return [
         Finding(
             rule="symptom-interface",
@@ -268,7 +268,7 @@ def _short(lack: Lack) -> str:
 
 
 def _undefined(name: str, error: RaisedError, facts: Facts) -> list[Finding]:
-    """A global name that the code of an installed package uses and that nothing there defines."""
+    """Return a finding for a global name that the code of an installed package uses but does not define."""
     package = None if not error.frames else package_of(error.frames[-1])
     if package is None or package == MODELS_OWN or not providers(package):
         return []
@@ -293,7 +293,7 @@ def _undefined(name: str, error: RaisedError, facts: Facts) -> list[Finding]:
 
 
 def _not_installed(module: str, asking: str | None, error: RaisedError, facts: Facts) -> list[Finding]:
-    """A package that is not installed; an unknown module may be the user's own."""
+    """Return a finding for a package that is not installed; an unknown module may be the user's own and is ignored."""
     if not providers(module) and distribution_of(module) is None:
         return []
     name = distribution_of_module(module)

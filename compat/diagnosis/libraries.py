@@ -1,4 +1,4 @@
-"""Shared libraries that are missing and symbols that are undefined: which distribution ships them, and for which CUDA."""
+"""Missing shared libraries and undefined symbols: which distribution ships them, and for which CUDA version."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WHEELS = {
     "nccl": "nvidia-nccl", "nvJitLink": "nvidia-nvjitlink", "nvrtc": "nvidia-cuda-nvrtc", "cupti": "nvidia-cuda-cupti",
     "nvToolsExt": "nvidia-nvtx", "nvshmem_host": "nvidia-nvshmem", "cufile": "nvidia-cufile", "cudnn": "nvidia-cudnn",
 }  # fmt: skip
-"""Library of CUDA → the distribution that ships it, without the ending that tells the CUDA."""
+"""CUDA library → the distribution that ships it, without the suffix for the CUDA version."""
 
 _OF_SYSTEM = {
     "GL": ("opencv-python", "libgl1"), "gthread-2.0": ("opencv-python", "libglib2.0-0"), "glib-2.0": ("opencv-python",
@@ -54,7 +54,7 @@ _OF_SYSTEM = {
     "ibverbs": ("torch", "libibverbs1"),
     "stdc++": ("torch", "libstdc++6"), "openblas": ("numpy", "libopenblas0"), "tcmalloc": ("torch", "libgoogle-perftools4"),
 }  # fmt: skip
-"""Library that the system ships → who asks for it most often, and the package of Debian and Ubuntu that has it."""
+"""System library → the distribution that most often requires it, and the Debian or Ubuntu package that provides it."""
 
 _MISSING = re.compile(
     r"(?<![\w.+-])lib(?P<name>[\w+-]{1,60}(?:-\d\.\d)?)\.so(?:\.(?P<release>\d{1,4}))?[\d.]{0,20}: cannot open shared "
@@ -72,14 +72,14 @@ _CUDAS = (
     "cudart"),
     ("cupti", "cupti"), ("nvshmem", "nvshmem_host"),
 )  # fmt: skip
-"""Beginning of a symbol → the library of CUDA that defines it."""
+"""Symbol prefix → the CUDA library that defines it."""
 _GLIBC = re.compile(
     r"version [`'](?P<what>GLIBC|GLIBCXX|CXXABI)_(?P<least>[\d.]{1,12})' not found(?: \(required by (?P<by>[^()\n]{1,400})\))?"
 )
 
 
 def missing(said: str, where: str, error: RaisedError | None, facts: Facts, derived: Sequence[Finding]) -> list[Finding]:
-    """What a loader's message means: a library that is not there, a symbol that no library has, a system that is too old."""
+    """Explain a loader's message: a missing library, an undefined symbol, or a C library that is too old."""
     for hint, read in ((": undefined symbol: ", _symbol), ("cannot open shared object", _library), ("' not found", _system)):
         if hint in said and (found := read(said, where, error, facts)) is not None:
             explaining = [each for each in derived if each.rule.startswith(_EXPLAINED_BY.get(found.rule, ("-",)))]
@@ -92,7 +92,7 @@ _EXPLAINED_BY = {
     "symptom-nvjitlink": ("build-library-path",),
     "symptom-glibc": ("glibc-",),
 }
-"""Findings about the environment that are given instead of what the message alone tells."""
+"""Findings about the environment that replace the explanation of the message alone, by rule."""
 
 
 def _symbol(said: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
@@ -143,7 +143,7 @@ def _question(
     evidence: tuple[str, ...],
     here: str,
 ) -> Finding:
-    """What a loader's message suggests: a crash for certain, by this cause as far as the names of libraries tell."""
+    """Build the finding for a loader's message: the crash is certain, the cause is inferred from the library's name."""
     return Finding(
         rule=rule, origin="build", verdict="possible", severity="error", effect="crash", title=title, why=why,
         confidence="reported", packages=packages, facts=facts, fixes=fixes, evidence=evidence, here=here,
@@ -151,7 +151,7 @@ def _question(
 
 
 def _of_torch(name: str, where: str, facts: Facts) -> Finding:
-    """torch's C++ symbols are mangled names of its namespaces: an extension that misses one was compiled for another torch."""
+    """Return the finding for an undefined symbol in torch's C++ namespaces: the extension was built for another torch."""
     return _question(
         rule="symptom-undefined-symbol",
         title=f"{name} is compiled for a torch other than the installed one",
@@ -314,16 +314,16 @@ _SYSTEMS = {
     "2.36": "Ubuntu 24.04, Debian 12",
     "2.38": "Ubuntu 24.04, Debian 13", "2.39": "Ubuntu 24.04, Debian 13",
 }  # fmt: skip
-"""glibc → systems that have it or a newer one."""
+"""glibc version → systems that ship it or a newer one."""
 
 
 def _importing(error: RaisedError | None) -> list[str]:
-    """The package whose frames failed last."""
+    """Return the innermost package among the frames, other than torch, as a list of at most one."""
     names = [] if error is None else [normalized(name) for name in meeting(error)]
     return [name for name in names if name != "torch"][-1:]
 
 
 def packages_in(text: str) -> list[str]:
-    """Distributions whose compiled modules a path or a message names."""
+    """Return the distributions whose compiled modules a path or message names."""
     parts = (part.partition(".")[0] for part in re.split(r"[/\\\s:'\"`]+", text))
     return list(dict.fromkeys(_EXTENSIONS[part] for part in parts if part in _EXTENSIONS))

@@ -1,4 +1,4 @@
-"""What a message itself advises: releases it asks for, variables and options it says to set."""
+"""Advice in error messages: the releases they require, and the variables and options they recommend."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CALLED = {
 
 
 def requirements_in(text: str, distributions: Collection[str]) -> dict[str, str]:
-    """The distributions that a message asks for, each with the releases that would do; "" for a newer one."""
+    """Return the distributions that a message requires → a specifier; "" for any newer release."""
     found: dict[str, str] = {}
     for pattern in _REQUIRED:
         for match in pattern.finditer(text):
@@ -55,7 +55,7 @@ def _distribution(name: str, distributions: Collection[str]) -> str | None:
 
 
 def met(version: str, specifier: str) -> bool:
-    """Whether a release is one that a message asks for."""
+    """Whether a version satisfies a specifier; false for an empty or invalid one. The local label is ignored."""
     try:
         return bool(specifier) and contains(ranges_of(specifier), key_of(version.partition("+")[0]))
     except ValueError:
@@ -85,7 +85,7 @@ def sentences(text: str) -> list[str]:
 
 
 def settings_in(text: str) -> Iterator[Fix]:
-    """The variables and options that a message says to set, in its own sentences."""
+    """Yield a fix for each sentence of a message that recommends a variable or an option, quoting the sentence."""
     for sentence in sentences(text):
         found = _VARIABLE.search(sentence)
         if found is not None:

@@ -1,7 +1,7 @@
-"""Which releases have the name that an error says is not there, by the tables of published source.
+"""Which releases have the name that an error reports as missing, by the tables of published source.
 
-An error names a module, a name in it, or an argument of a function. As a line of code that uses it, it is asked for as
-``compat script`` asks for a script's.
+An error names a module, a name in it, or an argument of a function. It is turned into a line of code that uses the name,
+which is then checked like a script in ``compat script``.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _LIKELY = (
     "trl", "transformers", "peft", "accelerate", "datasets", "vllm", "sentence_transformers", "diffusers", "unsloth",
     "huggingface_hub", "deepspeed", "tokenizers",
 )  # fmt: skip
-"""Modules whose classes and functions errors name without saying whose they are."""
+"""Modules whose classes and functions appear in errors without the module's name."""
 _CONFIGURATIONS = (
     "SFTConfig", "GRPOConfig", "DPOConfig", "RewardConfig", "ScriptArguments", "ModelConfig", "TrainingArguments",
 )  # fmt: skip
-"""Classes that scripts' arguments are parsed into, the more particular first."""
+"""Classes that script arguments are parsed into, most specific first."""
 
 
 @record(frozen=True)
 class Named:
-    """What is asked for (``trl.GRPOConfig``), the releases of ``package`` that have it, and what it is called in others.
+    """A name (``trl.GRPOConfig``), the releases of ``package`` that have it, and its name in other releases.
 
-    ``lacks`` are known releases that certainly do not have it, in order; ``leans``: some leave it to a base in another package.
-    ``doubt`` says what had to be guessed; ``derived``: the class of the message is taken for one that is derived from this one.
+    ``lacks``: known releases that certainly lack it, in order; ``leans``: some inherit it from a base in another package.
+    ``doubt`` states what was guessed; ``derived``: the class in the message is assumed to derive from this one.
     """
 
     what: str
@@ -57,16 +57,16 @@ class Named:
     derived: bool = False
 
     def lacked_by(self, version: str) -> bool:
-        """Whether a release is known not to have it; a development version, if the release that it leads to lacks it."""
+        """Whether a release is known to lack the name; a development version counts as the release it precedes."""
         return place_of(self.lacks, version.partition(".dev")[0]) is not None
 
     @property
     def gone(self) -> bool:
-        """Whether the newest release does not have it any more."""
+        """Whether the newest release no longer has the name."""
         return "<=" in self.specifier
 
     def fixes(self, installed: str | None) -> Iterator[Fix]:
-        """A release that has it, and the other name for those that do not."""
+        """Yield the fixes: the name in other releases, if known, and a release that has this one."""
         kind = "pin"
         if installed is not None:
             kind = "downgrade" if self.gone else "upgrade"
@@ -76,21 +76,21 @@ class Named:
 
 
 def of_name(module: str, name: str | None) -> Named | None:
-    """``from module import name``, or ``import module`` without a name; ``None`` where the tables do not tell."""
+    """Look up ``from module import name``, or ``import module`` if name is ``None``; ``None`` if the tables do not list it."""
     if module.partition(".")[0] not in tracked():
         return None
     return _asked(f"import {module}\n" if name is None else f"from {module} import {name}\n", name or module)
 
 
 def of_attribute(module: str, name: str) -> Named | None:
-    """``module.name``."""
+    """Look up ``module.name``; ``None`` if the tables do not list it."""
     if module.partition(".")[0] not in tracked():
         return None
     return _asked(f"import {module}\n{module}.{name}\n", name)
 
 
 def of_keyword(function: str, keyword: str, modules: Sequence[str]) -> Named | None:
-    """``function(keyword=…)``: a class, one of its methods, or a function that one of ``modules`` or a likely one has."""
+    """Look up ``function(keyword=…)`` for a class, a method or a function in one of ``modules`` or of :data:`_LIKELY`."""
     owner, _, method = function.rpartition(".")
     top = function.partition(".")[0]
     call = (
@@ -103,7 +103,7 @@ def of_keyword(function: str, keyword: str, modules: Sequence[str]) -> Named | N
 
 
 def _of_bases(name: str, asked: Callable[[str], Named | None]) -> Iterator[Named]:
-    """What is known of the likely bases of an unknown class: ``GRPOTrainer`` of ``MyGRPOTrainer`` and ``GRPOEnvTrainer``."""
+    """Look up the likely base of an unknown class, such as ``GRPOTrainer`` for ``MyGRPOTrainer`` and ``GRPOEnvTrainer``."""
     words = re.findall(r"[A-Z]+(?=[A-Z][a-z]|$)|[A-Z][a-z\d]*", name)
     if len(words) < 2 or "".join(words) != name:
         return
@@ -116,7 +116,7 @@ def _of_bases(name: str, asked: Callable[[str], Named | None]) -> Iterator[Named
 
 
 def of_flags(names: Sequence[str]) -> Iterator[Named]:
-    """Command-line flags, or keys of a file, that are fields of a configuration of trl's or transformers'."""
+    """Look up command-line flags or configuration keys as fields of trl's and transformers' configuration classes."""
     for name in names:
         for configuration in _CONFIGURATIONS:
             found = of_keyword(f"{configuration}.__init__", name, ())
@@ -125,9 +125,9 @@ def of_flags(names: Sequence[str]) -> Iterator[Named]:
 
 
 def of_member(owner: str, name: str, modules: Sequence[str]) -> Named | None:
-    """``name`` of an object of a class that one of ``modules`` or a likely one has at its top.
+    """Look up attribute ``name`` of objects of class ``owner``, found in one of ``modules`` or of :data:`_LIKELY`.
 
-    Private names are often put there by others, and what a base in another package has is not told by this one's releases.
+    ``None`` for private names, which other packages often set, and for names inherited from a base in another package.
     """
     if name.startswith("_"):
         return None
@@ -146,7 +146,10 @@ def _perhaps(found: Named | None, guessed: str | None) -> Named | None:
 
 
 def home(name: str, modules: Sequence[str]) -> str | None:
-    """The first of ``modules``, or of the likely ones, whose newest release, or one of some before, has a name at its top."""
+    """Return the first of ``modules`` and :data:`_LIKELY` with a top-level ``name`` in its newest or an earlier release.
+
+    Earlier releases are sampled: every twelfth is checked.
+    """
     known, packages = releases(), tracked()
     for module in dict.fromkeys((*modules, *_LIKELY)):
         table = known.table(packages[module]) if module in packages else None
@@ -157,17 +160,17 @@ def home(name: str, modules: Sequence[str]) -> str | None:
 
 
 def _asked(source: str, name: str, *fields: Field) -> Named | None:
-    """The releases in which the line of ``source`` that says ``name`` works."""
+    """Return the releases in which the line of ``source`` that uses ``name`` works; ``None`` if the tables do not decide."""
     try:
         tree = ast.parse(source)
-    except SyntaxError:  # a message may hold anything
+    except SyntaxError:  # a message may contain arbitrary text
         return None
     module = module_of(tree, source.encode(), "asked")
     known = releases()
     wanted = WantedOf(Code((CodeFile("", module, lambda _: "", fields=fields),)), tracked())
     reverse = Reverse(wanted, known)
     each = next((one for one in reversed(wanted.all) if _says(one.need, name)), None)
-    if each is None or each in reverse.hopeless:  # what no known release has says nothing about releases
+    if each is None or each in reverse.hopeless:  # a name that no known release has does not narrow down releases
         return None
     ranges = reverse.ranges()
     package = next((one.package for one in ranges if any(_lacks(each, lacking) for lacking in one.why.values())), None)
@@ -175,22 +178,22 @@ def _asked(source: str, name: str, *fields: Field) -> Named | None:
     if found is None or found.first is None:
         return None
     base = None if package in wanted.packages_of(each) else _base(each.need, ranges[0])
-    if base is not None:  # what a class leaves to a base in another package, that one's releases decide
+    if base is not None:  # a base in another package accepts it, so that package's releases decide
         home, _, top = base.rpartition(".")
         return _asked(f"from {home} import {top}\n{top}({name}=0)\n", name)
     named = _named(each, found.package, found)
-    return named if named.specifier else None  # pre-releases alone lack it
+    return named if named.specifier else None  # only pre-releases lack it
 
 
 def _base(need: Need, range_: Range) -> str | None:
-    """The class of another package that a call of a class of this one is left to."""
+    """Return the base class in another package that handles the call's keywords, or ``None``."""
     leans = (releases().answer(range_.package, version, need).lean for version in reversed(range_.versions))
     needs = (lean.need for lean in leans if lean is not None)
     return next((need.target for need in needs if need.kind == "call" and need.keywords), None)
 
 
 def _lacks(each: Wanted, lacking: tuple[Any, ...]) -> bool:
-    """Whether a release that lacks all this has what the name belongs to, and not the name: else it says nothing about it."""
+    """Whether a release with these gaps lacks the name itself, rather than the module or class that contains it."""
     return each in lacking and not any(
         other != each and other.need.kind == "import" for other in lacking if isinstance(other, Wanted)
     )
@@ -228,7 +231,7 @@ def _named(each: Wanted, package: str, found: Explained) -> Named:
 
 
 def _name_in_newer(need: Need, package: str, found: Explained) -> str | None:
-    """What the release above calls it, where that has left it to a base in another package."""
+    """Return the name that the next newer release states in its place, or ``None``."""
     if found.above is None or found.last is None:
         return None
     other = in_other_release(releases(), package, need, found.last, found.above[0])
@@ -236,7 +239,7 @@ def _name_in_newer(need: Need, package: str, found: Explained) -> str | None:
 
 
 def _without_prereleases(found: Explained) -> Explained:
-    """The same with ends that are final releases: a specifier that names a pre-release would install one."""
+    """Replace pre-releases at the ends of the range with final releases: naming a pre-release would install one."""
     finals = [each for each in found.range.versions if each in found.range.allowed and not Version(each).is_prerelease]
     if not finals:
         return found
@@ -248,7 +251,7 @@ def _without_prereleases(found: Explained) -> Explained:
 
 
 def _text(version: str, reason: Reason, *, newer: bool) -> str:
-    """What is said of a release; a name that is merely like it is no advice."""
-    if reason.left:  # its base has it no more, or not yet
+    """Describe why a release lacks the name; a name that is only similar is not suggested."""
+    if reason.left:  # its base no longer or not yet has it
         return f"not {'' if newer else 'yet '}accepted by {version}"
     return reason.text if reason.said else reason.text.partition(";")[0]

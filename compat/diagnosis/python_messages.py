@@ -1,4 +1,4 @@
-"""What Python itself says is not there: names, modules, attributes, and calls that a function does not take."""
+"""Python's own messages about missing names, modules and attributes, and about rejected calls."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ NAME, MODULE, ATTRIBUTE, MEMBER, KEYWORD, CALL, GLOBAL = "name", "module", "attr
 
 @record(frozen=True)
 class Lack:
-    """What an error says is missing: ``name`` of ``owner``, a module, a class or a function as it is written.
+    """What an error reports as missing: ``name`` of ``owner``, which is a module, class or function as spelled in the message.
 
-    ``kind``: NAME and ATTRIBUTE of a module, a MODULE (its name is ``owner``), a MEMBER of a class's objects, a KEYWORD of a
-    function, a CALL that a function does not take (``name`` is the argument, where one is named), a GLOBAL name.
+    ``kind``: NAME and ATTRIBUTE of a module, MODULE (its name is ``owner``), MEMBER of a class's instances, KEYWORD of a
+    function, CALL that a function rejects (``name`` is the argument, if the message names one), or GLOBAL name.
     """
 
     kind: str
@@ -23,7 +23,7 @@ class Lack:
 
     @property
     def what(self) -> str:
-        """``transformers.Cache``, ``Trainer.__init__(processing_class=)``, ``forward()``."""
+        """The missing name in full: ``transformers.Cache``, ``Trainer.__init__(processing_class=)``, ``forward()``."""
         if self.kind in (KEYWORD, CALL):
             return f"{self.owner}({self.name}{'=' if self.kind == KEYWORD else ''})"
         return ".".join(filter(None, (self.owner, self.name)))
@@ -39,7 +39,7 @@ _MESSAGES = (
     (ATTRIBUTE, "has no attribute", rf"\b[Mm]odule {_Q}(?P<owner>\w[\w.]*){_Q} has no attribute {_Q}(?P<name>\w+)"),
     (ATTRIBUTE, "was removed in the NumPy", r"`(?P<owner>np)\.(?P<name>\w+)` was removed in the NumPy"),
     (MEMBER, "has no attribute", r"['\"](?P<owner>\w+)['\"](?: object)? has no attribute ['\"](?P<name>\w+)['\"]"),
-    # and its tokenizers without the word "object", too
+    # transformers' tokenizers also omit the word "object"
     (MEMBER, "has no attribute", r"(?:^|: )(?P<owner>[A-Z]\w{0,60}[a-z]\w{0,60}) has no attribute (?P<name>\w+)$"),
     (KEYWORD, "unexpected keyword argument", rf"{_F} got an unexpected keyword argument ['\"](?P<name>\w+)"),
     (CALL, "positional argument",
@@ -53,7 +53,7 @@ _COMPILED = tuple((kind, hint, re.compile(pattern)) for kind, hint, pattern in _
 
 
 def lack_in(message: str) -> Lack | None:
-    """What the message of an error says is missing; ``None`` for any other message, and for circular imports."""
+    """Return what an error message reports as missing; ``None`` for any other message and for circular imports."""
     if "partially initialized module" in message:
         return None
     for kind, hint, pattern in _COMPILED:

@@ -1,7 +1,7 @@
-"""Names of the standard library and of NumPy that releases of Python and of NumPy added or removed.
+"""Names that releases of Python and NumPy added to or removed from the standard library and NumPy.
 
-An error that misses one of them says for which of their releases the code was written. Only names that packages of this field
-used are listed; sources: "What's New in Python" and NumPy's release notes.
+An error about one of them shows which release the code was written for. Only names that machine-learning packages used are
+listed. Sources: "What's New in Python" and NumPy's release notes.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def by_name(table: dict[str, str]) -> dict[str, str]:
 
 
 def is_of_release(lack: Lack) -> bool:
-    """Whether it is a name of the standard library, or one that NumPy had."""
+    """Whether the missing name is in the standard library, or is one that NumPy removed."""
     if lack.owner in ("numpy", "np"):
         return lack.name in by_name(_OF_NUMPY)
     return lack.kind in (NAME, MODULE, ATTRIBUTE) and lack.owner.partition(".")[0] in sys.stdlib_module_names
 
 
 def of_release(lack: Lack, asking: str | None, where: str, facts: Facts) -> Finding | None:
-    """The finding for a missing name that another release of Python or NumPy defines; ``None`` for any other name."""
+    """Return the finding for a missing name that another release of Python or NumPy defines; otherwise ``None``."""
     if lack.kind not in (NAME, MODULE, ATTRIBUTE):
         return None
     if lack.owner in ("numpy", "np") and lack.kind != MODULE:
@@ -78,7 +78,7 @@ def of_release(lack: Lack, asking: str | None, where: str, facts: Facts) -> Find
     python = facts.value("python")
     release = removed or added or ""
     if isinstance(python, str) and is_version(python) and (key_of(python) >= key_of(release)) != bool(removed):
-        return None  # another interpreter ran
+        return None  # another interpreter was running
     who = asking or "A package"
     spec = f"<{release}" if removed else f">={release}"
     text = f"use a Python {spec}" + (", or setuptools, which includes its own copy" if lack.what == "distutils" else "")

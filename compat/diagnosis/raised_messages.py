@@ -1,4 +1,4 @@
-"""A message that a release raises, found by its template: who raises it, since and until when, and under which condition."""
+"""Find an error message among the templates of published releases: its package, its releases, and its condition."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from compat.rules.facts import Facts
 
 MOST = 3
-"""Errors that are looked at, the most decisive first."""
+"""Maximum number of errors considered, most decisive first."""
 _LETTERS, _WORDS = 24, 4
-"""Fewer of a template's own letters or words say nothing without the frame that raised them."""
+"""A match with fewer of the template's own letters or words requires the frame that raised it."""
 _INTERPRETER = re.compile(
     r"unexpected keyword argument|required positional argument|positional arguments? but|has no attribute|cannot import name"
     r"|No module named|object is not (?:callable|iterable|subscriptable)|index out of range|values to unpack"
     r"|unsupported operand type|not supported between instances|object does not support|object cannot be interpreted"
 )
-"""Texts of Python itself, which packages sometimes raise in its words."""
+"""Python's own messages, whose wording packages sometimes reuse."""
 _LOOKING_UP = ("__getattr__", "__getattribute__", "__getitem__")
-"""Functions that say in Python's words that others asked for what is not there."""
+"""Functions that report a missing attribute or key in Python's own wording."""
 _NO_FRAMES, _PACKAGE, _FILE, _FUNCTION = range(4)
-"""How far the frames agree with a place."""
+"""How closely the frames match a place in the source."""
 
 
 @record(frozen=True)
 class _Sighting:
-    """A template seen in an error. ``places``: those that the environment's release can have raised it from.
+    """A template found in an error. ``places``: where the installed release can have raised it.
 
-    ``releases`` have it, in these words or in others that fit as well.
+    ``releases`` contain the message, in this wording or in another one that matches as well.
     """
 
     match: Match
@@ -54,13 +54,13 @@ class _Sighting:
 
 
 def raised(errors: Sequence[RaisedError], order: Sequence[int], facts: Facts) -> tuple[Finding, ...]:
-    """The finding for the most decisive error that some release is known to raise; none where that is ambiguous."""
+    """Return the finding for the most decisive error that a known release raises; empty if the origin is ambiguous."""
     if not order:
         return ()
     messages = open_messages()
     for number in order[:MOST]:
         if passes_on(errors[number].exception, errors[number].message):
-            continue  # "… because of the following error": who passes it on is not the cause
+            continue  # "… because of the following error": the re-raising package is not the cause
         best = _best(_sightings(errors[number], facts, messages))
         if best is not None:
             return (_finding(best, errors[number], facts, messages),)
@@ -93,7 +93,7 @@ def _sightings(error: RaisedError, facts: Facts, messages: Messages) -> Iterator
 
 
 def _best(sightings: Iterator[_Sighting]) -> _Sighting | None:
-    """What explains most; of packages with the same text the one that the frames or else the environment show."""
+    """Return the best match by length, then by frames and environment; ``None`` if several packages remain."""
     found = list(sightings)
     if not found:
         return None
@@ -166,11 +166,11 @@ _FACT_WORDS = (
     (r"\b(?:CUDA|cuda) ?(?:toolkit|version|>=|\d)|\bnvcc\b|CUDA_HOME", "cuda_toolkit"),
     (r"\b[Dd]river\b", "driver"),
 )
-"""Words of a message that speak of a fact."""
+"""Patterns in a message that refer to a fact of the environment."""
 
 
 def _shortened(said: str) -> str:
-    """The first sentence of a message."""
+    """Return the first sentence of a message, cut after 160 characters."""
     first = sentences(said)[0]
     return first if len(first) <= 160 else f"{first[:160].rpartition(' ')[0]} …"
 
@@ -193,7 +193,7 @@ def _why(seen: _Sighting, known: Sequence[str]) -> str:
 
 
 def span_of(releases: Collection[str], known: Sequence[str]) -> str:
-    """The releases that have a message, in words; the oldest release that was read may not be the first one that has it."""
+    """Describe the releases that have a message; releases older than the oldest analyzed one may have it, too."""
     having = [at for at, version in enumerate(known) if version in releases]
     first, last = having[0], having[-1]
     since = f"since {known[first]}" if first else f"in {known[0]} and possibly earlier"
@@ -211,7 +211,7 @@ _UNSUPPORTED = re.compile(
 
 
 def _fixes(seen: _Sighting, said: str, wanted: dict[str, str], facts: Facts, messages: Messages) -> Iterator[Fix]:
-    """What the message itself asks for, what it names as a setting, and the nearest releases that do not raise it."""
+    """Yield the releases the message requires, the settings it recommends, and the nearest releases that do not raise it."""
     for name, specifier in wanted.items():
         version = version_of(name, facts)
         if version is None or not met(version, specifier):
@@ -222,9 +222,9 @@ def _fixes(seen: _Sighting, said: str, wanted: dict[str, str], facts: Facts, mes
 
 
 def _by_moving(seen: _Sighting, wanted: Collection[str], facts: Facts, messages: Messages) -> Iterator[Fix]:
-    """The next release without the message, where nothing like it can be raised here either.
+    """Yield the next release without the message, unless it can raise a similar one here.
 
-    Before a release asked for others, an older one did without them; what was not supported yet did not work before either.
+    A downgrade is suggested only if the message requires other releases: an unsupported feature did not work before either.
     """
     template = seen.match.template
     known = template.known
@@ -238,5 +238,5 @@ def _by_moving(seen: _Sighting, wanted: Collection[str], facts: Facts, messages:
 
 
 def _possible(place: Place, facts: Facts, messages: Messages) -> bool:
-    """Whether no guard of a place is known to be false."""
+    """Whether none of a place's guards is known to be false."""
     return not any(holds(condition_of(guard, messages.packages), facts) is False for guard in place.guards)

@@ -1,4 +1,4 @@
-"""Errors in which a package, an installer or a resolver says which release it wants; reports that say which release works."""
+"""Errors in which a package, installer or resolver states the release it requires; reports that state which one works."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 _MOST = 4
-"""Wants of one text that are reported; pip lists dozens."""
+"""Maximum number of requirements reported per text; pip lists dozens."""
 
 
 def stated(text: str, line: int, facts: Facts) -> list[Finding]:
-    """A finding for each release that ``text``, which begins on ``line``, asks for and that is not known to be there."""
+    """Return a finding for each release that ``text`` requires and that is not installed; ``line`` is the text's first line."""
     found = []
     for wanted in wanted_in(text):
         there = wanted.found or (facts.environment.python if wanted.name == "python" else version_of(wanted.name, facts))
         if there is not None and wanted.specifier and meets(there, wanted.specifier):
-            continue  # another release ran
+            continue  # another release was running
         found.append(_finding(replace(wanted, found=there, line=line + wanted.line - 1)))
-    # an exact pin is what compiled companions need, a range often only what was tested
+    # compiled companions require an exact pin; a range is often only what was tested
     found.sort(key=lambda finding: not any((fix.spec or "").startswith("==") for fix in finding.fixes))
     return found[:_MOST]
 
@@ -58,7 +58,7 @@ def _finding(wanted: Wanted) -> Finding:
 
 
 def _fixes(wanted: Wanted) -> tuple[Fix, ...]:
-    """What is asked for, or where both releases are known a release of the one that asks which takes the other."""
+    """Return the required release, or, if both releases are known, the fixes derived for this pair of distributions."""
     name, spec = wanted.name, wanted.specifier
     if name == "python":
         return (Fix("config", text=f"use a Python {spec}", command="uv venv --python 3.11"),)
@@ -72,7 +72,7 @@ def _fixes(wanted: Wanted) -> tuple[Fix, ...]:
 
 
 def told(text: str, facts: Facts) -> list[Finding]:
-    """A finding for each distribution of which the report itself says that a release works, or that one is the cause."""
+    """Return a finding for each distribution with a release that, according to the report, works or causes the failure."""
     return [_told(each, facts) for each in experiences_in(text)][:_MOST]
 
 

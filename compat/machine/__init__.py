@@ -1,4 +1,4 @@
-"""This computer. What is read of its hardware is one record, whichever source answered: NVML, ``nvidia-smi``, the kernel."""
+"""Inspect this machine. Hardware is read into one record, whichever source answers: NVML, ``nvidia-smi`` or the kernel."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MISMATCHED = "mismatched"
 
 @record(frozen=True)
 class Hardware:
-    """What was read. ``accelerators`` is ``None`` if unknown and ``()`` if there certainly is none.
+    """The hardware of a machine. ``accelerators`` is ``None`` if unknown and ``()`` if there are certainly none.
 
     ``driver_cuda`` is the highest CUDA the driver supports ("12.4"); ``driver_state`` is ``"not-loaded"`` or
-    ``"mismatched"`` where a driver is installed but cannot be used; ``notes`` are sentences for the user.
+    ``"mismatched"`` if a driver is installed but cannot be used; ``notes`` are sentences for the user.
     """
 
     accelerators: tuple[Accelerator, ...] | None = None
@@ -28,7 +28,7 @@ class Hardware:
 
 
 def filled(first: Hardware, second: Hardware) -> Hardware:
-    """The first reading, with what it lacks taken from the second, and the notes of both."""
+    """Return the first reading with unknown fields filled from the second, and the notes of both."""
     return Hardware(
         accelerators=second.accelerators if first.accelerators is None else first.accelerators,
         driver=first.driver or second.driver,

@@ -1,6 +1,6 @@
 """CUDA on this machine: the toolkit an extension would be built with, and the newest CUDA a driver supports.
 
-Files are read; neither nvcc nor the driver is asked.
+Only files are read; neither nvcc nor the driver is called.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def read_toolkit(variables: Mapping[str, str], root: str = "/") -> tuple[str | None, str | None]:
-    """The toolkit's version ("12.4"), and a sentence where a variable names one that is not there.
+    """Return the toolkit's version ("12.4"), and a message if a variable points to a folder without one.
 
-    Looked for in torch's order: ``CUDA_HOME``, ``CUDA_PATH``, the folder of nvcc, ``/usr/local/cuda``.
+    Searched in torch's order: ``CUDA_HOME``, ``CUDA_PATH``, the folder of nvcc, ``/usr/local/cuda``.
     """
     for name in ("CUDA_HOME", "CUDA_PATH"):
         home = variables.get(name)
@@ -38,7 +38,7 @@ def read_toolkit(variables: Mapping[str, str], root: str = "/") -> tuple[str | N
 
 
 def toolkit_version(folder: str) -> str | None:
-    """Major and minor of the toolkit in a folder: from its version file, else from the runtime's header, else from its name."""
+    """Return major.minor of the toolkit in a folder, from its version file, its runtime header or the folder name."""
     if not os.path.isdir(folder):
         return None
     written = (
@@ -58,7 +58,7 @@ def toolkit_version(folder: str) -> str | None:
 
 
 def _header_version(folder: str) -> str:
-    """``CUDART_VERSION`` (13000 is 13.0) of ``cuda_runtime_api.h``; it is within the header's first 8 KiB."""
+    """Read ``CUDART_VERSION`` (13000 is 13.0) from ``cuda_runtime_api.h``; it is within the header's first 8 KiB."""
     for include in ("include", f"targets/{os.uname().machine if os.name == 'posix' else 'x86_64'}-linux/include"):
         number = first_text(f"{folder}/{include}/cuda_runtime_api.h", 16384).partition("#define CUDART_VERSION")[2][:16].split()
         if number and number[0].isascii() and number[0].isdigit():
@@ -67,9 +67,9 @@ def _header_version(folder: str) -> str:
 
 
 def load_driver_table(text: str) -> DriverTable:
-    """``matrix/facts/cuda_driver.csv`` as plain tuples (CUDA, driver on Linux, driver on Windows), newest first.
+    """Read ``matrix/facts/cuda_driver.csv`` as plain tuples (CUDA, driver on Linux, driver on Windows), newest first.
 
-    For the build step; versions are tuples of numbers, ``None`` where the vendor names none.
+    For the build step; versions are tuples of numbers, ``None`` if the vendor lists none.
     """
     import csv
 
@@ -79,17 +79,17 @@ def load_driver_table(text: str) -> DriverTable:
         if cuda is None:
             continue
         entry = (cuda, _numbers(row["driver_linux"]), _numbers(row["driver_windows"]))
-        # of a minor's updates the first one counts: it needs the oldest driver
+        # of a minor version's updates the first one counts: it requires the oldest driver
         if cuda not in rows or (entry[1] or ()) < (rows[cuda][1] or ()):
             rows[cuda] = entry
     return tuple(rows[cuda] for cuda in sorted(rows, reverse=True))
 
 
 def driver_cuda(driver: str, table: DriverTable, *, windows: bool = False) -> str | None:
-    """The highest CUDA whose toolkit driver is not newer than this one; ``None`` below the table and for no version.
+    """Return the newest CUDA whose toolkit driver is not newer than this one; ``None`` below the table or if invalid.
 
-    A driver given by its branch alone ("550") means the newest of the branch. ``windows`` is right for WSL too,
-    whose driver is Windows'; where the vendor stopped naming a Windows driver (13.0) the branch decides.
+    A driver given by its branch alone ("550") means the newest of the branch. Set ``windows`` for WSL as
+    well, which uses the Windows driver; since 13.0, for which the vendor lists no Windows driver, the branch decides.
     """
     given = _numbers(driver)
     if given is None:

@@ -1,8 +1,8 @@
-"""Names of GPUs, as drivers report, catalogues use and people type them, and the table's rows for them.
+"""Match names of GPUs, as reported by drivers, listed in catalogues or typed by users, to rows of the GPU table.
 
-A real device tells its capability itself; names are for descriptions ("A100:2", "RTX 4090") and for what people pasted.
-A name is compared as a set of words: brands and form factors that distinguish nothing are dropped, all
-words of a row must be there, and no other. "RTX 4000" fits three cards: that is reported, not guessed.
+A real device reports its own capability; names matter for descriptions ("A100:2", "RTX 4090") and pasted text.
+A name is compared as a set of words: brands and form factors that distinguish nothing are dropped, and the
+remaining words must match a row exactly. "RTX 4000" matches three cards: that is reported, not guessed.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _SILENT = frozenset((
     "instinct", "radeon", "nvl72", "nvl36", "nvl4", "reference", "devkit", "kit", "module", "nvgpu", "integrated",
     "vram", "memory"
 ))  # fmt: skip
-"""Words that distinguish no cards of the table."""
+"""Words that do not distinguish any cards in the table."""
 _FORM = frozenset(("pcie", "pci", "nvl"))
 _BRANDS = frozenset(("quadro", "titan"))
 _OPTIONAL = _FORM | frozenset(("rtx", "gtx", "quadro", "ada", "pro", "blackwell", "jetson", "rx", "ai", "sff"))
-"""What people leave out of a name whose number says it ("4090", "H100")."""
+"""Words that users omit if the number is enough ("4090", "H100")."""
 _MOBILE = frozenset(("laptop", "mobile", "notebook", "maxq"))
 _GLUED = ("geforce", "quadro", "radeon", "tesla", "rtx", "gtx", "rx")
 _ENDINGS = {
@@ -51,10 +51,10 @@ _APART = str.maketrans(dict.fromkeys("-_/,;:()[]®™+@|\t", " "))
 
 @record(frozen=True)
 class GpuMatch:
-    """What the table knows of a name: what its rows agree on, ``None`` where they differ or there is none.
+    """The table's facts for a name: the values its rows agree on, ``None`` if they differ or there is no row.
 
-    ``names`` are the rows that fit (empty: the name is unknown), ``candidates`` the same where they differ in capability
-    or gfx target, so that a more precise name is needed. ``memory_mib`` is the nominal size.
+    ``names`` are the matching rows (empty: the name is unknown), ``candidates`` the same if they differ in capability
+    or gfx target, so that a more precise name is required. ``memory_mib`` is the nominal size.
     """
 
     vendor: str | None = None
@@ -66,7 +66,7 @@ class GpuMatch:
 
 
 class _Name:
-    """A name taken apart: the words that count, and what else it says."""
+    """A parsed name: the words to compare, and the memory, vendor, family and form it states."""
 
     def __init__(self, text: str) -> None:
         lowered = text.lower().replace("…", "...").strip()
@@ -99,7 +99,7 @@ class _Name:
 
 
 def _unglued(tokens: Iterable[str]) -> Iterable[str]:
-    """``rtx4090`` → rtx 4090, ``1080ti`` → 1080 ti, ``7900xtx`` → 7900 xtx, ``rtx6000ada`` → rtx 6000 ada."""
+    """Split joined words: ``rtx4090`` → rtx 4090, ``1080ti`` → 1080 ti, ``rtx6000ada`` → rtx 6000 ada."""
     for token in tokens:
         brand = next((each for each in _GLUED if token.startswith(each) and token[len(each) :][1:2].isdecimal()), None)
         if brand:
@@ -121,12 +121,12 @@ def _gigabytes(word: str, following: Sequence[str]) -> int | None:
 
 
 def _virtual(word: str) -> bool:
-    """The profile of a virtual GPU: ``24q``, ``40c``, ``2b``, ``8a``."""
+    """Whether a word is the profile of a virtual GPU: ``24q``, ``40c``, ``2b``, ``8a``."""
     return word[-1] in "qcba" and _digits(word[:-1]) and len(word) < 4
 
 
 def _family(word: str, following: Sequence[str]) -> bool:
-    """``50`` before ``series``, ``50xx``, ``7000`` before ``series``."""
+    """Whether a word names a family: ``50`` before ``series``, ``50xx``, ``7000`` before ``series``."""
     if word.endswith("xx") and len(word) == 4 and _digits(word[:2]):
         return True
     return "series" in following and _digits(word) and (len(word) == 2 or (len(word) == 4 and word.endswith("000")))
@@ -137,7 +137,7 @@ def _digits(text: str) -> bool:
 
 
 def lookup(table: GpuTable, name: str) -> GpuMatch:
-    """What the table says about a name; see :class:`GpuMatch`. Never raises."""
+    """Look up a name in the table; see :class:`GpuMatch`. Never raises."""
     given = _Name(name)
     target = next((word for word in given.said if _is_target(word)), None)
     if target is not None:
@@ -167,7 +167,7 @@ def _is_target(word: str) -> bool:
 
 
 def _fitting(table: GpuTable, given: _Name) -> list[int]:
-    """Rows that fit all words; else without the form factor, else without a brand that is wrong or out of date."""
+    """Return rows that match all words, else without the form factor, else also without the brand, which may be outdated."""
     for words in dict.fromkeys((given.words, given.words - _FORM, given.words - _FORM - _BRANDS)):
         found = _with_words(table, words)
         if found:
@@ -189,7 +189,7 @@ def _with_words(table: GpuTable, words: frozenset[str]) -> list[int]:
 
 
 def _cut(table: GpuTable, given: _Name) -> list[int]:
-    """Rows that a name cut by nvidia-smi's table may be of: "NVIDIA GeForce RTX 309...", "NVIDIA A100-SXM..."."""
+    """Return rows that match a name truncated by nvidia-smi: "NVIDIA GeForce RTX 309...", "NVIDIA A100-SXM..."."""
     whole = given.words - {given.partial}
     if not any(character.isdecimal() for word in (*whole, given.partial) for character in word):
         return []
@@ -202,7 +202,7 @@ def _cut(table: GpuTable, given: _Name) -> list[int]:
 
 
 def _members(table: GpuTable, given: _Name) -> list[int]:
-    """Rows of the family that a name means: "RTX 50 series" is GeForce RTX 5050 to 5090, not the RTX 5000."""
+    """Return the rows of a family: "RTX 50 series" is GeForce RTX 5050 to 5090, not the RTX 5000."""
     start = (given.family or "").removesuffix("000")
     brand = "Radeon RX " if given.vendor == "amd" else "GeForce "
     found: dict[int, None] = {}
@@ -229,7 +229,7 @@ def _agreed(rows: Sequence[Row], given: _Name) -> GpuMatch:
 
 
 def _agreed_memory(rows: Sequence[Row], given: _Name) -> int | None:
-    """The size a name says, where a row has it; else the one size there is. Laptop parts share names but not memory."""
+    """Return the stated size if a row has it, else the only size. Laptop GPUs share names with desktop ones but not memory."""
     sizes = {size for row in rows for size in row[4]}
     if given.shared:
         return None
@@ -241,7 +241,7 @@ def _agreed_memory(rows: Sequence[Row], given: _Name) -> int | None:
 
 
 def nearest(table: GpuTable, name: str, count: int = 3) -> tuple[str, ...]:
-    """Names of the table that a misspelt one may have meant, the likeliest first."""
+    """Return the names in the table closest to a misspelled one, most likely first."""
     from difflib import get_close_matches
 
     spoken = {_plain(row[0]): row[0] for row in table[0]}
@@ -255,7 +255,7 @@ def _plain(name: str) -> str:
 
 
 def load_table(nvidia: str, amd: str) -> GpuTable:
-    """``gpus_nvidia.csv`` and ``gpus_amd.csv`` as one table of plain values; for the build step, and for tests."""
+    """Read ``gpus_nvidia.csv`` and ``gpus_amd.csv`` into one table of plain values; for the build step and tests."""
     import csv
 
     rows: list[Row] = []

@@ -1,7 +1,7 @@
-"""The accelerators and the driver of this machine: NVML, then nvidia-smi, then /proc; AMD through the kernel's kfd.
+"""Detect the accelerators and the driver of this machine: NVML, then nvidia-smi, then /proc; AMD through the kernel's kfd.
 
-A machine without any is recognized by a few calls of ``stat``; NVML is loaded and nvidia-smi started only where there is a
-sign of NVIDIA's driver. Nothing found inside a container means unknown, not none: that is what a build looks like.
+A machine without any is recognized by a few ``stat`` calls; NVML is loaded and nvidia-smi started only if there is a sign
+of NVIDIA's driver. Nothing found inside a container means unknown, not none: an image build looks the same.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _KERNEL_DRIVER = "/proc/driver/nvidia"
 _BOARD = "/proc/device-tree/model"
 _NVIDIA, _AMD = "10de", "1002"
 _UNASKED = ("NVML was not found", "nvidia-ml-py is not installed")
-"""Beginnings of notes that matter only where nothing else answered."""
+"""Prefixes of notes that matter only if no other source answered."""
 
 
 def read_hardware(
     variables: Mapping[str, str], root: str = "/", *, bindings: Callable[[], Nvml | None] | None = None
 ) -> Hardware:
-    """The hardware under ``root``. Another root is for tests: NVML is then asked only through ``bindings``."""
+    """Read the hardware under ``root``. Other roots are for tests: NVML is then used only through ``bindings``."""
     if sys.platform == "darwin" and root == "/":
         return _apple()
     program = system_program("nvidia-smi", root)
@@ -58,7 +58,7 @@ def _apple() -> Hardware:
 
 
 def _driver_signs(root: str) -> bool:
-    """Whether there is a reason to look for NVIDIA's driver; a few calls of ``stat``."""
+    """Whether there are signs of NVIDIA's driver; costs a few ``stat`` calls."""
     if os.name == "nt":
         return os.path.exists(os.path.join(os.environ.get("WINDIR", "C:/Windows"), "System32", "nvml.dll"))
     paths = ("/dev/nvidiactl", f"{_KERNEL_DRIVER}/version", "/etc/nv_tegra_release")
@@ -97,7 +97,7 @@ def _through_nvml(root: str, bindings: Callable[[], Nvml | None] | None) -> Hard
 
 
 def _from_proc(root: str) -> Hardware:
-    """What the loaded kernel module says of itself: its version and the models, no capability and no memory."""
+    """Read version and models from the loaded kernel module; it reports neither capability nor memory."""
     driver = parse_module_version(first_text(under(root, f"{_KERNEL_DRIVER}/version")))
     folder = under(root, f"{_KERNEL_DRIVER}/gpus")
     try:
@@ -106,7 +106,7 @@ def _from_proc(root: str) -> Hardware:
         texts = []
     read = [(device, _field(text, "Device Minor")) for text in texts if (device := parse_information(text)) is not None]
     if read and in_container(root):
-        # the kernel lists the host's devices; those without a node were not given to the container
+        # the kernel lists the host's devices; those without a device node are not passed to the container
         given = [(device, minor) for device, minor in read if os.path.exists(under(root, f"/dev/nvidia{minor or 'ctl'}"))]
         if not given:
             return Hardware(driver=driver, notes=(_not_given(f" (the host has {len(read)} × {read[0][0].name})"),))
@@ -119,7 +119,7 @@ def _not_given(why: str = "") -> str:
 
 
 def parse_module_version(text: str) -> str | None:
-    """The driver version in ``/proc/driver/nvidia/version``, e.g. ``550.54.15``."""
+    """Return the driver version in ``/proc/driver/nvidia/version``, e.g. ``550.54.15``, or ``None``."""
     for word in text.partition("\n")[0].split():
         parts = word.split(".")
         if 2 <= len(parts) <= 3 and len(parts[0]) == 3 and all(part.isascii() and part.isdigit() for part in parts):
@@ -128,7 +128,7 @@ def parse_module_version(text: str) -> str | None:
 
 
 def parse_information(text: str) -> Accelerator | None:
-    """One ``/proc/driver/nvidia/gpus/*/information``; ``None`` where the module does not know the model."""
+    """Parse a ``/proc/driver/nvidia/gpus/*/information`` file; ``None`` if the module does not report the model."""
     model, uuid = _field(text, "Model"), _field(text, "GPU UUID")
     if not model or model == "Unknown":
         return None
@@ -136,19 +136,19 @@ def parse_information(text: str) -> Accelerator | None:
 
 
 def _field(text: str, name: str) -> str:
-    """The value of a line ``Name: value``, ``""`` where there is none."""
+    """Return the value of a line ``Name: value``; ``""`` if there is none."""
     lines = (line.partition(":") for line in text.splitlines())
     return next((value.strip() for key, _, value in lines if key.strip() == name), "")
 
 
 def _board(root: str) -> str | None:
-    """The name of an NVIDIA board (Jetson), from the device tree."""
+    """Return the name of an NVIDIA board (Jetson) from the device tree, or ``None``."""
     model = first_text(under(root, _BOARD), 256).strip("\0 \n")
     return model if "nvidia" in model.lower() or "jetson" in model.lower() else None
 
 
 def _named_after_board(found: Hardware, board: str) -> Hardware:
-    """A Jetson's driver calls its GPU "Orin (nvgpu)" or is not asked at all; the board's name says which one it is."""
+    """Name the GPU of a Jetson after its board: the driver reports "Orin (nvgpu)" or nothing."""
     if not found.accelerators:
         return replace(found, accelerators=(Accelerator(vendor="nvidia", name=board),))
     renamed = (replace(each, name=board) if each.name is None or "nvgpu" in each.name else each for each in found.accelerators)
@@ -156,7 +156,7 @@ def _named_after_board(found: Hardware, board: str) -> Hardware:
 
 
 def _explained(found: Hardware, root: str) -> Hardware:
-    """A driver that is installed but cannot be used: its version if a file has it, and the fix."""
+    """Explain why an installed driver cannot be used, with its version, if known, and the fix."""
     installed = _library_version(root)
     if found.driver_state == MISMATCHED:
         versions = f"is {found.driver or 'of another version'}, its libraries are {installed or 'newer or older'}"
@@ -179,7 +179,7 @@ def _noted(found: Hardware, note: str) -> Hardware:
 
 
 def _library_version(root: str) -> str | None:
-    """The version in the name that ``libnvidia-ml.so.1`` links to: ``libnvidia-ml.so.550.54.15``."""
+    """Return the version in the target of the ``libnvidia-ml.so.1`` link: ``libnvidia-ml.so.550.54.15``."""
     for folder in _LIBRARY_FOLDERS:
         try:
             target = os.readlink(under(root, f"{folder}/{_LIBRARY}"))
@@ -204,7 +204,7 @@ def _with_amd(found: Hardware, root: str) -> Hardware:
 
 
 def _nothing_found(root: str) -> Hardware:
-    """No driver of any make: none in a machine, unknown in a container, unknown where a GPU waits for its driver."""
+    """Return the result without any driver: no devices, or unknown in a container or if a GPU lacks its driver."""
     if sys.platform == "win32":
         return Hardware(notes=("No NVIDIA driver was found; GPUs of other vendors are not detected on Windows.",))
     waiting = _without_driver(root)
@@ -221,7 +221,7 @@ def _nothing_found(root: str) -> Hardware:
 
 
 def _without_driver(root: str) -> str | None:
-    """What to call a GPU that is on the PCI bus (class 03: display, 12: processing accelerator)."""
+    """Describe a GPU without a driver on the PCI bus (class 03: display, 12: processing accelerator)."""
     for vendor, place in _pci(root):
         if vendor not in (_NVIDIA, _AMD):
             continue
@@ -232,7 +232,7 @@ def _without_driver(root: str) -> str | None:
 
 
 def _pci(root: str) -> list[tuple[str, str]]:
-    """Vendor and place ("0000:01:00.0") of every device on the PCI bus, from the one file that lists them.
+    """Return vendor and address ("0000:01:00.0") of every device on the PCI bus, from the one file that lists them.
 
     Its first column holds the bus in eight bits, the device in five and the function in three; the domain is not in it.
     """
@@ -247,7 +247,7 @@ def _pci(root: str) -> list[tuple[str, str]]:
     return found
 
 
-# --- AMD's GPUs, from the kernel's files.
+# --- AMD's GPUs, from the kernel's files
 
 
 _NODES = "/sys/class/kfd/kfd/topology/nodes"
@@ -255,13 +255,13 @@ _SHARED_MEMORY = (
     "gfx902", "gfx909", "gfx90c", "gfx1033", "gfx1035", "gfx1036", "gfx1037", "gfx1103",
     "gfx1150", "gfx1151", "gfx1152", "gfx1153",
 )  # fmt: skip
-"""Processors with graphics: what their memory banks show is a carve-out, not what a job can use."""
+"""Integrated GPUs: their memory banks show a carve-out, not the memory a job can use."""
 _LOCAL_HEAPS = ("1", "2")
 """``heap_type`` of memory on the device, visible and not visible to the CPU (linux/kfd_topology)."""
 
 
 def read_amd(root: str = "/") -> tuple[Accelerator, ...]:
-    """Every AMD device that can compute, in the kernel's order; empty where there is none or no such driver."""
+    """Return every AMD compute device, in the kernel's order; empty if there is none or the driver is not loaded."""
     folder = under(root, _NODES)
     try:
         nodes = sorted(os.listdir(folder), key=lambda name: (len(name), name))
@@ -275,7 +275,7 @@ def _device(root: str, node: str) -> Accelerator | None:
     properties = parse_properties(first_text(f"{node}/properties"))
     gfx = gfx_of(properties.get("gfx_target_version", "0"))
     if gfx is None:
-        return None  # a node that is only a processor
+        return None  # a CPU-only node
     minor = properties.get("drm_render_minor", "")
     place = under(root, f"/sys/class/drm/renderD{minor}/device/product_name")
     name = first_text(place, 256).strip() if minor.isdecimal() else ""
@@ -284,12 +284,12 @@ def _device(root: str, node: str) -> Accelerator | None:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The lines ``name value`` of a topology file."""
+    """Parse the ``name value`` lines of a topology file."""
     return {fields[0]: fields[1] for fields in map(str.split, text.splitlines()) if len(fields) == 2}
 
 
 def gfx_of(target: str) -> str | None:
-    """``gfx_target_version`` as LLVM names the target: 90402 → gfx942, 110501 → gfx1151; ``None`` for 0 and for no number."""
+    """Convert ``gfx_target_version`` to LLVM's name: 90402 → gfx942, 110501 → gfx1151; ``None`` for 0 or an invalid value."""
     if not (target.isascii() and target.isdigit() and len(target) < 10) or int(target) == 0:
         return None
     major, minor, stepping = int(target) // 10000, int(target) // 100 % 100, int(target) % 100
@@ -297,7 +297,7 @@ def gfx_of(target: str) -> str | None:
 
 
 def _memory(node: str) -> int | None:
-    """MiB of the device's own memory, ``None`` where its banks are not listed."""
+    """Return the device's own memory in MiB; ``None`` if its banks are not listed."""
     banks = f"{node}/mem_banks"
     try:
         names = os.listdir(banks)

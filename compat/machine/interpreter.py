@@ -1,4 +1,4 @@
-"""The distributions installed for a Python: its folders and their content. Nothing is started."""
+"""Find the distributions installed for a Python interpreter. Nothing is started."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _WINDOWS = os.name == "nt"
 
 @record(frozen=True)
 class Target:
-    """A Python to read: its version if known, its ``site-packages`` folders in import order, a name to show.
+    """A Python to inspect: its version if known, its ``site-packages`` folders in import order, and a display name.
 
-    ``interpreter`` is the program, as a person would call it, where there is one.
+    ``interpreter`` is the program, as a user would call it, if there is one.
     """
 
     label: str
@@ -34,7 +34,7 @@ class Target:
 
 @record(frozen=True)
 class Installed:
-    """The distributions installed for a target. Two versions in one folder are both in ``distributions``."""
+    """The distributions installed for a target. If one folder has two versions, ``distributions`` contains both."""
 
     target: Target
     distributions: tuple[Distribution, ...]
@@ -42,16 +42,16 @@ class Installed:
 
 
 def running_target() -> Target:
-    """The Python that runs this."""
+    """Return the Python that runs this process."""
     version = ".".join(map(str, sys.version_info[:3]))
     folders = tuple(folder for folder in sys.path if folder and not folder.endswith(".zip") and os.path.isdir(folder))
     return Target(label=shown(sys.prefix), version=version, folders=folders, running=True)
 
 
 def default_target(variables: Mapping[str, str]) -> Target:
-    """The activated environment where there is one, else the Python that runs this.
+    """Return the activated environment if there is one, else the Python that runs this process.
 
-    A copy of ``compat`` that lives alone in a tool's own environment (pipx, uvx) looks at the first Python on ``PATH``.
+    If ``compat`` is installed in its own tool environment (pipx, uvx), the first Python on ``PATH`` is used.
     """
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         folder = variables.get(name)
@@ -65,9 +65,9 @@ def default_target(variables: Mapping[str, str]) -> Target:
 
 
 def target_at(path: str) -> Target:
-    """The Python at ``path``: an interpreter, a virtual or conda environment, or a ``site-packages`` folder.
+    """Return the Python at ``path``: an interpreter, a virtual or conda environment, or a ``site-packages`` folder.
 
-    Raises :class:`InputError` where it is none of these.
+    Raises :class:`InputError` if it is none of these.
     """
     if not path:
         raise InputError("--python: expected an interpreter, an environment or a site-packages folder, not an empty string")
@@ -83,7 +83,7 @@ def target_at(path: str) -> Target:
 
 
 def read_installed(target: Target) -> Installed:
-    """Every distribution of a target, in order of name; the first folder that has one decides, as on import."""
+    """Read every distribution of a target, sorted by name; the first folder takes precedence, as on import."""
     notes: list[str] = []
     found: dict[str, list[Distribution]] = {}
     seen: set[str] = set()
@@ -95,7 +95,7 @@ def read_installed(target: Target) -> Installed:
         seen.add(real)
         names = _listing(folder)
         _merge(found, _in_folder(folder, names, notes), folder)
-        if folder in target.folders and not target.running:  # the running one has what they add on its path already
+        if folder in target.folders and not target.running:  # the running interpreter's path already includes what they add
             folders += [
                 linked for name in names if name.endswith(".pth") and name[0] != "." for linked in _pth_folders(folder, name)
             ]
@@ -124,7 +124,7 @@ def _in_folder(folder: str, names: list[str], notes: list[str]) -> dict[str, lis
 
 
 def _merge(found: dict[str, list[Distribution]], here: dict[str, list[Distribution]], folder: str) -> None:
-    """Adds what a later folder of the path holds: new names, and under known names what is shadowed."""
+    """Add the distributions of a later folder; those with a known name are recorded as shadowed."""
     for name, copies in here.items():
         if name not in found:
             found[name] = copies
@@ -144,10 +144,10 @@ def _listing(folder: str) -> list[str]:
 
 
 def _pth_folders(folder: str, name: str) -> Iterable[str]:
-    """The folders a ``.pth`` file adds to the import path."""
+    """Return the folders that a ``.pth`` file adds to the import path."""
     try:
         if not os.path.isfile(f"{folder}/{name}"):
-            return  # a pipe would be waited for
+            return  # reading a pipe would block
         with open(f"{folder}/{name}", encoding="utf-8", errors="replace") as file:
             lines = file.read(1 << 20).splitlines()
     except OSError:
@@ -172,7 +172,7 @@ def _environment(path: str) -> Target:
 
 
 def _virtual(path: str) -> Target:
-    """A virtual environment; its ``pyvenv.cfg`` names the version and whether the base's packages are seen."""
+    """Read a virtual environment; its ``pyvenv.cfg`` states the version and whether system packages are visible."""
     settings: dict[str, str] = {}
     with open(regular(os.path.join(path, "pyvenv.cfg")), encoding="utf-8", errors="replace") as file:
         for line in file:
@@ -212,11 +212,11 @@ def _interpreter(path: str) -> Target:
 
 
 _PROGRAMS = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
-"""How executable files begin on Linux, Windows and macOS."""
+"""Magic bytes of executable files on Linux, Windows and macOS."""
 
 
 def _site_packages(prefix: str, of: str = "") -> tuple[str, ...]:
-    """The folders below ``prefix`` that hold distributions; Debian's own layout included."""
+    """Return the folders below ``prefix`` that contain distributions, including Debian's layout."""
     if _WINDOWS:
         folder = os.path.join(prefix, "Lib", "site-packages")
         return (folder,) if os.path.isdir(folder) else ()
@@ -230,7 +230,7 @@ def _site_packages(prefix: str, of: str = "") -> tuple[str, ...]:
 
 
 def _version_near(prefix: str, folder: str) -> str | None:
-    """The full version from files of the installation, else the one in the folder's name."""
+    """Return the full version from files of the installation, else the one in the folder's name."""
     short = _version_in_path(folder)
     header = f"{prefix}/include/python{short}/patchlevel.h"
     try:
@@ -265,7 +265,7 @@ def _is_tool_environment(prefix: str) -> bool:
 
 
 def shown(path: str) -> str:
-    """A path as a person writes it: relative to here or to the home folder where that is shorter."""
+    """Shorten a path for display: relative to the working directory or the home folder if that is shorter."""
     home = os.path.expanduser("~")
     path = os.path.abspath(path)
     here = os.getcwd()
@@ -274,11 +274,11 @@ def shown(path: str) -> str:
     return "~" + path[len(home) :] if home != "/" and path.startswith(home + os.sep) else path
 
 
-# --- Finding an interpreter by name, and the one of a pyenv shim, without starting either.
+# --- Finding an interpreter by name or behind a pyenv shim, without starting it
 
 
 def find_command(name: str, variables: Mapping[str, str], apart_from: str = "") -> str | None:
-    """The first executable file called ``name`` on ``PATH``, outside the folder ``apart_from``."""
+    """Return the first executable named ``name`` on ``PATH``, outside the folder ``apart_from``."""
     for folder in variables.get("PATH", "").split(os.pathsep):
         path = os.path.join(folder, name)
         if apart_from and os.path.realpath(folder).startswith(os.path.realpath(apart_from)):
@@ -289,7 +289,7 @@ def find_command(name: str, variables: Mapping[str, str], apart_from: str = "") 
 
 
 def find_python(variables: Mapping[str, str], apart_from: str = "") -> str | None:
-    """The interpreter ``python3`` or ``python`` would start, outside the folder ``apart_from``."""
+    """Return the interpreter that ``python3`` or ``python`` would start, outside the folder ``apart_from``."""
     for name in ("python3", "python"):
         found = find_command(name, variables, apart_from)
         if found:
@@ -298,7 +298,7 @@ def find_python(variables: Mapping[str, str], apart_from: str = "") -> str | Non
 
 
 def behind_shim(path: str, variables: Mapping[str, str]) -> str | None:
-    """The interpreter that a pyenv shim starts, as ``PYENV_VERSION`` or pyenv's ``version`` file say."""
+    """Return the interpreter that a pyenv shim starts, by ``PYENV_VERSION`` or pyenv's ``version`` file."""
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.basename(folder) != "shims":
         return None

@@ -1,4 +1,4 @@
-"""One installed distribution's own files (``*.dist-info``, ``*.egg-info``), read as bytes; nothing is imported."""
+"""Read the metadata of one installed distribution (``*.dist-info``, ``*.egg-info``) as bytes; nothing is imported."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     Detectors = Mapping[str, Sequence[tuple[str, str, str]]]
 
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
-"""A pipe in the place of a file is not waited for; it is read as empty."""
+"""Do not block on a pipe in place of a file; it is read as empty."""
 _FIRST = 1 << 11
 """Name and version are in the first lines of METADATA."""
 _HEADER = 1 << 16
 """Most headers end within it; the description after them is not read."""
 _LARGEST_MODULE = 1 << 23
 _LIMIT = 1 << 22
-"""A METADATA header is a few kB; beyond this it is not one."""
+"""Maximum size of a METADATA header in bytes; real ones have a few kB."""
 
 
 def read_distribution(folder: str, name: str, notes: list[str]) -> Distribution | None:
-    """The distribution whose metadata is ``folder/name``; ``None`` (and a note) if not even a version is known.
+    """Read the distribution whose metadata is ``folder/name``; ``None`` (and a note) if its version is unknown.
 
-    ``name`` ends in ``.dist-info`` or ``.egg-info``. A METADATA file that is missing or cut short is said in ``notes``
-    and the folder's name is used instead.
+    ``name`` ends in ``.dist-info`` or ``.egg-info``. A missing or truncated METADATA file is reported in
+    ``notes``, and the folder's name is used instead.
     """
     path = f"{folder}/{name}"
     for read in (_beginning, _searched):
@@ -54,14 +54,14 @@ def read_distribution(folder: str, name: str, notes: list[str]) -> Distribution 
         version = None
     source = _source(path, notes)
     if source is INDEX and version is not None and ".dev" in version:
-        source = _NIGHTLY  # an index would have said where a development version comes from
+        source = _NIGHTLY  # development versions without a recorded origin are nightly builds
     return Distribution(name=normalized(project), version=version, source=source, requires=_requires(header, name))
 
 
 def _requires(header: bytes | None, name: str) -> tuple[str, ...] | None:
-    """The Requires-Dist lines of a METADATA header but those of extras: nothing records which extras were asked for.
+    """Return the Requires-Dist lines of a METADATA header, except those of extras: requested extras are not recorded.
 
-    ``None`` if they are elsewhere, as those of an egg are.
+    ``None`` if they are stored elsewhere, as for eggs.
     """
     if header is None or not name.endswith(".dist-info"):
         return None
@@ -75,15 +75,15 @@ def _requires(header: bytes | None, name: str) -> tuple[str, ...] | None:
 
 
 def _completed(name: str, project: str | None, version: str | None) -> tuple[str, str | None]:
-    """Name and version from the directory name: ``torch-2.6.0+cu124.dist-info``; eggs have the Python version at the end."""
+    """Fill in name and version from the directory name: ``torch-2.6.0+cu124.dist-info``; eggs end in the Python version."""
     parts = name.rpartition(".")[0].split("-")
     return project or parts[0], version or (parts[1] if len(parts) > 1 else None)
 
 
 def _header(path: str, name: str, read: Callable[[int], tuple[bytes, bool]]) -> tuple[bytes | None, bool]:
-    """What ``read`` makes of a METADATA file: a part of it, and whether the file is whole, or ``None``.
+    """Return the part of a METADATA file that ``read`` yields, and whether the file is complete; ``None`` if unreadable.
 
-    A file that was cut short ends inside a line before the blank line that ends the header.
+    A truncated file ends inside a line before the blank line that ends the header.
     """
     for file in _METADATA if name.endswith(".dist-info") else _PKG_INFO:
         try:
@@ -104,7 +104,7 @@ _PKG_INFO = ("/PKG-INFO", "")
 
 
 def _beginning(descriptor: int) -> tuple[bytes, bool]:
-    """The first lines, and whether the file ends in a newline."""
+    """Read the start of the file up to the blank line, and whether the file ends in a newline."""
     content = last = os.read(descriptor, _HEADER)
     if len(content) == _HEADER:
         os.lseek(descriptor, -1, os.SEEK_END)
@@ -116,7 +116,7 @@ def _beginning(descriptor: int) -> tuple[bytes, bool]:
 
 
 def _searched(descriptor: int) -> tuple[bytes, bool]:
-    """The whole header, for a file that does not end in a newline or begins in an unusual way."""
+    """Read the whole header of a file that does not end in a newline or has an unusual start."""
     content = b"\n"
     while len(content) < _LIMIT and (chunk := os.read(descriptor, _FIRST * 32)):
         content += chunk
@@ -139,7 +139,7 @@ INDEX, _NIGHTLY = Source("index"), Source("nightly")
 
 
 def _source(path: str, notes: list[str]) -> Source | None:
-    """Where it came from (PEP 610); a distribution without ``direct_url.json`` came from an index."""
+    """Return the origin of a distribution (PEP 610); without ``direct_url.json`` it came from an index."""
     if not os.access(f"{path}/direct_url.json", os.F_OK):  # much cheaper than an open that fails
         return INDEX
     try:
@@ -162,7 +162,7 @@ def _source(path: str, notes: list[str]) -> Source | None:
 
 
 def source_of(record: dict[str, Any]) -> Source:
-    """A PEP 610 record as a source."""
+    """Convert a PEP 610 record to a source."""
     details: dict[str, Any] = {"url": without_credentials(str(record["url"]))}
     if "vcs_info" in record:
         details["commit"] = str(record["vcs_info"]["commit_id"]).lower()
@@ -178,7 +178,7 @@ def source_of(record: dict[str, Any]) -> Source:
 
 
 def installer_of(path: str) -> str | None:
-    """The content of INSTALLER ("pip", "uv", "conda"), or ``None``."""
+    """Return the content of INSTALLER ("pip", "uv", "conda"), or ``None``."""
     try:
         descriptor = os.open(f"{path}/INSTALLER", _READ)
     except OSError:
@@ -189,17 +189,17 @@ def installer_of(path: str) -> str | None:
         os.close(descriptor)
 
 
-# --- Looking for a rule's text in an installed file, to distinguish a bad ``0.16.0.dev0`` from a good one.
+# --- Searching an installed file for a rule's text, to distinguish a bad ``0.16.0.dev0`` from a good one
 
 
 OF_SOURCE = ("vcs", "directory", "url", "nightly")
-"""Kinds of source whose modules may be other than those of any release."""
+"""Kinds of source whose modules may differ from those of any release."""
 
 
 def detected(copy: Distribution, folders: Sequence[str], detectors: Detectors) -> Distribution:
-    """The distribution with the answer of every detector for it noted in its source.
+    """Add the result of every detector for a distribution to its source.
 
-    A release from an index needs none: its version says what it holds. A file that cannot be read leaves the question open.
+    Releases from an index or conda are skipped: the version determines their contents. Unreadable files give no result.
     """
     wanted = detectors.get(copy.name)
     if not wanted or copy.source is None or copy.source.kind in ("index", "conda"):
@@ -212,7 +212,7 @@ def detected(copy: Distribution, folders: Sequence[str], detectors: Detectors) -
 
 
 def located(copy: Distribution, folders: Sequence[str], tops: Mapping[str, str]) -> Distribution:
-    """The distribution with the folder of its modules, where it was installed from source; ``tops``: package of each module."""
+    """Add the folder of its modules if a distribution was installed from source; ``tops``: module → distribution."""
     if copy.source is None or copy.source.kind not in OF_SOURCE:
         return copy
     names = [top for top, package in tops.items() if package == copy.name]
@@ -223,7 +223,7 @@ def located(copy: Distribution, folders: Sequence[str], tops: Mapping[str, str])
 
 
 def _source_roots(source: Source) -> tuple[str, ...]:
-    """Where an editable install keeps its modules."""
+    """Return the folders in which an editable install may keep its modules."""
     url = source.details.get("url")
     if not source.details.get("editable") or not isinstance(url, str) or not url.startswith("file://"):
         return ()

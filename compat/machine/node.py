@@ -1,4 +1,4 @@
-"""What matters of one node among many: its name and clock, its networks, limits, container, and the files it shares."""
+"""The facts of one node in a cluster: name and clock, networks, limits, container, and the identity of its files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CONTAINERS = ("SLURM_CONTAINER", "APPTAINER_CONTAINER", "SINGULARITY_CONTAINER"
 
 @record(frozen=True)
 class Interface:
-    """A network interface that is up; ``speed`` in Mbit/s, ``None`` where the kernel does not say."""
+    """A network interface that is up; ``speed`` in Mbit/s, ``None`` if the kernel does not report it."""
 
     name: str
     kind: str
@@ -29,7 +29,7 @@ class Interface:
 
 @record(frozen=True)
 class RdmaPort:
-    """A port of an InfiniBand or RoCE device; ``link`` is ``InfiniBand`` or ``Ethernet``, ``rate`` as the kernel words it."""
+    """A port of an InfiniBand or RoCE device; ``link`` is ``InfiniBand`` or ``Ethernet``, ``rate`` is the kernel's text."""
 
     device: str
     link: str
@@ -39,7 +39,7 @@ class RdmaPort:
 
 @record(frozen=True)
 class Probed:
-    """One probe that ran on a node, as ``compat probe`` says it; ``status`` is passed, failed or could-not-run."""
+    """One probe that ran on a node, as reported by ``compat probe``; ``status`` is passed, failed or could-not-run."""
 
     probe: str
     device: str
@@ -52,9 +52,9 @@ class Probed:
 class Node:
     """One node. ``clock`` is its time in seconds since 1970 when it was read, ``memlock`` the limit in bytes (-1: none).
 
-    ``container`` is the image if a variable names it, and "" outside of a container. ``files`` identifies what is
-    installed by the contents of every RECORD, ``folder`` is where, ``filesystem`` the type it is mounted as. ``probes`` is
-    ``None`` where none were run, or if they did not finish.
+    ``container`` is the image if a variable names it, and "" outside of a container. ``files`` is a digest of
+    every installed RECORD, ``folder`` its location, ``filesystem`` the type of its mount. ``probes`` is ``None`` if none
+    were run or they did not finish.
     """
 
     host: str
@@ -70,7 +70,7 @@ class Node:
     probes: tuple[Probed, ...] | None = None
 
     def to_json(self) -> dict[str, object]:
-        """As plain JSON values; what is unknown is left out."""
+        """Return plain JSON values; unknown ones are omitted."""
         known = {name: getattr(self, name) for name in _SCALARS if getattr(self, name) is not None}
         if self.interfaces is not None:
             known["interfaces"] = [{"name": each.name, "kind": each.kind, "speed": each.speed} for each in self.interfaces]
@@ -91,7 +91,7 @@ _PROBED = ("probe", "device", "status", "why", "fix")
 
 
 def node_of(value: object, file: str) -> Node:
-    """A node out of JSON; :class:`InputError` where a value is of the wrong type or the name of the host is missing."""
+    """Parse a node from JSON; :class:`InputError` if a value has the wrong type or the host name is missing."""
 
     def refuse(key: str, wanted: str) -> InputError:
         return InputError(f"{KEY}{key}: expected {wanted}", file)
@@ -124,7 +124,7 @@ def node_of(value: object, file: str) -> Node:
 
 
 def probed_of(value: Mapping[str, object]) -> Probed:
-    """A probe out of the JSON of ``compat probe``; :class:`KeyError` where one of its names is missing."""
+    """Parse a probe from the JSON of ``compat probe``; :class:`KeyError` if a key is missing."""
     return Probed(
         str(value["probe"]), str(value["device"]), str(value["status"]), str(value.get("why") or ""),
         None if value.get("fix") is None else str(value["fix"]),
@@ -132,7 +132,7 @@ def probed_of(value: Mapping[str, object]) -> Probed:
 
 
 def read_node(folders: Sequence[str], variables: Mapping[str, str], root: str = "/") -> Node:
-    """This node; ``folders`` are where the interpreter looks for distributions, the first ``site-packages`` is identified."""
+    """Read this node; ``folders`` is the interpreter's path, of which the first ``site-packages`` is identified."""
     folder = next((each for each in folders if each.rstrip(os.sep).endswith("-packages")), None)
     container = next((variables[name] for name in _CONTAINERS if variables.get(name)), None)
     return Node(
@@ -157,7 +157,7 @@ def _names(path: str) -> list[str] | None:
 
 
 def _interfaces(root: str) -> tuple[Interface, ...] | None:
-    """Interfaces that are up (``/sys/class/net``); ``type`` is the kernel's ARPHRD number: 1 Ethernet, 32 InfiniBand."""
+    """Return interfaces that are up (``/sys/class/net``); ``type`` is the kernel's ARPHRD number: 1 Ethernet, 32 InfiniBand."""
     base = under(root, "/sys/class/net")
     names = _names(base)
     if names is None:
@@ -204,7 +204,7 @@ def _hugepages(root: str) -> int | None:
 
 
 def _identity(folder: str) -> str | None:
-    """A digest of what is installed: the RECORD of every distribution holds the digests of its files."""
+    """Return a digest of the installed files: the RECORD of every distribution contains their digests."""
     digest = hashlib.sha256()
     for name in _names(folder) or ():
         if name.endswith(".dist-info"):
@@ -218,7 +218,7 @@ def _identity(folder: str) -> str | None:
 
 
 def _filesystem(folder: str, mountinfo: str) -> str | None:
-    """The type of the file system that holds a folder (proc(5), mountinfo): the longest mount point above it."""
+    """Return the type of the file system of a folder (proc(5), mountinfo), by the longest matching mount point."""
     real = os.path.realpath(folder)
     best, kind = "", None
     for line in mountinfo.splitlines():

@@ -1,7 +1,7 @@
-"""What ``nvidia-smi`` prints → :class:`Hardware`: its query as CSV, its table, its list. Pure functions on text.
+"""Parse the output of ``nvidia-smi`` (CSV query, table, list) into :class:`Hardware`.
 
-The text may come from the program or from a person who pasted it, so nothing here raises: what is not recognised is
-left unknown. Since R610 the table's header says "KMD Version" and "CUDA UMD Version" where it used to say
+The text may come from the program or be pasted by a user, so the parsers never raise: what is not recognized stays
+unknown. Since R610 the table's header says "KMD Version" and "CUDA UMD Version" where it used to say
 "Driver Version" and "CUDA Version".
 """
 
@@ -16,7 +16,7 @@ from compat.model import Accelerator
 from compat.records import replace
 
 FIELDS = ("index", "name", "compute_cap", "memory.total", "driver_version", "uuid")
-"""Asked for, in this order; drivers before R510 do not know ``compute_cap``."""
+"""Fields queried, in this order; drivers before R510 do not support ``compute_cap``."""
 
 _CAPABILITY = re.compile(r"\d{1,2}\.\d", re.ASCII)
 _DRIVER = re.compile(r"\d{3}\.\d{1,3}(\.\d{1,3})?", re.ASCII)
@@ -29,7 +29,7 @@ _SHAPES = (
     ("memory.total", _MEMORY), ("uuid", _UUID), ("compute_cap", _CAPABILITY), ("driver_version", _DRIVER), ("index", _INDEX),
     ("memory.total", _BARE_MEMORY), ("pci.bus_id", _BUS),
 )  # fmt: skip
-"""The form of each field's values, for rows that were pasted without their header."""
+"""The format of each field's values, for rows pasted without their header."""
 
 _HEADER_DRIVER = re.compile(r"(?:Driver|KMD) Version: *(\d[\d.]*)", re.ASCII)
 _HEADER_CUDA = re.compile(r"CUDA (?:UMD )?Version: *(\d+\.\d+)", re.ASCII)
@@ -45,7 +45,7 @@ _NO_DRIVER = ("communicate with the NVIDIA driver", "NVIDIA driver is not loaded
 
 
 def parse_query(text: str, fields: Sequence[str] = ()) -> Hardware:
-    """``nvidia-smi --query-gpu=… --format=csv``, with its header, with ``fields`` naming the columns, or with neither."""
+    """Parse ``nvidia-smi --query-gpu=… --format=csv``: with its header, with columns from ``fields``, or with neither."""
     rows: list[dict[str, str]] = []
     columns = list(fields)
     for line in text.splitlines():
@@ -73,7 +73,7 @@ def parse_query(text: str, fields: Sequence[str] = ()) -> Hardware:
 
 
 def _header(cells: Sequence[str]) -> list[str] | None:
-    """Column names (``memory.total [MiB]`` without its unit) where a line is the query's header."""
+    """Return the column names (``memory.total [MiB]`` without its unit) if a line is the query's header."""
     names = [cell.partition(" [")[0] for cell in cells]
     known = ("name", "gpu_name", "compute_cap", "memory.total", "driver_version", "uuid", "index", "gpu_uuid")
     if all(re.fullmatch(r"[a-z_]+(\.[a-z_.]+)?", name) for name in names) and any(name in known for name in names):
@@ -112,12 +112,12 @@ def _queried(row: Mapping[str, str], notes: list[str]) -> Accelerator | None:
 
 
 def _nothing(cell: str) -> bool:
-    """``[N/A]``, ``[Unknown Error]``, ``[Not Supported]``, ``[GPU requires reset]``, ``ERR!``, or nothing at all."""
+    """Whether a value is empty, ``[N/A]``, ``[Unknown Error]``, ``[Not Supported]``, ``[GPU requires reset]`` or ``ERR!``."""
     return not cell or cell.startswith("[") or cell in ("N/A", "ERR!", "Unknown Error")
 
 
 def parse_table(text: str) -> Hardware:
-    """The table ``nvidia-smi`` prints when it is asked nothing; names may be cut ("NVIDIA GeForce RTX 309...")."""
+    """Parse the table ``nvidia-smi`` prints without options; names may be truncated ("NVIDIA GeForce RTX 309...")."""
     devices: dict[int, dict[str, Any]] = {}
     instances: dict[int, list[int]] = {}
     notes: list[str] = []
@@ -146,7 +146,7 @@ def parse_table(text: str) -> Hardware:
 
 
 def _short_lines(text: str) -> list[str]:
-    """A line of nvidia-smi has some 90 characters; a log's may have a million, on which the patterns would take minutes."""
+    """Return the lines short enough for nvidia-smi (about 90 characters); the patterns take minutes on very long log lines."""
     return [line for line in text.splitlines() if len(line) < 400]
 
 
@@ -162,7 +162,7 @@ def _tabled(index: int, device: Mapping[str, Any], instances: Sequence[int] | No
 
 
 def parse_list(text: str) -> Hardware:
-    """``nvidia-smi -L``, and the same lines in what torch's collect_env prints: names, UUIDs, MIG instances."""
+    """Parse ``nvidia-smi -L`` and the same lines in torch's collect_env: names, UUIDs, MIG instances."""
     devices: list[tuple[Accelerator, list[Accelerator]]] = []
     for line in _short_lines(text):
         listed, instance = _LISTED.match(line), _LISTED_INSTANCE.match(line)
@@ -178,7 +178,7 @@ def parse_list(text: str) -> Hardware:
 
 
 def _with_messages(found: Hardware, text: str) -> Hardware:
-    """The reading with what nvidia-smi says in words: no device, no driver, another driver than its library."""
+    """Add what nvidia-smi's messages report: no device, no driver, or a driver that does not match its library."""
     lost = (
         f"NVIDIA device {each['bus']} has no handle and is ignored: {each['why'].strip()}." for each in _LOST.finditer(text)
     )
@@ -195,7 +195,7 @@ def _with_messages(found: Hardware, text: str) -> Hardware:
 
 
 def ask(program: str, seconds: float = 15.0) -> Hardware:
-    """Start ``nvidia-smi``: its query for the devices, then its table for the highest CUDA and what the query lacked."""
+    """Run ``nvidia-smi``: its query for the devices, then its table for the highest CUDA and missing values."""
     found = Hardware()
     for fields in (FIELDS, tuple(field for field in FIELDS if field != "compute_cap")):
         text, problem = _output([program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader"], seconds)
@@ -211,7 +211,7 @@ def ask(program: str, seconds: float = 15.0) -> Hardware:
 
 
 def _output(command: Sequence[str], seconds: float) -> tuple[str, str | None]:
-    """What a command prints on both streams, or one sentence on why nothing came."""
+    """Return the output of a command on both streams, or a message on why there is none."""
     import subprocess
 
     try:
@@ -221,6 +221,6 @@ def _output(command: Sequence[str], seconds: float) -> tuple[str, str | None]:
     try:
         printed, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        process.kill()  # and not waited for: with a dead GPU it may hang in the kernel, where no signal reaches it
+        process.kill()  # without waiting: with a dead GPU it may hang in the kernel, where signals have no effect
         return "", f"nvidia-smi did not respond within {seconds:g} seconds."
     return printed.decode("utf-8", "replace"), None

@@ -1,6 +1,6 @@
 """NVIDIA devices through NVML, the driver's own library, as ``nvidia-ml-py`` binds it (module ``pynvml``).
 
-No CUDA context is made. What one device does not answer is unknown for that device and hides nothing else.
+No CUDA context is created. A value that one device does not report is unknown for that device only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from compat.model import Accelerator
 if TYPE_CHECKING:
 
     class Nvml(Protocol):
-        """What is used of ``pynvml``; the other functions are asked for by name, since old bindings lack some."""
+        """The used part of ``pynvml``; other functions are looked up by name, since old bindings lack some."""
 
         NVMLError: type[Exception]
 
@@ -28,7 +28,7 @@ _STATES = {9: NOT_LOADED, 18: MISMATCHED}
 
 
 def load() -> Nvml | None:
-    """The bindings, ``None`` where they are not installed. Costs about 20 ms: call it only where there is a driver."""
+    """Import the bindings; ``None`` if they are not installed. Costs about 20 ms: call it only if there is a driver."""
     try:
         import pynvml
     except ImportError:
@@ -38,7 +38,7 @@ def load() -> Nvml | None:
 
 
 def read_nvml(nvml: Nvml) -> Hardware:
-    """Driver, highest CUDA of the driver, and every device that answers; ``accelerators`` is ``None`` where NVML failed."""
+    """Read the driver, its highest CUDA, and every device that responds; ``accelerators`` is ``None`` if NVML failed."""
     try:
         nvml.nvmlInit()
     except nvml.NVMLError as problem:
@@ -100,12 +100,12 @@ def _device(nvml: Nvml, index: int, notes: list[str]) -> tuple[Accelerator, ...]
 
 
 def _instances(nvml: Nvml, handle: object, whole: Accelerator) -> Iterator[Accelerator]:
-    """The MIG instances of a device: their own name, memory and UUID, the capability of the whole."""
+    """Yield the MIG instances of a device: their own name, memory and UUID, with the device's capability."""
     count = _ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle)
     for index in range(count if isinstance(count, int) else 0):
         instance = _ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, index)
         if instance is None:
-            continue  # a slot that is not taken
+            continue  # an unused slot
         extra = {"mig": True, **_identity(nvml, instance)}
         if "uuid" in whole.extra:
             extra["parent"] = whole.extra["uuid"]
@@ -119,7 +119,7 @@ def _instances(nvml: Nvml, handle: object, whole: Accelerator) -> Iterator[Accel
 
 
 def _memory(nvml: Nvml, handle: object) -> int | None:
-    """MiB; unified memory (Jetson, GB10) answers "not supported", some drivers 0: unknown, no error."""
+    """Return memory in MiB. Unified memory (Jetson, GB10) reports "not supported", some drivers 0: ``None`` for both."""
     total = getattr(_ask(nvml, "nvmlDeviceGetMemoryInfo", handle), "total", None)
     return total >> 20 or None if isinstance(total, int) else None
 
@@ -130,7 +130,7 @@ def _identity(nvml: Nvml, handle: object) -> dict[str, Any]:
 
 
 def _ask(nvml: Nvml, function: str, *arguments: object) -> Any:
-    """The answer of one NVML function, ``None`` where it, the driver or the bindings cannot give one."""
+    """Call one NVML function; ``None`` if the function, the driver or the bindings do not support it."""
     try:
         return getattr(nvml, function)(*arguments)
     except (nvml.NVMLError, AttributeError, ValueError):  # ValueError: text that is not UTF-8
@@ -138,7 +138,7 @@ def _ask(nvml: Nvml, function: str, *arguments: object) -> Any:
 
 
 def _text(value: object) -> str | None:
-    """Bindings up to version 11 answer bytes, later ones text."""
+    """Convert to text: bindings up to version 11 return bytes, later ones strings."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return value.strip() or None if isinstance(value, str) else None

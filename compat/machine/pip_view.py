@@ -1,4 +1,4 @@
-"""pip's own view of the running environment, and where it differs from what was read. This starts pip."""
+"""Compare pip's own view of the running environment with what was read. This starts pip."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from compat.model import Environment, normalized
 
 
 def disagreements(environment: Environment) -> tuple[str, ...]:
-    """One line for every distribution that pip lists otherwise; :class:`Undecided` where pip cannot be asked."""
+    """Return one line for every distribution that pip lists differently; :class:`Undecided` if pip cannot be run."""
     try:
         import pip_api
 
         listed = pip_api.installed_distributions()  # type: ignore[attr-defined]
-    except Exception as problem:  # pip_api raises whatever pip's failure was
+    except Exception as problem:  # pip_api raises any kind of exception
         reason = str(problem).strip().splitlines()
         raise Undecided(
             f"pip's view of the environment is not available ({reason[-1] if reason else type(problem).__name__})"

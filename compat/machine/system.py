@@ -1,4 +1,4 @@
-"""The system this runs on: what a wheel's tags, a driver and a launcher depend on, read without starting anything."""
+"""The operating system facts that wheel tags, drivers and launchers depend on, read without starting anything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _SYSTEMS = {"linux": "linux", "darwin": "darwin", "win32": "windows", "cygwin": "windows"}
 _CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container")
 _LAYERED = ("overlay", "fuse-overlayfs", "aufs")
-"""File systems that stack layers: the root of a container, hardly ever that of a machine."""
+"""Layered file systems: typical of a container's root, rare as that of a machine."""
 _ON_DISK = ("ext4", "ext3", "xfs", "btrfs", "zfs", "f2fs", "jfs", "bcachefs")
 
 
@@ -33,7 +33,7 @@ class System:
 
 
 def read_system(root: str = "/") -> System:
-    """The system under ``root`` (another root is for tests; the kernel's and the library's names are the running ones)."""
+    """Read the system under ``root``. Other roots are for tests; kernel and C library are always the running ones."""
     return System(
         os=_SYSTEMS.get(sys.platform),
         machine=machine(os.environ),
@@ -44,12 +44,12 @@ def read_system(root: str = "/") -> System:
 
 
 def under(root: str, path: str) -> str:
-    """An absolute path as seen below ``root``."""
+    """Return an absolute path as seen below ``root``."""
     return path if root == "/" else root.rstrip("/") + path
 
 
 def first_text(path: str, limit: int = 65536) -> str:
-    """The start of a small text file, ``""`` where it cannot be read. Undecodable bytes are replaced."""
+    """Read the start of a small text file; ``""`` if it cannot be read. Undecodable bytes are replaced."""
     try:
         with open(path, "rb") as file:
             return file.read(limit).decode("utf-8", "replace")
@@ -58,7 +58,7 @@ def first_text(path: str, limit: int = 65536) -> str:
 
 
 def on_path(program: str, variables: Mapping[str, str], root: str) -> str | None:
-    """The program on ``PATH`` (of the variables given, not of this process)."""
+    """Find a program on ``PATH`` (of the given variables, not of this process)."""
     ending = ".exe" if os.name == "nt" else ""
     for folder in variables.get("PATH", "").split(os.pathsep):
         path = under(root, f"{folder}/{program}{ending}")
@@ -70,11 +70,11 @@ def on_path(program: str, variables: Mapping[str, str], root: str) -> str | None
 _SYSTEM_FOLDERS = (
     "/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/lib/wsl/lib", "/usr/local/nvidia/bin", "/run/current-system/sw/bin",
 )  # fmt: skip
-"""Where drivers put their programs, and where no environment or wheel of Python's does."""
+"""Folders for driver programs, to which no Python environment or wheel installs."""
 
 
 def system_program(program: str, root: str) -> str | None:
-    """A program of the system: ``PATH`` may begin with the very environment that is inspected, which must not be run."""
+    """Find a system program. ``PATH`` is not used: it may include the inspected environment, which must not be run."""
     if sys.platform == "win32":
         folders: tuple[str, ...] = (f"{os.environ.get('SYSTEMROOT', 'C:/Windows')}/System32",)
         program = f"{program}.exe"
@@ -85,7 +85,7 @@ def system_program(program: str, root: str) -> str | None:
 
 
 def machine(variables: Mapping[str, str]) -> str | None:
-    """The processor architecture as wheel tags spell it: ``x86_64``, ``aarch64``, ``arm64`` on macOS."""
+    """Return the processor architecture as in wheel tags: ``x86_64``, ``aarch64``, ``arm64`` on macOS."""
     if sys.platform == "win32":
         word = variables.get("PROCESSOR_ARCHITEW6432") or variables.get("PROCESSOR_ARCHITECTURE", "")
         return {"amd64": "x86_64", "arm64": "arm64", "x86": "x86"}.get(word.lower(), word.lower() or None)
@@ -93,31 +93,31 @@ def machine(variables: Mapping[str, str]) -> str | None:
 
 
 def wsl(root: str = "/") -> str | None:
-    """``wsl2`` or ``wsl1`` where the kernel is Windows', else ``None``."""
+    """Return ``wsl2`` or ``wsl1`` if the kernel is that of WSL, else ``None``."""
     release = first_text(under(root, "/proc/sys/kernel/osrelease"), 256).lower()
     if "wsl2" in release or "microsoft-standard" in release:
         return "wsl2"
     if "microsoft" in release:
         return "wsl1"
-    # a kernel of one's own need not carry the name; the interface to Windows is there all the same
+    # a custom kernel may have another name; the interface to Windows exists all the same
     return "wsl2" if release and os.path.exists(under(root, "/proc/sys/fs/binfmt_misc/WSLInterop")) else None
 
 
 def glibc() -> str | None:
-    """The version of the C library this process runs with, ``None`` where it is not glibc."""
+    """Return the version of glibc that this process uses; ``None`` for another C library."""
     try:
         name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
     except (
         AttributeError,
         OSError,
         ValueError,
-    ):  # Windows has no confstr, musl and macOS do not know the name
+    ):  # Windows has no confstr; musl and macOS do not support the name
         return None
     return version if name == "glibc" and version else None
 
 
 def in_container(root: str = "/") -> bool | None:
-    """Whether this is the inside of a container: by the files the engines leave, else by what the root is mounted from."""
+    """Whether this runs in a container, by marker files of container engines or the file system of the root."""
     if any(os.path.exists(under(root, mark)) for mark in _CONTAINER_MARKS):
         return True
     kind = _root_filesystem(first_text(under(root, "/proc/self/mountinfo")))
@@ -127,7 +127,7 @@ def in_container(root: str = "/") -> bool | None:
 
 
 def _root_filesystem(mountinfo: str) -> str | None:
-    """The type of the file system mounted last on ``/`` (proc(5): fifth field the place, first after ``-`` the type)."""
+    """Return the type of the last file system mounted on ``/`` (proc(5): mount point in field 5, type after ``-``)."""
     found = None
     for line in mountinfo.splitlines():
         before, dash, after = line.partition(" - ")
@@ -137,7 +137,7 @@ def _root_filesystem(mountinfo: str) -> str | None:
     return found
 
 
-# --- Which environment variables belong into a report: those that steer CUDA and the stack, never a secret.
+# --- Environment variables to report: those that configure CUDA and the stack, never a secret
 
 
 _PREFIXES = (
@@ -159,7 +159,7 @@ _ALWAYS = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 
 
 def relevant(variables: Mapping[str, str], asked: Sequence[str]) -> dict[str, str | None]:
-    """The variables to report, by name; ``None`` for those that rules ask about (``asked``) and that are not set."""
+    """Return the variables to report, by name; ``None`` for unset ones that rules depend on (``asked``)."""
     found: dict[str, str | None] = {
         name: value
         for name, value in sorted(variables.items())

@@ -1,1 +1,1 @@
-"""Text that people paste: reports of tools, logs and tracebacks, as environments and errors."""
+"""Parse text that users paste (tool reports, logs, tracebacks) into environments and errors."""

@@ -1,7 +1,7 @@
-"""``name: value`` lines: torch's and vLLM's collect_env, the ``env`` commands, sglang's check, ds_report, lists by hand.
+"""``name: value`` lines: torch's and vLLM's collect_env, ``env`` commands, sglang's check, ds_report, hand-written lists.
 
-One table of names serves all of them, since people mix them. The form of the name distinguishes programs, which print
-"version" (``- `transformers` version: 4.51.3``), from people, who write ``torch: 2.6``.
+All of them share one table of names, since users mix formats. The form of the name distinguishes
+programs, which print "version" (``- `transformers` version: 4.51.3``), from users, who write ``torch: 2.6``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _SGLANG = ("CUDA_HOME:", "NVCC:", "CUDA available:", "MUSA available:", "ROCM_HO
 
 
 class Fields:
-    """One reading of the ``name: value`` lines of a text, with facts that only count together with others."""
+    """The state of reading one text's ``name: value`` lines, with facts that only count in combination."""
 
     def __init__(self, found: Findings) -> None:
         self.found = found
@@ -65,7 +65,7 @@ class Fields:
 
 
 def read_fields(lines: Sequence[Line], found: Findings) -> None:
-    """Record all such lines that no earlier reader has used."""
+    """Record every ``name: value`` line that no earlier reader has consumed."""
     reading = Fields(found)
     rank = LISTED if any(line.text.startswith(_SGLANG) for line in lines) else WRITTEN
     for position, line in enumerate(lines):
@@ -79,7 +79,7 @@ def read_fields(lines: Sequence[Line], found: Findings) -> None:
             continue
         (name, value), number = split, line.number
         if not value and _is_heading(line.text):
-            value, number = _below(lines, position)  # a form: the question is a heading, the answer is below
+            value, number = _below(lines, position)  # an issue form: the question is a heading, with the answer below
         if value and _read(reading, name, value, rank):
             found.used.update((line.number, number))
     for value in reading.platforms:
@@ -153,7 +153,7 @@ def _system(reading: Fields, value: str, name: str) -> None:
 
 
 def _ubuntu(reading: Fields, value: str, name: str) -> None:
-    """``Ubuntu version: 22.04``."""
+    """Record ``Ubuntu version: 22.04``."""
     say_system(reading.found, f"ubuntu {value}", WRITTEN)
 
 
@@ -176,12 +176,12 @@ def _toolkit(reading: Fields, value: str, name: str) -> None:
 
 
 def _torch_has_cuda(reading: Fields, value: str, name: str) -> None:
-    """With this line in a report, its "CUDA version" is torch's."""
+    """Note that a later "CUDA version" field in this report is torch's."""
     reading.cuda_is_torch = True
 
 
 def _cuda(reading: Fields, value: str, name: str) -> None:
-    """A person's "CUDA: 12.4" is the toolkit."""
+    """Record a hand-written "CUDA: 12.4": torch's if the report says so, otherwise the toolkit."""
     version = short_version(value.lower().removeprefix("cuda").lstrip(" :=v"))
     if version is None or "." not in version or float(version) >= 30:
         return
@@ -210,7 +210,7 @@ def _gpu_memory(reading: Fields, value: str, name: str) -> None:
 
 
 def _all_devices(reading: Fields, value: str, name: str) -> None:
-    """The names of all visible devices (``trl env``)."""
+    """Record the names of all visible devices (``trl env``)."""
     names = [each.strip() for each in value.split(",") if each.strip()]
     if names and all(is_gpu(each) for each in names):
         reading.found.accelerators([device(each) for each in names], VISIBLE)
@@ -219,7 +219,7 @@ def _all_devices(reading: Fields, value: str, name: str) -> None:
 
 
 def _hardware(reading: Fields, value: str, name: str) -> None:
-    """Devices in a person's words."""
+    """Record devices described by hand."""
     if name.startswith("gpu models and") and "gfx" in value:
         reading.found.accelerators([device(value)], ONE_KIND, counted=False)
         return
@@ -244,13 +244,13 @@ def _nvcc(reading: Fields, value: str, name: str) -> None:
 
 
 def _paths(reading: Fields, value: str, name: str) -> None:
-    """``CUDA_HOME: /usr/local/cuda-12.4``."""
+    """Record the toolkit of ``CUDA_HOME: /usr/local/cuda-12.4``."""
     match = re.search(r"cuda-(\d{1,2}\.\d{1,2})\b", value)
     reading.found.say("cuda_toolkit", match[1] if match else None, HINTED)
 
 
 def _nothing(reading: Fields, value: str, name: str) -> None:
-    """A name that is ignored."""
+    """Ignore the field."""
 
 
 _READERS: dict[str, Reader] = {}
@@ -298,12 +298,12 @@ _PARENTHESES = re.compile(r"\((?!s\))[^()]{0,60}\)\??")
 
 
 def _is_heading(text: str) -> bool:
-    """Whether a line may be a question whose answer is below."""
+    """Whether a line may be a heading with its answer below."""
     return text.lstrip(" >").startswith(("#", "**"))
 
 
 def _name_and_value(text: str) -> tuple[str, str] | None:
-    """Name (lower case, without marks) and value of a line, or ``None``; the value of a heading is empty."""
+    """Split a line into name (lower case, without markup) and value, or ``None``; the value of a heading is empty."""
     mark = _MARK.match(text)
     rest = text[mark.end() :] if mark else text
     name, sign, value = _cells(rest) if "|" in rest and text.lstrip(" >").startswith("|") else _halves(rest)
@@ -318,7 +318,7 @@ def _name_and_value(text: str) -> tuple[str, str] | None:
 
 
 def _cells(row: str) -> tuple[str, str, str]:
-    """Name, sign and value of a table's row; a row that compares several versions has no value."""
+    """Split a table row into name, separator and value; a row that compares several versions has no value."""
     name, *cells = (cell.strip() for cell in row.split("|")[:8])
     values = [cell for cell in cells if cell.strip("-: ")]
     numbers = sum(any(character.isdecimal() for character in value) for value in values)
@@ -333,7 +333,7 @@ def _halves(text: str) -> tuple[str, str, str]:
 
 
 def _below(lines: Sequence[Line], position: int) -> tuple[str, int]:
-    """The text and number of the only line between a heading and the next empty line; ``""`` and 0 if there are more."""
+    """Return text and number of the only line between a heading and the next empty line; ``""`` and 0 if there are more."""
     after = [line for line in lines[position + 1 : position + 4] if line.text]
     if not after or len(after[0].text) > 120 or after[0].text.startswith(("#", "- [", "* [")):
         return "", 0

@@ -1,4 +1,4 @@
-"""What the readers of one pasted text found, each with its rank; :mod:`compat.reports.pasted` decides between them."""
+"""Facts that the readers found in one pasted text, each with its rank; :mod:`compat.reports.pasted` resolves conflicts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from compat.model import EMPTY, Accelerator, Source, Workload, normalized
 from compat.reports.words import is_version, version_at
 
 SAID, LISTED, WRITTEN, HINTED = range(4)
-"""Ranks of facts: what a program reports about itself, a list of packages, a person's words, an inference."""
+"""Ranks of facts: reported by the program itself, in a package list, written by hand, inferred."""
 
 PHYSICAL, VISIBLE, ONE_KIND, BY_HAND = range(4)
-"""Ranks of devices: all of the machine, those that one process sees, one kind without a number, a person's words."""
+"""Ranks of devices: all devices of the machine, those visible to one process, one kind without a count, written by hand."""
 
 _MOST = 5000
-"""Distributions of one text; more are ignored."""
+"""Maximum number of distributions per text; more are ignored."""
 
 
 class Fact(NamedTuple):
@@ -45,7 +45,7 @@ class Devices(NamedTuple):
 
 
 class Findings:
-    """The collection that the readers fill; ``used`` has the numbers of the lines that are read."""
+    """The facts collected by the readers; ``used`` holds the numbers of the consumed lines."""
 
     def __init__(self) -> None:
         self.values: dict[str, list[Fact]] = {}
@@ -59,7 +59,7 @@ class Findings:
         self.used: set[int] = set()
 
     def say(self, field: str, value: str | None, rank: int = SAID) -> None:
-        """A fact by its name in the environment ("python", "driver"); ``None`` is ignored."""
+        """Record a fact by its name in the environment ("python", "driver"); ``None`` is ignored."""
         if value:
             self.values.setdefault(field, []).append(Fact(value, rank))
 
@@ -72,7 +72,7 @@ class Findings:
         extra: Mapping[str, Any] = EMPTY,
         specifier: str | None = None,
     ) -> None:
-        """A distribution that is present; an invalid version is dropped."""
+        """Record an installed distribution; an invalid version is dropped."""
         if version is not None and not is_version(version):
             version = None
         if version is None and source is None and not extra and specifier is None:
@@ -82,20 +82,20 @@ class Findings:
             self.packages.setdefault(name, []).append(Package(version, rank, source, extra, specifier))
 
     def accelerators(self, devices: Sequence[Accelerator], rank: int, *, counted: bool = True) -> None:
-        """The devices of one statement, in its order."""
+        """Record the devices of one statement, in order."""
         self.devices.append(Devices(tuple(devices), rank, counted))
 
     def variable(self, name: str, value: str) -> None:
-        """An environment variable and its value."""
+        """Record an environment variable and its value."""
         self.variables.setdefault(name, []).append(value)
 
     def note(self, text: str) -> None:
-        """A note for the user; repeated ones are dropped."""
+        """Add a note for the user; duplicates are dropped."""
         if text not in self.notes:
             self.notes.append(text)
 
 
-# --- Facts in the words of programs and people: operating system, processor, C library, Python, driver
+# --- Facts in program output and hand-written text: operating system, processor, C library, Python, driver
 
 
 _LINUX = re.compile(
@@ -111,7 +111,7 @@ _SPELLED = {"x86-64": "x86_64", "amd64": "x86_64"}
 
 
 def say_system(found: Findings, text: str, rank: int = SAID) -> bool:
-    """Record the system of a platform string ("Linux-5.15.0-x86_64-with-glibc2.35") or name ("Ubuntu 22.04"); false if none."""
+    """Record the system in a platform string ("Linux-5.15.0-x86_64-with-glibc2.35") or name; return whether one was found."""
     text = text[:300]
     system = system_of(text)
     found.say("os", system, rank)
@@ -125,7 +125,7 @@ def say_system(found: Findings, text: str, rank: int = SAID) -> bool:
 
 
 def system_of(text: str) -> str | None:
-    """linux, windows or darwin; ``None`` for none or several of them (WSL is linux)."""
+    """Return linux, windows or darwin; ``None`` if the text names none or several (WSL is linux)."""
     if _LINUX.search(text) is not None and ("wsl" in text.lower() or _WINDOWS.search(text) is None):
         return None if _DARWIN.search(text) else "linux"
     if _WINDOWS.search(text) is not None:
@@ -134,7 +134,7 @@ def system_of(text: str) -> str | None:
 
 
 def machine_of(text: str, system: str | None) -> str | None:
-    """The processor's architecture as in wheel tags."""
+    """Return the processor architecture as spelled in wheel tags, or ``None``."""
     match = _MACHINE.search(text)
     if match is None:
         return None
@@ -145,7 +145,7 @@ def machine_of(text: str, system: str | None) -> str | None:
 
 
 def say_glibc(found: Findings, text: str, *, of_platform: bool, python: str | None = None) -> None:
-    """Record the C library's version; before Python 3.9, ``platform.platform()`` has the version Python was built with."""
+    """Record the glibc version; before Python 3.9, ``platform.platform()`` reports the version Python was built with."""
     match = _GLIBC.search(text[:300])
     if match is None or not is_version(match[1]):
         return
@@ -156,7 +156,7 @@ def say_glibc(found: Findings, text: str, *, of_platform: bool, python: str | No
 
 
 def say_python(found: Findings, text: str, rank: int = SAID) -> str | None:
-    """Record the version of ``3.10.12 (main, …) [MSC v.1916 64 bit (AMD64)]`` and the system in its build; the version."""
+    """Record and return the version in ``3.10.12 (main, …) [MSC v.1916 64 bit (AMD64)]``; record the system of its build."""
     version = version_at(text)
     if version is None or not version.startswith(("2.", "3.")) or len(version) > 20:
         return None
@@ -170,7 +170,7 @@ def say_python(found: Findings, text: str, rank: int = SAID) -> str | None:
 
 
 def say_driver(found: Findings, value: str, rank: int = SAID) -> None:
-    """Record a driver's version ("550.54.15", "driver 550"); numbers of less than three digits mean something else."""
+    """Record a driver version ("550.54.15", "driver 550"); numbers with fewer than three digits are not driver versions."""
     match = re.match(r"[^\d\n]{0,30}?(\d{3}(?:\.\d{1,3}){0,2})(?![\d.]*\d)", value)
     if match is not None:
         found.say("driver", match[1], rank)

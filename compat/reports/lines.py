@@ -1,4 +1,4 @@
-"""Text as people paste it, as clean lines: of a log (:func:`read_lines`) or of an issue (:func:`plain_lines`).
+"""Split pasted text into clean lines: those of a log (:func:`read_lines`) or of an issue (:func:`plain_lines`).
 
 Several processes often write into one log, line by line in turn. The label before each line (``[rank1]: ``,
 ``(EngineCore_0 pid=12) ``, ``vllm-1  | ``) distinguishes them; it is removed and kept as the line's *source*, and so are
@@ -27,7 +27,7 @@ class LogLine(NamedTuple):
     logger: str = ""
     rank: int | None = None
     quiet: bool = False
-    """Logged as debug or information, which is never an error."""
+    """Whether the line was logged at debug or info level, which is never an error."""
 
 
 _ESCAPES = re.compile(
@@ -77,7 +77,7 @@ _JSON_LOG = '{"log":'
 
 
 def cut_lines(text: str) -> str:
-    """The text with long lines cut after :data:`_LONGEST` characters, before any pattern is tried on it.
+    """Return the text with long lines cut after :data:`_LONGEST` characters, before any pattern is tried on it.
 
     A line may be an image, a token dump or a whole JSON document. Lines of Docker's json-file driver are kept whole; lines
     that a progress bar overwrote are cut one by one.
@@ -92,7 +92,7 @@ def cut_lines(text: str) -> str:
 
 
 def without_escapes(text: str) -> str:
-    """The text without terminal control sequences, including those whose escape character got lost."""
+    """Remove terminal control sequences, including those whose escape character was lost."""
     text = text.removeprefix("\ufeff")
     if "\\" in text or "\u241b" in text:
         for spelled in _SPELLED_ESCAPES:
@@ -103,7 +103,7 @@ def without_escapes(text: str) -> str:
 
 
 def read_lines(text: str) -> Iterator[LogLine]:
-    """Every line of a log, in order; a line that a progress bar overwrote yields several with the same number."""
+    """Yield every line of a log, in order; a line overwritten by a progress bar yields several with the same number."""
     lines = without_escapes(text).split("\n")
     labels = _learned_labels(lines)
     repeated, blanks = "[repeated " in text, 0
@@ -126,7 +126,7 @@ def read_lines(text: str) -> Iterator[LogLine]:
 
 
 def _pieces(line: str) -> Iterator[str]:
-    """What a terminal would have shown in this line, one after the other, without progress bars before the text."""
+    """Yield the successive contents a terminal would show on this line, without progress bars before the text."""
     if line.startswith(_JSON_LOG):
         line = _json_log(line)
     if "\r" not in line:
@@ -157,7 +157,7 @@ def _without_progress(line: str) -> str:
 
 
 def _json_log(line: str) -> str:
-    """The text of one line of Docker's json-file driver."""
+    """Return the text in one line of Docker's json-file driver."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -167,7 +167,7 @@ def _json_log(line: str) -> str:
 
 
 def _unescaped(text: str) -> list[str]:
-    """The lines of a traceback that was written as one string (JSON logs, ``repr``)."""
+    """Split a traceback that was written as one string (JSON logs, ``repr``) into lines."""
     start = text.index(HEADER + ":\\n")
     quote = next((c for c in reversed(text[:start]) if c in "\"'"), "")
     body = text[start:]
@@ -179,7 +179,7 @@ def _unescaped(text: str) -> list[str]:
 
 
 def _peeled(number: int, line: str, labels: tuple[str, ...]) -> LogLine:
-    """The line without its labels, which may come in any order."""
+    """Remove the labels of a line, which may come in any order."""
     position, source, logger, rank, quiet = 0, "", "", None, False
     while position < len(line):
         if labels and line.startswith(labels, position):
@@ -243,7 +243,7 @@ def _labels_a_frame(label: str, line: str) -> bool:
 
 
 def _unknown_part(before: str) -> str:
-    """The text before a header without known labels on either side: ``host-3: [rank3]: `` → ``host-3: ``."""
+    """Return the text before a header without known labels on either side: ``host-3: [rank3]: `` → ``host-3: ``."""
     label = _peeled(0, before[-200:] + "\0", ()).text[:-1]
     for position in range(1, len(label)):
         if label[position] in "[(" and _peeled(0, label[position:] + "\0", ()).text == "\0":
@@ -281,14 +281,14 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _BREAKS = ("br", "summary", "details", "tr", "li", "p", "pre", "div")
-"""Tags that begin a new line; every other tag becomes a blank."""
+"""Tags that start a new line; every other tag becomes a space."""
 _QUOTE = re.compile(r"(?: {0,3}>(?!>>) ?)+")
 _FENCE = re.compile(r" {0,8}(?:```+|~~~+) ?(?P<rest>.*)")
 _LANGUAGE = re.compile(r"[\w+#.-]{0,20}$")
 
 
 def plain_lines(text: str) -> tuple[list[Line], str | None]:
-    """The lines of a pasted text without Markdown, HTML and colours, and a note if only its beginning is read.
+    """Return the lines of a pasted text without Markdown, HTML and colours, and a note if only its beginning is read.
 
     Runs of empty lines become one. A line that opens a fenced block keeps the text after the fence.
     """

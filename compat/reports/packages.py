@@ -46,7 +46,7 @@ class Table:
 
 
 def read_lists(lines: Sequence[Line], found: Findings) -> None:
-    """Every list in the text, and rows of ``[pip3]`` and ``[conda]``."""
+    """Read every list in the text, and rows of ``[pip3]`` and ``[conda]``."""
     for line in lines:
         if line.text.startswith("[pip") and (match := _ROW.match(line.text)):
             found.package(match["name"], match["version"], LISTED)
@@ -71,7 +71,7 @@ def read_lists(lines: Sequence[Line], found: Findings) -> None:
 
 
 def _columns(lines: Sequence[Line], position: int, table: Table, found: Findings) -> int:
-    """Rows below ``Package  Version``; a further column with a folder means an editable installation."""
+    """Read rows below ``Package  Version``; another column with a folder means an editable installation."""
     while position < len(lines) and lines[position].text and not lines[position].edge:
         line = lines[position]
         words = line.text.split()
@@ -111,7 +111,7 @@ def _is_frozen(text: str) -> bool:
 
 
 def _frozen(lines: Sequence[Line], position: int, found: Findings) -> int:
-    """Rows of ``pip freeze``; without the command above, a few rows are a person's words and not a list."""
+    """Read rows of ``pip freeze``; without the command above them, a few rows count as hand-written, not as a list."""
     start = position
     above = (line.text for line in lines[max(start - 3, 0) : start])
     table = Table("freeze" if any(map(_FREEZE.search, above)) else "part")
@@ -144,7 +144,7 @@ def _frozen(lines: Sequence[Line], position: int, found: Findings) -> int:
 
 
 def _frozen_row(text: str, noted: tuple[str, str] | None) -> Distribution | None:
-    """A row as a distribution; ``noted`` is the name and version of an editable one, from the comment above it."""
+    """Parse a row into a distribution; ``noted`` is the name and version of an editable one, from the comment above it."""
     match = _PIN.match(text) if "==" in text else None
     if match is not None:
         if not is_version(match["version"]):
@@ -227,7 +227,7 @@ _START = re.compile(r"\[\s{0,40}\{\s{0,40}\"name\"\s{0,8}:")
 
 
 def read_json_lists(lines: Sequence[Line], found: Findings) -> None:
-    """Every such list; a truncated one is read as far as it goes."""
+    """Read every ``pip list --format=json`` in the text; a truncated list is read as far as possible."""
     if not any('"name"' in line.text for line in lines):
         return
     text = "\n".join(line.text for line in lines)
@@ -248,7 +248,7 @@ def read_json_lists(lines: Sequence[Line], found: Findings) -> None:
 
 
 def _rows(text: str, start: int) -> tuple[list[dict[str, object]], bool]:
-    """The objects of the JSON list that begins at ``start``, and whether its end was reached."""
+    """Return the objects of the JSON list that begins at ``start``, and whether its end was reached."""
     import json
 
     decoder, space = json.JSONDecoder(), re.compile(r"[\s,]*")

@@ -1,4 +1,4 @@
-"""Text that people paste into issues → :class:`Environment`: the readers in order, and their findings merged."""
+"""Turn text pasted into issues into an :class:`Environment`: run the readers in order and merge their findings."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from compat.reports.words import MOST_DEVICES, is_tool
 from compat.versions import key_of
 
 _READERS = (read_nvidia, read_banner, read_lists, read_json_lists, read_accelerate, read_variables, read_fields, read_by_hand)
-"""In this order; some skip lines that earlier ones have read."""
+"""Run in this order; some skip lines that earlier ones have consumed."""
 
 
 def read_pasted(text: str, name: str) -> tuple[Environment, tuple[str, ...]]:
-    """The environment that a pasted text describes, and notes on assumptions and on what stays unknown.
+    """Return the environment that a pasted text describes, and notes on assumptions and unknown facts.
 
     Different versions of one distribution are kept as alternatives: several entries of its name. Other facts on which the
-    text contradicts itself stay unknown. Raises :class:`InputError`, with ``name`` for the text, where it describes nothing.
+    text contradicts itself stay unknown. Raises :class:`InputError`, naming the text ``name``, if it describes nothing.
     """
     lines, cut = plain_lines(text)
     found = Findings()
@@ -60,7 +60,7 @@ _NAMES = {
 
 
 def merged(found: Findings) -> tuple[Environment, tuple[str, ...]]:
-    """The environment, and notes on assumptions and on what stays unknown."""
+    """Return the merged environment, and notes on assumptions and unknown facts."""
     notes = list(found.notes)
     values = {field: _agreed(field, facts, notes) for field, facts in found.values.items()}
     systems = {fact.value for fact in found.values.get("os", ())}
@@ -98,7 +98,7 @@ def merged(found: Findings) -> tuple[Environment, tuple[str, ...]]:
 
 
 def _agreed(field: str, facts: Sequence[Fact], notes: list[str]) -> str | None:
-    """The value of the facts of the best rank, if they agree; ``3.10`` and ``3.10.12`` do."""
+    """Return the value of the best-ranked facts if they agree, as ``3.10`` and ``3.10.12`` do."""
     best = min(fact.rank for fact in facts)
     values = list(dict.fromkeys(fact.value for fact in facts if fact.rank == best))
     longest = max(values, key=len)
@@ -109,7 +109,7 @@ def _agreed(field: str, facts: Sequence[Fact], notes: list[str]) -> str | None:
 
 
 def _distributions(name: str, said: Sequence[Package], notes: list[str]) -> list[Distribution]:
-    """The releases of the best rank: usually one, several where statements disagree."""
+    """Return the best-ranked releases: usually one, several if statements disagree."""
     telling = [each for each in said if each.version or each.specifier] or said
     least = min(each.rank for each in telling)
     best = sorted((each for each in telling if each.rank <= max(least, LISTED)), key=lambda each: each.rank)
@@ -149,7 +149,7 @@ def _note_contradictions(name: str, versions: Sequence[str], others: Sequence[Pa
 
 
 def _alternatives(versions: Sequence[str]) -> list[str]:
-    """The distinct versions in order; of one release the most specific spelling (its local label)."""
+    """Return the distinct versions in order; of one release the most specific spelling (its local label)."""
     if len(set(versions)) < 2:
         return list(versions[:1])
     by_release: dict[object, list[str]] = {}
@@ -171,7 +171,7 @@ def _alternatives(versions: Sequence[str]) -> list[str]:
 
 
 def _devices(found: Findings, *, visible: bool, notes: list[str]) -> tuple[Accelerator, ...] | None:
-    """The accelerators; ``None`` where nothing is known or statements contradict each other.
+    """Return the accelerators; ``None`` if unknown or if statements contradict each other.
 
     ``visible``: CUDA_VISIBLE_DEVICES is known, so all devices of the machine are wanted.
     """
@@ -207,7 +207,7 @@ def _counted(seen: Sequence[Devices], *, visible: bool, notes: list[str]) -> tup
 
 
 def _exactness(devices: tuple[Accelerator, ...]) -> tuple[bool, int]:
-    """Whole names count more than truncated ones, then the number of facts."""
+    """Rank a device: full names before truncated ones, then by the number of facts."""
     whole = not any((device.name or "").endswith("...") for device in devices)
     return whole, sum(value is not None for device in devices for value in (device.name, device.memory_mib, device.gfx))
 
@@ -218,7 +218,7 @@ def _contradict(candidates: Sequence[tuple[Accelerator, ...]], notes: list[str])
 
 
 def _of_one_kind(seen: Sequence[Devices], counts: Sequence[int], notes: list[str]) -> tuple[Accelerator, ...] | None:
-    """Devices of one kind: as many as a count says, or else at least one."""
+    """Return devices of one kind: as many as a count states, otherwise at least one."""
     best = min(each.rank for each in seen)
     candidates = [each.devices for each in seen if each.rank == best]
     if not all(_same(candidates[0], each) for each in candidates):
@@ -258,7 +258,7 @@ def _plain(name: str) -> str:
 
 
 def _filled(devices: tuple[Accelerator, ...], other: Devices) -> tuple[Accelerator, ...]:
-    """The devices with the facts of another statement: memory, capability, identifiers."""
+    """Add the facts of another statement to the devices: memory, capability, identifiers."""
     if len(other.devices) == len(devices):
         return tuple(_with(a, b) if _fits(a, b) else a for a, b in zip(devices, other.devices, strict=True))
     if len({(each.name, each.compute_capability) for each in other.devices}) == 1:

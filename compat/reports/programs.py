@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _IN_TABLE = ("|", "+-", "+=", "==", "║", "│")
-_LISTED = re.compile(r"^\W{0,4}GPU \d{1,3}: (?!\d{1,3} ?[x×*])\S")  # no program counts there, people do
+_LISTED = re.compile(r"^\W{0,4}GPU \d{1,3}: (?!\d{1,3} ?[x×*])\S")  # no program prints a count there, but users write one
 _INSTANCE = re.compile(r"^ +MIG \S+ +Device +\d+: ")
 _GROUP = re.compile(
     r"^\W{0,4}GPU (?P<indexes>\d{1,3}(?:, ?\d{1,3}){0,63})(?P<field>:| Compute Capability:) *(?P<value>.{1,100})$"
@@ -55,7 +55,7 @@ def read_nvidia(lines: Sequence[Line], found: Findings) -> None:
 
 
 def _warning(text: str, found: Findings) -> None:
-    """torch's warning about a GPU that it has no code for, and the old banner of bitsandbytes."""
+    """Read torch's warning about an unsupported GPU, and the old banner of bitsandbytes."""
     warned, highest = _TOO_NEW.search(text), _HIGHEST.search(text)
     if warned is not None and is_gpu(warned["name"]):
         digits = warned["digits"]
@@ -76,7 +76,7 @@ def _add(found: Findings, hardware: Hardware) -> None:
 
 
 def _tables(lines: Sequence[Line], found: Findings) -> None:
-    """Tables, each from its ``NVIDIA-SMI`` line to the last line with bars; empty lines may separate its parts."""
+    """Read tables, each from its ``NVIDIA-SMI`` line to the last line with bars; empty lines may separate its parts."""
     table: list[Line] = []
     for line in (*lines, None):
         if line is not None and "NVIDIA-SMI " in line.text and ("Version:" in line.text or "|" in line.text):
@@ -122,7 +122,7 @@ def _listed(text: str) -> str | None:
 
 
 def _groups(lines: Sequence[Line], found: Findings) -> None:
-    """``GPU 0,1: NVIDIA H20`` and ``GPU 0,1 Compute Capability: 9.0``, as sglang, lmdeploy and MMEngine print them."""
+    """Read ``GPU 0,1: NVIDIA H20`` and ``GPU 0,1 Compute Capability: 9.0``, as sglang, lmdeploy and MMEngine print them."""
     names: dict[int, str] = {}
     capabilities: dict[int, str] = {}
     for line in lines:
@@ -144,7 +144,7 @@ def _groups(lines: Sequence[Line], found: Findings) -> None:
 
 
 def _queries(lines: Sequence[Line], found: Findings) -> None:
-    """``nvidia-smi --query-gpu=… --format=csv`` in consecutive lines, and diffusers' list of accelerators."""
+    """Read ``nvidia-smi --query-gpu=… --format=csv`` in consecutive lines, and diffusers' list of accelerators."""
     block: list[Line] = []
     for line in (*lines, None):
         text = line.text if line is not None else ""
@@ -264,7 +264,7 @@ def _configuration(block: Sequence[_Entry], found: Findings) -> None:
 
 
 def _settings(block: Sequence[_Entry]) -> dict[str, Any]:
-    """Keys and plain values; values of the wrong type are left out."""
+    """Return keys and plain values; values of the wrong type are omitted."""
     settings: dict[str, Any] = {}
     table: dict[str, Any] | None = None
     depth = 0
@@ -311,7 +311,7 @@ def _value(written: str) -> Any:
 
 
 def _literal(written: str) -> dict[str, Any]:
-    """A Python dictionary as accelerate prints it; an empty one for anything else."""
+    """Parse a Python dictionary as accelerate prints it; return an empty one for anything else."""
     if len(written) > _LITERAL or written.count("{") + written.count("[") + written.count("(") > _DEEPEST:
         return {}
     try:

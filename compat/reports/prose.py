@@ -1,4 +1,4 @@
-"""Words of people: "torch 2.6.0, vllm 0.8.4 on 2x A100, CUDA 12.4, Ubuntu 22.04"; also ``uname``, prompts and variables."""
+"""Hand-written text: "torch 2.6.0, vllm 0.8.4 on 2x A100, CUDA 12.4, Ubuntu 22.04"; also ``uname``, prompts and variables."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_by_hand(lines: Sequence[Line], found: Findings) -> None:
 
 
 _INSTEAD = re.compile(r"\s*(?P<name>PyTorch|Python) .{1,80}\(you have v?(?P<version>\d[\w.+]{1,40})\)$")
-"""A message with the release that a package was built for, and the installed one."""
+"""A message that names the release a package was built for and the installed one."""
 
 
 def _read(text: str, above: str, found: Findings) -> None:
@@ -85,7 +85,7 @@ def _read(text: str, above: str, found: Findings) -> None:
 
 
 def _written(text: str, found: Findings) -> None:
-    """A line of which at least half of the parts are names with a version, devices or systems; others are sentences."""
+    """Read a line if at least half of its parts are names with a version, devices or systems; other lines are sentences."""
     text = _BULLET.sub("", text, count=1).strip(" .`*|")
     text = _IN_WORDS.sub(r" \1", text) if "(version" in text else text
     parts = [part.strip() for part in _PARTS.split(text) if part.strip()]
@@ -152,11 +152,11 @@ _OTHERWISE = re.compile(
     re.IGNORECASE,
 )
 _SENTENCES = 500
-"""Lines of prose that are read."""
+"""Maximum number of prose lines read."""
 
 
 def _mentioned(lines: Sequence[Line], found: Findings) -> None:
-    """Pins and devices in sentences, if nothing else names them and the sentence does not compare releases."""
+    """Record pins and devices in sentences, if nothing else names them and the sentence does not compare releases."""
     devices, known = None, set(found.packages)
     prose = [
         line.text for line in lines if not line.fenced and 12 < len(line.text) <= 2 * _LONGEST and line.number not in found.used
@@ -178,7 +178,7 @@ def _mentioned(lines: Sequence[Line], found: Findings) -> None:
 
 
 def _hinted(lines: Sequence[Line], found: Findings) -> None:
-    """Python and the system by the paths in a traceback, if all of them agree and nothing else names them."""
+    """Infer Python and the system from the paths in a traceback, if all agree and nothing else names them."""
     pythons: set[str] = set()
     systems: set[str] = set()
     for line in lines:

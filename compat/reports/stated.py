@@ -42,9 +42,9 @@ _START = r"(?<![\w.-])"
 
 
 _AROUND = 400
-"""Characters before and after a literal in which its message is searched."""
+"""Number of characters searched for the message before and after a literal."""
 _MOST = 40
-"""Occurrences of one literal that are read."""
+"""Maximum number of occurrences read per literal."""
 
 
 class _Form:
@@ -123,7 +123,7 @@ _FORMS = (
 
 
 def wanted_in(text: str) -> tuple[Wanted, ...]:
-    """The requirements that a text states, each once, in the order of the grammars."""
+    """Return the requirements that a text states, without duplicates, in the order of the grammars."""
     found: dict[tuple[str, str, str | None], Wanted] = {}
     for grammar in _FORMS:
         for match in grammar.matches(text):
@@ -187,7 +187,7 @@ _FACTS = (
 
 
 def told_in(text: str) -> Environment:
-    """The facts of the environment in error messages: installed releases, Python, a GPU, the CUDA toolkit."""
+    """Return environment facts from error messages: installed releases, Python, a GPU, the CUDA toolkit."""
     releases: dict[str, set[str]] = {}
     for wanted in wanted_in(text):
         for name, version in ((wanted.name, wanted.found), (wanted.by, wanted.by_version if wanted.found else None)):
@@ -214,7 +214,7 @@ def told_in(text: str) -> Environment:
 
 
 _MOST_LINES = 400
-"""Lines of prose that are read; those of code are not."""
+"""Maximum number of prose lines read; code is skipped."""
 _LONGEST_LINE = 600
 
 
@@ -253,7 +253,7 @@ _NEGATED = re.compile(
 _BLAMED = re.compile(
     r"\b(?:break(?:s|ing)?|broke|incompatible|regression|conflicts? with|stopped working)\b|不兼容", re.IGNORECASE
 )
-"""Words that make a release the cause; those of :data:`_FAILS` only say what happened with it."""
+"""Words that blame a release; those of :data:`_FAILS` only describe what happened with it."""
 _FAILS = re.compile(
     r"\b(?:broken|fail(?:s|ed|ing)?|crash(?:es|ed|ing)?|segfaults?|hangs?|errors?|buggy?)\b|报错|不行|失败", re.IGNORECASE
 )
@@ -272,9 +272,9 @@ _ASKED = re.compile(r"\b(?:requires?|needs?(?! to)|expects?|built for|compiled f
 
 
 def experiences_in(text: str) -> tuple[Experience, ...]:
-    """Every distribution of which, according to a text, a release works or is the cause of the failure.
+    """Return every distribution with a release that, according to the text, works or causes the failure.
 
-    A release counts only if its clause has a word for one of both; a clause with words for both counts for nothing.
+    A release counts only if its clause has words for one of the two; a clause with words for both is ignored.
     """
     lines, _ = plain_lines(text)
     prose = [line for line in lines if not line.fenced and not line.edge and 10 < len(line.text) <= _LONGEST_LINE]
@@ -305,7 +305,7 @@ class _Run:
 
 
 def _runs(line: str, number: int) -> Iterator[_Run]:
-    """The releases of one line. A name counts until the next one: "works with vllm 0.5.1, fails with 0.5.2"."""
+    """Return the releases of one line. A name applies until the next one: "works with vllm 0.5.1, fails with 0.5.2"."""
     changes = list(_changed(line, number))
     if changes or not any(character.isdecimal() for character in line):
         yield from changes

@@ -1,4 +1,4 @@
-"""The vocabulary of reports, independent of any format: names of distributions and GPUs, versions, "not installed"."""
+"""The vocabulary of reports in any format: names of distributions and GPUs, versions, "not installed"."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,80}[A-Za-z0-9])?")
 
 
 def distribution_of(words: str) -> str | None:
-    """The distribution with this name in reports ("PyTorch", "`huggingface_hub`"); ``None`` for any other words."""
+    """Return the distribution that reports call by this name ("PyTorch", "`huggingface_hub`"), or ``None``."""
     if len(words) > 60:
         return None
     name = normalized(words.strip("`*_\"' ").replace(" ", "-"))
@@ -74,7 +74,7 @@ def is_version(text: str) -> bool:
 
 
 def version_at(text: str) -> str | None:
-    """The version at the beginning of a text (``"2.6.0+cu124 (True)"``, ``"v0.9.1, from source"``), or ``None``."""
+    """Return the version at the start of a text (``"2.6.0+cu124 (True)"``, ``"v0.9.1, from source"``), or ``None``."""
     match = _VERSION.match(text.lstrip("`*\"'(= "))
     if match is None:
         return None
@@ -83,7 +83,7 @@ def version_at(text: str) -> str | None:
 
 
 def range_at(text: str) -> str | None:
-    """The specifier (PEP 440) at the beginning of a text, without blanks (``"4.51.x"`` is ``==4.51.*``), or ``None``."""
+    """Return the PEP 440 specifier at the start of a text, without spaces (``"4.51.x"`` is ``==4.51.*``), or ``None``."""
     text = text.strip("`*\"'( ")
     series = _SERIES.match(text)
     if series is not None:
@@ -149,7 +149,7 @@ _WORDS = frozenset((
 ))  # fmt: skip
 _TOKEN = re.compile(r"\d{1,4}(?:x|gi?b?|s|ti|d)?|x\d{1,3}|sxm\d?|[a-z]{1,2}\d{1,4}[a-z]{0,3}|\d{4}\w{0,2}|mi\d{2,3}\w?")
 MOST_DEVICES = 1024
-"""Devices of one machine; a larger number is no count."""
+"""Maximum number of devices per machine; a larger number is not a count."""
 
 
 def is_gpu(text: str) -> bool:
@@ -164,12 +164,12 @@ def is_phrase(text: str) -> bool:
 
 
 def vendor_of(name: str) -> str | None:
-    """nvidia, amd, intel or apple, by a device's name; ``None`` if unknown."""
+    """Return nvidia, amd, intel or apple, by a device's name; ``None`` if unknown."""
     return lookup(((), (), {}), name).vendor
 
 
 def device(name: str, memory_mib: int | None = None, capability: str | None = None) -> Accelerator:
-    """A device by its name in a program's output: ``AMD Instinct MI210 (gfx90a:sramecc+:xnack-)``."""
+    """Return a device by its name in a program's output: ``AMD Instinct MI210 (gfx90a:sramecc+:xnack-)``."""
     target = _TARGET.search(name)
     if target is not None:
         name = name.partition(f"({target[0]}")[0].strip() or target[0]
@@ -179,7 +179,7 @@ def device(name: str, memory_mib: int | None = None, capability: str | None = No
 
 
 def devices_in(text: str) -> tuple[tuple[Accelerator, ...], bool] | None:
-    """The devices in a person's words and whether these give their number; ``None`` without devices.
+    """Return the devices in a hand-written description and whether it states their number; ``None`` if it names none.
 
     Several kinds ("2x RTX 4090 + RTX 3090") each have their own number.
     """
@@ -202,7 +202,7 @@ def devices_in(text: str) -> tuple[tuple[Accelerator, ...], bool] | None:
 
 
 def _counted(part: str, name: re.Match[str]) -> tuple[int | None, str]:
-    """The number of devices of one kind, and its name without the number."""
+    """Return the number of devices of one kind, and the name without the number."""
     before = _BEFORE.search(part[: name.start()])
     if before is not None:
         number = before["times"] or before["x"] or before["count"]
@@ -214,6 +214,6 @@ def _counted(part: str, name: re.Match[str]) -> tuple[int | None, str]:
 
 
 def _named(text: str) -> str:
-    """A name without the words behind it."""
+    """Return a device name without the words after it."""
     text = _BEHIND.split(text, maxsplit=1)[0]
     return re.sub(r"(?<=\d)s$", "", text.strip(" -.…*×"))

@@ -1,7 +1,7 @@
-"""Names of training options → facts of a workload: shared by command lines, script keywords and recipe files.
+"""Map names of training options to facts of a workload, for command lines, script keywords and recipe files.
 
 The names are those of transformers' ``TrainingArguments``, trl's configs and ``ModelConfig``, peft, unsloth, vLLM,
-LLaMA-Factory, axolotl and ms-swift; an option that means the same everywhere has one entry.
+LLaMA-Factory, axolotl and ms-swift; an option with the same meaning everywhere has one entry.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from compat.model import Workload
 
 
 class _Unknown:
-    """A value that is given, but computed at run time."""
+    """The type of a value that is set but only computed at run time."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -28,14 +28,14 @@ _PRECISIONS = {
     "float32": "fp32", "float": "fp32", "fp8": "fp8",
 }  # fmt: skip
 _LIKELY = ("task", "trainer")
-"""Facts that count although they are in a branch: whichever branch runs, something is trained."""
+"""Facts that count even inside a branch: whichever branch runs, something is trained."""
 
 
 class Draft:
-    """Facts of one source (a command, a file), added one by one; contradictions stay unknown.
+    """Facts from one source (a command, a file), added one by one; contradicting facts stay unknown.
 
-    ``last_wins``: of several values the last one holds, as on a command line. ``configs`` collects the DeepSpeed
-    configuration files that are named, ``notes`` what a person should know.
+    ``last_wins``: the last of several values applies, as on a command line. ``configs`` collects the DeepSpeed
+    configuration files that are named, ``notes`` messages for the user.
     """
 
     def __init__(self, *, last_wins: bool = False) -> None:
@@ -45,19 +45,19 @@ class Draft:
         self.notes: list[str] = []
 
     def say(self, key: str, value: object, origin: str, *, tentative: bool = False) -> None:
-        """A fact by its key in the workload ("batch_size"); ``tentative`` where a condition decides whether it holds."""
+        """Record a fact by its key in the workload ("batch_size"); ``tentative`` if it depends on a condition."""
         self._said.setdefault(key, []).append((value, origin, tentative))
 
     def feature(self, name: str, on: object, origin: str, *, tentative: bool = False) -> None:
-        """That a feature is on, off, or :data:`UNKNOWN`."""
+        """Record that a feature is on, off, or :data:`UNKNOWN`."""
         self.say(f"features.{name}", on, origin, tentative=tentative)
 
     def on(self, name: str, origin: str, *, tentative: bool = False) -> None:
-        """That a feature is on."""
+        """Record that a feature is on."""
         self.say(f"features.{name}", value=True, origin=origin, tentative=tentative)
 
     def off(self, name: str, origin: str, *, tentative: bool = False) -> None:
-        """That a feature is off."""
+        """Record that a feature is off."""
         self.say(f"features.{name}", value=False, origin=origin, tentative=tentative)
 
     def forget(self, key: str) -> None:
@@ -65,7 +65,7 @@ class Draft:
         self._said.pop(key, None)
 
     def get(self, key: str) -> Any:
-        """The value of a key; ``None`` if there is none, or if values disagree."""
+        """Return the value of a key; ``None`` if unset, unknown, only tentative, or contradictory."""
         said = self._said.get(key)
         if not said:
             return None
@@ -79,12 +79,12 @@ class Draft:
         return first
 
     def origin(self, key: str) -> str:
-        """Where a known fact was read: the place that holds whatever happens, rather than one in a branch."""
+        """Return where a known fact was read, preferring an unconditional place over one in a branch."""
         said = self._said[key][-1:] if self._last_wins else self._said[key]
         return next((origin for _, origin, tentative in said if not tentative), said[0][1])
 
     def contradictions(self) -> tuple[str, ...]:
-        """The contradictions, in words."""
+        """Return a description of each contradiction."""
         if self._last_wins:
             return ()
         found = []
@@ -99,7 +99,7 @@ class Draft:
         return tuple(found)
 
     def workload(self) -> Workload:
-        """What is known, with its origins."""
+        """Return the known facts with their origins."""
         model = self.get("model")
         if isinstance(model, str) and os.path.isdir(model):
             from compat.workload.saved_files import merges_are_pairs
@@ -116,7 +116,7 @@ class Draft:
 
 
 def truth(value: object) -> object:
-    """A switch as transformers' argument parser reads it: ``True``, ``False`` or :data:`UNKNOWN`."""
+    """Parse a switch like transformers' argument parser: ``True``, ``False`` or :data:`UNKNOWN`."""
     if isinstance(value, bool):
         return value
     word = value.strip().lower() if isinstance(value, str) else str(value) if isinstance(value, int) else ""
@@ -124,7 +124,7 @@ def truth(value: object) -> object:
 
 
 def whole(value: object) -> Any:
-    """A whole number from 0 on, or :data:`UNKNOWN`."""
+    """Parse a non-negative integer, or return :data:`UNKNOWN`."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value if value >= 0 else UNKNOWN
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 10:
@@ -133,12 +133,12 @@ def whole(value: object) -> Any:
 
 
 def precision_word(value: object) -> str | None:
-    """``torch.bfloat16``, ``"half"`` and the like as one of bf16, fp16, fp32, fp8; ``None`` for the rest."""
+    """Return bf16, fp16, fp32 or fp8 for ``torch.bfloat16``, ``"half"`` and similar spellings; otherwise ``None``."""
     return _PRECISIONS.get(value.lower().removeprefix("torch.")) if isinstance(value, str) else None
 
 
 def zero_stage(draft: Draft, value: object, origin: str, *, tentative: bool = False) -> None:
-    """A ZeRO stage, 0 to 3."""
+    """Record a ZeRO stage, 0 to 3."""
     stage = whole(value)
     draft.on("deepspeed", origin, tentative=tentative)
     for each in (1, 2, 3):
@@ -147,7 +147,7 @@ def zero_stage(draft: Draft, value: object, origin: str, *, tentative: bool = Fa
 
 
 def apply(draft: Draft, name: str, value: object, origin: str, *, tentative: bool = False) -> bool:
-    """Record what one option says; ``False`` where its name says nothing about the workload.
+    """Record the facts of one option; return ``False`` if its name does not affect the workload.
 
     ``value`` is a word of a command line, a constant, a mapping or a sequence of them, or :data:`UNKNOWN`.
     """
@@ -160,7 +160,7 @@ def apply(draft: Draft, name: str, value: object, origin: str, *, tentative: boo
 
 
 def apply_all(draft: Draft, values: Mapping[str, object], origin: str, *, tentative: bool = False) -> None:
-    """Record what several options say."""
+    """Record the facts of several options."""
     for name, value in values.items():
         apply(draft, name, value, origin, tentative=tentative)
 
@@ -171,7 +171,7 @@ def is_switch(name: str) -> bool:
 
 
 def parse_words(words: Iterable[str]) -> tuple[list[tuple[str, object]], list[str]]:
-    """A script's arguments → (option name with ``_`` for ``-``, value) pairs in order, and the other words.
+    """Parse a script's arguments into (option name with ``_`` for ``-``, value) pairs in order, and the other words.
 
     A switch without a value is ``True``, ``--no_SWITCH`` is ``False``; a word with a shell variable is :data:`UNKNOWN`.
     """
@@ -241,7 +241,7 @@ def _quantization(word: str) -> Callable[[Draft, object, str, bool], None]:
 
 
 def _device_map(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    """A model that accelerate spreads over the devices; a name such as "cuda:0" puts it on one."""
+    """Record whether accelerate spreads the model over the devices; a name such as "cuda:0" selects a single one."""
     if isinstance(value, str):
         spread = value in ("auto", "balanced", "balanced_low_0", "sequential")
         draft.feature("device-map", spread, origin, tentative=tentative)
@@ -263,7 +263,7 @@ def _accumulation(draft: Draft, value: Any, origin: str, tentative: bool) -> Non
 
 
 def _checkpointing(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    # unsloth's own variant is asked for by its name
+    # unsloth's own variant is selected by name
     on = True if value == "unsloth" else truth(value)
     draft.feature("gradient-checkpointing", on, origin, tentative=tentative)
 
@@ -276,7 +276,7 @@ def _resume(draft: Draft, value: object, origin: str, tentative: bool) -> None:
 
 
 def _model(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    # an object handed over under this name was loaded elsewhere, under a name that is read there
+    # an object passed under this name was loaded elsewhere, where its name is read
     if isinstance(value, str) and value.strip() and value != "auto":
         draft.say("model", value.strip(), origin, tentative=tentative)
 
@@ -301,7 +301,7 @@ def _deepspeed(draft: Draft, value: object, origin: str, tentative: bool) -> Non
     draft.on("deepspeed", origin, tentative=tentative)
     base = value.strip().lower()
     if base[:4] == "zero" and base[4:5] in ("0", "1", "2", "3") and base[5:] in ("", "_offload"):
-        zero_stage(draft, base[4], origin, tentative=tentative)  # a name that ms-swift and trl know
+        zero_stage(draft, base[4], origin, tentative=tentative)  # a preset name of ms-swift and trl
         if base[5:]:
             draft.on("optimizer-offload", origin, tentative=tentative)
     elif not tentative:
@@ -386,7 +386,7 @@ _OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
 def deepspeed_facts(
     draft: Draft, settings: Mapping[str, object], origin: Callable[[str], str], *, tentative: bool = False
 ) -> None:
-    """Record what a DeepSpeed configuration says; what it leaves to transformers (``"auto"``) stays unknown."""
+    """Record the facts of a DeepSpeed configuration; values left to transformers (``"auto"``) stay unknown."""
     draft.on("deepspeed", origin("zero_optimization"), tentative=tentative)
     zero = settings.get("zero_optimization")
     if isinstance(zero, dict):

@@ -1,4 +1,4 @@
-"""A command line, read for the job it would start. Nothing is run: the configuration files and the script it names are read."""
+"""Read a command line for the job it would start. Nothing is run; only the files and the script it names are read."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _SCRIPT_LIMIT = 1024 * 1024
 
 
 def from_command(words: Sequence[str], directory: str, variables: Mapping[str, str]) -> Launch:
-    """What a command would start. Nothing is run; the configuration files and the script it names are read.
+    """Return the job a command would start. Nothing is run; the configuration files and the script it names are read.
 
-    ``directory`` is where it would be started, ``variables`` the environment it would be started in. What the command
-    line says wins over what the script says, and that over configuration files. Raises :class:`InputError` where the
-    command cannot be understood or a file it names cannot be read.
+    ``directory`` is the working directory of the command, ``variables`` its environment. The command line takes
+    precedence over the script, and the script over configuration files. Raises :class:`InputError` if the command
+    cannot be parsed or a file it names cannot be read.
     """
     if not any(word.strip() for word in words):
         raise InputError("expected a command after '--', such as: accelerate launch train.py")
@@ -40,7 +40,7 @@ def from_command(words: Sequence[str], directory: str, variables: Mapping[str, s
 
 
 def read_with(reading: Reading, words: Sequence[str]) -> Launch:
-    """As :func:`from_command`, with a reading that may find files in its own way."""
+    """Like :func:`from_command`, with a custom :class:`Reading` that may resolve files differently."""
     reading.start(words)
     return _finished(reading)
 
@@ -66,7 +66,7 @@ def _shell(reading: Reading, words: list[str]) -> None:
 
 
 def _commands(text: str, arguments: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> Sequence[ShellCommand]:
-    """The commands of a shell text; its lexer is imported where there is one, which a guard of a script has not."""
+    """Return the commands of a shell text. The lexer is imported on demand: a guarded script never needs it."""
     from compat.syntax.shell_commands import commands_of
 
     return commands_of(text, arguments, variables)
@@ -101,8 +101,8 @@ SBATCH_VALUED = frozenset((
 
 
 def _choose(reading: Reading, commands: Sequence[ShellCommand], where: str) -> None:
-    """Read the last command that starts a job, and say which others are not judged."""
-    # a script that is called by its name may prepare the job, or clean up after it
+    """Read the last command that starts a job, and note the others as not checked."""
+    # a shell script called by name may prepare the job or clean up after it
     found = (command for command in commands if not command.words[0].endswith(".sh"))
     jobs = [command for command in found if starts_a_job(command.words)]
     if not jobs:
@@ -140,7 +140,7 @@ def starts_a_job(words: Sequence[str]) -> bool:
 
 
 def _finished(reading: Reading) -> Launch:
-    """Lay the accounts over one another: the command and its files, the script and its files, launcher configuration."""
+    """Merge the facts by precedence: the command and its files, the script and its files, launcher configuration."""
     facts = None if reading.script is None else _script_facts(reading, reading.script)
     if facts is not None:
         reading.assigned.update(facts.variables)
@@ -150,7 +150,7 @@ def _finished(reading: Reading) -> Launch:
     for draft in (reading.draft, *reversed(reading.recipes)):
         accounts += [draft.workload(), *_deepspeed_files(reading, draft.configs)]
     if facts is not None:
-        # the script may change into another folder first, so that a file it names need not be there
+        # the script may change the directory first, so a file it names may be missing here
         there = [file for file in facts.configs if os.path.isfile(reading.path(file))]
         accounts += [facts.workload, *_deepspeed_files(reading, there)]
     for draft in reading.defaults:
@@ -186,7 +186,7 @@ def _script_facts(reading: Reading, script: str) -> ScriptFacts | None:
 
 
 class CommandReading(Reading):
-    """A reading that knows every program and module that starts jobs."""
+    """A reading that supports every known program and module that starts jobs."""
 
     programs: ClassVar = {**launchers.PROGRAMS, **training_tools.PROGRAMS, **dict.fromkeys(SHELLS, _shell), "sbatch": _batch}
     modules: ClassVar = {**launchers.MODULES, **training_tools.MODULES}

@@ -9,7 +9,7 @@ from compat.model import EMPTY, Workload
 from compat.records import record
 
 COMMAND = "the command"
-"""Origin of what a command line says."""
+"""Origin of facts from a command line."""
 
 _ACCELERATE = (
     "ACCELERATE_MIXED_PRECISION", "ACCELERATE_DYNAMO_BACKEND", "ACCELERATE_USE_DEEPSPEED", "ACCELERATE_USE_FSDP",
@@ -26,11 +26,11 @@ _SCALARS = ("task", "trainer", "model", "launcher", "processes", "rank", "batch_
 
 @record(frozen=True)
 class Launch:
-    """A command that was read: what it runs and how, and what it sets.
+    """The result of reading a command: what it runs, how, and the variables it sets.
 
     ``variables`` are the environment variables that the command, a recipe or the script itself assigns, without secrets;
-    ``script`` is the file it starts (``None`` where it starts none, or which one is not known); ``notes`` say what could
-    not be told.
+    ``script`` is the file it starts (``None`` if there is none or it is unknown); ``notes`` list what could not be
+    determined.
     """
 
     workload: Workload
@@ -40,7 +40,7 @@ class Launch:
 
 
 def from_variables(variables: Mapping[str, str]) -> Workload:
-    """The launcher, number of processes, rank and settings that a launcher left in the environment of its processes."""
+    """Return the launcher, number of processes, rank and settings from the variables that a launcher sets."""
     known: dict[str, Any] = {}
     origins: dict[str, str] = {}
 
@@ -50,7 +50,7 @@ def from_variables(variables: Mapping[str, str]) -> Workload:
             origins[key] = f"${name}"
 
     say(*_launcher(variables))
-    inside = "LOCAL_RANK" in variables  # a cluster's operator may set WORLD_SIZE for whole nodes
+    inside = "LOCAL_RANK" in variables  # cluster operators may set WORLD_SIZE for nodes instead of processes
     for size, rank in _SIZES:
         if size != "WORLD_SIZE" or inside:
             say("processes", _number(variables, size, 1), size)
@@ -60,7 +60,7 @@ def from_variables(variables: Mapping[str, str]) -> Workload:
         say("processes", _number(variables, name, 1), name)
         say("rank", _number(variables, "SLURM_PROCID"), "SLURM_PROCID")
     if known.get("launcher") == "accelerate" and not inside and "ACCELERATE_DYNAMO_BACKEND" in variables:
-        say("processes", 1, "ACCELERATE_DYNAMO_BACKEND")  # without ranks it has started one plain process
+        say("processes", 1, "ACCELERATE_DYNAMO_BACKEND")  # without ranks, accelerate started a single plain process
     precision = variables.get("ACCELERATE_MIXED_PRECISION", "").lower()
     say("precision", precision if precision in ("bf16", "fp16", "fp8") else None, "ACCELERATE_MIXED_PRECISION")
     on, off = _features(variables, origins)
@@ -68,7 +68,7 @@ def from_variables(variables: Mapping[str, str]) -> Workload:
 
 
 def _launcher(variables: Mapping[str, str]) -> tuple[str, str | None, str]:
-    """The innermost launcher that left its variables: ("launcher", its word or ``None``, the telling variable)."""
+    """Return the innermost launcher found: ("launcher", its name or ``None``, the variable that identifies it)."""
     ranked = all(name in variables for name in ("LOCAL_RANK", "RANK", "WORLD_SIZE"))
     for word, signs in (("accelerate", _ACCELERATE), ("torchrun", ("TORCHELASTIC_RUN_ID",)), ("ray", _RAY)):
         for name in signs:
@@ -77,11 +77,11 @@ def _launcher(variables: Mapping[str, str]) -> tuple[str, str | None, str]:
     if ranked and "CROSS_RANK" in variables:
         return "launcher", "deepspeed", "CROSS_RANK"
     if ranked:
-        return "launcher", "torchrun", "LOCAL_RANK"  # the same contract, whoever fulfilled it
+        return "launcher", "torchrun", "LOCAL_RANK"  # any launcher that sets these follows torchrun's contract
     tasks = _number(variables, "SLURM_STEP_NUM_TASKS") or _number(variables, "SLURM_NTASKS") or 0
     if tasks > 1 and "SLURM_PROCID" in variables and "SLURM_PTY_PORT" not in variables:
         return "launcher", "slurm", "SLURM_PROCID"
-    return "launcher", None, ""  # one task may as well be a shell in which the job is started by something else
+    return "launcher", None, ""  # a single task may also be a shell in which something else starts the job
 
 
 def _features(variables: Mapping[str, str], origins: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -128,16 +128,16 @@ def _number(variables: Mapping[str, str], name: str, least: int = 0) -> int | No
 
 
 def merge(a: Workload, b: Workload) -> Workload:
-    """Two accounts of one workload as one; where they disagree, ``a`` holds.
+    """Merge two descriptions of one workload; where they disagree, ``a`` takes precedence.
 
-    Features unite. One process group shards in one way, so a ZeRO stage or FSDP in ``a`` drops another one in ``b``.
+    Features are united. A process group shards in one way, so a ZeRO stage or FSDP in ``a`` replaces that of ``b``.
     """
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for name in _SCALARS:
         mine, other = getattr(a, name), getattr(b, name)
         if name == "trainer" and mine is None and a.task is not None and b.task not in (None, a.task):
-            other = None  # it belongs to the task that lost
+            other = None  # the trainer belongs to the task that was overridden
         values[name] = other if mine is None else mine
         source = b if mine is None else a
         if values[name] is not None and name in source.origins:

@@ -1,7 +1,7 @@
 """Configuration files of launchers: accelerate's YAML or JSON, and DeepSpeed's JSON.
 
-What the keys mean is taken from accelerate 1.4 and 1.15 (``commands/launch.py``, ``commands/config/config_args.py``) and
-from DeepSpeed's configuration format. ``"auto"`` is filled in by transformers at run time and stays unknown.
+The meaning of the keys follows accelerate 1.4 and 1.15 (``commands/launch.py``, ``commands/config/config_args.py``) and
+DeepSpeed's configuration format. ``"auto"`` is filled in by transformers at run time and stays unknown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from compat.syntax.json import line_of, parse_json, read_text
 from compat.workload.arguments import UNKNOWN, Draft, apply, deepspeed_facts, truth, whole, zero_stage
 
 LIMIT = 1024 * 1024
-"""Bytes of a DeepSpeed configuration."""
+"""Maximum size of a DeepSpeed configuration, in bytes."""
 _SEVERAL = ("MULTI_GPU", "MULTI_CPU", "MULTI_NPU", "MULTI_MLU", "MULTI_SDAA", "MULTI_MUSA", "MULTI_XPU", "MULTI_HPU",
             "MULTI_NEURON", "DEEPSPEED", "FSDP", "MEGATRON_LM", "TP", "XLA", "TPU")  # fmt: skip
 BUILT_IN: dict[str, dict[str, object]] = {
@@ -32,11 +32,11 @@ BUILT_IN: dict[str, dict[str, object]] = {
 
 
 class LaunchConfig:
-    """What an accelerate configuration file says.
+    """The contents of an accelerate configuration file.
 
-    ``distributed`` is its ``distributed_type`` in capitals (``None`` where it has none), ``processes`` its
-    ``num_processes`` over all machines; what it says about the workload itself goes to ``draft``. ``keys`` are those at its top
-    level, each with its place; none of a configuration that trl ships.
+    ``distributed`` is its ``distributed_type`` in upper case (``None`` if unset), ``processes`` its ``num_processes`` over
+    all machines; facts about the workload go to ``draft``. ``keys`` are its top-level keys, each with its location; empty
+    for a configuration that trl ships.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class LaunchConfig:
 
     @property
     def several(self) -> bool:
-        """Whether it starts one process a device rather than a single plain one."""
+        """Whether it starts one process per device rather than a single plain one."""
         return self.distributed in _SEVERAL
 
 
 def read_accelerate(path: str, kind: str | None = None) -> LaunchConfig:
-    """An accelerate configuration file; :class:`InputError` with file and line where it is none.
+    """Read an accelerate configuration file; :class:`InputError` with file and line if it is invalid.
 
-    ``kind`` is the distributed type that the command line chooses in place of the file's own.
+    ``kind`` is the distributed type set on the command line, which overrides the one in the file.
     """
     from compat.syntax.yaml import read_table
 
@@ -78,7 +78,7 @@ def read_accelerate(path: str, kind: str | None = None) -> LaunchConfig:
 
 
 def built_in(name: str) -> LaunchConfig | None:
-    """The configuration trl ships under a name; ``None`` where it ships none."""
+    """Return the configuration that trl ships under a name, or ``None``."""
     settings = BUILT_IN.get(name)
     if settings is None:
         return None
@@ -138,7 +138,7 @@ def _accelerate_facts(config: LaunchConfig, settings: Mapping[str, Any], origin:
 
 
 def plugin_facts(draft: Draft, table: Mapping[str, Any], origin: Callable[[str], str]) -> None:
-    """accelerate's own DeepSpeed settings: the options of ``accelerate launch`` and the keys under ``deepspeed_config``."""
+    """Record accelerate's own DeepSpeed settings: options of ``accelerate launch`` and keys under ``deepspeed_config``."""
     if table.get("zero_stage") is not None:
         zero_stage(draft, table["zero_stage"], origin("zero_stage"))
     device = table.get("offload_optimizer_device")
@@ -146,7 +146,7 @@ def plugin_facts(draft: Draft, table: Mapping[str, Any], origin: Callable[[str],
         draft.feature("optimizer-offload", device.lower() != "none", origin("offload_optimizer_device"))
     steps = whole(table.get("gradient_accumulation_steps"))
     if steps is not UNKNOWN and steps > 1:
-        # 1 is what ``accelerate config`` writes for everyone, and transformers puts its own argument in its place
+        # ``accelerate config`` always writes 1, and transformers overrides it with its own argument
         draft.on("gradient-accumulation", origin("gradient_accumulation_steps"))
     file = table.get("deepspeed_config_file")
     if isinstance(file, str) and file.lower() != "none":
@@ -154,7 +154,7 @@ def plugin_facts(draft: Draft, table: Mapping[str, Any], origin: Callable[[str],
 
 
 def read_deepspeed(path: str) -> Workload:
-    """What a DeepSpeed JSON configuration says; :class:`InputError` with file and line where it is none."""
+    """Read a DeepSpeed JSON configuration; :class:`InputError` with file and line if it is invalid."""
     text = read_text(regular(path), LIMIT)
     settings = parse_json(text, path)
     if not isinstance(settings, dict):

@@ -94,11 +94,11 @@ _RUNNERS: dict[str, frozenset[str]] = {
     "debugpy": frozenset(("listen", "connect", "log_to")), "coverage": frozenset(), "viztracer": frozenset("o"),
     "memory_profiler": frozenset("o"), "scalene": frozenset(("outfile",)), "torch.utils.bottleneck": frozenset(),
 }  # fmt: skip
-"""Modules that run a script, with those of their options that take a value."""
+"""Modules that run a script → their options that take a value."""
 
 
 def target(reading: Reading, words: Sequence[str], options: Mapping[str, str], launcher: str) -> None:
-    """What a launcher starts: a script, with ``--module`` a module, with ``--no_python`` any program."""
+    """Read what a launcher starts: a script, with ``--module`` a module, with ``--no_python`` any program."""
     if not words:
         raise InputError(f"the command names no script for {launcher} to start")
     if "no_python" in options:
@@ -110,7 +110,7 @@ def target(reading: Reading, words: Sequence[str], options: Mapping[str, str], l
 
 
 def number(reading: Reading, options: Mapping[str, str], *names: str) -> int | None:
-    """A count among the options, ``None`` where it is not given or put together at run time."""
+    """Return a count from the options; ``None`` if it is not given or computed at run time."""
     for name in names:
         text = options.get(name)
         if text is None:
@@ -150,7 +150,7 @@ def accelerate(reading: Reading, words: Sequence[str]) -> None:
 
 
 def accelerate_launch(reading: Reading, words: Sequence[str]) -> None:
-    """The arguments of ``accelerate launch``."""
+    """Read the arguments of ``accelerate launch``."""
     found, rest = take_options(words, flags=ACCELERATE_FLAGS)
     options = dict(found)
     reading.give("accelerate launch", (f"--{name}" for name, _ in found if len(name) > 1))
@@ -159,7 +159,7 @@ def accelerate_launch(reading: Reading, words: Sequence[str]) -> None:
 
 
 def accelerate_options(reading: Reading, options: Mapping[str, str]) -> None:
-    """The options of ``accelerate launch`` and the configuration file that fills them up."""
+    """Read the options of ``accelerate launch`` and the configuration file that supplies the missing ones."""
     given = next((kind for flag, kind in _PARADIGMS.items() if flag in options), None)
     config = _configuration(reading, options, given)
     count = number(reading, options, "num_processes")
@@ -209,7 +209,7 @@ _PARADIGMS = {
 
 
 def _configuration(reading: Reading, options: Mapping[str, str], given: str | None) -> LaunchConfig | None:
-    """The file that is named, or else the user's default one, where accelerate would look for it."""
+    """Return the named configuration file, or else the user's default one at accelerate's default location."""
     from compat.workload.launch_config import built_in, read_accelerate
 
     name = options.get("accelerate_config")
@@ -254,7 +254,7 @@ def deepspeed(reading: Reading, words: Sequence[str]) -> None:
 
 
 def srun(reading: Reading, words: Sequence[str]) -> None:
-    """``srun [OPTIONS] PROGRAM``: as many of the program as there are tasks."""
+    """``srun [OPTIONS] PROGRAM``: one process per task."""
     found, rest = take_options(words, flags=_SRUN_FLAGS)
     tasks = slurm_tasks(found, {**reading.inherited, **reading.assigned})
     for name, value in found:
@@ -271,7 +271,7 @@ def srun(reading: Reading, words: Sequence[str]) -> None:
 
 
 def slurm_tasks(options: Sequence[tuple[str, str]], variables: Mapping[str, str]) -> int | None:
-    """The number of tasks that Slurm's options or its job's variables ask for, ``None`` where they do not say."""
+    """Return the number of tasks set by Slurm's options or the job's variables; ``None`` if unset."""
     found = {_SLURM.get(name, name): whole(value.partition("-")[0]) for name, value in options}
     nodes = found.get("nodes", whole(variables.get("SLURM_NNODES", "1")))
     if found.get("ntasks", UNKNOWN) is not UNKNOWN:
@@ -287,7 +287,7 @@ _SLURM = {"n": "ntasks", "N": "nodes"}
 
 
 def mpirun(reading: Reading, words: Sequence[str]) -> None:
-    """``mpirun -np N PROGRAM`` and its like; none of the launchers compat has a word for."""
+    """``mpirun -np N PROGRAM`` and similar programs, for which compat has no launcher name."""
     found, rest = take_options(words, flags=_MPI_FLAGS)
     reading.around = (None, number(reading, dict(found), "np", "n", "c"))
     if not rest:

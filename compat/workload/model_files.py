@@ -1,4 +1,4 @@
-"""The size of a model, from the files of its folder: the headers of its safetensors files, or its ``config.json`` alone."""
+"""Determine the size of a model from the headers of its safetensors files, or from its ``config.json`` alone."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from compat.records import record
 from compat.syntax.json import parse_json, read_text
 
 _LARGEST_HEADER = 100_000_000
-"""The limit that safetensors itself has."""
+"""safetensors' own limit, in bytes."""
 _TYPES = {"F64": 8.0, "F32": 4.0, "F16": 2.0, "BF16": 2.0, "I64": 8.0, "I32": 4.0, "I16": 2.0, "U16": 2.0, "U32": 4.0,
           "U64": 8.0, "F4": 0.5}  # fmt: skip
-"""Bytes of an element; every other type of safetensors has one."""
+"""Bytes per element; every other safetensors type has one."""
 _LANGUAGE = ("text_config", "llm_config")
-"""Where models that also see or hear keep the numbers of their language model."""
+"""Keys under which multimodal models keep the configuration of their language model."""
 _TIED = ("gpt2", "gemma", "gemma2", "gemma3", "gemma3_text", "opt", "bloom", "falcon")
-"""Architectures whose table of tokens also makes the logits unless the file says otherwise."""
+"""Architectures with tied embeddings unless the file states otherwise."""
 _PLAIN_MLP = ("gpt2", "gpt_neo", "gpt_neox", "gptj", "gpt_bigcode", "opt", "bloom", "falcon", "phi", "mpt", "starcoder2",
               "nemotron", "codegen")  # fmt: skip
-"""Architectures whose feed-forward has two matrices; all others have a gate as well."""
+"""Architectures whose feed-forward has two matrices; all others also have a gate."""
 
 
 @record(frozen=True)
 class Matrix:
-    """Weights of two dimensions, ``count`` times over. ``embedding`` is a table of tokens, or what makes logits of it."""
+    """``count`` two-dimensional weights of one shape. ``embedding`` marks an embedding table or the output head."""
 
     rows: int
     columns: int
@@ -37,9 +37,9 @@ class Matrix:
 
 @record(frozen=True)
 class ModelSize:
-    """What memory depends on. ``stored`` is the bytes of the weights as they are in the files, ``None`` without files.
+    """The quantities that determine memory use. ``stored`` is the size of the weight files in bytes, ``None`` without files.
 
-    ``cached`` is how many numbers one token leaves in the KV cache; ``positions`` how many tokens the model takes.
+    ``cached`` is the number of values per token in the KV cache; ``positions`` the maximum number of tokens.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class ModelSize:
 
 
 def read_model(path: str) -> ModelSize:
-    """A folder with ``config.json``, or that file. :class:`InputError` where it is not that of a language model."""
+    """Read a folder with ``config.json``, or that file; :class:`InputError` if it does not describe a language model."""
     place = os.path.join(path, "config.json") if os.path.isdir(path) else path
     document = parse_json(read_text(regular(place)), place)
     if not isinstance(document, dict):
@@ -71,7 +71,7 @@ def read_model(path: str) -> ModelSize:
     if tensors:
         files = "safetensors"
         stored = sum(_TYPES.get(name, 1.0) * _product(shape) for name, shape in tensors.values())
-    if tensors and not document.get("quantization_config"):  # quantized weights are packed: their shapes say nothing
+    if tensors and not document.get("quantization_config"):  # quantized weights are packed: their shapes are not the real ones
         parameters = sum(_product(shape) for _, shape in tensors.values())
         matrices = tuple(
             Matrix(shape[0], shape[1], 1, embedding=any(word in name for word in ("embed", "lm_head", "wte", "wpe")))
@@ -85,7 +85,7 @@ def read_model(path: str) -> ModelSize:
 
 
 class _Config:
-    """The numbers of a ``config.json``, under the names that architectures give them."""
+    """The dimensions in a ``config.json``, under the names that each architecture uses."""
 
     def __init__(self, values: Mapping[str, Any], file: str) -> None:
         self.values, self.file = values, file
@@ -113,14 +113,14 @@ class _Config:
 
     @property
     def cached(self) -> int:
-        """Keys and values of every layer; multi-head latent attention keeps one compressed row and one rotary key."""
+        """Values per token over all layers; multi-head latent attention caches one compressed row and one rotary key."""
         latent = self.maybe("kv_lora_rank")
         row = latent + (self.maybe("qk_rope_head_dim") or 0) if latent else 2 * self.groups * self.width
         return self.layers * row
 
 
 def _matrices(config: _Config, kind: str) -> Iterator[Matrix]:
-    """The matrices that a decoder with these numbers has."""
+    """Yield the matrices of a decoder with these dimensions."""
     hidden, layers, vocabulary = config.hidden, config.layers, config.number("vocab_size")
     tied = config.values.get("tie_word_embeddings", kind in _TIED)
     yield Matrix(vocabulary, hidden, 1 if tied else 2, embedding=True)
@@ -138,7 +138,7 @@ def _matrices(config: _Config, kind: str) -> Iterator[Matrix]:
         yield Matrix(latent, config.heads * (keys + values), layers)
         yield Matrix(config.heads * values, hidden, layers)
     else:
-        yield Matrix(hidden, config.width * config.heads, 2 * layers)  # queries and what comes out
+        yield Matrix(hidden, config.width * config.heads, 2 * layers)  # query and output projections
         yield Matrix(hidden, config.width * config.groups, 2 * layers)
     inner = config.maybe("intermediate_size", "n_inner", "ffn_dim", "d_ff") or 4 * hidden
     parts = 2 if kind in _PLAIN_MLP else 3
@@ -188,7 +188,7 @@ def _tensors(folder: str) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
 
 
 def _header(path: str) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
-    """The header of one file: eight bytes that give its length, then JSON (the format's README)."""
+    """Read the header of a file: eight bytes with its length, then JSON (the format's README)."""
     with open(regular(path), "rb") as file:
         length = int.from_bytes(file.read(8), "little")
         text = file.read(length) if length <= _LARGEST_HEADER else b""

@@ -12,9 +12,9 @@ from compat.files import regular
 from compat.syntax.json import parse_json, read_text
 
 LIMIT = 64 * 1024 * 1024
-"""Bytes; notebooks carry the pictures they have drawn."""
+"""Maximum size in bytes; notebooks embed their images."""
 LONGEST = 1 << 20
-"""Most characters of Python in one file."""
+"""Maximum number of characters of Python in one file."""
 NODES = 100_000
 """Nodes of a syntax tree: some ten thousand lines."""
 _PYTHON_CELLS = ("capture", "time", "timeit", "prun", "memit", "mprun", "lprun", "python", "python3")
@@ -24,8 +24,8 @@ _FLAGS = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 class Notebook:
     """The code of a notebook as one syntax tree, and the code cell (from 1) of each line.
 
-    Cells run one by one, so one that this interpreter cannot parse is left out, with a note; a notebook of which
-    nothing can be read is an :class:`InputError`.
+    Cells run one by one, so one that this interpreter cannot parse is skipped, with a note; a notebook without any
+    readable cell raises :class:`InputError`.
     """
 
     def __init__(self, path: str) -> None:
@@ -56,16 +56,16 @@ class Notebook:
         return parsed("\n".join(cells), path)
 
     def cell(self, line: int) -> int:
-        """The code cell of a line of the tree."""
+        """Return the code cell of a line of the tree."""
         return max(1, bisect.bisect_right(self._starts, line))
 
     def first_line(self, cell: int) -> int:
-        """The line of the tree that a cell begins with."""
+        """Return the first line of a cell in the tree."""
         return self._starts[cell - 1]
 
 
 def parsed(source: str | bytes, path: str) -> ast.Module:
-    """Source text as a syntax tree; :class:`InputError` with line and reason where it is no Python that can be read."""
+    """Parse source text into a syntax tree; :class:`InputError` with line and reason if it is not valid Python."""
     import sys
 
     if len(source) > LONGEST:
@@ -109,7 +109,7 @@ def _text(source: object, path: str) -> str:
 
 
 def _python_of(cell: str) -> str:
-    """A cell's Python, line by line; lines for the notebook or the shell are empty."""
+    """Return a cell's Python, line by line; magics and shell lines become empty."""
     lines = cell.split("\n")
     first = next((at for at, line in enumerate(lines) if line.strip()), None)
     if first is not None and lines[first].startswith("%%"):

@@ -1,4 +1,4 @@
-"""What was read of one command so far. The programs that start jobs are read by ``launchers`` and ``training_tools``."""
+"""The state of reading one command. ``launchers`` and ``training_tools`` read the programs that start jobs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _RECIPE_ENDINGS = (".yaml", ".yml", ".json")
 
 
 class Reading:
-    """What was found out so far about one command.
+    """What is known so far about one command.
 
-    ``draft`` is what the command line itself says, ``recipes`` the argument files it names, ``given`` the options that
-    parsers get as they are written, ``defaults`` what is weaker than the script. ``around`` is a launcher that starts several
-    of the command after it, with its number of processes; ``plain`` is set where plain python starts the script,
-    ``lenient`` for commands out of a shell script, which may rest on things that are not read. ``programs`` and ``modules``
-    are the readers of the arguments of a program or of ``python -m``.
+    ``draft`` holds the facts of the command line itself, ``recipes`` those of the argument files it names, ``given`` the
+    options passed to parsers, as written, ``defaults`` facts that the script overrides. ``around`` is an outer launcher
+    that starts the command several times, with its number of processes; ``plain`` is set if plain python starts the
+    script, ``lenient`` for commands in a shell script, which may depend on files that cannot be read. ``programs`` and
+    ``modules`` map a program or a module for ``python -m`` to the reader of its arguments.
     """
 
     programs: ClassVar[Mapping[str, ProgramReader]] = {}
@@ -48,7 +48,7 @@ class Reading:
         self.depth = 0
 
     def variable(self, name: str) -> str | None:
-        """An environment variable as the job would see it."""
+        """Return an environment variable as the job would see it."""
         value = self.assigned.get(name)
         return self.inherited.get(name) if value is None else value
 
@@ -57,7 +57,7 @@ class Reading:
             self.draft.notes.append(text)
 
     def path(self, name: str) -> str:
-        """A path of the command, as it can be opened from here; short where the command would be started here."""
+        """Resolve a path of the command so that it can be opened from here; unchanged if the command would start here."""
         if self.directory in ("", ".") or os.path.isabs(name):
             return name
         joined = os.path.join(self.directory, name)
@@ -67,7 +67,7 @@ class Reading:
         self.draft.say(key, value, COMMAND)
 
     def launched(self, launcher: str | None, processes: int | None) -> None:
-        """Which launcher starts the job, and how many processes of it."""
+        """Record the launcher that starts the job and its number of processes, replacing earlier ones."""
         self.draft.forget("launcher")
         self.draft.forget("processes")
         if launcher is not None:
@@ -76,24 +76,24 @@ class Reading:
             self.say("processes", processes)
 
     def plainly(self) -> None:
-        """A plain process, or as many as the launcher around it starts."""
+        """Record a plain process, or as many as the outer launcher starts."""
         self.plain = self.around is None
         self.launched(*(self.around or ("python", 1)))
 
     def plainly_unless_launched(self) -> None:
-        """As :meth:`plainly`, where no launcher was read before."""
+        """Like :meth:`plainly`, unless a launcher was already read."""
         if self.draft.get("launcher") is None and self.draft.get("processes") is None:
             self.plainly()
 
     def options(self, words: Iterable[str], *, origin: str = COMMAND) -> list[str]:
-        """Read a script's arguments; returns those that are not options."""
+        """Read a script's arguments; return those that are not options."""
         options, others = parse_words(words)
         for name, value in options:
             apply(self.draft, name, value, origin)
         return others
 
     def give(self, parser: str, words: Iterable[str], recipe: Recipe | None = None) -> None:
-        """Notes the options that a program's parser is given, on the command line and in its argument file."""
+        """Record the options passed to a program's parser, on the command line and in its argument file."""
         for word in words:
             if word == "--":
                 break
@@ -104,7 +104,7 @@ class Reading:
             self.given += [Option(parser, str(key), recipe.origin(key)) for key in recipe.settings]
 
     def recipe(self, name: str, dialect: Callable[[Recipe], None] | None = None, *, needed: bool = True) -> Recipe | None:
-        """Read an argument file; unless it is ``needed``, a file that is not one is no error."""
+        """Read an argument file; an invalid file is an error only if it is ``needed``, otherwise a note."""
         if "$" in name:
             self.note(f"{name} was not read: its name is only known at run time")
             return None
@@ -144,7 +144,7 @@ class Reading:
             self.note(f"{rest[0]!r} is not a program compat knows: how it starts a job is unknown")
 
     def run_script(self, words: Sequence[str]) -> None:
-        """A script and its arguments, in a plain process unless a launcher was read already."""
+        """Read a script and its arguments, run in a plain process unless a launcher was already read."""
         self.plainly_unless_launched()
         name, *arguments = words
         if not name:

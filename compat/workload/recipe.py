@@ -11,7 +11,7 @@ _RL = ("dpo", "grpo", "kto", "orpo", "simpo", "ipo", "ppo", "cpo", "rm", "gkd")
 
 
 class Recipe:
-    """A recipe: ``draft`` holds the facts, ``settings`` its top-level table."""
+    """A recipe file: ``draft`` holds its facts, ``settings`` its top-level table."""
 
     def __init__(self, file: str, settings: Mapping[str, object], lines: Mapping[tuple[str, ...], int]) -> None:
         self.file = file
@@ -22,34 +22,34 @@ class Recipe:
             apply(self.draft, name, value, self.origin(name))
 
     def origin(self, name: str) -> str:
-        """The file and line of a key: ``"sft.yaml:3"``."""
+        """Return the file and line of a key: ``"sft.yaml:3"``."""
         line = self._lines.get((name,))
         return f"{self.file}:{line}" if line else self.file
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment variables that trl's ``env`` table sets."""
+        """Return the environment variables set in trl's ``env`` table."""
         table = self.settings.get("env")
         return {str(name): str(value) for name, value in table.items()} if isinstance(table, dict) else {}
 
 
 def read_recipe(path: str) -> Recipe:
-    """A recipe file; :class:`InputError` with file and line where it is none."""
-    from compat.syntax.yaml import read_table  # a guard reads no recipe, and a quarter of its time would be PyYAML's import
+    """Read a recipe file; :class:`InputError` with file and line if it is invalid."""
+    from compat.syntax.yaml import read_table  # a guard reads no recipe, and importing PyYAML would take a quarter of its time
 
     settings, lines = read_table(path, "a table of arguments with lines such as 'model_name_or_path: NAME'")
     return Recipe(path, settings, lines)
 
 
 def llamafactory(recipe: Recipe) -> None:
-    """LLaMA-Factory's own words: its stages."""
+    """Read LLaMA-Factory's own keys: its stages."""
     stage = recipe.settings.get("stage")
     if isinstance(stage, str) and stage in _STAGES:
         recipe.draft.say("task", _STAGES[stage], recipe.origin("stage"))
 
 
 def axolotl(recipe: Recipe) -> None:
-    """axolotl's own words: the kind of reinforcement learning, adapters, FSDP, plugins and the ``trl`` table."""
+    """Read axolotl's own keys: the kind of reinforcement learning, adapters, FSDP, plugins and the ``trl`` table."""
     draft, settings = recipe.draft, recipe.settings
     kind = settings.get("rl")
     if kind is None:

@@ -1,4 +1,4 @@
-"""What saved tokenizers and datasets on this machine show about the library that wrote them. The files are read, not loaded."""
+"""Detect which library version wrote a saved tokenizer or dataset. The files are read, not loaded."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from compat.errors import InputError
 from compat.files import regular
 
 LIMIT = 64 * 1024 * 1024
-"""Bytes; the largest tokenizer.json in use has 40 MiB."""
+"""Maximum size in bytes; the largest tokenizer.json in use has 40 MiB."""
 
 
 def merges_are_pairs(model: str) -> bool | None:
-    """Whether a model's folder holds a BPE tokenizer as tokenizers 0.20 and later write it; ``None`` where there is none."""
+    """Whether a model's folder has a BPE tokenizer in the format of tokenizers 0.20 and later; ``None`` if it has none."""
     saved = _table(os.path.join(model, "tokenizer.json"))
     kind = saved.get("model") if saved else None
     merges = kind.get("merges") if isinstance(kind, dict) else None
@@ -22,7 +22,7 @@ def merges_are_pairs(model: str) -> bool | None:
 
 
 def has_list_features(folder: str) -> bool | None:
-    """Whether a dataset saved in a folder has the feature type that datasets 4 introduced; ``None`` where there is none."""
+    """Whether a saved dataset uses the feature type introduced in datasets 4; ``None`` if the folder has no dataset."""
     splits = _table(os.path.join(folder, "dataset_dict.json"))
     names = splits.get("splits") if splits else [""]
     for name in names if isinstance(names, list) else []:

@@ -1,6 +1,6 @@
 """The training or inference script a command starts, read as a syntax tree; it is neither imported nor run.
 
-What is computed at run time stays unknown, and so does what the script sets in two ways or only under a condition.
+What is computed at run time stays unknown, as does what the script sets inconsistently or only under a condition.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from compat.workload.script_calls import Calls
 from compat.workload.script_names import Names, Visit, module_of, visits
 
 LIMIT = 4 * 1024 * 1024
-"""Bytes; the largest script that is read."""
+"""Maximum size of a script, in bytes."""
 _PATCHED = ("trl", "transformers", "peft")
-"""What unsloth warns about when it finds it imported already (unsloth 2025.3 and later)."""
+"""Packages that unsloth warns about if they are already imported (unsloth 2025.3 and later)."""
 _HARMLESS = frozenset((
     "unsloth", "torch", "numpy", "pandas", "datasets", "wandb", "tqdm", "triton", "accelerate", "huggingface_hub", "yaml",
     "requests", "matplotlib", "PIL", "dotenv", "fire", "rich", "xformers", "bitsandbytes", "scipy", "sklearn", "pydantic",
     "IPython", "tyro", "omegaconf", "hydra", "psutil", "loguru", "regex", "polars", "pyarrow",
 ))  # fmt: skip
-"""What does not import one of them by itself."""
+"""Packages that do not import one of them."""
 
 
 @record(frozen=True)
 class ScriptFacts:
-    """What a script says about its workload.
+    """The facts of a script about its workload.
 
     ``imports`` are (module, line) pairs in order; in a notebook the line is the number of the code cell. ``variables``
     are the environment variables that it always sets to a constant, ``configs`` the DeepSpeed files it names.
@@ -45,9 +45,9 @@ class ScriptFacts:
 
 
 def read_script(path: str) -> ScriptFacts:
-    """What a Python script or a Jupyter notebook (``.ipynb``) says about its workload.
+    """Read the workload of a Python script or a Jupyter notebook (``.ipynb``).
 
-    Raises :class:`InputError` with file, line and reason where it cannot be read or is no Python of this interpreter.
+    Raises :class:`InputError` with file, line and reason if it cannot be read or parsed by this interpreter.
     """
     if path.lower().endswith(".ipynb"):
         notebook = Notebook(path)
@@ -57,7 +57,7 @@ def read_script(path: str) -> ScriptFacts:
 
 
 def tree_of(path: str) -> ast.Module:
-    """The syntax tree of a script or a notebook; :class:`InputError` as of :func:`read_script`."""
+    """Parse a script or a notebook; raises :class:`InputError` like :func:`read_script`."""
     return Notebook(path).tree if path.lower().endswith(".ipynb") else parsed(_content(path), path)
 
 
@@ -86,7 +86,7 @@ def _facts(tree: ast.Module, origin: Callable[[int], str], number: Callable[[int
     _unsloth(draft, imports, origin)
     for each in imports:
         if f"{each.module}.".startswith("trl.experimental."):
-            draft.on("trl-experimental", origin(each.line))  # also if a branch imports it from the old place
+            draft.on("trl-experimental", origin(each.line))  # also if a branch imports it from the old location
     return ScriptFacts(
         draft.workload(),
         tuple((each.module, number(each.line)) for each in imports),
@@ -120,7 +120,7 @@ def _imports(visit: Visit) -> list[_Import]:
 
 
 def _unsloth(draft: Draft, imports: Sequence[_Import], origin: Callable[[int], str]) -> None:
-    """Whether unsloth is used, and whether it comes before what it replaces parts of."""
+    """Record whether unsloth is used, and whether it is imported before the packages that it patches."""
     import sys
 
     certain = [each for each in imports if each.root == "unsloth" and not each.conditional]
@@ -128,7 +128,7 @@ def _unsloth(draft: Draft, imports: Sequence[_Import], origin: Callable[[int], s
         if any(each.root == "unsloth" for each in imports):
             draft.feature("unsloth", UNKNOWN, "")
         return
-    # code in functions runs after code of the module
+    # code in functions runs after module-level code
     ordered = sorted(imports, key=lambda each: each.inside)
     first = next(each for each in ordered if each.root == "unsloth" and not each.conditional)
     before = ordered[: ordered.index(first)]

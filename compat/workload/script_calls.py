@@ -1,4 +1,4 @@
-"""Calls and assignments in a script that say what is trained and how: trainers, configurations, loaded models."""
+"""Read calls and assignments in a script that define the training: trainers, configurations, loaded models."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _SETTABLE = ("use_vllm", "gradient_checkpointing", "per_device_train_batch_size"
 _NO_MODEL = ("Tokenizer", "Processor", "Config", "FeatureExtractor", "Peft", "Dataset", "Pipeline")
 _REWARDS = ("SequenceClassification", "RewardModel", "TokenClassification")
 _PADDINGS = ("longest", "max_length")
-"""What a tokenizer called for several texts pads them to."""
+"""Values of ``padding`` that make a tokenizer pad several texts."""
 _LIBRARIES = ("transformers", "unsloth", "peft", "trl", "auto_gptq", "awq", "optimum", "liger_kernel", "swift", "modelscope")
 
 
 class Calls:
-    """Gathers facts into ``draft``, node by node; ``variables`` are those the script sets."""
+    """Collect facts into ``draft``, node by node; ``variables`` are the environment variables that the script sets."""
 
     def __init__(self, names: Names, draft: Draft, origin: Callable[[int], str]) -> None:
         self._names = names
@@ -44,7 +44,7 @@ class Calls:
         self.variables: dict[str, str] = {}
 
     def read(self, visit: Visit) -> None:
-        """Look at one node."""
+        """Read one node."""
         node = visit.node
         if isinstance(node, ast.Call):
             self._call(_Call(self._names, node, visit, self._origin(node.lineno)))
@@ -54,7 +54,7 @@ class Calls:
             self._assignment(node.targets[0], node.value, visit)
 
     def finish(self) -> None:
-        """Facts that depend on the whole script."""
+        """Record the facts that depend on the whole script."""
         draft = self._draft
         for call in self._padded if self._generates else ():
             self._on("padded-prompts", call)
@@ -82,13 +82,13 @@ class Calls:
             return
         if not is_config(self._names.library_class(node.name)):
             return
-        for line in node.body:  # the defaults of a configuration's own subclass
+        for line in node.body:  # the defaults of a configuration class defined in the script
             if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value is not None:
                 value = self._default(line.value, visit)
                 apply(self._draft, line.target.id, value, self._origin(line.lineno), tentative=visit.conditional)
 
     def _default(self, value: ast.expr, visit: Visit) -> object:
-        """A field's default, also where it is written ``field(default=…)``."""
+        """Return a field's default, including one written as ``field(default=…)``."""
         if isinstance(value, ast.Call):
             given = self._names.keywords(value, visit.scope)
             return given.get("default", UNKNOWN)
@@ -173,7 +173,7 @@ class Calls:
         self._inference.append(lambda: self._infers("inference", call))
 
     def _infers(self, task: str, call: _Call) -> None:
-        """Generation is the workload only of a script that trains nothing: many try out what they have trained."""
+        """Record inference or serving as the task. Only for scripts that train nothing: many test the model they trained."""
         self._draft.say("task", task, call.origin, tentative=call.conditional)
         self._data_type(call)
         if call.root != "vllm":
@@ -239,7 +239,7 @@ class Calls:
             self._draft.feature("data-from-datasets-4", newer, call.origin, tentative=call.conditional)
 
     def _first(self, call: _Call, name: str) -> object:
-        """The first argument, which may be given by its name."""
+        """Return the value of the first argument, which may be passed by keyword."""
         return self._names.value(call.node.args[0], call.scope) if call.node.args else call.keywords.get(name)
 
     def _deepspeed(self, call: _Call) -> None:
@@ -281,7 +281,7 @@ class Calls:
 
 
 class _Call:
-    """One call: the callee, its keywords as far as they are constants, and its line."""
+    """One call: the callee, its constant keywords, and its line."""
 
     def __init__(self, names: Names, node: ast.Call, visit: Visit, origin: str) -> None:
         self.node = node

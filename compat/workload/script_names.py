@@ -1,4 +1,4 @@
-"""The parts of a script that may run, in order, with the conditions that are known from the text."""
+"""Walk the parts of a script that may run, in order, and resolve names and conditions from its syntax tree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIGNS = (ast.expr_context, ast.operator, ast.cmpop, ast.unaryop, ast.boolop)
 
 
 class Visit:
-    """A node, whether it is conditional, and the functions around it."""
+    """A node, whether it is conditional, and its enclosing functions."""
 
     __slots__ = ("conditional", "node", "scope")
 
@@ -30,7 +30,7 @@ class Visit:
 
 
 def visits(tree: ast.Module, decided: Decider) -> Iterator[Visit]:
-    """Every node that may run, in the order of the source; ``decided`` returns the answer of a test that is a constant."""
+    """Yield every node that may run, in source order; ``decided`` returns the result of a constant test, else ``None``."""
     waiting = [Visit(tree, conditional=False, scope=())]
     while waiting:
         visit = waiting.pop()
@@ -63,7 +63,7 @@ def _followed(visit: Visit, decided: Decider) -> Iterator[Visit]:
 
 
 def _branches(node: ast.If | ast.IfExp | ast.While, visit: Visit, answer: bool | None) -> Iterator[Visit]:
-    """What runs in dependence of a test; the body of a loop is taken to run."""
+    """Yield the branches of a test that may run; the body of a loop is assumed to run."""
     unsure = visit.conditional or (answer is None and not isinstance(node, ast.While))
     for part, skipped in ((node.body, answer is False), (node.orelse, answer is True)):
         for each in (part if isinstance(part, list) else [part]) if not skipped else []:
@@ -71,7 +71,7 @@ def _branches(node: ast.If | ast.IfExp | ast.While, visit: Visit, answer: bool |
 
 
 def literal_test(test: ast.expr, scope: Scope = ()) -> bool | None:
-    """The answer of ``if`` where it does not depend on anything: constants, ``TYPE_CHECKING``, the main guard."""
+    """Return the result of a constant test: a literal, ``TYPE_CHECKING`` or the main guard; otherwise ``None``."""
     negated = False
     while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test, negated = test.operand, not negated
@@ -93,27 +93,27 @@ def _plain_test(test: ast.expr) -> bool | None:
 
 
 def module_of(node: ast.ImportFrom) -> str:
-    """The module a ``from`` import names; relative ones begin with dots."""
+    """Return the module of a ``from`` import; relative ones begin with dots."""
     return "." * node.level + (node.module or "")
 
 
-# --- The meaning of names in a script: imports, classes and constants, from its syntax tree alone.
+# --- Resolving names in a script: imports, classes and constants, from its syntax tree alone
 
 
 _DEPTH = 6
-"""Longest chain of names that refer to names."""
+"""Maximum length of a chain of names that refer to names."""
 _LONGEST = 100_000
-"""Characters of a text that is put together."""
+"""Maximum length of a concatenated string."""
 _BINDINGS = 20
-"""Places that may give one name its value."""
+"""Maximum number of bindings considered per name."""
 _BUDGET = 300_000
-"""Expressions of one script that are worked out; the rest stays unknown."""
+"""Maximum number of expressions evaluated per script; the rest stays unknown."""
 _STARRED = ("trl", "transformers", "unsloth", "vllm", "peft")
 _CHANGES = ("update", "setdefault", "pop", "append", "extend", "insert", "clear")
 
 
 class Names:
-    """The names of one script: what they were imported as, derived from or assigned."""
+    """The names of one script: their imports, base classes and assigned values."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._imported: dict[str, str | None] = {}
@@ -125,7 +125,7 @@ class Names:
             self._collect(visit.node, visit.scope)
 
     def test(self, test: ast.expr, scope: Scope, depth: int = 0) -> bool | None:
-        """As :func:`literal_test`, knowing constants by their names as well."""
+        """Like :func:`literal_test`, but also resolves names of constants."""
         answer = literal_test(test)
         if answer is None and isinstance(test, (ast.Name, ast.UnaryOp)):
             value = self.value(test, scope, depth)
@@ -194,13 +194,13 @@ class Names:
             self._bound.setdefault(((), f"{place.value.id}.{place.attr}"), []).append((value, scope))
 
     def _home(self, name: str, scope: Scope) -> Scope:
-        """The scope in which a name is bound, seen from a place; the module where it is bound nowhere."""
+        """Return the innermost scope that binds a name; the module scope if none does."""
         while scope and (scope, name) not in self._bound:
             scope = scope[:-1]
         return scope
 
     def dotted(self, node: ast.expr) -> str | None:
-        """The full name of what an expression refers to: ``"trl.SFTTrainer"``; ``None`` if it is not imported."""
+        """Return the qualified name an expression refers to (``"trl.SFTTrainer"``), or ``None`` if it cannot be resolved."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute) and len(parts) < 20:
             parts.append(node.attr)
@@ -217,7 +217,7 @@ class Names:
         return None if first is None else ".".join((first, *reversed(parts)))
 
     def library_class(self, dotted: str | None) -> str | None:
-        """The class a library defines that a class is or derives from; itself where the script does not define it."""
+        """Return the library class that a class derives from, or the class itself if the script does not define it."""
         for _ in range(_DEPTH):
             if dotted is None or dotted not in self._bases:
                 return dotted
@@ -227,7 +227,7 @@ class Names:
         return None
 
     def value(self, node: ast.expr | None, scope: Scope, depth: int = 0) -> object:
-        """A constant, or :data:`UNKNOWN`; mappings may hold unknown values. A torch data type is its name."""
+        """Evaluate a constant, or return :data:`UNKNOWN`; mappings may hold unknown values, a torch dtype yields its name."""
         self._left -= 1
         if node is None or depth > _DEPTH or self._left < 0:
             return UNKNOWN
@@ -316,7 +316,7 @@ class Names:
         return table.get(key, UNKNOWN) if isinstance(table, dict) and isinstance(key, str) else UNKNOWN
 
     def keywords(self, call: ast.Call, scope: Scope, depth: int = 0) -> dict[str, object]:
-        """The keyword arguments of a call, ``**table`` unfolded where the table is a constant."""
+        """Return the keyword arguments of a call, with ``**table`` expanded if the table is a constant."""
         found: dict[str, object] = {}
         for keyword in call.keywords:
             value = self.value(keyword.value, scope, depth)
@@ -328,7 +328,7 @@ class Names:
 
 
 def _unsettled(node: ast.AST, scope: Scope) -> list[tuple[str, Scope]]:
-    """Names that a node binds to unknown values, with their scope."""
+    """Return the names that a node binds to unknown values, with their scope."""
     if isinstance(node, ast.arg):
         return [(node.arg, scope)]
     if isinstance(node, (ast.Global, ast.Nonlocal)):

@@ -23,7 +23,7 @@ TRAINERS = {
     "sft": "SFTTrainer", "grpo": "GRPOTrainer", "dpo": "DPOTrainer", "kto": "KTOTrainer", "reward": "RewardTrainer",
     "rloo": "RLOOTrainer", "distillation": "DistillationTrainer", "orpo": "ORPOTrainer", "ppo": "PPOTrainer",
 }  # fmt: skip
-"""Task → trl's class, for the commands that say the task."""
+"""Task → trl's class, for commands that name the task."""
 
 CONFIGS = frozenset(
     {"TrainingArguments", "Seq2SeqTrainingArguments", "UnslothTrainingArguments", "ModelConfig", "FSDPConfig"}
@@ -33,7 +33,7 @@ CONFIGS = frozenset(
 
 
 def trainer_of(dotted: str | None) -> tuple[str, str] | None:
-    """(trainer, task) of a class by its full name; ``None`` if it is not a trainer of transformers or trl."""
+    """Return (trainer, task) of a class by its full name; ``None`` if it is not a trainer of transformers or trl."""
     package, _, name = (dotted or "").rpartition(".")
     root = package.partition(".")[0]
     name = _SAME.get(name, name)
@@ -47,7 +47,7 @@ def trainer_of(dotted: str | None) -> tuple[str, str] | None:
 
 
 def is_config(dotted: str | None) -> bool:
-    """Whether a class holds options of a training, by its full name."""
+    """Whether a class holds training options, by its full name."""
     package, _, name = (dotted or "").rpartition(".")
     if name in CONFIGS:
         return bool(package)

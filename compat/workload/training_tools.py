@@ -1,7 +1,7 @@
 """Command-line tools that bring their own training or serving script: trl, vLLM, SGLang, LLaMA-Factory, axolotl, ms-swift.
 
 How each starts its processes is taken from its source: trl 0.15 and 1.16 (through ``accelerate launch``), LLaMA-Factory
-(torchrun as soon as it sees a second device), axolotl (``accelerate launch``) and ms-swift (torchrun where
+(torchrun if more than one device is visible), axolotl (``accelerate launch``) and ms-swift (torchrun where
 ``NPROC_PER_NODE`` or ``NNODES`` is set).
 """
 
@@ -52,7 +52,7 @@ def trl(reading: Reading, words: Sequence[str]) -> None:
 
 
 def trl_script(task: str) -> ProgramReader:
-    """``python -m trl.scripts.TASK ARGUMENTS``, by whichever launcher."""
+    """``python -m trl.scripts.TASK ARGUMENTS``, under any launcher."""
 
     def read(reading: Reading, words: list[str]) -> None:
         reading.plainly_unless_launched()
@@ -74,7 +74,7 @@ def vllm(reading: Reading, words: Sequence[str]) -> None:
 
 
 def vllm_openai_server(reading: Reading, words: Sequence[str]) -> None:
-    """The arguments of ``vllm serve`` and of the module that it starts."""
+    """Read the arguments of ``vllm serve`` or of the module that it starts."""
     vllm_server(reading, words, "vllm serve")
 
 
@@ -186,7 +186,7 @@ _INSIDE = "axolotl.cli.train"
 
 
 def axolotl_train(reading: Reading, words: Sequence[str]) -> None:
-    """The arguments of axolotl's own training module."""
+    """Read the arguments of axolotl's own training module."""
     reading.plainly_unless_launched()
     _recipe_and_overrides(reading, words, axolotl_words)
 

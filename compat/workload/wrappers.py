@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 DEPTH = 16
-"""Programs that start a program that starts a program …"""
+"""Maximum nesting of programs that start other programs."""
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
 _ELSEWHERE = ("docker", "podman", "kubectl", "ssh", "pdsh", "nerdctl", "gcloud", "echo", "printf")
-"""The command after these is not run here, or not at all."""
+"""Programs that run the command after them on another machine, in a container, or not at all."""
 
 _UV = frozenset((
     "with", "with_requirements", "with_editable", "python", "p", "extra", "group", "only_group", "no_group", "no_extra",
@@ -70,13 +70,13 @@ _WRAPPERS: dict[str, tuple[tuple[str, ...], frozenset[str], int]] = {
 }  # fmt: skip
 """Name → (its subcommands that run a program, its options that take a value, operands before the program)."""
 _NO_OPTIONS_BEHIND = ("poetry", "pdm", "pipenv", "rye")
-"""Those whose subcommand takes no options of its own."""
+"""Programs whose subcommand takes no options of its own."""
 
 
 def take_options(
     words: Sequence[str], *, flags: Collection[str] | None = None, valued: Collection[str] = ()
 ) -> tuple[Options, list[str]]:
-    """The options a command line begins with, and the rest, from the first operand or after ``--``.
+    """Split a command line into its leading options and the rest, from the first operand or after ``--``.
 
     With ``flags`` every other option takes a value; without, only those in ``valued`` do.
     """
@@ -113,7 +113,7 @@ def _short(word: str, flags: Collection[str] | None, valued: Collection[str]) ->
 
 
 def assignment(word: str) -> tuple[str, str] | None:
-    """``NAME=VALUE`` as a shell reads it, ``None`` for any other word."""
+    """Parse ``NAME=VALUE`` like a shell; ``None`` for any other word."""
     name, equals, value = word.partition("=")
     if equals and name and name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit():
         return name, value
@@ -121,7 +121,7 @@ def assignment(word: str) -> tuple[str, str] | None:
 
 
 def program_name(word: str) -> str:
-    """The name of a program without its folder: ``"/usr/bin/env"`` → ``"env"``."""
+    """Return the name of a program without its folder: ``"/usr/bin/env"`` → ``"env"``."""
     name = os.path.basename(word.replace("\\", "/"))
     return name[:-4] if name.lower().endswith(".exe") else name
 
@@ -132,7 +132,7 @@ def is_python(name: str) -> bool:
 
 
 def unwrapped(words: Sequence[str], assignments: dict[str, str]) -> list[str]:
-    """The command after leading assignments and wrapping programs; assigned variables are added to ``assignments``."""
+    """Strip leading assignments and wrapper programs from a command; assigned variables are added to ``assignments``."""
     rest = list(words)
     for _ in range(DEPTH):
         while rest and (found := assignment(rest[0])):
@@ -154,7 +154,7 @@ def unwrapped(words: Sequence[str], assignments: dict[str, str]) -> list[str]:
 
 
 def _behind(name: str, words: list[str]) -> list[str] | None:
-    """The command that a wrapping program runs; ``None`` if it runs none (``uv pip``)."""
+    """Return the command that a wrapper program runs; ``None`` if it runs none (``uv pip``)."""
     subcommands, valued, operands = _WRAPPERS[name]
     _, rest = take_options(words, valued=valued)
     if subcommands:
@@ -183,7 +183,7 @@ def _behind_env(words: list[str], assignments: dict[str, str]) -> list[str]:
 
 
 def split_words(text: str) -> list[str]:
-    """Text as a shell splits it into words; :class:`InputError` where its quotes do not pair."""
+    """Split text into words like a shell; :class:`InputError` if a quote is not closed."""
     from compat.syntax.shell import shell_words
 
     try:
@@ -193,7 +193,7 @@ def split_words(text: str) -> list[str]:
 
 
 def handed_to_shell(words: Sequence[str]) -> str | None:
-    """The text that a command passes to a shell (``srun bash -c TEXT``)."""
+    """Return the text that a command passes to a shell (``srun bash -c TEXT``), or ``None``."""
     try:
         rest = unwrapped(words, {})
     except InputError:

@@ -1,4 +1,4 @@
-"""Compiled libraries that do not fit: built for another torch, NumPy, CUDA or system than the one that is there."""
+"""Incompatible compiled libraries: built for a torch, NumPy, CUDA or system other than the installed one."""
 
 from __future__ import annotations
 

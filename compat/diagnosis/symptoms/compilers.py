@@ -1,4 +1,4 @@
-"""Compilers, headers and toolkits that a build needs, before a run or in the middle of it."""
+"""Missing compilers, headers and toolkits that a build requires, before a run or during it."""
 
 from __future__ import annotations
 

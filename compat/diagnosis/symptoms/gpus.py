@@ -1,4 +1,4 @@
-"""GPUs and drivers that cannot do what is asked of them."""
+"""GPUs and drivers that do not support the requested operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What installers and resolvers say when they find nothing to install."""
+"""Messages of installers and resolvers that find nothing to install."""
 
 from __future__ import annotations
 

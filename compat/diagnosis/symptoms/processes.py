@@ -1,4 +1,4 @@
-"""Processes that run out of memory or do not reach each other."""
+"""Processes that run out of memory or cannot reach each other."""
 
 from __future__ import annotations
 

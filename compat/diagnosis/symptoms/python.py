@@ -1,4 +1,4 @@
-"""Releases of Python packages that do not fit together, in the words of the packages."""
+"""Incompatible releases of Python packages, as the packages report them."""
 
 from __future__ import annotations
 

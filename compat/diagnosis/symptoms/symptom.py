@@ -1,4 +1,4 @@
-"""A message that says what is wrong whichever release is at fault, and what it means in terms of builds."""
+"""An error message that identifies a problem whichever release is at fault, and its explanation in terms of builds."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from compat.records import record
 
 @record(frozen=True)
 class Symptom:
-    """A message, the derived findings that explain it (by the beginning of their rule), and what it means without them.
+    """A message, the derived findings that explain it (by prefix of their rule), and its explanation without them.
 
-    ``packages`` are what it is about; ``else_packages`` where neither the message nor its frames name one. Where there
-    are ``hints``, each such message has one of them. Groups of the pattern are named in braces in texts, commands, packages
-    and the releases of fixes; an alternative's group is called as the first one's with a number (``name_2``). ``general``:
-    what another line of the same text says is more particular.
+    ``packages`` are the affected packages; ``else_packages`` apply if neither the message nor its frames name one. If
+    ``hints`` are given, every such message contains one of them. Texts, commands, packages and the releases of fixes may
+    refer to the pattern's groups in braces; the same group in another alternative has a numeric suffix (``name_2``).
+    ``general``: another line of the same text may be more specific.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Every symptom, in the order in which messages are compared with them: what says more comes first."""
+"""All symptoms, in matching order: more specific ones come first."""
 
 from __future__ import annotations
 

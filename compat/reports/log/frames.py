@@ -21,7 +21,7 @@ class Frame:
 
 
 def with_code(frame: Frame, code: str, line: int | None = None) -> Frame:
-    """The frame with its source line and, if it has none, a line number."""
+    """Return the frame with its source line and, if it has none, a line number."""
     return Frame(frame.file, line if frame.line is None else frame.line, frame.function, code or None)
 
 
@@ -31,7 +31,7 @@ class RaisedError:
 
     ``exception`` is the class as written, with its module; ``frames`` are ordered from the outermost call; ``line`` is the
     exception's line in the text, from 1. ``cause`` is the index of the error from which, or during the handling of which,
-    this one was raised, or which it passes on. ``ignored``: Python went on.
+    this one was raised, or which it re-raises. ``ignored``: Python continued.
     """
 
     exception: str | None
@@ -60,7 +60,7 @@ _NO_CLASS = frozenset({"Killed", "Aborted", "Terminated", "Done", "Hangup", "Qui
 
 
 def exception_after_frames(text: str) -> tuple[str, str] | None:
-    """Class and message of the line below a traceback's frames, where any identifier may be a class."""
+    """Parse the line below a traceback's frames into class and message; any identifier may be a class there."""
     match = _ANY_EXCEPTION.match(text)
     if not match:
         return None
@@ -71,7 +71,7 @@ def exception_after_frames(text: str) -> tuple[str, str] | None:
 
 
 def exception_alone(text: str) -> tuple[str, str] | None:
-    """Class and message of a line without frames above it, which must clearly be an exception's."""
+    """Parse a line without frames above it into class and message; it must clearly be an exception."""
     match = _CLEAR_EXCEPTION.match(text)
     if not match or (":" not in text and not _ONLY_CLASS.match(text)):
         return None
@@ -79,7 +79,7 @@ def exception_alone(text: str) -> tuple[str, str] | None:
 
 
 def exceptions_mentioned(text: str) -> list[tuple[str, str]]:
-    """Class and message of exceptions within a sentence or as ``repr``, for text without any recognizable error."""
+    """Return class and message of exceptions in a sentence or ``repr``, for text without any recognizable error."""
     found = []
     while match := _MENTIONED.search(text):
         found.append((match.group(1), match.group(2).strip().strip("`*)\"'")))
@@ -104,7 +104,7 @@ def plain_frame(text: str) -> Frame | None:
 
 
 def is_marker(text: str) -> bool:
-    """Whether the line underlines the source line above it, or says that frames were left out."""
+    """Whether the line underlines the source line above it, or marks omitted frames."""
     return bool(_MARKERS.match(text) or _NOTES.match(text))
 
 
@@ -118,7 +118,7 @@ _WARNING = re.compile(r"\w*Warning: ")
 
 
 def summary_frame(text: str) -> Frame | None:
-    """A frame in a person's words (``package/file.py line 12 function: code``) or of pytest (``file.py:12: in f``)."""
+    """Parse a hand-written frame (``package/file.py line 12 function: code``) or one of pytest (``file.py:12: in f``)."""
     if ".py" not in text:
         return None
     match = _SUMMARY.match(text)
@@ -141,7 +141,7 @@ _IPYTHON_CODE = re.compile(r"\s{0,20}(-{1,20}>)?\s{0,20}(\d{1,9})(?:$| (.*))")
 
 
 def notebook_frame(text: str) -> Frame | None:
-    """The heading of a frame in IPython, Jupyter or Colab."""
+    """Parse the heading of a frame in IPython, Jupyter or Colab."""
     if match := _IPYTHON_FILE.match(text):
         return Frame(match.group(1), int(match.group(2)), _name(match.group(3)))
     if match := _CELL.match(text):
@@ -161,7 +161,7 @@ class SourceLine:
 
 
 def notebook_code(text: str) -> SourceLine | None:
-    """A numbered source line, ``---> 12     loss.backward()``."""
+    """Parse a numbered source line, ``---> 12     loss.backward()``."""
     match = _IPYTHON_CODE.match(text)
     return SourceLine(match[1] is not None, int(match[2]), (match[3] or "").strip()) if match else None
 
@@ -176,7 +176,7 @@ _RICH_CODE = re.compile(r"[❱>]\s{0,8}(\d{1,9})\s{0,8}[│|]?(.*)$")
 
 
 def rich_line(text: str) -> str | None:
-    """The text within a line of rich's box; ``None`` if the line is not part of a box."""
+    """Return the text within a line of rich's box; ``None`` if the line is not part of a box."""
     inner = text.strip()
     if inner[:1] not in ("│", "|"):
         return None
@@ -191,7 +191,7 @@ def rich_frame(inner: str) -> Frame | None:
 
 
 def rich_code(inner: str) -> str | None:
-    """The source line at rich's arrow, without indentation guides."""
+    """Return the source line at rich's arrow, without indentation guides."""
     match = _RICH_CODE.match(inner)
     return match.group(2).strip(" │|") if match else None
 
@@ -250,7 +250,7 @@ class Draft:
         self.cause: Draft | None = None
         self.ignored = False
         self.weight: int | None = None
-        self.like: Draft | None = None  # an equal error that is kept instead
+        self.like: Draft | None = None  # the equal error that is kept instead
 
     def add(self, text: str) -> None:
         """Append a line to the message, up to a limit."""
@@ -264,7 +264,7 @@ class Draft:
         return self.message[-1].endswith(":")
 
     def text(self) -> str:
-        """The message."""
+        """Return the message."""
         return "\n".join(self.message).rstrip()
 
 

@@ -1,4 +1,4 @@
-"""How errors weigh: lines that report a failure without a Python exception, and exceptions that pass on another failure.
+"""Weights of errors: lines that report a failure without a Python exception, and exceptions that re-raise another failure.
 
 ``FAILURE`` is a failure itself, ``NOTICE`` a warning that often names the cause of a later failure, ``CONSEQUENCE`` a failure
 that follows from another one (of a watchdog, a launcher, a broken pipe), ``INTERRUPTED`` a stop.
@@ -14,7 +14,7 @@ FAILURE, NOTICE, CONSEQUENCE, INTERRUPTED = 0, 1, 2, 3
 
 
 class _Native:
-    """A kind of line: its weight, a text in it, and a pattern that matches as well."""
+    """A kind of line: its weight, a text it contains, and an optional pattern it must also match."""
 
     def __init__(self, weight: int, hint: str, pattern: str = "") -> None:
         self.weight = weight
@@ -91,7 +91,7 @@ _NATIVE = (
     _Native(FAILURE, "CMake Error"),
     _Native(FAILURE, "error: ", r"^\S{1,400}?[:(]\d+(?:[:,]\d+)?\)?: (?:fatal )?error: "),
     _Native(FAILURE, "cannot find -l"),
-    # warnings that people overlook
+    # warnings that are easily overlooked
     _Native(NOTICE, "is not compatible with the current PyTorch installation"),
     _Native(NOTICE, "current PyTorch install supports"),
     _Native(NOTICE, "driver on your system is too old"),
@@ -112,7 +112,7 @@ _ABRUPT = (
     "ERROR: No matching distribution", "ERROR: ResolutionImpossible", "error: subprocess-exited-with-error", "*** SIG",
 )  # fmt: skip
 
-# complaints without any mark of an error; searched only where nothing else was found
+# complaints without any marker of an error; searched only if nothing else was found
 _PHRASES = re.compile(
     r"\b(?:error|fail(?:ed|ure|s)?|fatal|cannot|can't|could not|couldn't|unable to|refused|illegal|invalid|undefined|missing"
     r"|mismatch\w*|does not exist|not found|no such|not supported|unsupported|unavailable|not compatible|incompatib\w+"
@@ -123,7 +123,7 @@ _PHRASES = re.compile(
 
 
 def native_weight(line: str) -> int | None:
-    """The weight of a line without an exception class; ``None`` if it reports no failure."""
+    """Return the weight of a line without an exception class; ``None`` if it reports no failure."""
     if not any(hint in line for hint in HINTS):
         return None
     text = line.strip()
@@ -136,16 +136,16 @@ def native_weight(line: str) -> int | None:
 
 
 def is_abrupt(line: str) -> bool:
-    """Whether the line ends the message before it."""
+    """Whether the line ends the preceding message."""
     return any(start in line for start in _ABRUPT)
 
 
 def sounds_like_failure(line: str) -> bool:
-    """Whether a line complains of anything, for text without any recognizable error."""
+    """Whether a line reports a problem at all; used for text without any recognizable error."""
     return _PHRASES.search(line) is not None
 
 
-# exceptions that pass on the failure of another process, without their modules
+# exceptions that re-raise the failure of another process, without their modules
 _CONSEQUENCES = frozenset({
     "ActorDiedError", "BrokenPipeError", "BrokenProcessPool", "CalledProcessError", "CancelledError", "ChildFailedError",
     "ConnectionAbortedError", "ConnectionResetError", "ContextTerminated", "EngineDeadError", "EngineGenerateError",
@@ -167,7 +167,7 @@ _PASSED_ON = re.compile(
 
 
 def exception_weight(exception: str, message: str) -> int:
-    """The weight of an exception: ``FAILURE``, unless it passes on another failure or is a stop."""
+    """Return the weight of an exception: ``FAILURE``, unless it re-raises another failure or is an interruption."""
     name = exception.partition("(")[0].rpartition(".")[2]
     if name in _INTERRUPTS:
         return INTERRUPTED
@@ -177,18 +177,18 @@ def exception_weight(exception: str, message: str) -> int:
 
 
 def passes_on(exception: str | None, message: str) -> bool:
-    """Whether an exception only passes on another failure, whose traceback may follow in its message."""
+    """Whether an exception only re-raises another failure, whose traceback may follow in its message."""
     return exception is not None and exception_weight(exception, message) == CONSEQUENCE
 
 
-# --- The errors of a log by how decisive they are
+# --- Ranking the errors of a log
 
 
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+")
 
 
 def decisive(errors: tuple[RaisedError, ...]) -> tuple[int, ...]:
-    """The indices of the errors, the most decisive first; of equal ones (as of several ranks) only one.
+    """Return the indices of the errors, most decisive first; of equal ones (as of several ranks) only one.
 
     Failures come before notices, these before consequences, and stops come last; within each the earlier one comes first,
     tracebacks before bare lines. An error comes after its cause, unless that cause weighs less.
@@ -206,7 +206,7 @@ def decisive(errors: tuple[RaisedError, ...]) -> tuple[int, ...]:
 
 
 def _with_causes(index: int, errors: tuple[RaisedError, ...], weights: list[int], stands_for: list[int]) -> list[int]:
-    """The error and its causes, as long as each weighs at least as much as the error it caused."""
+    """Return the error and its chain of causes, up to the first cause that weighs less than the error it caused."""
     chain = [index]
     while (cause := errors[chain[-1]].cause) is not None and 0 <= cause < len(errors):
         cause = stands_for[cause]
@@ -226,7 +226,7 @@ def _weight(error: RaisedError) -> int:
 
 
 def _representatives(errors: tuple[RaisedError, ...]) -> list[int]:
-    """For each error the index of the first equal one that has frames."""
+    """Return for each error the index of the first equal one that has frames, else of the first equal one."""
     groups: dict[tuple[str | None, str], list[int]] = {}
     for index, error in enumerate(errors):
         groups.setdefault(_kind(error, index), []).append(index)
@@ -239,7 +239,7 @@ def _representatives(errors: tuple[RaisedError, ...]) -> list[int]:
 
 
 def _kind(error: RaisedError, index: int) -> tuple[str | None, str]:
-    """Equal errors have the same class without module and message without numbers; frames without an exception are unique."""
+    """Return the key of equal errors: class without module, message without numbers; bare frames are unique."""
     if error.exception is None and not error.message:
         return None, str(index)
     name = error.exception and error.exception.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""The lines of one process, in order: where a traceback begins and ends, and which frames and message belong to it."""
+"""Parse the lines of one process: where a traceback begins and ends, and which frames and message belong to it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Stream:
         self._link: Draft | None = None  # the error that the next one was raised from
         self._embeds: Draft | None = None  # the error whose message has the traceback that follows
         self._collecting: list[Draft] = []
-        self._pending: list[Frame] = []  # frames in a person's words that may belong to the next exception
+        self._pending: list[Frame] = []  # hand-written frames that may belong to the next exception
         self._previous, self._previous_at = "", -1
         self._ignored = False
         self._grouped = False
@@ -67,7 +67,7 @@ class Stream:
         self._indent = -1
         self._noise = 0
         self._blank = False
-        self._opened = 1  # headers seen before the first exception: that many processes write here
+        self._opened = 1  # headers seen before the first exception: the number of processes that write here
         self._expected: str | None = None
         self._partial = ""
         self._shown = False  # a notebook's source line was seen
@@ -78,7 +78,7 @@ class Stream:
         return self._state == self._plain and not self._frames
 
     def feed(self, line: LogLine) -> None:
-        """The next line of this source."""
+        """Process the next line of this source."""
         text = line.text
         if self._idling and not self._pending and not any(hint in text for hint in _HINTS):
             if text:
@@ -99,14 +99,14 @@ class Stream:
             self._state(text, line)
 
     def close(self, line: LogLine | None = None) -> None:
-        """Ends the current error; frames without an exception below them become an error of unknown class."""
+        """End the current error; frames without an exception below them become an error of unknown class."""
         if self._state in (self._plain, self._notebook) and self._frames and (self._state == self._plain or self._shown):
             at = LogLine(self._at, "", rank=line.rank if line else None)
             self._add(Draft(None, "", self._frames, at))
         self._rest()
 
     def adopt(self, other: Stream) -> None:
-        """Takes over a header that has a logger's prefix from its frames, which have none."""
+        """Take over a traceback header from a stream with a logger's prefix; its frames have none."""
         self._begin()
         self._enter(self._plain)
         self._link, self._embeds = other._link, other._embeds
@@ -123,7 +123,7 @@ class Stream:
         self._idling = state == self._idle
 
     def _without_bars(self, text: str) -> str:
-        """A line of an exception group without its drawing."""
+        """Return a line of an exception group without the box-drawing prefix."""
         if _GROUP_RULE.match(text):
             self.close()
             self._grouped = bool(text.strip(" +-|"))
@@ -156,7 +156,7 @@ class Stream:
             self._enter(self._plain)
 
     def _embedding(self, before: str) -> Draft | None:
-        """The last error, if this header is part of its message."""
+        """Return the last error, if this header is part of its message."""
         if self._link is not None or self._last is None:
             return None
         last, near = self._last, self._state == self._message
@@ -233,7 +233,7 @@ class Stream:
         return False
 
     def _summarised(self, stripped: str, text: str) -> bool:
-        """Keeps frames in a person's words until an exception follows; false for any other line."""
+        """Keep hand-written frames until an exception follows; return false for any other line."""
         frame = summary_frame(stripped)
         if frame is not None:
             self._pending = [*self._pending, frame][-50:]
@@ -248,7 +248,7 @@ class Stream:
         return False
 
     def _cut_frame(self, line: LogLine) -> list[Frame]:
-        """The source line right above an exception, if the text is cut off above it."""
+        """Return a frame for the source line right above an exception, if the text is truncated above it."""
         text = self._previous
         if self._previous_at != line.number - 1 or not (text[:1].isspace() or self._previous_at == 1):
             return []
@@ -262,7 +262,7 @@ class Stream:
         self._enter_message(line)
 
     def _fault(self, text: str, line: LogLine) -> None:
-        """Below ``Current thread 0x… (most recent call first):``."""
+        """Read a line below ``Current thread 0x… (most recent call first):``."""
         frame = plain_frame(text)
         if frame is None:
             self._rest()
@@ -304,7 +304,7 @@ class Stream:
         return True
 
     def _foreign(self, text: str, stripped: str, line: LogLine) -> None:
-        """A line that is not part of the traceback, such as a device's assertion."""
+        """Handle a line that is not part of the traceback, such as a device's assertion."""
         weight = native_weight(text)
         if is_abrupt(text) or self._noise >= _MOST_NOISE or (self._blank and self._indent > 0 and weight is None):
             self.close(line)
@@ -326,7 +326,7 @@ class Stream:
             del self._frames[MOST_FRAMES // 2]
 
     def _add_code(self, stripped: str) -> None:
-        """A source line of the last frame; newer Pythons print all lines of a statement."""
+        """Add a source line to the last frame; newer Pythons print all lines of a statement."""
         frame = self._frames[-1]
         if frame.code is None:
             self._frames[-1] = with_code(frame, stripped)
@@ -408,7 +408,7 @@ class Stream:
             self._nest(found, line)
 
     def _nest(self, found: tuple[str, str], line: LogLine) -> None:
-        """The exception after ``… raised:`` is an error of its own, with the same frames."""
+        """Record the exception after ``… raised:`` as a separate error with the same frames."""
         inner = Draft(found[0], found[1], list(self._collecting[0].frames), line)
         if self._collecting[-1].cause is None:
             self._collecting[-1].cause = inner

@@ -1,4 +1,4 @@
-"""Tracebacks and logs as errors: :func:`parse_log`, with :func:`decisive` and :func:`versions_in`."""
+"""Parse tracebacks and logs into errors: :func:`parse_log`, with :func:`decisive` and :func:`versions_in`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _VARYING = re.compile(r"0x[0-9a-f]+|\d+")
 
 
 def parse_log(text: str) -> tuple[RaisedError, ...]:
-    """Every error in a traceback or log, in the order of the text; time is linear in its length.
+    """Return every error in a traceback or log, in text order, in linear time.
 
     At most :data:`MOST_ERRORS` are kept, the first and the last ones, and only a few of equal ones. A short text without
-    any recognizable error yields the lines that complain of something.
+    any recognizable error yields the lines that report a problem.
     """
     collected = _Collector()
     streams: dict[tuple[str, str], Stream] = {}
@@ -55,7 +55,7 @@ _ABSENT = re.compile(r"not (?:be )?found|No module named|not installed|not avail
 
 
 def _after_imports(errors: tuple[RaisedError, ...]) -> tuple[RaisedError, ...]:
-    """The errors, with a failed import that an earlier line reports as the cause of those that miss its module."""
+    """Set a failed import that an earlier line reports as the cause of errors about the same missing module."""
     if not any(error.exception is None and "while importing " in error.message for error in errors):
         return errors
     failed: dict[str, int] = {}
@@ -75,7 +75,7 @@ def _after_imports(errors: tuple[RaisedError, ...]) -> tuple[RaisedError, ...]:
 
 
 class _Collector:
-    """Keeps the first and the last errors, and a few of equal ones."""
+    """Keep the first and the last errors, and a few of equal ones."""
 
     def __init__(self) -> None:
         self._first: list[Draft] = []
@@ -97,7 +97,7 @@ class _Collector:
             self._last.append(draft)
 
     def errors(self) -> tuple[RaisedError, ...]:
-        """The kept errors, in the order of the text."""
+        """Return the kept errors, in text order."""
         kept = sorted([*self._first, *self._last], key=lambda draft: draft.line)
         indices = {id(draft): index for index, draft in enumerate(kept)}
         finished = []
@@ -110,9 +110,9 @@ class _Collector:
 
 
 def _with_complaints(errors: tuple[RaisedError, ...], text: str) -> tuple[RaisedError, ...]:
-    """The errors, and for a short text without an exception those in sentences, or else the lines that complain.
+    """Add, for a short text without an exception, exceptions mentioned in sentences, or else lines that report a problem.
 
-    If a traceback is cut off before its last line, the title or a sentence often has that line.
+    If a traceback is truncated before its last line, the title or a sentence often contains that line.
     """
     if any(error.exception is not None or (error.frames and error.message) for error in errors) or text.count("\n") > _SHORT:
         return errors
@@ -151,11 +151,11 @@ _PYTHONS_OWN = (
     ),
     ("TypeError", " got an unexpected keyword ", re.compile(r"\b[\w.]{1,200}\(\) got an unexpected keyword argument .{1,200}")),
 )
-"""Messages of Python itself, which imply the class: class, words of the message, the message."""
+"""Python's own messages, which imply the class: (class, hint, pattern)."""
 
 
 def _pythons_own(text: str) -> tuple[str, str] | None:
-    """Class and message of a text that only Python itself writes."""
+    """Return class and message if the text contains one of Python's own messages."""
     for exception, words, pattern in _PYTHONS_OWN:
         if words in text and (found := pattern.search(text)):
             return exception, found[0].strip(" `*.")

@@ -1,4 +1,4 @@
-"""The versions that a log or an issue names without doubt."""
+"""Package versions that a log or an issue states unambiguously."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def versions_in(text: str) -> dict[str, str]:
 
 
 def _agreed(by_weight: dict[int, dict[str, None]]) -> str | None:
-    """The only version of the best lines, with its local label (``+cu124``) if any line has one."""
+    """Return the single version on the best lines, with its local label (``+cu124``) if any line has one."""
     best = min(by_weight)
     versions = list(by_weight[best])
     if best == _INSTALLED:
@@ -102,7 +102,7 @@ def _all(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _asked(stripped: str) -> str:
-    """The module whose version is printed at a Python prompt; the answer is the next line."""
+    """Return the module whose version is printed at a Python prompt; the output is the next line."""
     if "__version__" not in stripped:
         return ""
     match = re.match(r">>> (?:print\()?(\w{1,40})\.__version__\)?$", stripped)
@@ -110,7 +110,7 @@ def _asked(stripped: str) -> str:
 
 
 def _plain(stripped: str) -> Iterator[tuple[str, str, int]]:
-    """A line that is only a name and a version (``trl: 0.19.1``)."""
+    """Yield name and version of a line that has nothing else (``trl: 0.19.1``)."""
     if len(stripped) < 80 and (match := _PLAIN.match(stripped)) and (name := distribution_of(match[1])):
         yield name, match[2], _LISTED
 
@@ -139,7 +139,7 @@ def _line(text: str, uv_changes: bool) -> Iterator[tuple[str, str, int]]:
 
 
 def _pins(text: str, uv_changes: bool) -> Iterator[tuple[str, str, int]]:
-    """Lines that consist of ``name==version``; uv prints ``-`` before removed packages."""
+    """Read lines that consist of ``name==version``; uv prints ``-`` before removed packages."""
     if uv_changes and text.startswith("- "):
         return
     weight = _INSTALLED if uv_changes and text.startswith("+ ") else _LISTED if text.startswith("[pip") else _WRITTEN
@@ -158,7 +158,7 @@ _PIP, _CONDA = 1, 2
 
 
 def _table_begins(stripped: str) -> int:
-    """Whether a line is the header of a table of installed distributions: pip's, conda's, or 0."""
+    """Return the kind of table whose header a line is: pip's, conda's, or 0 for neither."""
     words = stripped.split()
     if words[:2] == ["Package", "Version"]:
         return _PIP
@@ -170,7 +170,7 @@ def _is_rule(stripped: str) -> bool:
 
 
 def _row(stripped: str, table: int) -> tuple[str, str] | None:
-    """Name and version of a table's row; no version for conda's own packages, whose names may differ."""
+    """Parse a table row into name and version; no version for conda's own packages, whose names may differ."""
     fields = stripped.split()
     if len(fields) < 2 or not re.match(rf"{_NAME}$", fields[0]) or not ("." in fields[1] and is_version(fields[1])):
         return None
