@@ -27,7 +27,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    """What is public, imported when it is used."""
+    """Import public names on first use."""
     if name in _PLACES:
         from importlib import import_module
 

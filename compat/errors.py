@@ -1,4 +1,4 @@
-"""The one way bad input is reported: a line that says where, and what was expected."""
+"""Errors for unusable input: one line with the location and what was expected."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from compat.redact import redacted
 
 
 class InputError(Exception):
-    """Input that cannot be used: the command ends with exit code 2 and this one line.
+    """Unusable input: the command prints this one line and exits with code 2.
 
-    ``message`` says what was expected, ``file`` and ``line`` (1-based) where it was read.
+    ``message`` states what was expected, ``file`` and ``line`` (1-based) where it was read.
     """
 
     def __init__(self, message: str, file: str | None = None, line: int | None = None) -> None:
@@ -27,13 +27,13 @@ class InputError(Exception):
 
 
 def printable(text: str) -> str:
-    """One line that no terminal takes for a command and that holds no credentials: what is not printable becomes an escape."""
+    """One line that is safe to print: credentials are redacted and non-printable characters escaped."""
     text = redacted(text)
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def unexpected(problem: Exception, file: str | None = None) -> InputError:
-    """What a fault that nobody foresaw is reported as: not a finding, and no traceback unless ``COMPAT_TRACEBACK`` is set."""
+    """Convert an unexpected exception to an :class:`InputError`; prints the traceback if ``COMPAT_TRACEBACK`` is set."""
     if os.environ.get("COMPAT_TRACEBACK"):
         import traceback
 
@@ -48,4 +48,4 @@ def unexpected(problem: Exception, file: str | None = None) -> InputError:
 
 
 class Undecided(Exception):
-    """The question could not be decided (exit code 3): something that was needed could not be reached."""
+    """The question could not be decided (exit code 3): something required could not be reached."""

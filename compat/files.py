@@ -1,4 +1,4 @@
-"""Files that can be read to their end: what the user names, the tables that this package ships, and the user's cache."""
+"""Access to regular files: user input, the tables shipped with this package, and the user's cache."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from compat import __version__
 from compat.errors import InputError
 
 pending: dict[str, bytes] = {}
-"""What is about to be written, by path: it is read in place of what is there, so that it can be judged before."""
+"""Content about to be written, by path: it is read instead of the file on disk, so that it can be checked beforehand."""
 
 
 def regular(path: str) -> str:
-    """The path itself; :class:`InputError` where it is a folder, a pipe or a device, or nothing."""
+    """The path itself; :class:`InputError` if it does not exist or is a folder, a pipe or a device."""
     if "\0" in path:
         raise InputError("a file name cannot contain a NUL character")
     try:
@@ -27,16 +27,16 @@ def regular(path: str) -> str:
 
 
 _OF_THE_SHELL = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
-"""Where the pipes of ``<(command)`` are."""
+"""Paths of the pipes that ``<(command)`` creates."""
 
 
 def readable(path: str) -> str:
-    """As :func:`regular`, but also a pipe that a shell made; into one that lies in a folder perhaps nobody ever writes."""
+    """Like :func:`regular`, but also accepts pipes created by a shell; reading a named pipe in a folder might block forever."""
     return path if path.startswith(_OF_THE_SHELL) and os.path.exists(path) else regular(path)
 
 
 def decoded(path: str, content: bytes) -> str:
-    """The UTF-8 text of a file; :class:`InputError` with the line where it is not."""
+    """Decode the UTF-8 content of a file; :class:`InputError` with the line of the first invalid byte."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as problem:
@@ -44,7 +44,7 @@ def decoded(path: str, content: bytes) -> str:
         raise InputError(f"is not UTF-8 text (byte {problem.start})", path, line) from None
 
 
-# --- The tables that this package ships. What is damaged must not look like knowledge, nor its absence like "no findings".
+# --- Tables shipped with this package. A damaged or missing table must fail, never look like "no findings".
 
 
 _SEAL = b"compat-table-2\n"
@@ -52,15 +52,15 @@ _SEALED = len(_SEAL) + 8 + 4
 
 
 def sealed(content: bytes) -> bytes:
-    """The content of a table as it is shipped: behind what identifies the form, its length and its checksum.
+    """Prefix the content of a table with the format identifier, its length and its checksum.
 
-    Against damage, not against whoever can write the file; a checksum, as a digest takes five times as long.
+    Protects against corruption, not tampering; a checksum, because a digest takes five times as long.
     """
     return _seal_of(content) + content
 
 
 def read_table(path: str) -> bytes:
-    """The content of a table that this package ships; :class:`InputError` where it is missing or not what was shipped."""
+    """The content of a table shipped with this package; :class:`InputError` if it is missing or damaged."""
     try:
         with open(path, "rb", buffering=0) as file:
             seal, content = file.read(_SEALED), file.readall()
@@ -75,10 +75,10 @@ def _seal_of(content: bytes) -> bytes:
     return b"".join((_SEAL, len(content).to_bytes(8, "big"), zlib.crc32(content).to_bytes(4, "big")))
 
 
-# --- Files in the user's cache: kept whole or not at all, and a cache that cannot be used is none.
+# --- Files in the user's cache: written atomically; an unusable cache is ignored.
 #
-# Caches are shared: between users by COMPAT_CACHE_DIR, between the builds of a branch and of strangers' pull requests by CI.
-# So nothing of a file is interpreted unless this user wrote it: each carries a digest with a key that is not in the cache.
+# Caches are shared: between users via COMPAT_CACHE_DIR, and by CI between builds of a branch and of untrusted pull requests.
+# Files not written by this user are never interpreted: each file carries a digest keyed with a key stored outside the cache.
 
 
 _DIGEST = 16
@@ -86,7 +86,7 @@ _LARGEST = 64 * 1024 * 1024
 
 
 def place_in_cache(*parts: str) -> str | None:
-    """A path below ``COMPAT_CACHE_DIR``, else below compat's folder in the user's cache; ``None`` where there is neither."""
+    """A path below ``COMPAT_CACHE_DIR``, else below compat's folder in the user's cache; ``None`` if neither is available."""
     given = os.environ.get("COMPAT_CACHE_DIR")
     if given:
         return os.path.join(given, *parts)
@@ -95,7 +95,7 @@ def place_in_cache(*parts: str) -> str | None:
 
 
 def kept(place: str | None) -> bytes | None:
-    """What this user kept in a file; ``None`` where it is not there, was written by anybody else, or is damaged."""
+    """The content this user stored in a cache file; ``None`` if it is missing, damaged or written by another user."""
     key = _key() if place is not None else None
     if place is None or key is None:
         return None
@@ -111,7 +111,7 @@ def kept(place: str | None) -> bytes | None:
 
 
 def keep(place: str | None, content: bytes) -> None:
-    """Writes a file into a folder of which this user alone can write; what cannot be kept is found out again."""
+    """Write a cache file into a folder that only this user can write to; failures are ignored."""
     key = _key() if place is not None else None
     if place is None or key is None:
         return
@@ -119,7 +119,7 @@ def keep(place: str | None, content: bytes) -> None:
     try:
         _private_folder(os.path.dirname(place))
         if os.path.lexists(beside):
-            os.unlink(beside)  # left by a process of this number that was killed
+            os.unlink(beside)  # left behind by a killed process with the same PID
         with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(_digest_of(_name_of(place) + content, key) + content)
         os.replace(beside, place)
@@ -129,7 +129,7 @@ def keep(place: str | None, content: bytes) -> None:
 
 def _digest_of(content: bytes, key: bytes) -> bytes:
     try:
-        from _blake2 import blake2b  # what hashlib gives, without loading OpenSSL (2 ms)
+        from _blake2 import blake2b  # the same as hashlib's, without loading OpenSSL (2 ms)
     except ImportError:
         from hashlib import blake2b
     return blake2b(content, digest_size=_DIGEST, key=key).digest()
@@ -139,13 +139,13 @@ _NOT_WAITING, _NO_LINK = getattr(os, "O_NONBLOCK", 0), getattr(os, "O_NOFOLLOW",
 
 
 def _name_of(place: str) -> bytes:
-    """What a digest binds a content to: the same bytes in another file are nothing."""
+    """The name that a digest binds content to: the same bytes in another file are rejected."""
     folder, name = os.path.split(place)
     return os.fsencode(f"{os.path.basename(folder)}/{name}\0")
 
 
 def _private_folder(folder: str) -> None:
-    """Makes a folder, and those above it; ``OSError`` where others may write into it."""
+    """Create a folder and its parents; ``OSError`` if other users may write to it."""
     before = os.umask(0o077) if not os.path.isdir(folder) else None
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -161,7 +161,7 @@ _keys: list[bytes | None] = []
 
 
 def _key() -> bytes | None:
-    """This user's key, made the first time; ``None`` where it can be neither read nor made: then nothing is kept."""
+    """This user's key, created on first use; ``None`` if it cannot be read or created, which disables the cache."""
     if not _keys:
         _keys.append(_read_key())
     return _keys[0]
@@ -192,7 +192,7 @@ _KEY = 32
 
 
 def _make_key(folder: str, place: str) -> None:
-    """A new key, whole or not at all; of two processes that make one, both go on with the first."""
+    """Create a key file atomically; if two processes create one concurrently, both use the first."""
     beside = f"{place}.{os.getpid()}"
     try:
         _private_folder(folder)
@@ -207,7 +207,7 @@ def _make_key(folder: str, place: str) -> None:
 
 
 def stamp_of(*paths: str) -> str | None:
-    """Changes with this version, with these files and with the modules in these folders; ``None`` where they are no files."""
+    """A stamp that changes with this version, the files, and the modules in the folders; ``None`` if one cannot be read."""
     try:
         files = [each for path in paths for each in (_modules_in(path) if os.path.isdir(path) else (path,))]
         seen = [(found.st_size, found.st_mtime_ns) for found in map(os.stat, files)]

@@ -1,8 +1,8 @@
 """Environment markers (PEP 508, and PEP 751's ``extras`` and ``dependency_groups``) as trees.
 
-A lock file has thousands of them and a check may not import ``packaging`` for that; ``tests/property/test_markers.py``
-holds both to the same answers. What a comparison means is up to the caller: :func:`combined` works on any set of worlds
-written as the bits of a number.
+A lock file has thousands of them, and importing ``packaging`` is too slow for a check; ``tests/property/test_markers.py``
+compares the results of both. The caller defines what a comparison means: :func:`combined` works on any set of worlds,
+encoded as the bits of an integer.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _OLD_NAMES = {
 }  # fmt: skip
 _OPERATORS = ("===", "==", "~=", "!=", "<=", ">=", "<", ">")
 _DEEPEST = 100
-"""Parentheses inside each other; real markers have three."""
+"""Maximum nesting of parentheses; real markers have at most three levels."""
 
 
 OF_SYSTEM = ("sys_platform", "platform_system", "os_name")
-"""Marker variables that the operating system tells."""
+"""Marker variables determined by the operating system."""
 SYSTEMS = {
     "linux": ("linux", "Linux", "posix"),
     "darwin": ("darwin", "Darwin", "posix"),
     "windows": ("win32", "Windows", "nt"),
 }
-"""Their values on each, by its name in a described environment."""
+"""The values of :data:`OF_SYSTEM` by the name of the system in a described environment."""
 
 
 def parse(text: str) -> Marker:
-    """The tree of a marker; ``ValueError`` with the reason where ``text`` is none."""
+    """The tree of a marker; ``ValueError`` with the reason if ``text`` is not a valid marker."""
     reader = _Reader(_tokens(text))
     tree = reader.either(0)
     if reader.next is not None:
@@ -47,7 +47,7 @@ def parse(text: str) -> Marker:
 
 
 def combined(marker: Marker, meaning: Callable[[Comparison], int]) -> int:
-    """The worlds in which a marker holds, as bits, where ``meaning`` gives those in which one comparison does."""
+    """The worlds in which a marker holds, as bits; ``meaning`` returns those in which a single comparison holds."""
     form = marker[0]
     if form == "is":
         return meaning(marker[1])
@@ -58,7 +58,7 @@ def combined(marker: Marker, meaning: Callable[[Comparison], int]) -> int:
 
 
 def written(marker: Marker) -> str:
-    """The marker as text, with parentheses around everything that is no single comparison."""
+    """The marker as text, with parentheses around nested ``and`` and ``or``."""
     form = marker[0]
     if form == "is":
         left, operator, right = marker[1]
@@ -79,7 +79,7 @@ def _operand(operand: Operand) -> str:
 
 
 class _Reader:
-    """Recursive descent over the tokens; ``next`` is the one that has not been read."""
+    """Recursive descent parser over the tokens; ``next`` is the next unread token."""
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens
@@ -171,7 +171,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def version_holds(release: tuple[int, ...], operator: str, text: str) -> bool | None:
-    """Whether a final release (``(3, 11, 4)``) fits ``operator text``; ``None`` where ``text`` is no version."""
+    """Whether a final release (``(3, 11, 4)``) matches ``operator text``; ``None`` if the comparison is invalid."""
     numbers = text[:-2] if text.endswith(".*") else text
     parts = numbers.split(".")
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
@@ -204,12 +204,12 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def _held_by_packaging(release: tuple[int, ...], operator: str, text: str) -> bool | None:
-    """Pre-releases and the like: rare enough to pay for the import."""
+    """Compare pre-releases and other unusual versions with ``packaging``: rare enough to justify the import."""
     from packaging.specifiers import SpecifierSet
 
     try:
         return SpecifierSet(f"{operator}{text}").contains(".".join(map(str, release)), prereleases=True)
-    except ValueError:  # no specifier, or a number of more digits than Python reads
+    except ValueError:  # not a specifier, or a number with more digits than Python parses
         return None
 
 

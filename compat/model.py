@@ -1,4 +1,4 @@
-"""What was found out about a machine, its packages and its workload (contract ``compat/environment/1``).
+"""The data model: a machine, its packages and its workload (contract ``compat/environment/1``), and the report about them.
 
 ``None`` means *unknown* everywhere in this module, an empty tuple or mapping means *none*. The JSON form is read by
 ``compat.formats.described`` and written by :func:`Environment.to_json`; both are documented in
@@ -33,9 +33,9 @@ EMPTY: Mapping[str, Any] = {}
 class Source:
     """Where a distribution came from.
 
-    ``kind`` is one of :data:`SOURCE_KINDS` (another word is kept as it is); ``details`` holds what else is known:
+    ``kind`` is one of :data:`SOURCE_KINDS` (other values are kept unchanged); ``details`` holds everything else known:
     ``url``, ``commit``, ``editable``, ``shadows`` (other copies on the path, each with version and path) and
-    ``contains`` (text detector → whether the installed file holds that text).
+    ``contains`` (text detector → whether the installed file contains that text).
     """
 
     kind: str
@@ -50,9 +50,9 @@ class Source:
 class Distribution:
     """One installed or locked distribution; ``name`` is normalised as in PEP 503.
 
-    ``marker`` is set where a file holds several releases of one distribution and says which one applies where.
-    ``specifier`` is set instead of ``version`` where only a range is asked for (``">=4.51,<4.57"``, PEP 440).
-    ``requires`` are the Requires-Dist lines of an installed one but those of extras, no part of the JSON.
+    ``marker`` is set if a file lists several releases of one distribution and selects between them by marker.
+    ``specifier`` is set instead of ``version`` if only a range is required (``">=4.51,<4.57"``, PEP 440).
+    ``requires`` holds the Requires-Dist lines of an installed distribution, without those of extras; not part of the JSON.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Accelerator:
 
 @record(frozen=True)
 class Option:
-    """What a program's ``parser`` is given: ``name`` as it is written, and the ``place`` ("the command", "sft.yaml:3")."""
+    """An option passed to a program's ``parser``: ``name`` as written, and its ``place`` ("the command", "sft.yaml:3")."""
 
     parser: str
     name: str
@@ -98,9 +98,9 @@ class Option:
 class Workload:
     """What is run, and how.
 
-    ``features`` are known to be on and ``features_absent`` known to be off; every other one is unknown unless
-    ``features_complete``. ``origins`` says where each value was read ("train.py:12") and ``script`` what is started; both are
-    shown, neither is part of the JSON, and nor are ``code`` (the files to judge) and ``options``.
+    ``features`` are known to be on and ``features_absent`` known to be off; all others are unknown unless
+    ``features_complete``. ``origins`` maps each value to where it was read ("train.py:12") and ``script`` is the file that is
+    started; both are displayed. Neither is part of the JSON, nor are ``code`` (the files to check) and ``options``.
     """
 
     task: str | None = None
@@ -132,11 +132,11 @@ class Workload:
 
 @record(frozen=True)
 class Environment:
-    """Everything that is known about one place where the software runs.
+    """Everything known about one environment in which the software runs.
 
-    ``variables`` maps a name to its value, or to ``None`` where the variable is known not to be set.
-    ``folders`` are where its interpreter looks for modules, no part of the JSON.
-    ``driver_state`` is ``"not-loaded"`` or ``"mismatched"`` where a driver is installed but cannot be used.
+    ``variables`` maps a name to its value, or to ``None`` if the variable is known to be unset.
+    ``folders`` are the interpreter's module search path; not part of the JSON.
+    ``driver_state`` is ``"not-loaded"`` or ``"mismatched"`` if a driver is installed but unusable.
     """
 
     python: str | None = None
@@ -156,7 +156,7 @@ class Environment:
     folders: tuple[str, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The described environment as plain JSON values; unknown keys are left out."""
+        """The described environment as plain JSON values; unknown values are omitted."""
         workload = None if self.workload is None else self.workload.to_json()
         return {"schema": SCHEMA, **_known(
             python=self.python, os=self.os, machine=self.machine, platform=self.platform, glibc=self.glibc,
@@ -177,7 +177,7 @@ def _listed(words: tuple[str, ...] | None) -> list[str] | None:
 
 
 def of_no_index(copy: Distribution) -> bool:
-    """Whether no index has the like of it: its version says nothing of what it holds."""
+    """Whether the distribution does not come from an index, so that its version does not identify its content."""
     return copy.source is not None and copy.source.kind in _OF_NO_INDEX
 
 
@@ -189,7 +189,7 @@ def normalized(name: str) -> str:
     return name
 
 
-# --- What comes out: findings, fixes and the report (contract ``compat/report/1``, ``docs/schemas/report-1.json``).
+# --- Output: findings, fixes and the report (contract ``compat/report/1``, ``docs/schemas/report-1.json``).
 
 
 REPORT_SCHEMA = "compat/report/1"
@@ -205,7 +205,7 @@ FIX_KINDS = ("upgrade", "downgrade", "pin", "source-install", "uninstall", "laun
 
 @record(frozen=True)
 class Fix:
-    """One way to fix a finding; alternatives of one finding come best first."""
+    """One way to fix a finding; the alternatives of a finding are ordered best first."""
 
     kind: str
     package: str | None = None
@@ -219,7 +219,7 @@ class Fix:
 
 @record(frozen=True)
 class Location:
-    """Where a finding was read: a file, and a 1-based line of it."""
+    """Where a finding was read: a file and a 1-based line in it."""
 
     file: str
     line: int | None = None
@@ -230,14 +230,14 @@ class Location:
 
 @record(frozen=True)
 class Finding:
-    """One known-bad combination that holds (``hit``) or could hold (``possible``) here.
+    """One known-bad combination that applies (``hit``) or may apply (``possible``) to this environment.
 
-    ``packages`` maps each distribution it is about to its version here (``None`` where unknown), ``facts`` lists the
-    other facts it rests on, in the vocabulary of the contract; ``missing`` lists in the same vocabulary what would have
-    to be known to decide it, and ``unknown`` the same in full (``workload.launcher``, ``distributions.trl``).
-    ``here`` says in words why it applies to this environment. ``target`` names the declared deployment and
-    ``selections`` the installable selections of a lock file ("extra vllm") it was found for; empty means for all of them.
-    ``likelihood`` is that of a possible finding (``None``: by the kind of its unknown facts alone); it is not part of the JSON.
+    ``packages`` maps each distribution involved to its version here (``None`` if unknown), ``facts`` lists the other facts
+    the finding depends on, in the vocabulary of the contract; ``missing`` lists in the same vocabulary the facts needed to
+    decide it, and ``unknown`` the same facts by full name (``workload.launcher``, ``distributions.trl``).
+    ``here`` explains why it applies to this environment. ``target`` names the declared deployment and
+    ``selections`` the installable selections of a lock file ("extra vllm") it was found for; empty means all of them.
+    ``likelihood`` is that of a possible finding (``None``: based on its unknown facts alone); not part of the JSON.
     """
 
     rule: str
@@ -275,19 +275,19 @@ class Finding:
         return found
 
     def order(self) -> tuple[int, int, bool, str]:
-        """Sort key: worst first, certain before possible, packages in known versions before others, then by name."""
+        """Sort key: worst first, certain before possible, packages with known versions before others, then by rule."""
         unknown = self.verdict != "hit" and None in self.packages.values()
         return SEVERITIES.index(self.severity), self.verdict != "hit", unknown, self.rule
 
 
 @record(frozen=True)
 class Report:
-    """Findings about one environment. ``notes`` are what could not be read or was taken for granted, in words.
+    """Findings about one environment. ``notes`` describe what could not be read or was assumed.
 
-    ``file`` is what the environment was read from, ``None`` for a machine. Where a file holds several environments (services
-    of a compose file, stages of a Dockerfile), ``parts`` are all of them, each with what it is called, and ``environment``
-    is the one with the worst finding. ``ignored`` and ``known`` count the findings that are left out because the project
-    ignores them, or because a baseline has them.
+    ``file`` is the file the environment was read from, ``None`` for a machine. If a file defines several environments
+    (services of a compose file, stages of a Dockerfile), ``parts`` holds all of them with their names, and ``environment``
+    is the one with the worst finding. ``ignored`` and ``known`` count the findings left out because the project ignores
+    them or because a baseline contains them.
     """
 
     environment: Environment
@@ -312,7 +312,7 @@ class Report:
 
 @record(frozen=True)
 class Outcome:
-    """What became of one thing that was to be judged: a report, or the one line that says why there is none."""
+    """The result for one input: a report, or the error that prevented one."""
 
     name: str
     report: Report | None = None
@@ -320,7 +320,7 @@ class Outcome:
 
     @property
     def exit(self) -> int:
-        """The exit code of this one; 2 where it could not be read."""
+        """The exit code for this input; 2 if it could not be read."""
         return 2 if self.report is None else self.report.exit
 
     def to_json(self) -> dict[str, Any]:
@@ -330,9 +330,9 @@ class Outcome:
 
 
 def exit_code(findings: tuple[Finding, ...], threshold: str) -> int:
-    """1 where a finding that certainly holds is at or above ``threshold``, else 0 (``"never"``: always 0).
+    """1 if a certain finding is at or above ``threshold``, else 0 (``"never"``: always 0).
 
-    A finding that is only possible never fails a build by itself: it is a question, and it is printed as one.
+    A possible finding never fails a build by itself; it is printed as a question.
     """
     if threshold == "never":
         return 0

@@ -1,7 +1,7 @@
-"""Frozen records: what a frozen dataclass is, without importing :mod:`dataclasses`.
+"""Frozen records: the equivalent of frozen dataclasses, without importing :mod:`dataclasses`.
 
-Importing :mod:`dataclasses` pulls in :mod:`inspect`, :mod:`ast` and :mod:`re`, and costs about as much as the whole
-of ``uv pip check``; ``compat check`` has to be no slower than that (``make bench``). Type checkers see the real thing.
+Importing :mod:`dataclasses` pulls in :mod:`inspect`, :mod:`ast` and :mod:`re`, and takes about as long as all of
+``uv pip check``; ``compat check`` must not be slower than that (``make bench``). Type checkers see real dataclasses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ else:
         """The methods every record gets; ``_names`` and ``_defaults`` are set by the decorator."""
 
         def __init__(self, *args, **values):
-            # thousands are made for a lock file: every step here is one call into C
+            # a lock file creates thousands of records: every step here is one call into C
             cls, filled = type(self), self.__dict__
             filled.update(cls._defaults)
             if args:
@@ -52,9 +52,9 @@ else:
     _METHODS = ("__init__", "__setattr__", "__delattr__", "__eq__", "__hash__", "__repr__")
 
     def record(*, frozen: bool):
-        """Class decorator with the meaning of ``dataclass(frozen=True)``: fields are the annotated names, in order.
+        """Class decorator equivalent to ``dataclass(frozen=True)``: fields are the annotated names, in order.
 
-        A default must be immutable: it is shared by all instances.
+        Defaults must be immutable: they are shared by all instances.
         """
         if not frozen:
             raise TypeError("records are frozen")
@@ -70,7 +70,7 @@ else:
         return decorate
 
     def replace(instance, /, **changes):
-        """A copy of a record with some fields changed, as :func:`dataclasses.replace`."""
+        """A copy of a record with some fields changed, like :func:`dataclasses.replace`."""
         return type(instance)(**{**instance.__dict__, **changes})
 
 
@@ -80,7 +80,7 @@ def values_of(instance: Any) -> tuple[Any, ...]:
 
 
 def quick(cls: type[T], values: dict[str, Any]) -> T:
-    """A record of values that are known to be all of its fields: nothing is checked, where thousands are made."""
+    """Create a record without validation; ``values`` must contain every field. For code that creates thousands."""
     instance = cls.__new__(cls)
     instance.__dict__.update(values)
     return instance

@@ -1,8 +1,8 @@
-"""Credentials, taken out where text leaves the program: output, errors and notes are made to be shown and pasted.
+"""Redaction of credentials in everything the program prints: output, errors and notes are meant to be shared.
 
-What counts as one: user and password before a host (with or without a scheme, also where the password holds a slash),
-conda's ``/t/TOKEN/``, the values of query keys and options that are named like secrets, variables that are, bearer tokens,
-and the tokens of well-known services. Time is linear in the text; without any sign of a credential, ``re`` is not imported.
+Redacted are: user and password before a host (with or without a scheme, even if the password contains a slash), conda's
+``/t/TOKEN/``, the values of query keys, options and variables with names of secrets, bearer tokens, and the tokens of
+well-known services. Time is linear in the text; ``re`` is only imported if the text may contain a credential.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _SIGNS = (
     "token ", "key ", "--secret ", "token:", "token\"", "token'", "token\\", "key:", "key\"", "key'", "key\\", "secret:",
     "secret\"", "secret'", "secret\\", "wandb login", "curl ", "nvapi-", "gsk_", "xox", "aiza", "eyj", "private key-----",
 )  # fmt: skip
-"""In lower case; where none of them is in a text, there is nothing to take out."""
+"""In lower case; a text that contains none of them needs no redaction."""
 _LONGEST = 10_000
-"""Characters of a text that are looked at for an excerpt."""
+"""Characters of a text that are considered for an excerpt."""
 _NAMES_OF_USERS = ("git", "hg", "svn", "")
-"""Before a host they are the protocol's, no secret."""
+"""User names that belong to the protocol and are not secret."""
 
 
 def redacted(text: str) -> str:
@@ -43,25 +43,25 @@ def redacted(text: str) -> str:
 
 
 def excerpt(text: str, most: int) -> str:
-    """At most so many characters of a text for a message; a credential is taken out first, as its rest is not recognized."""
+    """At most ``most`` characters of a text; redacted before it is cut, as a truncated credential would not be recognized."""
     return redacted(text[:_LONGEST])[:most]
 
 
 def without_credentials(url: str) -> str:
-    """The same address with nothing before its host; tokens in its path or query are kept, it is still to be fetched."""
+    """The URL without user and password; tokens in its path or query are kept, as they are needed to fetch it."""
     scheme, mark, rest = url.partition("://")
     _, at, after = _split_user(rest) if mark else ("", False, "")
     return f"{scheme}{mark}{after}" if at else url
 
 
 def _split_user(rest: str) -> tuple[str, bool, str]:
-    """(user and password, whether there are any, the rest) of what stands behind ``://``."""
+    """Split the text after ``://`` into (user and password, whether there are any, the rest)."""
     first = rest.partition("/")[0].partition("?")[0].partition("#")[0]
     if "@" in first:
         user, _, host = first.rpartition("@")
         return user, True, host + rest[len(first) :]
     _, colon, port = first.partition(":")
-    if colon and not port.isdecimal() and not port.startswith("$") and "@" in rest:  # a password that holds a slash
+    if colon and not port.isdecimal() and not port.startswith("$") and "@" in rest:  # a password that contains a slash
         user, _, after = rest.rpartition("@")
         return user, True, after
     return "", False, rest
@@ -84,7 +84,7 @@ def _compile() -> tuple[_Pattern, ...]:
     sure = rf"(?:(?:{whose})[_-]?(?:token|key|secret)|passw(?:or)?d|passphrase)"
     code = r"(?!None\b|null\b|[Tt]rue\b|[Ff]alse\b|str\b|Optional\b|os\.|self\.|args\.)"
     return (
-        # up to the next scheme: a proxy's address has another one in its path
+        # up to the next scheme: the URL of a proxy contains another one in its path
         ("@", re.compile(r"(?:(?<=//)|(?<=\w\w:/)(?!/))(?:[^\s'\"<>`|:]|:(?!//)){1,4000}"), _without_user),
         # bob:password@host, but not image:tag@sha256:…
         (
@@ -162,17 +162,17 @@ def _without_user(match: re.Match[str]) -> str:
     return match[0] if not at or user in _NAMES_OF_USERS or user.startswith("$") else f"{HIDDEN}@{after}"
 
 
-# --- Environment variables that a file sets or a machine has.
+# --- Environment variables set by a file or on a machine.
 
 
 _SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASS", "PWD", "CREDENTIAL", "CREDENTIALS", "AUTH", "COOKIE")
 
 
 def without_secrets(variables: Mapping[str, _Value]) -> dict[str, _Value]:
-    """The variables that may be shown: neither name nor value looks like a secret."""
+    """The variables that are safe to show: neither name nor value looks like a secret."""
     return {name: value for name, value in variables.items() if not (is_secret(name) or (value and redacted(value) != value))}
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable of this name holds what must not be shown."""
+    """Whether a variable of this name is likely to contain a secret."""
     return name not in ("PWD", "OLDPWD") and any(part.endswith(_SECRET) for part in name.upper().split("_"))

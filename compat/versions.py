@@ -1,9 +1,9 @@
-"""Version numbers and specifier sets in the form a check compares them: plain tuples, no regular expression.
+"""Version numbers and specifier sets as plain comparable tuples, parsed without regular expressions.
 
-``packaging`` defines what is meant and is used for everything unusual; importing it (and :mod:`re`) on every run would
-cost a third of the time a check may take. ``tests/property/test_versions.py`` holds both to the same answers.
+``packaging`` is the reference and parses every unusual form; importing it (and :mod:`re`) on every run would cost a third
+of the time budget of a check. ``tests/property/test_versions.py`` compares the results of both.
 
-One thing differs on purpose: local version labels are ignored (``2.6.0+cu124`` compares as ``2.6.0``), and NVIDIA's
+One difference is deliberate: local version labels are ignored (``2.6.0+cu124`` compares as ``2.6.0``), and NVIDIA's
 container builds count as the release they were cut for (``2.4.0a0+f70bd71a48.nv24.06`` compares as ``2.4.0``).
 """
 
@@ -25,9 +25,9 @@ Interval: TypeAlias = "tuple[Key | None, bool, Key | None, bool]"
 Ranges: TypeAlias = "tuple[Interval, ...]"
 
 _LONGEST = 1000
-"""Characters; reading a longer one would take more than linear time."""
+"""Characters; parsing a longer version would take more than linear time."""
 _LONGEST_NUMBER = 19
-"""Digits; longer ones are no number of a release."""
+"""Digits; a longer number is not accepted as part of a release."""
 _DEV_ONLY, _FINAL = -1, 3
 _PHASES = {"a": 0, "b": 1, "rc": 2}
 _NO_POST, _NO_DEV = -1, 1 << 62
@@ -35,11 +35,11 @@ EVERY: Ranges = ((None, False, None, False),)
 
 
 _known: dict[str, Key] = {}
-"""Keys that were asked for: the same few hundred texts are compared thousands of times in one run."""
+"""Cache of parsed keys: the same few hundred versions are compared thousands of times in one run."""
 
 
 def key_of(text: str) -> Key:
-    """The comparison key of a version; ``ValueError`` where ``text`` is no version (PEP 440)."""
+    """The comparison key of a version; ``ValueError`` if ``text`` is not a version (PEP 440)."""
     found = _known.get(text)
     if found is None:
         found = _known[text] = _read(text)
@@ -62,9 +62,9 @@ def is_version(text: str) -> bool:
 
 
 def _numbers(text: str) -> tuple[int, ...] | None:
-    """The release of a version that has nothing else; ``None`` for any other text."""
+    """The release numbers of a version that consists of nothing else; ``None`` for any other text."""
     parts = text.split(".")
-    if len(text) < _LONGEST_NUMBER:  # hundreds are read in a run, nearly all in this way
+    if len(text) < _LONGEST_NUMBER:  # fast path: nearly all of the hundreds of versions parsed in a run
         if not text.isascii() or not text.replace(".", "").isdigit() or "" in parts:
             return None
     elif not all(map(_plain_number, parts)):
@@ -77,7 +77,7 @@ def _plain_number(part: str) -> bool:
 
 
 def _usual_key(text: str) -> Key | None:
-    """The key of a version in a form that nearly all have; ``None`` for any other, which ``packaging`` has to read."""
+    """The key of a version in one of the common forms; ``None`` for any other, which ``packaging`` has to parse."""
     numbers = _numbers(text)
     if numbers is not None:
         return _key(0, numbers)
@@ -106,7 +106,7 @@ def _usual_key(text: str) -> Key | None:
 
 
 def _phase(part: str) -> tuple[int, int, int] | None:
-    """``"0rc1"`` → (0, 2, 1): the last release number, the phase and its number."""
+    """Split ``"0rc1"`` into (0, 2, 1): the last release number, the phase and its number."""
     for mark, phase in _PHASES.items():
         head, found, tail = part.partition(mark)
         if found and _plain_number(head) and _plain_number(tail):
@@ -166,20 +166,20 @@ def contains(ranges: Ranges, key: Key) -> bool:
 
 
 def ranges_of(specifier: str) -> Ranges:
-    """A specifier set (``">=4.51.0,!=4.52.1,<4.57"``) as disjoint intervals, in order; empty where nothing fits.
+    """A specifier set (``">=4.51.0,!=4.52.1,<4.57"``) as disjoint intervals, in order; empty if no version matches.
 
-    Pre-releases are admitted wherever their order puts them, with PEP 440's exceptions (``<1.0`` leaves out ``1.0.dev0``).
-    Raises ``ValueError`` for what is no specifier set, and for ``===`` and local labels, which no range can hold.
+    Pre-releases are included according to their order, with PEP 440's exceptions (``<1.0`` excludes ``1.0.dev0``).
+    Raises ``ValueError`` if it is not a specifier set, and for ``===`` and local labels, which a range cannot express.
     """
     parts = [_ranges_of_clause(operator, text) for operator, text in _clauses(specifier)]
-    while len(parts) > 1:  # by halves: one by one, each clause would be merged with all that came before it
+    while len(parts) > 1:  # pairwise: merging one by one would walk all previous clauses for each clause
         pairs = [intersect(left, right) for left, right in zip(parts[::2], parts[1::2])]
         parts = pairs if len(parts) % 2 == 0 else [*pairs, parts[-1]]
     return parts[0] if parts else EVERY
 
 
 def _clauses(specifier: str) -> list[tuple[str, str]]:
-    """(operator, version) of each clause; ``packaging`` is asked where one of them has an unusual form."""
+    """(operator, version) of each clause; parsed by ``packaging`` if one of them has an unusual form."""
     found = []
     for clause in specifier.split(","):
         clause = clause.strip()
@@ -234,16 +234,16 @@ def _ranges_of_clause(operator: str, text: str) -> Ranges:
         return intersect(((key, True, None, False),), _family(epoch, release[:-1]))
     epoch, trimmed, phase, number, post, dev = key
     if operator == "<":
-        # <1.0 leaves out 1.0's own pre-releases
+        # <1.0 excludes 1.0's own pre-releases
         final = phase == _FINAL and dev == _NO_DEV
         return ((None, False, _key(epoch, trimmed, post=post, dev=0) if final else key, False),)
-    if post == _NO_POST and dev == _NO_DEV:  # >1.0 leaves out 1.0's own post-releases
+    if post == _NO_POST and dev == _NO_DEV:  # >1.0 excludes 1.0's own post-releases
         return (((epoch, trimmed, phase, number, _NO_DEV, _NO_DEV), False, None, False),)
     return ((key, False, None, False),)
 
 
 def _release(text: str) -> tuple[int, tuple[int, ...]]:
-    """Epoch and release of a version, with its trailing zeros."""
+    """Epoch and release of a version, including trailing zeros."""
     numbers = _numbers(text)
     if numbers is not None:
         return 0, numbers
@@ -254,13 +254,13 @@ def _release(text: str) -> tuple[int, tuple[int, ...]]:
 
 
 def _family(epoch: int, release: tuple[int, ...]) -> Ranges:
-    """Everything that starts with a release: ``4.51`` holds 4.51.dev0 up to, not including, 4.52.dev0."""
+    """Every version that starts with a release: ``4.51`` contains 4.51.dev0 up to, but not including, 4.52.dev0."""
     following = (*release[:-1], release[-1] + 1)
     return ((_key(epoch, release, dev=0), True, _key(epoch, following, dev=0), False),)
 
 
 def intersect(left: Ranges, right: Ranges) -> Ranges:
-    """The versions in both, as disjoint intervals in order; both are walked once."""
+    """The versions in both, as disjoint intervals in order; linear in the number of intervals."""
     found = []
     at = other = 0
     while at < len(left) and other < len(right):
@@ -270,7 +270,7 @@ def intersect(left: Ranges, right: Ranges) -> Ranges:
         interval: Interval = (lower, with_lower, upper, with_upper)
         if not _empty(interval):
             found.append(interval)
-        if (upper, with_upper) == (a[2], a[3]):  # nothing that follows in the other one reaches it
+        if (upper, with_upper) == (a[2], a[3]):  # no later interval of the other one overlaps it
             at += 1
         else:
             other += 1
@@ -278,7 +278,7 @@ def intersect(left: Ranges, right: Ranges) -> Ranges:
 
 
 def complement(ranges: Ranges) -> Ranges:
-    """Every version that is in none of the intervals."""
+    """All versions outside the intervals."""
     result: list[Interval] = []
     start: tuple[Key | None, bool] = (None, False)
     for lower, with_lower, upper, with_upper in ranges:
@@ -293,7 +293,7 @@ def complement(ranges: Ranges) -> Ranges:
 
 
 def overlap(left: Ranges, right: Ranges) -> bool:
-    """Whether some version may lie in both."""
+    """Whether the ranges have a version in common."""
     return bool(intersect(left, right))
 
 
@@ -315,7 +315,7 @@ def _empty(interval: Interval) -> bool:
 
 
 def written(ranges: Ranges) -> str:
-    """Intervals as a person writes them: ``>=4.46.2,<=4.46.3 or >=4.50.0,<=4.50.3``."""
+    """Intervals as specifiers: ``>=4.46.2,<=4.46.3 or >=4.50.0,<=4.50.3``."""
     return " or ".join(_interval_written(interval) for interval in ranges) or "no version"
 
 

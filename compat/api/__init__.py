@@ -1,1 +1,1 @@
-"""The only place of policy: inputs and targets in, reports and plans out."""
+"""The policy layer: turns inputs and targets into reports and plans."""

@@ -1,4 +1,4 @@
-"""The commands with their options as a table: what the parser accepts, calls take, the help prints and the shells complete."""
+"""The table of commands and options, used by the parser, the library calls, the help text and shell completion."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from compat.records import record
 
 @record(frozen=True)
 class Option:
-    """One option; ``metavar`` is ``None`` for a flag. ``many`` takes every following word up to the next option."""
+    """One option; ``metavar`` is ``None`` for a flag. ``many`` consumes every following argument up to the next option."""
 
     name: str
     metavar: str | None
@@ -19,9 +19,9 @@ class Option:
 
 @record(frozen=True)
 class Command:
-    """One command: its operands as the usage line shows them, how many it takes at most, and its options.
+    """One command: its operands as shown in the usage line, their maximum number (``most``), and its options.
 
-    ``program``: the first operand starts a program's own command line, in which nothing is an option of compat.
+    ``program``: the first operand starts the command line of a program, whose arguments are not options of compat.
     """
 
     name: str
@@ -234,7 +234,7 @@ COMMANDS = (
 
 
 def command_named(name: str) -> Command:
-    """A command by name; :class:`InputError` with the nearest names where there is none."""
+    """A command by name; :class:`InputError` with the nearest name if it is unknown."""
     for command in COMMANDS:
         if command.name == name:
             return command

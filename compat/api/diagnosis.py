@@ -1,4 +1,4 @@
-"""A text that somebody pasted, read twice: as a description of an environment and as an error."""
+"""Diagnosis of pasted text, which is read both as a description of an environment and as an error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @record(frozen=True)
 class Diagnosis:
-    """What a text's errors mean in the environment by which they were judged."""
+    """The diagnosis of the errors in a text, with the environment used for it."""
 
     environment: Environment
     findings: tuple[Finding, ...]
@@ -34,7 +34,7 @@ class Diagnosis:
 
 
 def environment_in(text: str) -> tuple[Environment, tuple[str, ...]]:
-    """The environment that a text describes, in reports, lists, logs, error messages and its own words."""
+    """The environment described in a text, by reports, lists, logs, error messages or prose."""
     try:
         environment, notes = read_pasted(text, "the text")
     except InputError:  # an error alone describes no environment
@@ -43,12 +43,12 @@ def environment_in(text: str) -> tuple[Environment, tuple[str, ...]]:
 
 
 def shows_error(errors: tuple[RaisedError, ...]) -> bool:
-    """Whether one of them is an error, or a warning that is known to name a cause, and not merely a line that complains."""
+    """Whether any of them is a real error, or a warning known to name a cause, rather than noise in the log."""
     return any(error.exception or error.frames or native_weight(error.message) in (FAILURE, NOTICE) for error in errors)
 
 
 def with_versions_of(text: str, environment: Environment) -> tuple[Environment, tuple[str, ...]]:
-    """A known environment with what a text adds to it, and a note for each release on which both differ."""
+    """A known environment with the facts a text adds, and a note for each package whose versions differ."""
     named = versions_in(text)
     known = {copy.name: copy.version for copy in environment.distributions or ()}
     notes = tuple(
@@ -61,7 +61,7 @@ def with_versions_of(text: str, environment: Environment) -> tuple[Environment, 
 
 
 def report_on(text: str, given: Environment | None, options: Options, matrix: Matrix) -> Report:
-    """What the errors in a text mean in an environment, or (``None``) in the one that the text describes."""
+    """Diagnose the errors in a text for the environment ``given``, or (``None``) for the one that the text describes."""
     text = cut_lines(text)
     if not text.strip():
         raise InputError("the text is empty: expected a traceback or a log")
@@ -72,7 +72,7 @@ def report_on(text: str, given: Environment | None, options: Options, matrix: Ma
 
 
 def diagnosed(text: str, environment: Environment, matrix: Matrix) -> Diagnosis:
-    """What the errors in a text mean in an environment."""
+    """Diagnose the errors in a text for an environment."""
     errors = parse_log(text)
     environment, notes = named_devices(_with_task(environment, errors))
     findings = diagnose(text, errors, decisive(errors), environment, matrix)
@@ -80,7 +80,7 @@ def diagnosed(text: str, environment: Environment, matrix: Matrix) -> Diagnosis:
 
 
 def _filled(environment: Environment, told: Environment) -> Environment:
-    """The environment with facts that only the other one knows; packages of a complete list are never added to."""
+    """The environment completed with facts from the other one; a complete package list is never extended."""
     names = {copy.name for copy in environment.distributions or ()}
     new = tuple(copy for copy in told.distributions or () if copy.name not in names)
     changes = {
@@ -99,18 +99,18 @@ _TRAINER = re.compile(
 
 
 def _with_task(environment: Environment, errors: tuple[RaisedError, ...]) -> Environment:
-    """The environment with the task that the frames of the errors show, where nothing says which one was run."""
+    """The environment with the task shown by the frames of the errors, if neither task nor trainer is known."""
     workload = environment.workload or Workload()
     if workload.task is not None or workload.trainer is not None:
         return environment
     tasks = {match["task"] for error in errors for frame in error.frames if (match := _TRAINER.search(frame.file))}
-    if len(tasks) != 1:  # every trainer is imported together with another
+    if len(tasks) != 1:  # trainers import one another, so several tasks are ambiguous
         return environment
     return replace(environment, workload=replace(workload, task=tasks.pop().replace("_", "-")))
 
 
 def unexplained(errors: tuple[RaisedError, ...]) -> tuple[str, ...]:
-    """What to say about errors no rule knows: the decisive one, words to search for, the packages that meet at it."""
+    """Notes on errors that no rule matches: the main error, search terms, and the packages involved."""
     order = [number for number in decisive(errors) if errors[number].exception or errors[number].message.strip()]
     if not order:
         cut = " (it ends before the error message)" if errors else ""
@@ -131,7 +131,7 @@ def _first_line(error: RaisedError) -> str:
 
 
 def search_terms(error: RaisedError) -> str:
-    """The error without what is particular to one run: numbers, addresses, paths."""
+    """The error without the parts specific to one run: numbers, addresses, paths."""
     message = re.sub(r"0x[0-9a-f]+|(?<![\w.+-])(?:/[\w.+-]+){2,}|\d+", " ", _first_line(error)[:2000])
     words = " ".join(message.split())[:120]
     parts = (error.exception.rpartition(".")[2] if error.exception else "", words)

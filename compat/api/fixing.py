@@ -1,7 +1,7 @@
-"""A fix for everything that a check finds: a plan, what is written for it, and what the written file then installs.
+"""Fixes for the errors of a check: a plan, the edits for it, and a check of the edited file.
 
-Every plan is edited into the file, and the file is read, resolved and judged again as it will stand there. What still holds
-then, in any selection of extras and groups, is planned for in the next round, with everything that was moved before kept.
+Every plan is applied to the file in memory, and the edited file is read, resolved and checked again. Errors that remain, in
+any selection of extras and groups, are planned for in the next round, with all previous changes kept.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from compat.rules.compiled import Matrix
 
 _ROUNDS = 4
-"""Plans that are put together into one, each for what the one before leaves."""
+"""Maximum number of plans merged into one, each for the errors left by the previous one."""
 
 
 @record(frozen=True)
 class Written:
-    """What is written for a plan and run after it; ``refused`` says why the file cannot be edited."""
+    """The edits and commands of a plan; ``refused`` is the reason why the file cannot be edited."""
 
     edits: tuple[Edit, ...] = ()
     commands: Commands | None = None
@@ -43,7 +43,7 @@ class Written:
 
 @record(frozen=True)
 class Repair:
-    """``errors`` are those of all selections of a file before; ``plan`` is for all of them."""
+    """A plan and its edits; ``errors`` are those of all selections of the file before the fix."""
 
     case: Case
     errors: tuple[Finding, ...]
@@ -52,7 +52,7 @@ class Repair:
 
 
 def repair_of(options: Options, matrix: Matrix, case: Case | None = None) -> Repair:
-    """The repair of what the options name, or of a case."""
+    """The repair of the input named by the options, or of ``case``."""
     policy = Policy(
         prefer=options.one("prefer") or "stay",
         prereleases=options.flag("pre"),
@@ -75,7 +75,7 @@ def repair_of(options: Options, matrix: Matrix, case: Case | None = None) -> Rep
 def repaired(
     case: Case, planner: Planner, *, keep: Sequence[str], explained: bool, contrasted: bool, checks: Checks
 ) -> Repair:  # fmt: skip
-    """The plan for a case; ``TimeoutError`` where none was found in time."""
+    """The repair of a case; ``TimeoutError`` if no plan was found in time."""
     errors = planner.errors
     wished = bool(keep)
     if not errors and not wished:
@@ -96,7 +96,7 @@ def repaired(
             break
         after = _as_written(case, plan, written, planner)
         assumed = any(each.index_url and f"{each.name} {each.after}" in plan.assumed for each in plan.changes)
-        plan = _resolved(plan, after) if later and not assumed else plan  # uv cannot find what no index was read for
+        plan = _resolved(plan, after) if later and not assumed else plan  # uv cannot find builds whose index was not read
         if not plan.stands:
             break
         again = planner_of(after, planner.problem.policy, planner.means, [*keep, *_moved(plan.changes)])
@@ -116,7 +116,7 @@ def repaired(
 
 
 def _leaner(case: Case, plan: Plan, planner: Planner) -> Plan:
-    """A plan for a list that uv adds to, with pins of unlisted packages only where uv would take a release with an error."""
+    """The plan for an incomplete list, with pins of unlisted packages only where uv would choose a release with an error."""
     listed = case.listed | {need.name for need in planner.problem.keep}
     unlisted = frozenset(each.name for each in plan.changes if each.name not in listed)
     if not unlisted or not case.resolves:
@@ -135,7 +135,7 @@ def _leaner(case: Case, plan: Plan, planner: Planner) -> Plan:
 
 
 def _without_pins(spared: frozenset[str], case: Case, plan: Plan, planner: Planner) -> Plan | None:
-    """The plan without pins of some packages, with the releases that uv takes for them; ``None`` where an error holds then."""
+    """The plan without pins of some packages, with the releases uv chooses for them; ``None`` if that leaves an error."""
     lean = replace(plan, along=plan.along | spared)
     after = _as_written(case, lean, written_for(case, lean), planner)
     found = findings(after.environment, planner.means.matrix, case.ignored)
@@ -156,7 +156,7 @@ def _versions(case: Case) -> dict[str, str]:
 
 
 def _resolved(plan: Plan, after: Case) -> Plan:
-    """The plan with what uv says about the file as it will be written."""
+    """The plan with the result of resolving the edited file with uv."""
     rules = plan.verified is None or plan.verified.rules
     return replace(plan, verified=Verified(rules, after.resolves, after.unresolved))
 
@@ -166,20 +166,20 @@ def _key(finding: Finding) -> tuple[str, tuple[str, ...]]:
 
 
 def _held_before(finding: Finding, case: Case) -> bool:
-    """Whether a finding of a later round is about the file as it was, and not about what a plan made of it."""
+    """Whether a finding of a later round is about the original file, rather than a result of the plan."""
     there = {copy.name: copy.version for copy in case.environment.distributions or ()}
     listed = {entry.distribution.name: entry.distribution.version for entry in (case.listing.entries if case.listing else ())}
     return all(version in (there.get(name), listed.get(name)) for name, version in finding.packages.items())
 
 
 def _moved(changes: Iterable[Change]) -> list[str]:
-    """What was moved before, as pins that stay."""
+    """Changes of previous rounds, as pins to keep."""
     ordinary = (each for each in changes if each.after is not None and not each.is_built and not each.is_direct_url)
     return [f"{each.name}=={each.after}" for each in ordinary if not each.implied]
 
 
 def _left(plan: Plan, new: tuple[Finding, ...], planner: Planner) -> Plan:
-    """The plan with errors that it leaves in other selections, or brings about: refused unless there are fewer than before."""
+    """The plan with the errors it leaves in other selections or causes; refused unless it reduces their number."""
     left = (*plan.left, *new)
     titles = "; ".join(dict.fromkeys(f"{each.title} ({each.rule})" for each in new))
     refused = "" if len(left) < len(planner.errors) + len(new) else "it would not reduce the number of errors"
@@ -190,7 +190,7 @@ def _left(plan: Plan, new: tuple[Finding, ...], planner: Planner) -> Plan:
 
 
 def _joined(plan: Plan, more: Plan) -> Plan:
-    """Two plans as one, the second for what the first leaves."""
+    """Merge two plans, the second for what the first leaves."""
     changes = {each.name: each for each in plan.changes}
     for each in more.changes:
         before = changes.get(each.name)
@@ -208,7 +208,7 @@ def _joined(plan: Plan, more: Plan) -> Plan:
 
 
 def _named(plan: Plan, more: Plan) -> frozenset[str]:
-    """What one of two plans says and the other only brings along."""
+    """Packages that at least one of two plans changes explicitly, not only as a consequence."""
     return frozenset(each.name for each in plan.changes if each.name not in plan.along) | frozenset(
         each.name for each in more.changes if each.name not in more.along
     )
@@ -222,11 +222,11 @@ def _both(one: Verified | None, two: Verified | None) -> Verified | None:
     return Verified(one.rules and two.rules, uv, one.why or two.why, tuple({*one.unasked, *two.unasked}), installs)
 
 
-# --- The file as it will be.
+# --- The edited file.
 
 
 def written_for(case: Case, plan: Plan) -> Written:
-    """The edits of a plan, and the commands that install what it changes and take it back."""
+    """The edits of a plan, and the commands that install its changes and roll them back."""
     if not plan.stands:
         return Written()
     changes = [each for each in plan.changes if each.name not in plan.along or not _by_itself(case, plan, each)]
@@ -242,10 +242,10 @@ def written_for(case: Case, plan: Plan) -> Written:
     to_run = partial(commands_for, file, python=case.interpreter, architectures=architectures)
     try:
         commands = to_run(changes)
-    except InputError:  # a lock that only the missing file tells how to make
+    except InputError:  # a lock file that can only be generated from its source, which is missing
         to_run = partial(commands_for, None, python=case.interpreter, architectures=architectures)
         commands = to_run(changes)
-    if not case.environment.distributions_complete:  # what is not listed may have been there
+    if not case.environment.distributions_complete:  # unlisted packages may have been installed before
         moved = [each for each in changes if each.before is not None]
         commands = replace(commands, rollback=to_run(moved).rollback)
     if plan.rebuilt:
@@ -256,14 +256,14 @@ def written_for(case: Case, plan: Plan) -> Written:
 
 
 def _by_itself(case: Case, plan: Plan, change: Change) -> bool:
-    """Whether an installer makes a change that comes along, as a file or an environment is only listed in part."""
+    """Whether the installer makes an implied change by itself, because the file or environment is only partially listed."""
     if case.file is not None and format_of(case.file, read_content(case.file)).sources:
         return True
     return not case.whole or (plan.partial and change.before is None)
 
 
 def lock_alone(path: str) -> str:
-    """What is to be said of a lock file without the file that it is made from; "" for every other file."""
+    """The warning for a lock file whose source file is missing; "" for every other file."""
     form = format_of(path, read_content(path))
     try:
         if form.sources:
@@ -274,7 +274,7 @@ def lock_alone(path: str) -> str:
 
 
 def _as_written(case: Case, plan: Plan, written: Written, planner: Planner) -> Case:
-    """The case of the file as it will be: read again where it is edited itself, else with the releases of the plan."""
+    """The case of the edited file: read again if the file itself is edited, else with the releases of the plan."""
     assert case.file is not None
     assert case.listing is not None
     listing = moved_listing(case.listing, plan.changes)
@@ -292,7 +292,7 @@ def _as_written(case: Case, plan: Plan, written: Written, planner: Planner) -> C
 
 
 def moved_listing(listing: Listing, changes: Iterable[Change]) -> Listing:
-    """A listing with the releases of a plan; what is added is installed everywhere, what is removed nowhere."""
+    """A listing with the releases of a plan; additions and removals apply to every selection."""
     by_name = {each.name: each for each in changes}
     entries = tuple(replace(each, distribution=_as_changed(each.distribution, by_name)) for each in listing.entries)
     gone = {at for at, each in enumerate(entries) if (moved := by_name.get(each.distribution.name)) and moved.after is None}

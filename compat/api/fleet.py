@@ -1,4 +1,4 @@
-"""Many described environments → groups of nodes that are the same, a report for each group, and what differs between nodes."""
+"""Checks a cluster: groups identical nodes, reports on each group, and compares the nodes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LARGEST = 16 * 1024 * 1024
 
 @record(frozen=True)
 class Judged:
-    """The nodes of one group and what is known to be bad on them."""
+    """The nodes of one group and the report on their environment."""
 
     group: Group
     report: Report
@@ -37,7 +37,7 @@ class Judged:
 
 @record(frozen=True)
 class Gathered:
-    """What a gathering did. ``hosts`` were asked, ``silent`` did not answer, ``old`` are files that it did not write.
+    """The result of gathering facts. ``hosts`` were queried, ``silent`` did not answer, ``old`` are files it did not write.
 
     ``began`` and ``ended`` are seconds since 1970.
     """
@@ -51,9 +51,9 @@ class Gathered:
 
 @record(frozen=True)
 class Fleet:
-    """All nodes that answered. ``differences`` are between nodes, ``missing`` are expected hosts of which nothing was read.
+    """All nodes that answered. ``differences`` are between nodes, ``missing`` are expected hosts without a result.
 
-    ``undecided`` are hosts that were to be probed, and were not.
+    ``undecided`` are hosts whose requested probes did not run.
     """
 
     groups: tuple[Judged, ...]
@@ -68,17 +68,17 @@ class Fleet:
         return sum(len(each.group.nodes) for each in self.groups)
 
     def findings(self) -> tuple[Finding, ...]:
-        """Everything that was found: between nodes first, then group by group."""
+        """All findings: differences between nodes first, then those of each group."""
         return (*self.differences, *(finding for each in self.groups for finding in each.report.findings))
 
 
 def read_fleet(
     folder: str, old: frozenset[str] = frozenset()
 ) -> tuple[tuple[Group, ...], tuple[InputError, ...], tuple[str, ...]]:
-    """The groups of nodes that the files of a folder describe, the largest first; what cannot be used; notes.
+    """Read the files of a folder; returns the groups of nodes (largest first), the errors of unusable files, and notes.
 
-    Each distinct environment is parsed once; files in ``old`` are left out, with a note. :class:`InputError` where the folder
-    cannot be read or holds no described node.
+    Each distinct environment is parsed once; files in ``old`` are skipped, with a note. :class:`InputError` if the folder
+    cannot be read or contains no ``*.json`` files.
     """
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".json"))
@@ -120,9 +120,9 @@ def read_fleet(
 
 
 def judge_fleet(folder: str, options: Options, matrix: Matrix, gathered: Gathered | None = None) -> Fleet:
-    """Judges every distinct environment once, for the job that ``options`` state, and compares the nodes.
+    """Check every distinct environment once, for the job described by ``options``, and compare the nodes.
 
-    ``--expect`` names the hosts that should have answered: ``node[001-128]``, separated by commas.
+    ``--expect`` names the hosts that must have answered: ``node[001-128]``, separated by commas.
     """
     groups, problems, notes = read_fleet(folder, gathered.old if gathered else frozenset())
     ignores = find_config(".").ignores
@@ -130,7 +130,7 @@ def judge_fleet(folder: str, options: Options, matrix: Matrix, gathered: Gathere
     wanted = [host for text in options.values.get("expect", ()) for host in expand(text)]
     wanted += gathered.hosts if gathered else ()
     there = {node.host for group in groups for node in group.nodes}
-    there |= {host.partition(".")[0] for host in there}  # a scheduler says node1 where the node says node1.cluster.example
+    there |= {host.partition(".")[0] for host in there}  # schedulers use node1, the node itself node1.cluster.example
     missing = tuple(dict.fromkeys((*(host for host in wanted if host not in there), *(gathered.silent if gathered else ()))))
     to_probe = options.flag("probe") or any(node.probes is not None for group in groups for node in group.nodes)
     undecided = [node.host for group in groups for node in group.nodes if to_probe and not_probed(node)]
@@ -140,13 +140,13 @@ def judge_fleet(folder: str, options: Options, matrix: Matrix, gathered: Gathere
     return Fleet(judged, compare(groups, ranged, window), problems, missing, notes, tuple(undecided))
 
 
-# --- Names of many hosts, as Slurm writes them.
+# --- Host lists in Slurm notation.
 
 _MOST = 100_000
 
 
 def ranged(hosts: Sequence[str]) -> str:
-    """Hosts in the notation of Slurm: ``node[001-126,128],login``."""
+    """Hosts in Slurm notation: ``node[001-126,128],login``."""
     numbered: dict[tuple[str, int], list[int]] = {}
     plain: list[str] = []
     for host in dict.fromkeys(hosts):
@@ -179,7 +179,7 @@ def _runs(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
 
 
 def expand(text: str, option: str = "--expect") -> list[str]:
-    """The hosts that :func:`ranged` would write so; :class:`InputError`, which names ``option``, for a range that is none."""
+    """The hosts of a list in Slurm notation; :class:`InputError` naming ``option`` for an invalid range."""
     hosts: list[str] = []
     for part in _outside_brackets(text):
         stem, bracket, rest = part.partition("[")
@@ -201,7 +201,7 @@ def expand(text: str, option: str = "--expect") -> list[str]:
 
 
 def _outside_brackets(text: str) -> list[str]:
-    """The parts between commas that do not stand in brackets."""
+    """Split at commas outside brackets."""
     parts, depth = [""], 0
     for character in text:
         depth += (character == "[") - (character == "]")

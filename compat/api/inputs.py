@@ -1,4 +1,4 @@
-"""Something to judge or to print: a file, a described or pasted environment, or what is installed."""
+"""Reading of inputs: a file, a described or pasted environment, or installed packages."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 @record(frozen=True)
 class Subject:
-    """What was read: the listings of a file, or an environment. ``file`` is where findings without a line are shown.
+    """One input: the listings of a file, or an environment. ``file`` is the location of findings without a line.
 
-    ``text`` is what somebody pasted, which may show an error beside the environment.
+    ``text`` is pasted text, which may contain an error in addition to the environment.
     """
 
     name: str
@@ -27,9 +27,9 @@ class Subject:
 
 
 def read_subject(kind: str, name: str, matrix: Matrix) -> Subject:
-    """Reads a ``file``, a ``described`` or ``pasted`` environment by name, or what is ``installed`` in a Python.
+    """Read a ``file``, a ``described`` or ``pasted`` environment by name, or the packages ``installed`` in a Python.
 
-    :class:`InputError` names file and line where it cannot be used.
+    Raises :class:`InputError` with file and line if it cannot be used.
     """
     if kind == "installed":
         from compat.api.machine import read_installation
@@ -63,5 +63,5 @@ def _pasted(name: str) -> Subject:
     text = read_standard_input() if from_input else read_text(regular(name))
     environment, notes = environment_in(text)
     if environment == Environment() and not parse_log(text):
-        read_pasted(text, shown)  # says what was expected
+        read_pasted(text, shown)  # raises an error that states what was expected
     return Subject(shown, environment=environment, notes=notes, file=None if from_input else name, text=text)

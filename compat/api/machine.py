@@ -1,4 +1,4 @@
-"""This machine → environment: interpreter, hardware, system, variables and launcher together."""
+"""The environment of this machine: interpreter, hardware, system, variables and launcher."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @record(frozen=True)
 class Machine:
-    """A machine as it was read; ``label`` names its Python environment, ``driver_cuda`` is the driver's highest CUDA."""
+    """A machine; ``label`` names its Python environment, ``driver_cuda`` is the highest CUDA version of the driver."""
 
     environment: Environment
     label: str
@@ -31,7 +31,7 @@ class Machine:
 
 
 def read_machine(python: str | Target | None, matrix: Matrix) -> Machine:
-    """Reads the machine and the packages of ``python`` (default: the active environment); starts nothing of it."""
+    """Read the machine and the packages of ``python`` (default: the active environment) without starting it."""
     variables = os.environ
     target = python if isinstance(python, Target) else target_at(python) if python else default_target(variables)
     installed = read_installed(target)
@@ -56,14 +56,14 @@ def read_machine(python: str | Target | None, matrix: Matrix) -> Machine:
 
 
 def read_installation(python: str | None, matrix: Matrix) -> tuple[Environment, tuple[str, ...]]:
-    """What is installed, for another machine than this one: packages, Python and system, but none of the hardware.
+    """Read packages, Python and system, but no hardware; returns the environment and notes.
 
-    That is how an image is checked while it is built: the GPUs and the driver are those of the declared target.
+    Used to check an image while it is built: the GPUs and the driver are those of the declared target.
     """
     target = target_at(python) if python else default_target(os.environ)
     installed = read_installed(target)
     system = read_system()
-    # what an image sets is set where it runs; which devices are visible is decided there
+    # variables set in an image also apply where it runs; visible devices are decided there
     set_here = {name: value for name, value in relevant(os.environ, matrix.variables).items()
                 if value is not None and not name.endswith("VISIBLE_DEVICES")}  # fmt: skip
     environment = Environment(
@@ -75,7 +75,7 @@ def read_installation(python: str | None, matrix: Matrix) -> tuple[Environment, 
 
 
 def _known(copies: tuple[Distribution, ...], folders: Sequence[str], matrix: Matrix) -> tuple[Distribution, ...]:
-    """The distributions with what their files tell: texts that rules look for, and where the source of a checkout is."""
+    """The distributions with facts from their files: texts that rules look for, and the source location of a checkout."""
     found = tuple(detected(copy, folders, matrix.detectors) for copy in copies)
     if not any(copy.source is not None and copy.source.kind in OF_SOURCE for copy in found):
         return found
@@ -86,7 +86,7 @@ def _known(copies: tuple[Distribution, ...], folders: Sequence[str], matrix: Mat
 
 
 def _workload(variables: os._Environ[str]) -> Workload | None:
-    """What a launcher has left in the environment; reading it is skipped where no launcher's variable is set."""
+    """The workload shown by launcher variables; ``None`` without further work if no such variable is set."""
     if not any(name in variables for name in _LAUNCHER_VARIABLES):
         return None
     from compat.workload.launch import from_variables

@@ -1,4 +1,4 @@
-"""The options of a command, whether they come from the command line or from the arguments of a call."""
+"""The options of a command, from the command line or from the arguments of a library call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Options:
     """A parsed command line.
 
-    ``values`` holds the options that were given, by name; a flag has ``[""]``. ``rest`` is the command after ``--``.
+    ``values`` maps each option that was passed to its values; for a flag, ``[""]``. ``rest`` is the command after ``--``.
     """
 
     command: str
@@ -22,13 +22,13 @@ class Options:
     rest: tuple[str, ...] | None
 
     def one(self, name: str) -> str | None:
-        """The value of an option, the last one where it was given more than once."""
+        """The value of an option; the last one if it was passed more than once."""
         return self.values[name][-1] if self.values.get(name) else None
 
     def all(self, name: str) -> list[str]:
-        """Every value of an option that may be repeated; values separated by commas are split."""
+        """All values of a repeatable option; comma-separated values are split."""
         return [part.strip() for value in self.values.get(name, ()) for part in value.split(",") if part.strip()]
 
     def flag(self, name: str) -> bool:
-        """Whether a flag was given."""
+        """Whether an option was passed."""
         return name in self.values

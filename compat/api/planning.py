@@ -1,4 +1,4 @@
-"""What ``fix``, ``why`` and ``suggest`` share: what is to be repaired, and who plans it."""
+"""Shared by ``fix``, ``why`` and ``suggest``: the case to be fixed, and its planner."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 INDEX = Source("index")
 _TIME_LIMIT = 90
-"""Seconds for the search for a plan where no limit is stated; what was found by then is checked and printed."""
+"""Default time limit of the search, in seconds; the best plan found by then is checked and printed."""
 
 
 @record(frozen=True)
 class Case:
-    """What is to be fixed. ``file`` is what was read, ``None`` for an environment; ``folders`` hold installed metadata.
+    """The input to be fixed. ``file`` is its path, ``None`` for an environment; ``folders`` contain installed metadata.
 
-    ``told`` says what the plan is made for; ``ignored`` are the rules that the project ignores. ``listing`` is what
-    the file was read as, ``asked_choices`` are the extras and groups that are stated. ``resolves``: whether uv finds what a
-    file that lists but a part installs (``None``: that is not known; ``unresolved`` says why not), ``overrides`` whether its
-    pins have to hold for that against what others require. ``needs`` is what its releases require, as far as that was read."""
+    ``told`` describes the target of the plan; ``ignored`` are the rules that the project ignores. ``listing`` is the parsed
+    file, ``asked_choices`` are the selected extras and groups. ``resolves``: whether uv can resolve a file that lists only
+    some of its packages (``None``: unknown; ``unresolved`` is the reason), ``overrides`` whether that requires its pins to
+    override the requirements of other packages. ``needs`` are the requirements of its releases that were read."""
 
     environment: Environment
     file: str | None = None
@@ -62,12 +62,15 @@ class Case:
 
     @property
     def listed(self) -> frozenset[str]:
-        """What the file lists, in any of its selections."""
+        """The packages listed in the file, in any of its selections."""
         return frozenset(each.distribution.name for each in (self.listing.entries if self.listing else ()))
 
 
 def case_of(options: Options, matrix: Matrix, index: Callable[[], Index]) -> Case:
-    """What the options name: a file, a described environment, or what is installed; ``index`` tells what a file leaves open."""
+    """The case named by the options: a file, a described environment, or the installed packages.
+
+    ``index`` is only called if the file leaves something open. :class:`InputError` if several inputs are named.
+    """
     if len(options.operands) + options.flag("environment") + options.flag("python") > 1:
         raise InputError("pass only one of FILE, --python and --environment")
     config = config_of(options.operands[0] if options.operands else ".", options)
@@ -95,7 +98,7 @@ def case_of(options: Options, matrix: Matrix, index: Callable[[], Index]) -> Cas
 
 
 def described_case(environment: Environment, notes: tuple[str, ...], options: Options) -> Case:
-    """A described environment, for the target that the project declares or the options name."""
+    """The case of a described environment, for the target declared by the project or named by the options."""
     from compat.repair.subject import placed
 
     config = config_of(".", options)
@@ -107,7 +110,7 @@ def described_case(environment: Environment, notes: tuple[str, ...], options: Op
 
 
 def _one_target(options: Options, config: ProjectConfig) -> Target | None:
-    """The declared target that is meant; :class:`InputError` where there are several."""
+    """The target to plan for; :class:`InputError` if several are declared and none is selected."""
     targets = chosen_targets(options, config)
     if len(targets) > 1:
         names = ", ".join(each.name for each in targets if each is not None)
@@ -116,13 +119,13 @@ def _one_target(options: Options, config: ProjectConfig) -> Target | None:
 
 
 def _ignored(config: ProjectConfig, target: Target | None) -> frozenset[str]:
-    """The rules that the project ignores today."""
+    """The rules that the project currently ignores."""
     named = (None, None if target is None else target.name)
     return frozenset(each.rule for each in config.ignores if each.target in named and in_force(each))
 
 
 def _told_of(environment: Environment, target: Target | None, options: Options) -> tuple[Environment, tuple[str, ...]]:
-    """The environment with what its target declares and the command line states, and what is to be said about it."""
+    """The environment with the facts of its target and of the command line, and notes about them."""
     from compat.checks import named_devices
 
     environment, notes = targeted(environment, target, options)
@@ -154,7 +157,7 @@ def _of_file(options: Options, config: ProjectConfig, matrix: Matrix, index: Cal
 
 
 def read_again(case: Case, listing: Listing, matrix: Matrix, index: Index) -> Case:
-    """The case of a file that lists something else now, for the same target: the selection in which most errors hold then."""
+    """The case of an edited file, for the same target: the selection with the most errors."""
     from compat.repair.subject import installed_by
 
     known = replace(case.environment, distributions=None, distributions_complete=False)
@@ -165,10 +168,9 @@ def read_again(case: Case, listing: Listing, matrix: Matrix, index: Index) -> Ca
 
 
 def closed(case: Case, means: Means) -> Case | None:
-    """The case, where its pins are all that is installed: each has a wheel, and they require one another alone.
+    """The case marked as complete, if its pins are all that is installed: each has a wheel, and every requirement is pinned.
 
-    ``None`` where that is not so, or is not known. uv would resolve the same, and it is asked about the file as it will be
-    written.
+    ``None`` if that is false or unknown. uv would resolve to the same set, and is run on the edited file.
     """
     from compat.repair.candidates import IndexUniverse
     from compat.repair.inputs import problem_of
@@ -189,7 +191,7 @@ def closed(case: Case, means: Means) -> Case | None:
 
 
 def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
-    """The case with all that uv installs today for a file that lists but a part of it; as it is where uv finds nothing."""
+    """The case of an incomplete file with all packages that uv resolves today; if uv fails, the same case with a note."""
     from compat.repair.inputs import UNBUILT, is_given
     from compat.repair.target import Target
     from compat.repair.uv import Question
@@ -232,13 +234,13 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
 
 
 def _as_built(copy: Distribution, taken: str | None) -> Distribution:
-    """A pin as the build of its release that an installer takes."""
+    """A pin with the local version of the build that the installer chooses."""
     same = taken is not None and copy.version is not None and taken.partition("+")[0] == copy.version
     return replace(copy, version=taken) if same else copy
 
 
 def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = ()) -> Planner:
-    """Who plans for a case."""
+    """The planner for a case; ``keep`` are additional requirements."""
     from compat.repair.candidates import IndexUniverse
     from compat.repair.inputs import needs_of_installed, problem_of, roots
     from compat.repair.plan import Planner
@@ -251,7 +253,7 @@ def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = (
         concerned=concerned, listed=None if case.whole else case.listed,
     )  # fmt: skip
     needs = {**(case.needs or {}), **needs_of_installed(case.folders, problem.current, problem.target)}
-    alone = frozenset(problem.current)  # all of a list that is not complete was named by somebody
+    alone = frozenset(problem.current)  # every package of an incomplete list was listed by the user
     if problem.complete and (found or keep):
         missing = [release for release in problem.current.values() if release not in needs]
         read = IndexUniverse(means.index, problem.target).needs(missing)
@@ -262,7 +264,7 @@ def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = (
 
 
 def means_of(options: Options, matrix: Matrix, progress: Callable[[str], None] | None = None) -> Means:
-    """What a plan is made with, by the options and the configuration of indexes; its index is to be closed."""
+    """The means of planning, from the options and the index configuration; the caller has to close its index."""
     from compat.checks.builds.stack import INDEX
     from compat.index import Index, Store, gather
     from compat.repair.plan import Means
@@ -285,7 +287,7 @@ def _seconds(text: str) -> float:
 
 
 class _Progress:
-    """What is known so far, on a line of the terminal that overwrites itself."""
+    """Progress on a single, overwritten line of the terminal."""
 
     def __init__(self) -> None:
         self.last = ""
@@ -305,9 +307,9 @@ class _Progress:
 
 @contextmanager
 def planning(options: Options, matrix: Matrix, policy: Policy, case: Case | None = None) -> Iterator[tuple[Case, Planner]]:
-    """The case that the options name (or one that is given) and who plans for it; ends what it began.
+    """Context manager for the case named by the options (or ``case``) and its planner; closes the index.
 
-    :class:`Undecided` where the time was up before there was a plan. Whoever interrupts it is told what is proven so far.
+    Raises :class:`Undecided` if time ran out before a plan was found. On interruption the progress so far is printed.
     """
     progress = _Progress()
     opened: list[Means] = []

@@ -1,4 +1,4 @@
-"""``probe`` with its policy: which devices it may see, and what a failure means and would fix."""
+"""The policy of ``probe``: which devices are visible, and the meaning and fix of a failure."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from compat.tables.hardware import open_peaks
 
 
 def probe(request: Request, environment: Environment) -> ProbeReport:
-    """Runs what was asked for on the devices the environment shows, and says of a failure what it means.
+    """Run the requested probes on the devices of the environment, and explain failures.
 
-    Raises :class:`InputError` for a device that is not there and :class:`compat.probe.session.NoTorch` where the
-    interpreter has no torch.
+    Raises :class:`InputError` for a device that does not exist and :class:`compat.probe.session.NoTorch` if torch is not
+    installed.
     """
     report = run_probes(request, environment, visible(environment), peak_rates)
     results = explained(report.results, environment, report.stacks)
@@ -30,7 +30,7 @@ def probe(request: Request, environment: Environment) -> ProbeReport:
 
 
 def peak_rates() -> list[dict[str, Any]]:
-    """What cards can do by their makers' figures: name, TFLOP/s by type, GB/s and their source (``gpu_peaks.csv``)."""
+    """Peak rates of GPUs as published by their vendors: name, TFLOP/s by type, GB/s and source (``gpu_peaks.csv``)."""
     return [
         {"name": name, "pattern": pattern, "memory_gb": memory, "tflops": tflops, "gb_s": bandwidth, "source": source}
         for name, pattern, memory, tflops, bandwidth, source in open_peaks()
@@ -40,7 +40,7 @@ def peak_rates() -> list[dict[str, Any]]:
 def explained(
     results: tuple[ProbeResult, ...], environment: Environment, stacks: Mapping[str, Mapping[str, Any]]
 ) -> tuple[ProbeResult, ...]:
-    """The results, a failed one with what its message means; a torch for CPU only beside a GPU becomes a failed one."""
+    """The results with explanations of failures; a CPU-only torch on a machine with a GPU is added as a failure."""
     cpu_only = _cpu_only(environment, stacks)
     kept = [result for result in results if result.fix != "cpu-only"]
     if cpu_only is not None:
@@ -49,7 +49,7 @@ def explained(
 
 
 def _cpu_only(environment: Environment, stacks: Mapping[str, Mapping[str, Any]]) -> ProbeResult | None:
-    """A torch without GPU code beside a GPU: one finding for all of its devices, with the build that fixes it."""
+    """A CPU-only torch on a machine with a GPU: one failure for all devices, with the build that fixes it."""
     stack = next(iter(stacks.values()), None)
     if not any(name != "cpu" for name in stacks) or stack is None or stack.get("cuda") or stack.get("hip"):
         return None
@@ -72,7 +72,7 @@ def _findings(environment: Environment) -> list[Finding]:
 
 
 def _with_meaning(result: ProbeResult, environment: Environment) -> ProbeResult:
-    """What ``compat diagnose`` makes of the message: the finding's title, and its first fix that is a command."""
+    """The result with the diagnosis of its message: the finding's title, and its first fix that is a command."""
     if not result.why or result.measured:  # a wrong number says nothing about builds
         return result
     text = "\n".join((result.why, *result.last_words))
@@ -83,5 +83,5 @@ def _with_meaning(result: ProbeResult, environment: Environment) -> ProbeResult:
         return result
     best = found[0]
     fix = next((each.command for each in best.fixes if each.command), None) or next((each.text for each in best.fixes), None)
-    said = result.why if result.group == "extensions" else f"{result.why} ({best.title})"  # they say it in their own words
+    said = result.why if result.group == "extensions" else f"{result.why} ({best.title})"  # these already explain it
     return replace(result, why=said, fix=fix)

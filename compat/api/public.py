@@ -1,4 +1,4 @@
-"""The library: what the commands do, as functions that return typed values.
+"""The public API: the commands as functions that return typed values.
 
 >>> import compat
 >>> report = compat.check({"distributions": [{"name": "trl", "version": "0.14.0"}, {"name": "vllm", "version": "0.7.1"}]},
@@ -7,7 +7,7 @@
 1
 
 Keyword arguments are the options of the commands, with underscores: ``gpu``, ``driver``, ``task``, ``launcher``, ``processes``,
-``features``, ``python_version``, ``target``, ``extras``, ``rules`` … A list stands for an option that may be repeated.
+``features``, ``python_version``, ``target``, ``extras``, ``rules`` … Pass a list for an option that may be repeated.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def check(
     command: Sequence[str] | None = None,
     **options: Option,
 ) -> Report:
-    """Findings about a file, an environment, or (without ``subject``) what is installed in the running interpreter.
+    """Check a file, an environment, or (without ``subject``) the packages installed in the running interpreter.
 
-    ``subject`` is a path (whatever ``compat check FILE`` reads), an :class:`Environment` or a mapping of the contract
+    ``subject`` is a path (any file that ``compat check FILE`` reads), an :class:`Environment` or a mapping of the contract
     ``compat/environment/1``. ``command`` is the command about to be started, such as ``["python", "train.py"]``; it is read,
-    not run. ``report.exit`` is 0 for no finding at or above ``fail_on``, 1 for findings, 3 where it could not be decided.
+    not run. ``report.exit`` is 0 for no finding at or above ``fail_on``, 1 for findings, 3 if it could not be decided.
     A notebook displays the report as HTML.
 
-    Raises :class:`compat.errors.InputError` for input that cannot be read and for an unknown value of an option, and
+    Raises :class:`compat.errors.InputError` for input that cannot be read or an invalid value of an option, and
     :class:`TypeError` for an unknown option or one of the wrong type.
     """
     chosen = options_of("check", command, options)
@@ -64,10 +64,10 @@ def check(
 
 
 def doctor(*, command: Sequence[str] | None = None, **options: Option) -> Report:
-    """What is known to be bad on this machine, with its GPUs, driver and what is installed in the running interpreter.
+    """Check this machine: its GPUs, driver and the packages installed in the running interpreter.
 
-    ``python`` names another interpreter or environment; it is read, not started. ``command``, the other options and errors
-    are those of :func:`check`.
+    ``python`` names another interpreter or environment; it is read, not started. ``command``, the other options and the
+    exceptions are those of :func:`check`.
     """
     from compat.api.machine import read_machine
     from compat.api.report import machine_report
@@ -79,7 +79,7 @@ def doctor(*, command: Sequence[str] | None = None, **options: Option) -> Report
 
 
 def diagnose(text: str, *, environment: Environment | Mapping[str, Any] | None = None, **options: Option) -> Report:
-    """What the errors in a pasted traceback, log or issue mean, as ``compat diagnose`` says it.
+    """Explain the errors in a pasted traceback, log or issue, like ``compat diagnose``.
 
     >>> installed = [{"name": "verl", "version": "0.7.0"}, {"name": "transformers", "version": "5.0.0"}]
     >>> error = "ImportError: cannot import name 'AutoModelForVision2Seq' from 'transformers'"
@@ -87,8 +87,8 @@ def diagnose(text: str, *, environment: Environment | Mapping[str, Any] | None =
     >>> report.findings[0].title
     "verl before 0.7.1 fails with transformers 5: cannot import name 'AutoModelForVision2Seq'"
 
-    They are judged by ``environment`` and what the text adds to it; without one, by the environment that the text describes.
-    Options and errors are those of :func:`check`.
+    Uses ``environment`` and the facts that the text adds; by default, the environment described in the text.
+    Options and exceptions are those of :func:`check`.
     """
     from compat.api.diagnosis import report_on
 
@@ -106,16 +106,16 @@ def fix(
     command: Sequence[str] | None = None,
     **options: Option,
 ) -> Plan:
-    """The smallest set of changes that fixes every error, as ``compat fix`` plans it. Nothing is written or installed.
+    """Find the smallest set of changes that fixes every error, like ``compat fix``. Nothing is written or installed.
 
     >>> compat.fix({"python": "3.11", "distributions": [{"name": "trl", "version": "0.16.0"}]}, offline=True).changes
     ()
 
-    ``subject`` is as for :func:`check`. ``plan.changes`` are (``name``, ``before``, ``after``, ``why``); ``plan.stands`` says
-    whether they may be made, ``plan.why_not`` why they may not, and ``plan.left`` are errors that no release fixes.
+    ``subject`` is as for :func:`check`. ``plan.changes`` have ``name``, ``before``, ``after`` and ``why``; ``plan.stands`` is
+    whether they can be applied, ``plan.why_not`` the reason if not, and ``plan.left`` are the errors that no release fixes.
 
-    Raises as :func:`check` does, and :class:`compat.errors.Undecided` where an index that is needed cannot be reached, or time
-    (``time_limit``, in seconds) is up before there is a plan.
+    Raises the exceptions of :func:`check`, and :class:`compat.errors.Undecided` if a required index cannot be reached or time
+    runs out (``time_limit``, in seconds) before a plan is found.
     """
     from compat.api.fixing import repair_of
     from compat.api.planning import described_case
@@ -130,7 +130,7 @@ def fix(
 
 
 def subject_of(subject: str | os.PathLike[str] | Environment | Mapping[str, Any] | None, matrix: Matrix) -> Subject:
-    """What a caller handed over, read."""
+    """Read the ``subject`` argument of a call."""
     if subject is None:
         return read_subject("installed", "", matrix)
     if isinstance(subject, Environment):
@@ -142,16 +142,15 @@ def subject_of(subject: str | os.PathLike[str] | Environment | Mapping[str, Any]
 
 
 _OF_COMMANDS = ("format", "quiet", "brief", "write", "environment", "pasted", "installed", "baseline", "probe")
-"""Options of the commands that say what is printed or written, and what is judged: that is the ``subject``."""
+"""Options of the commands that calls do not take: they select the output, or the input, which is ``subject`` here."""
 
 
 def options_of(
     name: str, command: Sequence[str] | None, options: Mapping[str, Option], operands: tuple[str, ...] = ()
 ) -> Options:
-    """Keyword arguments as the options of a command: ``python_version="3.11"`` is ``--python-version 3.11``.
+    """Convert keyword arguments to the options of a command: ``python_version="3.11"`` is ``--python-version 3.11``.
 
-    What the command does not take must not look as if it had been considered: an unknown option is a :class:`TypeError`, an
-    unknown value an :class:`InputError`.
+    Nothing is silently ignored: an unknown option raises :class:`TypeError`, an invalid value :class:`InputError`.
     """
     known = {each.name.replace("-", "_"): each for each in command_named(name).options if each.name not in _OF_COMMANDS}
     values: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""One thing that was read × every declared target → a report."""
+"""Reports: one input, checked for every declared target."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def report_of(subject: Subject, options: Options, config: ProjectConfig, matrix: Matrix) -> Report:
-    """Findings for every chosen target, worst first; ignored ones are left out and counted in a note."""
+    """Check a subject for every selected target; findings are sorted worst first, ignored ones omitted and noted."""
     judgements = [
         judgement for target in chosen_targets(options, config) for judgement in _judgements(subject, target, options, matrix)
     ]
@@ -47,9 +47,9 @@ def machine_report(
     notes: tuple[str, ...] = (),
     ignores: Sequence[Ignore] | None = None,
 ) -> Report:
-    """What is known to be bad on one machine, for the command and the workload that ``options`` state.
+    """Check one machine, for the command and workload given in ``options``.
 
-    What ``ignores`` say (default: those of the project in the current directory) is left out and counted in a note.
+    Findings covered by ``ignores`` (default: those of the project in the current directory) are omitted and noted.
     ``notes`` come first in the report.
     """
     if ignores is None:
@@ -67,7 +67,7 @@ def machine_report(
 
 @record(frozen=True)
 class Choice:
-    """What is reported of some findings: those shown, worst first, notes about the others, the exit code."""
+    """The findings to show, worst first, notes about the others, the exit code and the number of ignored findings."""
 
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
@@ -76,9 +76,9 @@ class Choice:
 
 
 def choose(found: Sequence[Finding], ignores: Sequence[Ignore], options: Options, errors: Sequence[Finding] = ()) -> Choice:
-    """Leaves out what the project ignores, and without ``--all`` unlikely questions and those about what nobody mentioned.
+    """Filter out findings the project ignores and, without ``--all``, unlikely ones and those about unmentioned packages.
 
-    ``errors`` are findings about an error that was seen: none of them is unlikely, and they come first, in their order.
+    ``errors`` are findings about an error that was seen: these are never filtered as unlikely, and come first, in their order.
     """
     kept, notes = not_ignored([*errors, *found], ignores)
     ignored = len(errors) + len(found) - len(kept)
@@ -95,9 +95,9 @@ def choose(found: Sequence[Finding], ignores: Sequence[Ignore], options: Options
 
 @record(frozen=True)
 class _Judgement:
-    """What was found in one environment: a whole subject for one target, or a part of it called ``name``.
+    """The findings for one environment: a whole subject for one target, or the part of it called ``name``.
 
-    ``errors`` are findings about an error that a pasted text shows, the likeliest first.
+    ``errors`` are findings about an error in pasted text, the likeliest first.
     """
 
     environment: Environment
@@ -126,7 +126,7 @@ _NO_FINDING = (len(SEVERITIES), 1)
 
 
 def config_of(start: str, options: Options) -> ProjectConfig:
-    """What the project that a file or folder is part of declares, or the file that ``--config`` names."""
+    """The configuration of the project that contains a file or folder, or of the file passed with ``--config``."""
     from compat.formats.project.config import ProjectConfig, find_config, read_config
 
     given = options.one("config")
@@ -136,7 +136,7 @@ def config_of(start: str, options: Options) -> ProjectConfig:
 
 
 def chosen_targets(options: Options, config: ProjectConfig) -> Sequence[Target | None]:
-    """The targets to judge for: those named, else all that are declared, else one about which nothing is known."""
+    """The targets to check for: those passed with ``--target``, else all declared ones, else ``None`` (unknown)."""
     names = options.all("target")
     if not names:
         return config.targets or (None,)
@@ -159,15 +159,15 @@ def _environment(
     def placed(each: Finding) -> Finding:
         return replace(each, location=each.location or location, target=_name(target))
 
-    shown = {finding.rule for finding in errors}  # an error proves what was only possible before
+    shown = {finding.rule for finding in errors}  # the error confirms findings that were only possible
     found = tuple(placed(each) for each in (*findings, *unreached(known, options)) if each.rule not in shown)
     return _Judgement(known, found, (*notes, *remarks), errors=tuple(map(placed, errors)))
 
 
 def _errors(subject: Subject, environment: Environment, matrix: Matrix) -> tuple[Finding, ...]:
-    """The findings about the error that a pasted text shows; a report that only lists what is missing shows none.
+    """The findings about the error in pasted text; empty for a report that describes an environment without an error.
 
-    A text that describes no environment is all error; one that means nothing is refused.
+    Text that does not describe an environment has to show an error; otherwise :class:`InputError` is raised.
     """
     from compat.api.diagnosis import diagnosed, shows_error
     from compat.reports.pasted import read_pasted
@@ -176,7 +176,7 @@ def _errors(subject: Subject, environment: Environment, matrix: Matrix) -> tuple
     found = diagnosed(text, environment, matrix)
     alone = subject.environment == Environment()
     if alone and not found.findings and not shows_error(found.errors):
-        read_pasted(text, subject.name)  # says what was expected
+        read_pasted(text, subject.name)  # raises an error that states what was expected
     return found.findings if alone or shows_error(found.errors) else ()
 
 
@@ -204,7 +204,7 @@ def _listing(listing: Listing, target: Target | None, options: Options, matrix: 
 
 
 def unreached(environment: Environment, options: Options) -> tuple[Finding, ...]:
-    """With ``--all``: what releases need of one another in submodules and calls, where nobody said what is run."""
+    """With ``--all``: incompatibilities between releases in code paths that are not known to run."""
     if not options.flag("all"):
         return ()
     from compat.checks import interfaces as surface
@@ -213,7 +213,7 @@ def unreached(environment: Environment, options: Options) -> tuple[Finding, ...]
 
 
 def part_name(listing: Listing) -> str:
-    """What a part of a file is called: ``service trainer``, ``stage build``; "" for a whole file."""
+    """The name of a part of a file: ``service trainer``, ``stage build``; "" for a whole file."""
     label = listing.label or ""
     kind = {"compose": "service", "dockerfile": "stage"}.get(listing.kind)
     return label if kind is None or not label or label.startswith(f"{kind} ") else f"{kind} {label}"
@@ -224,7 +224,7 @@ def _name(target: Target | None) -> str | None:
 
 
 def targeted(environment: Environment, target: Target | None, options: Options) -> tuple[Environment, tuple[str, ...]]:
-    """The environment with what the target declares and, over it, what the command line states."""
+    """The environment with the facts declared by the target, overridden by those of the command line."""
     notes: tuple[str, ...] = ()
     if target is not None:
         environment, notes = _declared(environment, target, options)
@@ -233,7 +233,7 @@ def targeted(environment: Environment, target: Target | None, options: Options) 
 
 
 def _declared(environment: Environment, target: Target, options: Options) -> tuple[Environment, tuple[str, ...]]:
-    """The environment with what a target says; what is wrong with it is reported where the target stands."""
+    """The environment with the facts of a target; errors are reported at the location of the target."""
     rest = None
     if target.command is not None and options.rest is None:
         import shlex
@@ -255,7 +255,7 @@ def _declared(environment: Environment, target: Target, options: Options) -> tup
 
 
 def asked_of(target: Target | None, options: Options) -> Asked:
-    """Which extras, groups and lock environment are installed, by the command line and the target."""
+    """The extras, groups and lock environment selected on the command line or by the target."""
     from compat.checks.choices import Asked
 
     def named(option: str) -> tuple[str, ...] | None:
@@ -269,7 +269,7 @@ def asked_of(target: Target | None, options: Options) -> Asked:
 
 
 def _distinct(findings: Iterable[Finding]) -> list[Finding]:
-    """Each finding once; of what several parts of a file show in the same way, with the names of all of them."""
+    """Deduplicate findings; a finding shared by several parts of a file lists the names of all of them."""
     found: dict[str, Finding] = {}
     for finding in findings:
         alone = len(finding.selections) == 1
@@ -280,18 +280,18 @@ def _distinct(findings: Iterable[Finding]) -> list[Finding]:
     return list(found.values())
 
 
-# --- What a project chooses not to hear about: ``[[tool.compat.ignore]]``.
+# --- Findings that a project ignores: ``[[tool.compat.ignore]]``.
 
 
 def in_force(ignore: Ignore) -> bool:
-    """Whether it has not expired; the day it names is its last."""
+    """Whether an ignore has not expired; ``until`` is inclusive."""
     import time
 
     return ignore.until is None or ignore.until >= time.strftime("%Y-%m-%d")
 
 
 def not_ignored(findings: Sequence[Finding], ignores: Sequence[Ignore]) -> tuple[tuple[Finding, ...], list[str]]:
-    """What no ignore covers, and a note for every ignore that covers something, or would if it had not expired."""
+    """The findings not covered by an ignore, and a note for every ignore that matches, even if it has expired."""
     notes: list[str] = []
     kept = list(findings)
     for ignore in ignores:

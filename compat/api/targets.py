@@ -1,4 +1,4 @@
-"""What the command line states about the target, laid over what was read."""
+"""Facts about the target given on the command line, merged over the facts that were read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VERSIONS = {"driver": "driver", "cuda-toolkit": "cuda_toolkit", "python-version
 
 
 def stated(environment: Environment, options: Options, origin: str = "the command line") -> Environment:
-    """The environment with everything the options say; they win over what was read. ``origin`` is where they stand."""
+    """The environment with the facts given in the options, which override those read. ``origin`` names their source."""
     changes: dict[str, Any] = {}
     for name, field in _VERSIONS.items():
         value = options.one(name)
@@ -41,7 +41,7 @@ def stated(environment: Environment, options: Options, origin: str = "the comman
 
 
 def stated_workload(options: Options, origin: str = "the command line") -> Workload | None:
-    """The workload the options describe, ``None`` where they say nothing about it."""
+    """The workload described by the options, ``None`` if they do not describe any."""
     values: dict[str, Any] = {name: _word(name, options.one(name) or "") for name in _WORDS if options.flag(name)}
     values.update({name.replace("-", "_"): _number(name, options.one(name) or "") for name in _NUMBERS if options.flag(name)})
     if options.flag("features"):
@@ -68,7 +68,7 @@ def _worded(values: dict[str, Any], origin: str) -> Workload:
 
 
 def _with_code(workload: Workload) -> Workload:
-    """The workload with what its code tells, where that is one script or notebook."""
+    """The workload merged with facts from its code, if that is a single script or notebook."""
     import os
 
     from compat.workload.launch import merge
@@ -79,7 +79,7 @@ def _with_code(workload: Workload) -> Workload:
         return workload
     try:
         told = read_script(paths[0]).workload
-    except InputError:  # told where the code itself is read
+    except InputError:  # reported where the code itself is checked
         return workload
     return merge(workload, replace(told, script=paths[0]))
 
@@ -87,9 +87,9 @@ def _with_code(workload: Workload) -> Workload:
 def command_of(
     environment: Environment, options: Options, variables: Mapping[str, str] | None = None
 ) -> tuple[Environment, tuple[str, ...]]:
-    """The environment with what the command behind ``--`` says, and notes about what could not be told from it.
+    """The environment with facts from the command after ``--``, and notes about what could not be inferred from it.
 
-    ``variables`` are those the command would be started with (default: those of this process).
+    ``variables`` is the environment the command would be started with (default: that of this process).
     """
     if options.rest is None:
         return environment, ()
@@ -101,7 +101,7 @@ def command_of(
     launch = from_command(options.rest, os.getcwd(), os.environ if variables is None else variables)
     merged = merge(launch.workload, environment.workload or Workload())
     if merged.code is None and launch.script is not None and os.path.isfile(launch.script):
-        merged = replace(merged, code=(launch.script,))  # judged as --script judges it
+        merged = replace(merged, code=(launch.script,))  # checked like --script
     changes: dict[str, Any] = {"workload": merged}
     if launch.variables:
         changes["variables"] = {**(environment.variables or {}), **launch.variables}
@@ -109,7 +109,7 @@ def command_of(
 
 
 def threshold_code(findings: tuple[Finding, ...], options: Options) -> int:
-    """The exit code that ``--fail-on`` asks for."""
+    """The exit code according to ``--fail-on``."""
     level = options.one("fail-on") or "error"
     if level == "possible":
         return int(any(finding.severity == "error" for finding in findings))
@@ -131,7 +131,7 @@ def _accelerators(values: list[str]) -> tuple[Accelerator, ...]:
 
 
 def _accelerator(name: str) -> Accelerator:
-    """A device as a person names it; an unknown name is refused with the nearest known ones."""
+    """An accelerator by name or architecture; :class:`InputError` with the nearest known names if it is unknown."""
     lower = name.lower()
     if lower.startswith("sm_") and lower[3:].isdecimal() and len(lower) > 4:
         return Accelerator(vendor="nvidia", compute_capability=f"{lower[3:-1]}.{lower[-1]}")
@@ -166,7 +166,7 @@ _VOCABULARY = {
 
 
 def _word(name: str, value: str) -> str:
-    """A word of the vocabulary as people write it (``ZeRO-3``, ``zero3``); a near miss is refused, another word kept."""
+    """Normalize spelling variants (``ZeRO-3``, ``zero3``); near misses raise :class:`InputError`, other words are kept."""
     if not value.strip():
         raise InputError(f"--{name}: expected a value, not an empty string")
     known = _VOCABULARY.get(name)

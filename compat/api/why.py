@@ -1,4 +1,4 @@
-"""Why a package is at its version, and what would have to change for it to move."""
+"""Why a package is at its version, and what would have to change to move it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 @record(frozen=True)
 class Why:
-    """``requirements`` are all that are known between the packages that are there, ``versions`` what is there (name, version).
+    """``requirements`` are all known requirements between installed packages, ``versions`` the installed (name, version) pairs.
 
-    ``moved`` is the plan with the package at ``wanted``; ``None`` where that is the release that is there.
+    ``moved`` is the plan with the package at ``wanted``; ``None`` if that is the installed release.
     """
 
     name: str
@@ -33,10 +33,10 @@ class Why:
 
 
 def why(name: str, planner: Planner, wanted: str | None = None, *, planned: bool = True) -> Why:
-    """What holds a package at its version, and what a move to its newest release (or to ``wanted``) takes along.
+    """Explain what holds a package at its version, and what else a move to its newest release (or ``wanted``) changes.
 
-    The move is not planned without ``planned``, where only what holds what is asked for.
-    :class:`InputError` where the package is not there, :class:`Undecided` where what was needed could not be read.
+    Without ``planned``, only the requirements are returned and no move is planned.
+    :class:`InputError` if the package is not installed, :class:`Undecided` if required data could not be read.
     """
     from compat.repair.target import Need
     from compat.repair.verify import Checks
@@ -51,7 +51,7 @@ def why(name: str, planner: Planner, wanted: str | None = None, *, planned: bool
     moved = None
     if wanted != current.version:
         moved = planner.moved(Need(name, f"=={wanted}", ())).plan(checks=Checks(uv=False))
-        if moved.core and moved.unread:  # what could not be read is no contradiction
+        if moved.core and moved.unread:  # unread data does not prove a contradiction
             other, reason = next(iter(moved.unread.items()))
             raise Undecided(f"{other} could not be read: {reason}")
     versions = tuple((release.name, release.version) for release in planner.problem.current.values())

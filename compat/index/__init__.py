@@ -1,10 +1,10 @@
-"""What package indexes offer and what each file requires: used by the repair alone, never by a check.
+"""Package index access: files of packages and their requirements. Used for planning only, never by a check.
 
-:class:`Index` answers from its store where it can and reads the index where it must. Nothing is built and nothing that
-was fetched is executed. A page or a file that could not be read is *unknown*; it is never "there is none".
+:class:`Index` answers from its cache if possible and reads the index otherwise. Nothing is built and nothing that was
+fetched is executed. A page or a file that could not be read is *unknown*, never treated as absent.
 
     index = Index(gather("."), Store())
-    pins = index.files_of_pins([("trl", "0.14.0"), ("vllm", "0.7.1")])   # one query where they were read before
+    pins = index.files_of_pins([("trl", "0.14.0"), ("vllm", "0.7.1")])   # one query if they are cached
     index.metadata_many([files[0] for files in pins.values() if files])
     index.close()
 """

@@ -1,4 +1,4 @@
-"""Addresses of indexes and files: credentials taken out, paths made absolute, folders read as ``file:``."""
+"""URLs of indexes and files: credentials are removed, paths made absolute and converted to ``file:`` URLs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ NETWORK = ("http", "https")
 
 @dataclass(frozen=True)
 class Credentials:
-    """A user and a password for one host; its text shows neither, so no message or trace can."""
+    """User and password for one host; both are hidden in its ``repr``, so that no message or traceback shows them."""
 
     user: str = field(repr=False)
     password: str = field(repr=False)
 
 
 def parse_address(text: str, folder: str, option: str) -> tuple[str, Credentials | None]:
-    """An address without its credentials, and these; a path counts from ``folder``. ``option`` is where it was read.
+    """Split a URL into the URL without credentials, and the credentials; paths are relative to ``folder``.
 
-    :class:`InputError` where it is neither ``http:``, ``https:``, ``file:`` nor a path.
+    :class:`InputError`, which names ``option``, if it is neither an ``http:``, ``https:`` or ``file:`` URL nor a path.
     """
     text = text.strip()
     try:
@@ -39,19 +39,19 @@ def parse_address(text: str, folder: str, option: str) -> tuple[str, Credentials
         return without_credentials(text), known
     if parts.scheme == "file":
         return text, None
-    if len(parts.scheme) > 1:  # one letter is a drive
+    if len(parts.scheme) > 1:  # a single letter is a Windows drive
         raise InputError(f"{option}: expected an address that begins with https:, http: or file:, or a path")
     return (Path(folder).absolute() / Path(text).expanduser()).as_uri(), None
 
 
 def host_of(url: str) -> str:
-    """Scheme, host and port: what credentials and trust are given for."""
+    """Scheme, host and port: the unit for which credentials and trust are configured."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}".lower()
 
 
 def path_of(url: str) -> Path | None:
-    """The path of a ``file:`` address, ``None`` for every other."""
+    """The path of a ``file:`` URL, ``None`` for any other URL."""
     if not url.startswith("file:"):
         return None
     from urllib.request import url2pathname  # imports an HTTP client
@@ -60,20 +60,20 @@ def path_of(url: str) -> Path | None:
 
 
 def page_of(index: str, name: str) -> str:
-    """The address of a package's page on an index."""
+    """The URL of a package's page on an index."""
     parts = urlsplit(index)
     return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{name}/"))
 
 
 def beside(url: str, suffix: str) -> str:
-    """The address of a file that lies beside another one (``….whl.metadata``), as PEP 658 has it."""
+    """The URL of a file next to another one (``….whl.metadata``), as defined by PEP 658."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(path=parts.path + suffix, fragment=""))
 
 
 def joined(base: str, link: str) -> str | None:
-    """A link on a page, without credentials and fragment; ``None`` where a page on the network points elsewhere."""
-    if link.startswith("https://") and link.isprintable():  # nearly all of the thousands of links on a page
+    """The absolute URL of a link on a page, without credentials and fragment; ``None`` if its scheme is not allowed."""
+    if link.startswith("https://") and link.isprintable():  # fast path for nearly all of the thousands of links on a page
         return without_credentials(link.partition("#")[0])
     try:
         url = urljoin(base, link.strip())

@@ -1,4 +1,4 @@
-"""The metadata inside wheels and source distributions, reading as little of them as possible and running nothing."""
+"""Extraction of metadata from wheels and source distributions, reading as little as possible and executing nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compat.model import normalized
 from compat.redact import excerpt
 
 TAIL = 1 << 16
-"""Bytes at the end of a wheel that hold the directory, and the metadata, of most."""
+"""Bytes at the end of a wheel; for most wheels they contain the directory and the metadata."""
 LARGEST_WHOLE = 2 << 20
 LARGEST_PART = 8 << 20
 LARGEST_SDIST = 64 << 20
@@ -26,11 +26,11 @@ _BROKEN = (
     zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, struct.error, NotImplementedError, RuntimeError,
     LookupError, ValueError, TypeError, AttributeError, OSError, MemoryError,
 )  # fmt: skip
-"""What :mod:`zipfile` and :mod:`tarfile` raise for damaged archives."""
+"""Exceptions that :mod:`zipfile` and :mod:`tarfile` raise for damaged archives."""
 
 
 class NoRangesError(Exception):
-    """The host sends whole files only; ``size`` where it states it, ``body`` where the file is small."""
+    """The host does not support range requests; ``size`` if it is stated, ``body`` if the file is small."""
 
     def __init__(self, size: int | None, body: bytes | None = None) -> None:
         super().__init__(size)
@@ -38,16 +38,16 @@ class NoRangesError(Exception):
 
 
 class Stream(Protocol):
-    """A body that is read as it comes."""
+    """A body that is read incrementally."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 class RemoteFile(io.RawIOBase):
-    """A file on a host, read by ranges from its end; for :mod:`zipfile`."""
+    """A remote file, read with range requests from its end; for :mod:`zipfile`."""
 
     def __init__(self, transport: Transport, url: str, size: int | None, *, largest: int = LARGEST_PART) -> None:
-        """``largest``: bytes of one range; :mod:`zipfile` reads a directory whole, however long it claims to be."""
+        """``largest``: maximum bytes of one range; :mod:`zipfile` reads whole directories, whatever their claimed size."""
         super().__init__()
         self._transport, self._url, self._largest = transport, url, largest
         self._position = 0
@@ -74,7 +74,7 @@ class RemoteFile(io.RawIOBase):
         return found
 
     def part(self, start: int, end: int) -> bytes:
-        """The bytes from ``start`` to ``end``, fetched where they are not here yet."""
+        """The bytes from ``start`` to ``end``, fetched if necessary."""
         for begin, body in self._parts:
             if begin <= start and end <= begin + len(body):
                 return body[start - begin : end - begin]
@@ -87,7 +87,7 @@ class RemoteFile(io.RawIOBase):
         return body[start - begin : end - begin]
 
     def _fetch(self, span: str, length: int) -> int:
-        """Fetches a range; the size of the whole file."""
+        """Fetch a range; returns the size of the whole file."""
         headers = {"Range": f"bytes={span}", "Accept-Encoding": "identity"}
         try:
             answer = self._transport.get(self._url, limit=max(LARGEST_WHOLE, length), headers=headers)
@@ -115,14 +115,14 @@ def _content_range(text: str) -> tuple[int, int, int]:
 
 
 def remote_metadata(transport: Transport, file: File) -> tuple[bytes, bytes | None]:
-    """The metadata in a zip on a host; with the whole file where that had to be read, for its hash to be checked."""
+    """The metadata in a remote zip, and the whole file if that had to be read, so that its hash can be checked."""
     try:
         try:
             return _ranged(transport, file, file.size), None
         except NoRangesError as refused:
             if refused.body is not None or file.size is not None or refused.size is None:
                 raise
-            return _ranged(transport, file, refused.size), None  # some hosts know no ranges that count from the end
+            return _ranged(transport, file, refused.size), None  # some hosts do not support suffix ranges
     except NoRangesError as refused:
         if refused.body is None and (refused.size or 0) > LARGEST_WHOLE:
             raise Unread(_no_ranges(file, refused.size)) from None
@@ -149,7 +149,7 @@ def _no_ranges(file: File, size: int | None) -> str:
 
 
 def zip_metadata(source: IO[bytes] | io.RawIOBase, file: File) -> bytes:
-    """METADATA of a wheel, PKG-INFO of a source distribution; :class:`Unread` where it is no whole archive."""
+    """METADATA of a wheel, PKG-INFO of a source distribution; :class:`Unread` if the archive is incomplete."""
     try:
         with zipfile.ZipFile(source) as archive:
             member = _member(archive.namelist(), file)
@@ -167,7 +167,7 @@ def zip_metadata(source: IO[bytes] | io.RawIOBase, file: File) -> bytes:
 
 
 def tar_metadata(source: Stream | IO[bytes], file: File) -> bytes:
-    """PKG-INFO of a source distribution, read from the front until it comes."""
+    """PKG-INFO of a source distribution, streamed until it is found; :class:`Unusable` if it is missing."""
     try:
         with tarfile.open(fileobj=source, mode="r|gz") as archive:  # type: ignore[call-overload]
             for member in archive:
@@ -187,7 +187,7 @@ def tar_metadata(source: Stream | IO[bytes], file: File) -> bytes:
 
 
 def local_metadata(path: Path, file: File) -> bytes:
-    """The metadata in a wheel or source distribution on this machine."""
+    """The metadata of a local wheel or source distribution."""
     try:
         with open(path, "rb") as opened:
             return zip_metadata(opened, file) if file.filename.endswith((".whl", ".zip")) else tar_metadata(opened, file)

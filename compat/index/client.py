@@ -1,4 +1,4 @@
-"""Reads one index after another over the simple API: pages, and the metadata of files. Loaded only when it is needed."""
+"""Client for the simple API of package indexes: pages, and the metadata of files. Only imported when needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ABSENT = (404, 410)
 
 
 class Client:
-    """Reads indexes; safe to share between threads."""
+    """Reads indexes; thread-safe."""
 
     def __init__(self, settings: Settings) -> None:
         self.transport = Transport(settings)
@@ -28,9 +28,9 @@ class Client:
         self._lock = threading.Lock()
 
     def page(self, source: Source, name: str | None, kept: Page | None = None) -> Page | None:
-        """A package's page on an index, or the page of a flat one (``name`` is then ``None``).
+        """A package's page on an index, or the page of a flat index (``name`` is then ``None``).
 
-        ``None`` where ``kept`` is still what the index has. :class:`Unread` where the index does not answer for it.
+        ``None`` if the cached page ``kept`` is still current. :class:`Unread` if the page cannot be read.
         """
         index = source.url or self._default_index()
         url = index if name is None else page_of(index, name)
@@ -46,7 +46,7 @@ class Client:
         return Page(files, answer.headers.get("ETag", ""), answer.headers.get("Last-Modified", ""))
 
     def metadata(self, file: File) -> Reading:
-        """What a file requires, or why it is no use; :class:`Unread` where that is not known."""
+        """The metadata of a file, or why it is unusable; :class:`Unread` if that is unknown."""
         path = path_of(file.url)
         origin = file.kind
         try:
@@ -77,7 +77,7 @@ class Client:
             raise Unread(f"{url} is larger than {LARGEST_PAGE >> 20} MB") from None
 
     def _refused(self, answer: Answer, index: str, name: str) -> bool:
-        """Indexes in object stores answer 403 for what they do not have; their first page tells it apart from a refusal."""
+        """Whether a 403 means "not found", as in object stores: the root page then lists packages, but not this one."""
         if answer.status != 403:
             return False
         if index not in self._listed:
@@ -88,7 +88,7 @@ class Client:
         return bool(self._listed[index]) and name not in self._listed[index]
 
     def _served(self, file: File) -> bytes | None:
-        """The metadata beside a file; ``None`` where the index promised it and has none."""
+        """The metadata served next to a file; ``None`` if the index announced it but does not provide it."""
         url = beside(file.url, ".metadata")
         try:
             answer = self.transport.get(url, limit=LARGEST)
@@ -110,7 +110,7 @@ class Client:
             body.close()
 
     def _default_index(self) -> str:
-        """uv's own default, where nothing is configured: uv checks the plans, and the two must read the same index."""
+        """uv's default index, if none is configured: uv verifies the plans, so both must read the same index."""
         with self._lock:
             if self._default is None:
                 self._default = uv_default_index()

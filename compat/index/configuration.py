@@ -1,4 +1,4 @@
-"""What pip and uv are configured with: pip's files and variables as one table of options, uv's tables strongest first."""
+"""Configuration of pip and uv: pip's files and variables as one mapping, uv's tables by descending priority."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _PIP_FILE = "pip.ini" if _WINDOWS else "pip.conf"
 
 
 def pip_options(environ: Mapping[str, str], prefix: str | None) -> dict[str, str]:
-    """What ``pip install`` is configured with: option → text. Variables beat files, ``[install]`` beats ``[global]``.
+    """The configuration of ``pip install``: option → text. Variables override files, ``[install]`` overrides ``[global]``.
 
-    ``prefix`` is the environment whose own ``pip.conf`` counts. :class:`InputError` for a file that pip would refuse.
+    ``prefix`` is the environment whose ``pip.conf`` is read. :class:`InputError` for a file that pip would reject.
     """
     sections: dict[str, dict[str, str]] = {"global": {}, "install": {}}
     for path in _pip_files(environ, prefix):
@@ -43,7 +43,7 @@ def _option(text: str) -> str:
 
 
 def _pip_files(environ: Mapping[str, str], prefix: str | None) -> Iterator[Path]:
-    """pip's configuration files, weakest first."""
+    """pip's configuration files, lowest priority first."""
     named = environ.get("PIP_CONFIG_FILE")
     if named == os.devnull:
         return
@@ -94,14 +94,14 @@ class Table:
         return str(Path(self.file).parent)
 
     def one(self, option: str, kind: type[T]) -> T | None:
-        """An option's value; :class:`InputError` where it is of another kind."""
+        """The value of an option; :class:`InputError` if it has a different type."""
         value = self.options.get(option)
         if value is not None and not isinstance(value, kind):
             raise InputError(f"{option}: expected {'a string' if kind is str else 'true or false'}", self.file)
         return value
 
     def many(self, option: str, kind: type[T]) -> list[T]:
-        """The values of an option that is a list."""
+        """The values of a list option; :class:`InputError` if they have a different type."""
         value = self.options.get(option, [])
         if not isinstance(value, list) or not all(isinstance(each, kind) for each in value):
             expected = "a list of strings" if kind is str else f"tables, each as [[{option}]]"
@@ -110,7 +110,7 @@ class Table:
 
 
 def uv_tables(folder: str, environ: Mapping[str, str]) -> list[Table]:
-    """The project's table, the user's and the system's; :class:`InputError` for one that is not TOML."""
+    """The tables of the project, the user and the system; :class:`InputError` for a file that is not TOML."""
     named = environ.get("UV_CONFIG_FILE")
     if named:
         return [_uv_toml(Path(named))]
@@ -127,7 +127,7 @@ def _uv_toml(path: Path) -> Table:
 
 
 def _table(options: Any, sources: Any, path: Path) -> Table:
-    """A table of options: ``[pip]`` is for ``uv pip``, and goes before the rest."""
+    """A table of options; ``[pip]``, which applies to ``uv pip``, overrides the rest."""
     if not isinstance(options, dict):
         raise InputError("tool.uv: expected a table", str(path))
     pip = options.get("pip", {})
@@ -138,7 +138,7 @@ def _table(options: Any, sources: Any, path: Path) -> Table:
 
 
 def _project(folder: Path) -> Table | None:
-    """The options of the nearest folder that has some; a ``uv.toml`` beats the table in a ``pyproject.toml``."""
+    """The options of the nearest folder that has any; a ``uv.toml`` overrides the table in ``pyproject.toml``."""
     for place in (folder, *folder.parents):
         own, project = place / "uv.toml", place / "pyproject.toml"
         table = _tool_uv(project) if project.is_file() else None
@@ -178,7 +178,7 @@ def _user_folder(environ: Mapping[str, str]) -> Path:
 
 
 def uv_binary() -> str | None:
-    """uv from its distribution, else the one on ``PATH``, where no environment that is inspected could have put it."""
+    """The path of uv: from its distribution, else from a folder on ``PATH`` that no inspected environment controls."""
     try:
         from uv import find_uv_bin
 
@@ -189,9 +189,9 @@ def uv_binary() -> str | None:
 
 
 def _may_start_from(folder: str) -> bool:
-    """Whether a program in a folder on ``PATH`` may be started: in the environment of compat itself, or in none at all.
+    """Whether programs in a folder on ``PATH`` may be started: in compat's own environment, or outside any environment.
 
-    An activated environment stands first on ``PATH``, and is what is inspected; so may be the current folder and all below it.
+    An activated environment is first on ``PATH`` and is being inspected; so may be the current folder and everything below.
     """
     if not os.path.isabs(folder):
         return False
@@ -209,12 +209,12 @@ def _may_start_from(folder: str) -> bool:
 
 
 def uv_default_index() -> str | None:
-    """The index that uv reads where nothing is configured; ``None`` where uv does not tell."""
+    """The default index of uv if none is configured; ``None`` if uv does not report it."""
     uv = uv_binary()
     if uv is None:
         return None
     command = [uv, "pip", "compile", "-", "--quiet", "--no-config", "--no-header", "--emit-index-url", "--offline"]
-    command += ["--python", sys.executable]  # uv otherwise looks for one on the whole machine
+    command += ["--python", sys.executable]  # otherwise uv searches the whole machine
     kept = {name: value for name, value in os.environ.items() if not name.startswith("UV_") or name == "UV_CACHE_DIR"}
     try:
         done = subprocess.run(command, input="", capture_output=True, text=True, timeout=60, check=False, env=kept)

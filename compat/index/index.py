@@ -1,7 +1,7 @@
-"""What the indexes offer, from the store where it is fresh and from the network where it is not; many at a time.
+"""Files and metadata from the configured indexes, from the cache if fresh and from the network otherwise; in batches.
 
-Two kinds of "no" are kept apart: :attr:`Index.problems` holds what could not be read (it is unknown, and no conflict may
-be concluded from it), :attr:`Index.unusable` files that were read and are no candidates.
+Failures are of two kinds: :attr:`Index.problems` holds what could not be read (it is unknown, so no conflict may be
+concluded from it), :attr:`Index.unusable` files that were read but cannot be candidates.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 J = TypeVar("J")
 FRESH = 600.0
-"""Seconds for which a page is not asked for again, as most indexes have it; after them it is revalidated."""
+"""Seconds before a page is revalidated; the ``max-age`` of most indexes."""
 _EVERY = ""
-"""The name under which the page of a flat index, which holds every package, is kept."""
+"""The name under which the page of a flat index, which lists all packages, is cached."""
 _Job = tuple[Source, str]
 
 
 class Index:
-    """The configured indexes as one; for one thread, which reads with several.
+    """The configured indexes combined. Not thread-safe; reads with several threads internally.
 
-    ``before`` leaves out files uploaded after that day or moment (``2025-11-02`` or ``2025-11-02T10:00:00Z``).
-    ``progress(what, done, wanted)`` is called as pages and metadata come in. ``max_age`` is in seconds.
+    ``before`` excludes files uploaded after that day or time (``2025-11-02`` or ``2025-11-02T10:00:00Z``).
+    ``progress(what, done, wanted)`` is called as pages and metadata arrive. ``max_age`` is in seconds.
     """
 
     def __init__(
@@ -49,12 +49,12 @@ class Index:
         max_age: float = FRESH,
         root: Index | None = None,
     ) -> None:
-        """``root`` is an index whose connections this one uses."""
+        """``root`` is an index whose connections are reused."""
         self.settings, self.store, self.offline = settings, store, offline
         self.problems: dict[str, str] = {}
         self.unusable: dict[str, str] = {}
         self.undated: set[str] = set()
-        """Packages with files of unknown upload time, which ``before`` could not judge; they are kept."""
+        """Packages with files of unknown upload time, to which ``before`` cannot be applied; these files are kept."""
         self._before = before.rstrip("Z") if before else None
         self._progress = progress
         self._max_age = float("inf") if offline else max_age
@@ -70,15 +70,15 @@ class Index:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know besides the answers: folders that are not there, the state of the cache."""
+        """Notes for the user: folders that do not exist, and problems with the cache."""
         return (*self._notes, *([self.store.note] if self.store.note else []))
 
     def files(self, name: str) -> tuple[File, ...] | None:
-        """Every file of a package; ``()`` where no index has it, ``None`` where that is not known (:attr:`problems`)."""
+        """All files of a package; ``()`` if no index has it, ``None`` if that is unknown (:attr:`problems`)."""
         return self.files_many([name])[normalized(name)]
 
     def files_many(self, names: Iterable[str]) -> dict[str, tuple[File, ...] | None]:
-        """:meth:`files` of many packages, read at once; keys are normalized names."""
+        """:meth:`files` of many packages, read concurrently; keys are normalized names."""
         wanted = list(dict.fromkeys(map(normalized, names)))
         missing = [name for name in wanted if name not in self._files]
         while jobs := list(dict.fromkeys(job for name in missing for job in self._unread_pages(name))):
@@ -88,9 +88,9 @@ class Index:
         return {name: self._files[name] for name in wanted}
 
     def files_of_pins(self, pins: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[File, ...] | None]:
-        """The files of exact releases (name and version): from the store in one query, with what is kept of their metadata.
+        """The files of exact releases (name and version): from the cache in one query, together with their cached metadata.
 
-        A page is read only where the release, or whether an index before its own has the package, is not known.
+        A page is only read if the release is not cached, or if an index of higher priority might have the package.
         """
         wanted = {pin: (normalized(pin[0]), pin[1]) for pin in pins}
         places = [
@@ -110,7 +110,7 @@ class Index:
         return found
 
     def versions(self, name: str) -> tuple[str, ...] | None:
-        """The versions of a package, as :meth:`files` has them; of a page that is fresh nothing is unpacked for it."""
+        """The versions of a package, consistent with :meth:`files`; a fresh cached page does not have to be decoded."""
         name = normalized(name)
         sources = self.settings.sources_of(name)
         if name not in self._files and self._before is None and len(sources) == 1 and not (sources[0].flat or sources[0].local):
@@ -121,11 +121,11 @@ class Index:
         return None if files is None else tuple(dict.fromkeys(file.version for file in files))
 
     def metadata(self, file: File) -> Metadata | None:
-        """What a file requires; ``None`` where it is not known (:attr:`problems`) or no use (:attr:`unusable`)."""
+        """The metadata of a file; ``None`` if it is unknown (:attr:`problems`) or unusable (:attr:`unusable`)."""
         return self._metadata[file] if file in self._metadata else self.metadata_many([file])[0]
 
     def metadata_many(self, files: Sequence[File]) -> list[Metadata | None]:
-        """:meth:`metadata` of many files, read at once, in their order."""
+        """:meth:`metadata` of many files, read concurrently, in the same order."""
         missing = [file for file in dict.fromkeys(files) if file not in self._metadata]
         for file, row in (self.store.metadata(missing) if missing else {}).items():
             if row.holds_for(file, self._max_age):
@@ -142,24 +142,24 @@ class Index:
         return [self._metadata[file] for file in files]
 
     def beside(self, url: str) -> Index:
-        """One other index, over the same connections and with the same store."""
+        """Another index with the same connections and cache."""
         settings = replace(self.settings, sources=(Source(url),), pinned={})
         root = self._root or self
         return Index(settings, self.store, offline=self.offline, before=self._before, max_age=self._max_age, root=root)
 
     def unpinned(self) -> Index:
-        """The indexes that every package may come from, where those that a package is pinned to cannot be reached."""
+        """The indexes not restricted to specific packages, for packages whose pinned index cannot be reached."""
         sources = tuple(source for source in self.settings.sources if not source.explicit)
         settings = replace(self.settings, sources=sources or (Source(None),), pinned={})
         root = self._root or self
         return Index(settings, self.store, offline=self.offline, before=self._before, max_age=self._max_age, root=root)
 
     def lost(self) -> frozenset[str]:
-        """The packages whose own indexes cannot be read."""
+        """The packages whose pinned indexes cannot be read."""
         return frozenset(name for name, files in self.files_many(self.settings.pinned).items() if files is None)
 
     def reached(self) -> Settings:
-        """The settings for another client, without the indexes of single packages that cannot be read."""
+        """The settings for another client, without pinned indexes that cannot be read."""
         lost = self.lost()
         if not lost:
             return self.settings
@@ -169,7 +169,7 @@ class Index:
         return replace(self.settings, sources=sources or (Source(None),), pinned=kept)
 
     def close(self) -> None:
-        """Ends the threads and closes connections and the store."""
+        """Stop the threads and close the connections and the cache."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
         if self._client is not None:
@@ -179,7 +179,7 @@ class Index:
     # Pages
 
     def _unread_pages(self, name: str) -> list[_Job]:
-        """The pages that must be read before it is known what there is of a package."""
+        """The pages that must be read to know all files of a package."""
         jobs = []
         for source in self.settings.sources_of(name):
             job = source, _EVERY if source.flat else name
@@ -191,11 +191,11 @@ class Index:
         return jobs
 
     def _one_is_enough(self, name: str) -> bool:
-        """uv's first-index: the first index that has a package is the only one that is asked for it."""
+        """Whether uv's first-index strategy applies: only the first index that has a package is used for it."""
         return self.settings.strategy == "first-index" and name not in self.settings.pinned
 
     def _from_store(self, job: _Job) -> bool:
-        """Whether a page need not be read: it is fresh, or lies on this machine, or cannot be had offline."""
+        """Whether a page does not have to be fetched: it is fresh, local, or unavailable offline."""
         source, name = job
         if source.local:
             self._keep_page(job, self._local_page(source, name))
@@ -225,7 +225,7 @@ class Index:
             return problem
 
     def _keep_page(self, job: _Job, found: Page | Unread | None) -> None:
-        """``None``: what was kept still holds."""
+        """Store a fetched page; ``None`` means that the cached page is still current."""
         source, name = job
         if isinstance(found, Unread):
             self._pages[job] = found
@@ -240,7 +240,7 @@ class Index:
                 self.store.keep_page(source.key, name, found)
 
     def _merged(self, name: str) -> tuple[File, ...] | None:
-        """All files of a package, each once; a source that could not be read makes the whole unknown."""
+        """All files of a package without duplicates; ``None`` if any source could not be read."""
         found = self._walked(name, lambda source: self._on_page(source, name))
         if isinstance(found, Unread):
             self.problems[name] = str(found)
@@ -249,7 +249,7 @@ class Index:
         return found
 
     def _walked(self, name: str, of: Callable[[Source], tuple[bool, Sequence[File]] | Unread]) -> tuple[File, ...] | Unread:
-        """The files that each source has (``of``: whether it has the package, and which files of it), each once."""
+        """The files of all sources without duplicates; ``of`` returns whether a source has the package, and its files."""
         found: dict[str, File] = {}
         for source in self.settings.sources_of(name):
             page = of(source)
@@ -263,7 +263,7 @@ class Index:
         return tuple(self._in_time(found.values()))
 
     def _on_page(self, source: Source, name: str) -> tuple[bool, Sequence[File]] | Unread:
-        """Whether a page that was read has a package, and its files."""
+        """Whether a page that was read lists a package, and its files."""
         page = self._pages[source, _EVERY if source.flat else name]
         if isinstance(page, Unread):
             return page
@@ -279,7 +279,7 @@ class Index:
     def _pinned(
         self, source: Source, name: str, version: str, kept: Mapping[Pin, Pinned]
     ) -> tuple[bool, Sequence[File]] | Unread:
-        """The files of a release as the store has them; :class:`Unread` where only its page can tell."""
+        """The cached files of a release; :class:`Unread` if its page has to be read."""
         if source.local:
             job = source, _EVERY if source.flat else name
             if job not in self._pages:
@@ -288,7 +288,7 @@ class Index:
             return page if isinstance(page, Unread) else (page[0], [file for file in page[1] if file.version == version])
         pin = kept.get(_place(source, name, version))
         if pin is None or not (pin.there or self._is_fresh(pin.read)):
-            return Unread()  # what an index did not have it may have by now
+            return Unread()  # the index may have gained the release since
         by_url = {file.url: file for file in pin.files}
         for row in pin.rows:
             if row.url in by_url and row.holds_for(by_url[row.url], self._max_age):
@@ -296,7 +296,7 @@ class Index:
         return pin.exists, pin.files
 
     def _in_time(self, files: Iterable[File]) -> Iterator[File]:
-        """The files that were there before the day or moment that was asked for."""
+        """The files uploaded no later than ``before``."""
         for file in files:
             if self._before is not None and file.uploaded is None:
                 self.undated.add(file.name)
@@ -335,11 +335,11 @@ class Index:
         return self._client
 
     def _fetch(self, what: str, jobs: Sequence[J], read: Callable[[J], Any], keep: Callable[[J, Any], None]) -> None:
-        """Reads in threads, keeps in this one as answers come: what was read before an interruption is kept."""
+        """Read in threads and store results in this one as they arrive, so that an interruption loses nothing already read."""
         if len(jobs) == 1:
             keep(jobs[0], _outcome(partial(read, jobs[0])))
             return
-        from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait  # not needed where nothing is read
+        from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait  # only needed for several jobs
 
         owner = self._root or self
         pool = owner._pool = owner._pool or ThreadPoolExecutor(THREADS, "index")
@@ -358,7 +358,7 @@ class Index:
 
 
 def _place(source: Source, name: str, version: str) -> Pin:
-    """Where the store has the files of a release."""
+    """The key of the files of a release in the cache."""
     return Pin(source.key, _EVERY, name, name, version) if source.flat else Pin(source.key, name, version, name, version)
 
 
@@ -368,7 +368,7 @@ def _read_page(client: Client, stale: Mapping[_Job, Page], job: _Job) -> Page | 
 
 
 def _outcome(read: Callable[[], Any]) -> Any:
-    """What was read, or why not."""
+    """The result of a read, or the :class:`Unread` it raised."""
     try:
         return read()
     except Unread as problem:

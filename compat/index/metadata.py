@@ -1,4 +1,4 @@
-"""METADATA and PKG-INFO: what is required, and whether it may be believed before a build."""
+"""Parsing of METADATA and PKG-INFO: the requirements, and whether they are valid without a build."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from compat.redact import excerpt
 LARGEST = 8 << 20
 MOST_REQUIREMENTS = 5_000
 LONGEST = 4_000
-"""Characters of a requirement, below the digits that :class:`int` refuses to parse."""
+"""Maximum characters of a requirement, below the number of digits that :class:`int` refuses to parse."""
 DEEPEST = 50
-"""Parentheses of a requirement: the parser and the evaluation of markers recurse."""
+"""Maximum parentheses in a requirement: parsing and evaluating markers is recursive."""
 _BUILT = {"requires-dist", "requires-python", "provides-extra"}
 
 
 def parse_metadata(body: bytes, file: File, origin: str) -> Metadata:
-    """What a file requires. :class:`Unread` where the text belongs to another release or is no metadata;
+    """Parse the metadata of a file.
 
-    :class:`Unusable` where a requirement is invalid, or where a source distribution leaves it to its build.
+    :class:`Unread` if it is not metadata or belongs to another release; :class:`Unusable` if a requirement is invalid, or
+    if the requirements of a source distribution are only known after a build.
     """
     raw, unparsed = parse_email(body)
     _same_release(raw, file)
@@ -48,7 +49,7 @@ def parse_metadata(body: bytes, file: File, origin: str) -> Metadata:
 
 @lru_cache(maxsize=1 << 16)
 def parse_requirement(text: str) -> Requirement:
-    """A requirement in normal form; ``ValueError`` with the text and what is wrong with it."""
+    """Parse and normalize a requirement; ``ValueError`` with the text and the reason if it is invalid."""
     text = " ".join(text.split())
     shown = repr(text if len(text) < 200 else f"{excerpt(text, 200)}…")
     if len(text) > LONGEST or text.count("(") > DEEPEST:
@@ -66,7 +67,7 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def _evaluated(marker: Marker) -> None:
-    """Markers can be well-formed and still fail when evaluated (``os_name ~= 'posix'``): better here than in a plan."""
+    """Evaluate a marker once, as well-formed markers can still fail (``os_name ~= 'posix'``): better here than in a plan."""
     marker.evaluate({"extra": "", "platform_release": "", "platform_version": ""})
 
 
@@ -83,7 +84,7 @@ def _same_release(raw: RawMetadata, file: File) -> None:
 
 
 def _static(raw: RawMetadata, file: File) -> None:
-    """PEP 643: what a source distribution says holds for its wheels only from version 2.2 on, and only if not dynamic."""
+    """Reject dynamic metadata: by PEP 643 it is only reliable from version 2.2 on, for fields not marked as dynamic."""
     try:
         version = tuple(int(part) for part in raw.get("metadata_version", "0").split("."))
     except ValueError:

@@ -1,6 +1,6 @@
-"""Pages of an index, JSON (PEP 691) or HTML (PEP 503), and folders of files, as records.
+"""Parsing of index pages, JSON (PEP 691) or HTML (PEP 503), and of folders of files.
 
-Parsed here and not by pypi-simple, whose import alone takes as much CPU as ``uv pip compile``: ``docs/architecture.md``.
+Does not use pypi-simple, whose import alone takes as much CPU time as ``uv pip compile``: ``docs/architecture.md``.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ JSON = "application/vnd.pypi.simple.v1+json"
 HTML = ("application/vnd.pypi.simple.v1+html", "text/html")
 ACCEPT = f"{JSON}, {HTML[0]};q=0.2, {HTML[1]};q=0.01"
 _NO_PAGE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, AssertionError)
-"""What reading something else as a page ends in; :class:`HTMLParser` has assertions."""
+"""Exceptions raised when parsing something that is not a page; :class:`HTMLParser` uses assertions."""
 _SHA256 = re.compile(r"(?:^|&)sha256=([0-9a-f]{64})(?:&|$)", re.IGNORECASE)
 _USUAL_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?Z")
 _SDISTS = (".tar.gz", ".zip")
 _LONGEST = 1_000
-"""Characters of a Requires-Python, below the digits that :class:`int` refuses to parse."""
+"""Maximum characters of a Requires-Python, below the number of digits that :class:`int` refuses to parse."""
 
 
 def parse_page(body: bytes, content_type: str, url: str, index: str, name: str | None) -> tuple[File, ...]:
-    """The files on a page, those of ``name`` only where one is given; :class:`Unread` where it is no such page."""
+    """The files on a page, only those of ``name`` if given; :class:`Unread` if it is not an index page."""
     kind, _, parameters = content_type.partition(";")
     kind = kind.strip().lower()
     try:
@@ -50,7 +50,7 @@ def parse_page(body: bytes, content_type: str, url: str, index: str, name: str |
 
 
 def listed_names(body: bytes, content_type: str) -> set[str]:
-    """The packages on the first page of an index; empty where it is no such page."""
+    """The packages on the root page of an index; empty if it cannot be parsed."""
     try:
         if content_type.startswith(JSON):
             return {normalized(project["name"]) for project in json.loads(body)["projects"]}
@@ -60,9 +60,9 @@ def listed_names(body: bytes, content_type: str) -> set[str]:
 
 
 def local_files(folder: Path, index: str, name: str | None) -> tuple[File, ...]:
-    """The files of a package in an index on this machine, or every file of a folder or page (``name`` is then ``None``).
+    """The files of a package in a local index, or all files of a folder or page (``name`` is then ``None``).
 
-    :class:`Absent` where there is no such page, :class:`Unread` where that is not known.
+    :class:`Absent` if the page does not exist, :class:`Unread` if that is unknown.
     """
     place = folder if name is None else folder / name
     page = place / "index.html" if name is not None else place
@@ -84,7 +84,7 @@ def _json_rows(document: Any, url: str) -> Iterator[dict[str, Any]]:
     if version.partition(".")[0] != "1":
         raise Unread(f"{url} has version {excerpt(version, 20)} of the index protocol; only 1 is known")
     for row in document["files"]:
-        # PEP 714: core-metadata goes by the name that it had first on older servers
+        # PEP 714: older servers use the original name of core-metadata
         served = row.get("core-metadata", row.get("dist-info-metadata"))
         yanked = row.get("yanked", False)
         yield {
@@ -110,7 +110,7 @@ def _html_rows(body: bytes, parameters: str) -> Iterator[dict[str, Any]]:
 
 
 class _Links(HTMLParser):
-    """The attributes of every link with an address, which ``<base>`` is put before."""
+    """Collects the attributes of all links with an ``href``, resolved against ``<base>``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -134,14 +134,14 @@ def _links(body: bytes, parameters: str) -> list[dict[str, str]]:
 
 
 def _files(rows: Iterable[dict[str, Any]], url: str, index: str, name: str | None) -> tuple[File, ...]:
-    """Wheels and source distributions whose names can be parsed; other things are offered beside them."""
+    """The wheels and source distributions among the rows; other and unparsable file names are skipped."""
     found = []
     for row in rows:
         target = joined(url, _text(row["url"]) or "")
         filename = _text(row["filename"]) or ""
         parsed = _parsed_filename(filename, name)
         python, size = _text(row.get("requires_python")) or None, row.get("size")
-        # what is not printable is no file name, and a lone surrogate could not be stored
+        # skip unprintable names; a lone surrogate could not be stored
         if target is None or parsed is None or not (filename + target).isprintable() or len(python or "") > _LONGEST:
             continue
         project, version, kind = parsed
@@ -166,7 +166,7 @@ def _hash(value: Any) -> Any:
 
 
 def _parsed_filename(filename: str, name: str | None) -> tuple[str, str, str] | None:
-    """The package, the version in its normal form, and the kind; a source distribution's name may have dashes."""
+    """The package, the normalized version, and the kind; the name of a source distribution may contain dashes."""
     if filename.endswith(".whl"):
         parts = filename.split("-")
         if len(parts) not in (5, 6):
@@ -185,7 +185,7 @@ def _parsed_filename(filename: str, name: str | None) -> tuple[str, str, str] | 
 
 @lru_cache(maxsize=4096)
 def _version(text: str) -> str | None:
-    """A version in its normal form: a page has dozens of files of one."""
+    """Normalize a version, ``None`` if invalid; cached, as a page has dozens of files with the same version."""
     try:
         return str(Version(text.replace("_", "-"))) if len(text) <= _LONGEST else None
     except ValueError:
@@ -193,10 +193,10 @@ def _version(text: str) -> str | None:
 
 
 def _utc(text: str | None) -> str | None:
-    """A moment in UTC; ``None`` where it cannot be read as one."""
+    """A timestamp in UTC; ``None`` if it cannot be parsed."""
     if not text or _USUAL_TIME.fullmatch(text):
         return text or None
-    six_digits = re.sub(r"\.(\d{1,6})\d*", lambda found: f".{found[1]:0<6}", text)  # Python 3.10 takes no others
+    six_digits = re.sub(r"\.(\d{1,6})\d*", lambda found: f".{found[1]:0<6}", text)  # required by Python 3.10
     try:
         time = datetime.fromisoformat(six_digits.replace("Z", "+00:00"))
         time = time.astimezone(timezone.utc).replace(tzinfo=None) if time.tzinfo is not None else time

@@ -1,4 +1,4 @@
-"""What an index says about a file, and what the file says about itself."""
+"""Records of index data: files as listed on a page, and the metadata of files."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 
 class File(NamedTuple):
-    """One wheel or source distribution on a page of an index; ``None`` is *not stated*.
+    """One wheel or source distribution on a page of an index; ``None`` means *not stated*.
 
-    ``version`` is in its normal form, with its local label. ``yanked`` is the reason (it may be empty) or ``None``.
+    ``version`` is normalized, including its local label. ``yanked`` is the reason (may be empty) or ``None``.
     ``uploaded`` is UTC, ``2025-11-02T10:00:00Z``. ``metadata_sha`` is the sha256 of the metadata that the index serves
-    beside the file (PEP 658), ``True`` where it states none. ``index`` has no credentials, and is "" for the default index.
+    next to the file (PEP 658), ``True`` if it states none. ``index`` has no credentials, and is "" for the default index.
     """
 
     name: str
@@ -25,17 +25,17 @@ class File(NamedTuple):
     uploaded: str | None
     kind: str
     metadata_sha: str | bool | None
-    index: str  # type: ignore[assignment]  # a tuple has a method of this name, which nobody needs here
+    index: str  # type: ignore[assignment]  # hides tuple.index, which is not used
 
     @property
     def tags(self) -> tuple[str, str, str]:
-        """The interpreter, ABI and platform tags of a wheel, each as the file name has it (``py2.py3``)."""
+        """The interpreter, ABI and platform tags of a wheel, as in its file name (``py2.py3``)."""
         _, python, abi, platform = self.filename[: -len(".whl")].rsplit("-", 3)
         return python, abi, platform
 
 
 class Requirement(NamedTuple):
-    """One requirement: ``name`` and ``extras`` normalized, ``marker`` in packaging's spelling ("" for none)."""
+    """One requirement: ``name`` and ``extras`` are normalized, ``marker`` is as formatted by packaging ("" for none)."""
 
     name: str
     specifier: str = ""
@@ -46,7 +46,7 @@ class Requirement(NamedTuple):
 
 @dataclass(frozen=True)
 class Metadata:
-    """What a release requires. ``origin``: metadata (served beside the file), wheel or sdist."""
+    """The requirements of a release. ``origin``: metadata (served next to the file), wheel or sdist."""
 
     requires: tuple[Requirement, ...]
     requires_python: str | None
@@ -56,7 +56,7 @@ class Metadata:
 
 @dataclass(frozen=True)
 class Page:
-    """A page: its ``files`` (``None``: the index has no such page), what to revalidate it with, and when it was kept."""
+    """A page: its ``files`` (``None``: the index has no such page), its validators, and when it was ``read`` (Unix time)."""
 
     files: tuple[File, ...] | None
     etag: str = ""
@@ -66,7 +66,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Reading:
-    """What came of reading a file's metadata, and the sha256 computed of its bytes ("" where there were none)."""
+    """The result of reading a file's metadata, and the sha256 of its bytes ("" if there were none)."""
 
     found: Metadata | Unusable
     digest: str
@@ -77,8 +77,8 @@ class Absent(Exception):
 
 
 class Unread(Exception):
-    """Something could not be read, so what it says is unknown; the text says why, without credentials."""
+    """Something could not be read, so its content is unknown; the message is the reason, without credentials."""
 
 
 class Unusable(Exception):
-    """A file was read, and what it says makes it no candidate: that will not change."""
+    """A file was read and cannot be a candidate because of its content; this is permanent."""

@@ -1,6 +1,6 @@
-"""Which indexes there are and how they are reached: the command line, then uv's configuration, then pip's.
+"""Index settings: URLs, credentials and network options from the command line, then uv's configuration, then pip's.
 
-No index is named here: where nothing is configured it is uv's own default (``url`` is ``None``).
+No index is hard-coded: if none is configured, uv's default is used (``url`` is ``None``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from compat.index.configuration import Table, pip_options, uv_tables
 from compat.model import normalized
 
 THREADS = 16
-"""Requests under way at once."""
+"""Maximum number of concurrent requests."""
 STRATEGIES = ("first-index", "unsafe-first-match", "unsafe-best-match")
 _TRUE = ("1", "y", "yes", "t", "true", "on")
 _CERTIFICATES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
@@ -25,7 +25,7 @@ _CERTIFICATES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 
 @dataclass(frozen=True)
 class Source:
-    """One index. ``flat``: a page or folder of links to files of any package. ``absent``: statuses that mean "no page"."""
+    """One index. ``flat``: a page or folder of links to files of any package. ``absent``: HTTP statuses for "not found"."""
 
     url: str | None
     name: str | None = None
@@ -35,18 +35,18 @@ class Source:
 
     @property
     def key(self) -> str:
-        """What pages and files of it are kept under."""
+        """The key of its pages and files in the cache."""
         return self.url or ""
 
     @cached_property
     def local(self) -> bool:
-        """Whether it lies on this machine: it is then read each time, and offline too."""
+        """Whether it is on the local file system: it is then read each time, even offline."""
         return path_of(self.key) is not None
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything a client needs; ``sources`` in order of priority, ``pinned`` a package's own indexes by name."""
+    """The settings of a client; ``sources`` by descending priority, ``pinned`` maps packages to their own indexes."""
 
     sources: tuple[Source, ...] = (Source(None),)
     strategy: str = "first-index"
@@ -61,7 +61,7 @@ class Settings:
     keyring: bool = True
 
     def sources_of(self, name: str) -> tuple[Source, ...]:
-        """The indexes that are asked for a package: its own, else all that are not kept for others."""
+        """The indexes for a package: its own if it is pinned, else all that are not explicit."""
         own = self.pinned.get(name)
         if own:
             return tuple(source for source in self.sources if source.name in own or (source.flat and not source.explicit))
@@ -77,9 +77,9 @@ def gather(
     extra_index_urls: Sequence[str] = (),
     find_links: Sequence[str] = (),
 ) -> Settings:
-    """The settings that hold for a project in ``folder``; ``prefix`` is the environment whose ``pip.conf`` counts.
+    """The settings for a project in ``folder``; ``prefix`` is the environment whose ``pip.conf`` is read.
 
-    :class:`InputError` names the option, and the file, of what cannot be used.
+    Raises :class:`InputError` with the option, and the file, of an invalid value.
     """
     environ = os.environ if environ is None else environ
     pip = pip_options(environ, prefix or environ.get("VIRTUAL_ENV") or sys.prefix)
@@ -95,8 +95,8 @@ def gather(
     found.add("links", environ.get("UV_FIND_LINKS", "").split(","), "UV_FIND_LINKS")
     for table in tables:
         found.add_uv(table)
-    # uv takes the first index that has a package. Further indexes that only pip is configured with are asked as pip asks
-    # them, all: the first alone would hide releases that pip installs. An explicit index hides none, and does not count.
+    # uv uses the first index that has a package. If extra indexes are only configured for pip, all are used, as pip does:
+    # the first alone would hide releases that pip installs. An explicit index hides nothing, so it does not count.
     merged = pip.get("extra-index-url") and before == found.count()
     found.add("default", [pip.get("index-url") or pip.get("pypi-url")], "pip's index-url")
     found.add("extra", pip.get("extra-index-url", "").split(), "pip's extra-index-url")
@@ -124,7 +124,7 @@ def gather(
 
 
 class _Indexes:
-    """Collects indexes, strongest first: a ``default`` one, ``extra`` ones, and ``links`` to files."""
+    """Collects indexes by descending priority: a ``default`` one, ``extra`` ones, and ``links`` to files."""
 
     def __init__(self, folder: str, environ: Mapping[str, str]) -> None:
         self._folder, self._environ = folder, environ
@@ -137,7 +137,7 @@ class _Indexes:
                 self._found[kind].append(self._source(text, option, kind == "links", folder))
 
     def add_uv(self, table: Table) -> None:
-        """What a file of uv's configuration names."""
+        """Add the indexes of one uv configuration file."""
         for index in table.many("index", dict):
             url, name, codes = index.get("url"), index.get("name"), index.get("ignore-error-codes", [])
             if not isinstance(url, str) or not isinstance(name, str | None):
@@ -154,11 +154,11 @@ class _Indexes:
         self.add("links", table.many("find-links", str), f"{table.file}: find-links", table.folder)
 
     def count(self) -> int:
-        """How many indexes any package may come from, besides links."""
+        """The number of indexes that are not explicit, without links."""
         return sum(not source.explicit for kind in ("extra", "default") for source in self._found[kind])
 
     def sources(self, *, no_index: bool) -> tuple[Source, ...]:
-        """Each index once, links first and the default one last."""
+        """The indexes without duplicates, links first and the default index last."""
         indexes = [] if no_index else [*self._found["extra"], *(self._found["default"] or [Source(None)])]
         seen: dict[tuple[str | None, bool], Source] = {}
         for source in (*self._found["links"], *indexes):
@@ -166,7 +166,7 @@ class _Indexes:
         return tuple(seen.values())
 
     def pinned(self, tables: list[Table]) -> dict[str, tuple[str, ...]]:
-        """``[tool.uv.sources]`` that name an index; where several hold, markers tell them apart, and all may count."""
+        """The packages pinned to indexes in ``[tool.uv.sources]``; several entries differ by marker, so all are kept."""
         known = {source.name for kind in ("extra", "default") for source in self._found[kind]}
         pinned: dict[str, tuple[str, ...]] = {}
         for table in tables:
@@ -189,7 +189,7 @@ class _Indexes:
         return Source(url if flat else url.rstrip("/"), name or None, flat)
 
     def _keep(self, url: str, credentials: Credentials | None, name: str | None) -> None:
-        """Credentials in the address, or in ``UV_INDEX_<NAME>_USERNAME`` and ``_PASSWORD``."""
+        """Record credentials from the URL, or from ``UV_INDEX_<NAME>_USERNAME`` and ``_PASSWORD``."""
         if name:
             stem = "UV_INDEX_" + "".join(c if c.isalnum() else "_" for c in name.upper())
             user, password = self._environ.get(f"{stem}_USERNAME"), self._environ.get(f"{stem}_PASSWORD")

@@ -1,9 +1,9 @@
-"""What was read before, in one SQLite file of the user's cache: pages, and the metadata of files.
+"""Cache of index pages and metadata of files, in one SQLite file in the user's cache folder.
 
-Everything is kept under the index that it was read from, so that no index decides what is read for another; metadata also
-under the sha256 that was computed of its bytes. The files of a page are kept by release, and the requirements parsed, so that
-one query answers for all pins of a lock file without unpacking a page. Several runs may use the file at once, and one may be
-killed at any time (write-ahead log). Whatever is wrong with the file, it is then not used, and :attr:`Store.note` says so.
+Entries are keyed by the index they were read from, so that no index can affect what is read from another; metadata is also
+stored with the sha256 of its bytes. Files of a page are stored by release, and requirements in parsed form, so that a
+single query returns all pins of a lock file without decoding a page. Concurrent runs may share the file, and may be killed
+at any time (write-ahead log). An unusable file is ignored, and :attr:`Store.note` reports it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from compat.index.records import File, Metadata, Page, Reading, Requirement, Unu
 
 T = TypeVar("T")
 _NAME = "index-2.sqlite"
-"""The number is that of the tables: another form is another file."""
+"""The number is the schema version: each version uses its own file."""
 _BUSY = 5.0
 _LARGEST = 64 << 20
-"""Characters of a row."""
+"""Maximum characters of a row."""
 _CHECKSUM = 8
 _TABLES = """
 CREATE TABLE IF NOT EXISTS page (
@@ -70,11 +70,11 @@ WHERE page.source = ? AND page.page = ? ORDER BY files.rowid
 """
 _UNUSABLE = "unusable"
 _DAMAGED = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
-"""What unpacking a damaged row ends in: it counts as one that was never kept."""
+"""Exceptions raised when decoding a damaged row, which is treated as missing."""
 
 
 class Pin(NamedTuple):
-    """A release on a page: ``part`` is the version, on a flat page the package."""
+    """The key of a release on a page: ``part`` is the version, or on a flat page the package."""
 
     source: str
     page: str
@@ -85,7 +85,7 @@ class Pin(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """Metadata that was kept: of which file, what told that it is this very file (``tag``), and when it was read."""
+    """Cached metadata: the URL and identity (``tag``) of its file, and when it was read."""
 
     url: str
     tag: str
@@ -93,14 +93,14 @@ class Row:
     reading: Reading
 
     def holds_for(self, file: File, max_age: float) -> bool:
-        """Whether it is what the index would give for a file now, by what the index says about the file."""
+        """Whether it is still valid for a file, according to the hashes on the index, or else its age in seconds."""
         same = self.tag == tag_of(file) and (bool(self.tag) or abs(time.time() - self.read) < max_age)
         return same and (not isinstance(file.metadata_sha, str) or file.metadata_sha == self.reading.digest)
 
 
 @dataclass(frozen=True)
 class Pinned:
-    """What is kept of a release: when its page was read, whether the index has the package, and the release (``there``)."""
+    """A cached release: when its page was read, whether the index has the package, and the release (``there``)."""
 
     read: float
     exists: bool
@@ -110,7 +110,7 @@ class Pinned:
 
 
 def default_path(environ: Mapping[str, str] = os.environ) -> str:
-    """The file in the user's cache: ``COMPAT_CACHE_DIR``, else where the platform keeps such things."""
+    """The path of the cache file: in ``COMPAT_CACHE_DIR``, else in the platform's cache folder."""
     home = os.path.expanduser("~")
     if environ.get("COMPAT_CACHE_DIR"):
         return os.path.join(environ["COMPAT_CACHE_DIR"], _NAME)
@@ -124,19 +124,19 @@ def default_path(environ: Mapping[str, str] = os.environ) -> str:
 
 
 class Store:
-    """The cache; for one thread. ``path`` is :func:`default_path` unless given, ``":memory:"`` keeps nothing."""
+    """The cache. Not thread-safe. ``path`` defaults to :func:`default_path`; ``":memory:"`` stores nothing on disk."""
 
     def __init__(self, path: str | None = None) -> None:
         self.path = default_path() if path is None else path
         self.note: str | None = None
         self.unpacked = 0
-        """Bytes of pages and metadata that were unpacked."""
+        """Characters of pages and metadata that were decoded."""
         self._writable = True
         self._connection: sqlite3.Connection | None = None
         self._open()
 
     def page(self, source: str, page: str) -> Page | None:
-        """A page; ``None`` where it was not kept."""
+        """A page; ``None`` if it is not cached."""
         rows = self._all(_PAGE, (source, page))
         if not rows:
             return None
@@ -151,13 +151,13 @@ class Store:
             return None
 
     def versions(self, source: str, page: str) -> tuple[float, tuple[str, ...]]:
-        """When a package's page was read, and its releases, none of which is unpacked."""
+        """When a package's page was read, and its releases, without decoding them."""
         rows = self._all(_VERSIONS, (source, page))
         read = rows[0][0] if rows and isinstance(rows[0][0], float) else 0.0
         return read, tuple(part for _, part in rows)
 
     def pinned(self, pins: list[Pin]) -> dict[Pin, Pinned]:
-        """What is kept of exact releases, in one query; only of pages that were read."""
+        """The cached data of exact releases, in one query; only those whose page is cached."""
         found: dict[Pin, Pinned] = {}
         for at, read, parts, body, *row in self._all(_OF_PINS, (json.dumps(pins),)):
             pin = pins[at]
@@ -172,12 +172,12 @@ class Store:
         return found
 
     def metadata(self, files: list[File]) -> dict[File, Row]:
-        """The metadata that was kept of files, in one query."""
+        """The cached metadata of files, in one query."""
         rows = self._all(_OF_FILES, (json.dumps([(file.index, file.url) for file in files]),))
         return {files[at]: found for at, *row in rows for found in self._rows(row)}
 
     def keep_page(self, source: str, page: str, found: Page) -> None:
-        """Keeps a page in place of the one before; the files of a flat one (``page`` is "") by package."""
+        """Store a page, replacing the previous one; files of a flat page (``page`` is "") are stored by package."""
         parts: dict[str, list[File]] = {}
         for file in found.files or ():
             parts.setdefault(file.version if page else file.name, []).append(file)
@@ -191,11 +191,11 @@ class Store:
         ])  # fmt: skip
 
     def touch(self, source: str, page: str) -> None:
-        """The index says that a page is still what was kept."""
+        """Mark a page as revalidated."""
         self._write([("UPDATE page SET read = ? WHERE source = ? AND page = ?", [(time.time(), source, page)])])
 
     def keep_metadata(self, file: File, reading: Reading) -> None:
-        """Keeps what came of reading a file's metadata in place of what was kept of the file before."""
+        """Store the result of reading a file's metadata, replacing the previous one."""
         found = reading.found
         origin, body = (_UNUSABLE, str(found)) if isinstance(found, Unusable) else (found.origin, "")
         bodies = []
@@ -222,7 +222,7 @@ class Store:
         return [File._make((*row[:1], f"{row[1]}{row[2]}" if row[-1] else row[1], *row[2:-1], source)) for row in rows]
 
     def _rows(self, row: list[Any]) -> Iterable[Row]:
-        """The metadata of a row, which may be damaged, or the empty side of a join."""
+        """The metadata of a row; nothing if it is damaged or the empty side of a join."""
         url, tag, digest, read, origin, body, packed = row
         try:
             if origin == _UNUSABLE:
@@ -244,7 +244,7 @@ class Store:
         return json.loads(text)
 
     def _open(self) -> None:
-        """A cache that cannot be written may still be read, unless it is no cache at all."""
+        """Open the cache, read-only if it cannot be written, or not at all if it cannot be used."""
         try:
             if self.path != ":memory:":
                 _refuse_foreign(self.path)
@@ -271,7 +271,7 @@ class Store:
             return []
 
     def _write(self, statements: list[tuple[str, list[tuple[Any, ...]]]]) -> None:
-        """All of the statements or none; a full disk ends the writing, not the run."""
+        """Execute all statements or none; on errors such as a full disk, only writing stops."""
         if self._connection is None or not self._writable:
             return
         try:
@@ -296,7 +296,7 @@ class Store:
 
 
 def tag_of(file: File) -> str:
-    """What tells a file from another one at the same address; "" where nothing does."""
+    """The identity of a file at its URL: its sha256, else time and size of a local file; "" if unknown."""
     if file.sha256 is not None:
         return file.sha256
     path = path_of(file.url)
@@ -310,11 +310,11 @@ def tag_of(file: File) -> str:
 
 
 class _ForeignError(OSError):
-    """A file that another user could have put there, or that is none."""
+    """A path that belongs to another user or is not a regular file."""
 
 
 def _refuse_foreign(path: str) -> None:
-    """Makes the folder for this user alone; refuses what another user could have put there, and what is no file."""
+    """Create the folder, private to this user; reject paths owned by other users and those that are not regular files."""
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, mode=0o700, exist_ok=True)
     for place, regular in ((folder, stat.S_ISDIR), (path, stat.S_ISREG)):
@@ -352,7 +352,7 @@ def _connected_for_reading(path: str) -> sqlite3.Connection:
 
 
 def _patiently(what: Callable[[], T]) -> T:
-    """Two runs that make the file at once may refuse each other without waiting."""
+    """Retry while the file is locked: concurrent runs that create it may fail without waiting."""
     until = time.monotonic() + _BUSY
     while True:
         try:
@@ -379,14 +379,14 @@ def _words(problem: Exception) -> str:
 
 
 def _row(file: File) -> tuple[Any, ...]:
-    """A file without its index; an address that ends in the file's name, without that."""
+    """A file as a row: without its index, and without the file name at the end of its URL."""
     short = file.url.endswith(file.filename)
     url = file.url.removesuffix(file.filename) if short else file.url
     return (file.name, url, *file[2:-1], short)
 
 
 def _packed(value: Any) -> str:
-    """JSON behind its checksum: compressed it would take 40 % of the space, and twice the time to be written."""
+    """JSON prefixed with its checksum; compression would reduce it to 40 % but take twice as long to write."""
     text = json.dumps(value, separators=(",", ":"))
     return _checksum(text) + text
 

@@ -1,7 +1,7 @@
-"""HTTP for many threads: requests over one connection pool, with bounded redirects, retries, sizes and times.
+"""Thread-safe HTTP: requests with a shared connection pool, and limits on redirects, retries, sizes and times.
 
-Every failure is an :class:`Unread` of one line. Connection failures, 429 and 5xx are retried by urllib3's ``Retry``, which
-heeds ``Retry-After`` within reason.
+Every failure is raised as a one-line :class:`Unread`. Connection failures, 429 and 5xx are retried by urllib3's ``Retry``,
+which respects ``Retry-After`` up to a limit.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from compat.redact import without_credentials
 MOST_REDIRECTS = 10
 CONNECT_TIMEOUT = 20.0
 PATIENCE = 4
-"""Headers, or a body, may take so many times the timeout that each packet of them has."""
+"""Time limit for headers, or for a body, as a multiple of the timeout for each packet."""
 LONGEST_PAUSE = 8.0
-"""Seconds between two tries, whatever ``Retry-After`` asks for."""
+"""Maximum seconds between two attempts, even if ``Retry-After`` requests more."""
 GIVES_UP_AFTER = 3
-"""Failures of a host, each after all its retries, after which it is not asked again."""
+"""Number of failures of a host, each after all retries, after which it is no longer contacted."""
 _OVERLOADED = (429, 503)
 _AGAIN = (408, 425, *_OVERLOADED, 500, 502, 504, 520, 521, 522, 524)
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -47,7 +47,7 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class Answer:
-    """What a host sent; ``url`` is where it came from after redirects."""
+    """A response; ``url`` is the final URL after redirects."""
 
     status: int
     headers: Any
@@ -56,7 +56,7 @@ class Answer:
 
 
 class TooLarge(Exception):
-    """A body that was not read because it is larger than wanted; ``size`` where the host states it."""
+    """A body exceeds its limit and was not read completely; ``size`` if the host states it."""
 
     def __init__(self, size: int | None) -> None:
         super().__init__(size)
@@ -64,11 +64,11 @@ class TooLarge(Exception):
 
 
 class BrokenOff(Unread):
-    """A body that ended, or stopped coming, in the middle."""
+    """A body ended early or stalled."""
 
 
 class Transport:
-    """Reads addresses; safe to share between threads."""
+    """Reads URLs; thread-safe."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -91,19 +91,19 @@ class Transport:
         self.bytes = 0
 
     def get(self, url: str, *, limit: int, headers: dict[str, str] | None = None) -> Answer:
-        """The answer, whatever its status below 500; :class:`Unread` where there is none.
+        """The complete response, with any status that is not retried; :class:`Unread` if there is none.
 
-        :class:`TooLarge` where a body has more than ``limit`` bytes.
+        :class:`TooLarge` if the body has more than ``limit`` bytes.
         """
         try:
             return self._whole(url, headers or {}, limit)
         except BrokenOff:
             if not self._settings.retries:
                 raise
-        return self._whole(url, headers or {}, limit)  # urllib3's retries end with the headers
+        return self._whole(url, headers or {}, limit)  # urllib3 does not retry after the headers
 
     def stream(self, url: str, *, limit: int) -> Body:
-        """A body that is read as far as wanted; :class:`Unread` where there is none."""
+        """A body that is read incrementally; :class:`Unread` unless the status is 200."""
         response = self._open(url, {"Accept-Encoding": "identity"})
         if response.status_code != 200:
             response.close()
@@ -114,11 +114,11 @@ class Transport:
         self._session.close()
 
     def failed(self, url: str) -> None:
-        """Counts a failure of a host."""
+        """Count a failure of a host."""
         self._failures[host_of(url)] += 1
 
     def time_limit(self) -> float:
-        """Seconds that headers or a body may take."""
+        """Time limit for headers or a body, in seconds."""
         return PATIENCE * self._settings.timeout
 
     def _whole(self, url: str, headers: dict[str, str], limit: int) -> Answer:
@@ -131,10 +131,10 @@ class Transport:
         return Answer(response.status_code, response.headers, whole, response.url)
 
     def _open(self, url: str, headers: dict[str, str]) -> Any:
-        """A response whose body is still to be read, after redirects.
+        """A response after redirects, whose body has not been read.
 
-        requests would follow these by itself, but read each of their bodies without a limit, and keep one decision about
-        certificates for all hosts.
+        Redirects are not left to requests, which would read their bodies without a limit and use the same certificate
+        verification for all hosts.
         """
         for _ in range(MOST_REDIRECTS + 1):
             response = self._send(url, headers)
@@ -186,7 +186,7 @@ class Transport:
 
 
 class Body:
-    """A response's body: :meth:`read` gives what has come, within the time limit; :class:`TooLarge` after ``limit`` bytes."""
+    """A response body: :meth:`read` returns available bytes within the time limit; :class:`TooLarge` after ``limit`` bytes."""
 
     def __init__(self, transport: Transport, response: Any, url: str, limit: int) -> None:
         self._transport, self._response, self._url, self._left = transport, response, url, limit
@@ -202,7 +202,7 @@ class Body:
             self._transport.failed(self._response.url)
             raise Unread(f"{self._url} took longer than {self._transport.time_limit():g} s")
         try:
-            # read1 comes back with what one packet brought: a host that drips is noticed
+            # read1 returns after one packet, so that a slow host is detected
             chunk: bytes = (
                 raw.read1(size, decode_content=True) if hasattr(raw, "read1") else raw.read(4096, decode_content=True)
             )
@@ -222,7 +222,7 @@ class Body:
 
 
 class _Retry(urllib3.Retry):
-    """Waits as long as a host asks for, but no longer than :data:`LONGEST_PAUSE`."""
+    """Waits as long as the host requests, but at most :data:`LONGEST_PAUSE`."""
 
     def get_retry_after(self, response: Any) -> float | None:
         try:
@@ -233,7 +233,7 @@ class _Retry(urllib3.Retry):
 
 
 class _Adapter(HTTPAdapter):
-    """Retries, one connection pool for all threads, and connections that limit the time of headers."""
+    """Adapter with retries, one connection pool for all threads, and a time limit for headers."""
 
     def __init__(self, settings: Settings) -> None:
         seconds = PATIENCE * settings.timeout
@@ -261,11 +261,11 @@ class _Adapter(HTTPAdapter):
 
 
 class _SlowHeadersError(Exception):
-    """Headers that came too slowly; not urllib3's, which would try again."""
+    """Headers arrived too slowly; not an exception of urllib3, which would retry."""
 
 
 class _Limited:
-    """A connection that is cut where headers keep coming, but slowly: each packet renews the timeout of a socket."""
+    """A connection that is closed if headers arrive too slowly; each packet resets the timeout of a socket."""
 
     seconds: float
     sock: Any
@@ -283,7 +283,7 @@ class _Limited:
             raise
         finally:
             timer.cancel()
-        if cut.is_set():  # http.client takes an end in the middle of headers for their end
+        if cut.is_set():  # http.client treats a connection closed within the headers as their end
             raise _SlowHeadersError
         return response
 
@@ -297,7 +297,7 @@ def _cut(connected: socket.socket, cut: threading.Event) -> None:
 
 
 class _Auth(AuthBase):
-    """Basic authentication by host: the address of the index, then ``.netrc``, then the keyring once it was asked."""
+    """Basic authentication by host: credentials of the index, then ``.netrc``, then the keyring once it was queried."""
 
     def __init__(self, settings: Settings) -> None:
         self._known = dict(settings.credentials)
@@ -310,7 +310,7 @@ class _Auth(AuthBase):
         return HTTPBasicAuth(*pair)(request) if pair else request
 
     def ask_keyring(self, url: str) -> bool:
-        """Whether the keyring, where one is installed, has credentials that were not tried."""
+        """Query the keyring, if installed, once per host; returns whether it has credentials."""
         host = host_of(url)
         if not self._keyring or host in self._asked:
             return False
@@ -324,7 +324,7 @@ class _Auth(AuthBase):
                     self._known[host] = Credentials(found.username or user or "", found.password or "")
                     return True
         except Exception:
-            return False  # backends raise whatever they like, and without one there are no credentials
+            return False  # backends raise arbitrary exceptions
         return False
 
 
@@ -340,12 +340,12 @@ def _redirected(url: str, target: str) -> str:
 
 
 def _short(url: str) -> str:
-    """An address for a message: no credentials, no query."""
+    """A URL for messages, without credentials and query."""
     return without_credentials(url).partition("?")[0]
 
 
 def _innermost(problem: BaseException) -> BaseException:
-    """What a failure was caused by in the end."""
+    """The root cause of an exception."""
     for _ in range(8):
         causes = (getattr(problem, "reason", None), *problem.args, problem.__cause__)
         deeper = next((each for each in causes if isinstance(each, BaseException)), None)
@@ -356,7 +356,7 @@ def _innermost(problem: BaseException) -> BaseException:
 
 
 def _reason(problem: BaseException) -> str:
-    """The cause of a failure in a few words."""
+    """The root cause of an exception as a short text without credentials."""
     inner: Any = _innermost(problem)
     text = getattr(inner, "strerror", None) or (inner.args[-1] if inner.args and isinstance(inner.args[-1], str) else "")
     return without_credentials(" ".join((text or type(inner).__name__).split()))[:160]

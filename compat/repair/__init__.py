@@ -1,5 +1,5 @@
-"""Findings → a plan: the smallest set of changes that fixes them, proven, explained and verified.
+"""Planning of fixes: the smallest set of changes that fixes the findings, proven, explained and verified.
 
 Packages are variables, their releases the values; declared requirements, findings and the user's pins are clauses. clingo
-minimises level by level; metadata is opened only where the optimum looks (``solve``).
+minimises level by level; metadata is only read for releases that a candidate optimum selects (``solve``).
 """

@@ -1,7 +1,7 @@
-"""torch's builds for other CUDAs than its default one, and what comes from the same index: torchvision and torchaudio.
+"""torch builds for other CUDA versions than the default, and the packages from the same index: torchvision and torchaudio.
 
-Which builds there are is what the matrix says (``torch_builds.csv``); what they require is what torch's own index says. Where
-that cannot be read they are no candidates: a plan with one could not be installed here.
+Existing builds are listed in the matrix (``torch_builds.csv``); their requirements come from torch's own index. If that
+cannot be read they are not candidates, as a plan that contains one could not be installed.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from compat.tables.builds import CodeTables
 from compat.tables.declared import Declared
 
 BESIDE = ("torchvision", "torchaudio")
-"""What torch's index offers for each of its builds, and what must be of the same one."""
+"""Packages that torch's index also provides for each build, and that must be of the same build as torch."""
 _NO_GPU = Statement("finding", "the default build of torch installs CUDA libraries that nothing here can use")
 _VERSION = Statement("finding", "torch, torchvision and torchaudio must be builds for the same CUDA")
 
 
 class Flavours:
-    """The builds for the machine of an environment; none where it has no NVIDIA GPU, and no Linux."""
+    """torch builds for an environment: CUDA builds for NVIDIA GPUs, CPU builds without an accelerator; Linux only."""
 
     def __init__(
         self, environment: Environment, current: Mapping[str, Release], tables: CodeTables, declared: Declared,
         base: IndexUniverse, index: Index, address: str = INDEX,
     ) -> None:  # fmt: skip
-        """``base`` has the default builds; ``address`` is a folder with an index for each CUDA (``…/cu128``)."""
+        """``base`` provides the default builds; ``address`` is a folder with an index for each CUDA version (``…/cu128``)."""
         self._tables, self._declared, self._base, self._index = tables, declared, base, index
         self._address = address.rstrip("/")
         self._current = current
@@ -42,17 +42,17 @@ class Flavours:
         self._read: dict[str, IndexUniverse] = {}
         self._unreachable = ""
         self.assumed: dict[Release, str] = {}
-        """The builds without CUDA whose requirements were not read, and what was taken instead."""
+        """CPU builds whose requirements were not read, and what was assumed instead."""
         self.narrowed: dict[str, str] = {}
-        """The indexes that could not be read, and why: what only they have was no candidate."""
+        """Indexes that could not be read, and why: builds that only they provide were not candidates."""
 
     def of(self, name: str, releases: Iterable[Release]) -> Iterator[Release]:
-        """The builds of a package's releases besides those of the ordinary index."""
+        """The builds of a package's releases that the ordinary index does not provide."""
         if not self._wanted or name not in ("torch", *BESIDE):
             return
         releases = tuple(releases)
         there = {release.version for release in releases}
-        known = [each for each in releases if "+" not in each.version or each.source is not None]  # of an index of its own
+        known = [each for each in releases if "+" not in each.version or each.source is not None]  # from a pinned index
         for plain, release in {public(each.version): each for each in known}.items():
             for label in self._labels(name, plain):
                 version = f"{plain}+{label}"
@@ -60,7 +60,7 @@ class Flavours:
                     yield Release(name, version, release.day, self._source(label), release.yanked)
 
     def needs(self, release: Release) -> Needs | None:
-        """What a build requires; ``None`` where torch's index has none for the target, or (for CUDA) cannot be read."""
+        """The requirements of a build; ``None`` if torch's index has none for the target, or (for CUDA) cannot be read."""
         label = release.version.partition("+")[2]
         if not self._unreachable:
             vendor = self._vendor(label)
@@ -73,7 +73,7 @@ class Flavours:
         return self._for_processors(release) if label == "cpu" else None
 
     def _for_processors(self, release: Release) -> Needs | None:
-        """What a build without CUDA requires, by the default one: all but the CUDA libraries and triton."""
+        """The requirements of a CPU build: those of the default build without the CUDA libraries and triton."""
         plain = Release(release.name, public(release.version))
         needs = self._base.needs([plain])[plain]
         if needs is None:
@@ -83,7 +83,7 @@ class Flavours:
         return {extra: tuple(each for each in found if not each.name.startswith(own)) for extra, found in needs.items()}
 
     def served(self, release: Release) -> bool:
-        """Whether torch's index was read and has the build."""
+        """Whether torch's index was read and provides the build."""
         universe = self._read.get(release.version.partition("+")[2])
         return universe is not None and universe.serves(release) is True
 
@@ -92,7 +92,7 @@ class Flavours:
         return () if universe is None else universe.hashes(release.name, release.version)
 
     def forbidden(self, known: Mapping[str, tuple[Release, ...]]) -> Iterator[Forbidden]:
-        """Builds for different CUDAs that must not be together; what is installed may stay as it is."""
+        """Combinations of builds for different CUDA versions; the installed combination may stay."""
         torches = known.get("torch", ())
         if self._processors:
             default = frozenset(each.version for each in torches if each.source is None and each.version != self._now("torch"))
@@ -107,11 +107,11 @@ class Flavours:
     def _apart(
         self, one: str, mine: frozenset[str], other: str, same: frozenset[str], known: Mapping[str, tuple[Release, ...]]
     ) -> Iterator[Forbidden]:
-        """A labelled build of one with a build of the other that is not for the same CUDA."""
+        """Combinations of a labelled build of one package with a build of the other for a different CUDA version."""
         labelled = frozenset(version for version in mine if cuda_of(version.partition("+")[2]))
         apart = frozenset(each.version for each in known.get(other, ())) - same
         here = self._now(one), self._now(other)
-        if here[0] in labelled and here[1] in apart:  # as it is: the judge of builds says what is wrong with it
+        if here[0] in labelled and here[1] in apart:  # already installed like this: reported by the check of builds
             both = frozenset((here[0],)), frozenset((here[1],))
             yield from _forbidden(one, labelled - both[0], other, apart)
             yield from _forbidden(one, both[0] & labelled, other, apart - both[1])
@@ -123,7 +123,7 @@ class Flavours:
         return own == label or (not own and label == self._default(release.name, release.version))
 
     def _labels(self, name: str, version: str) -> list[str]:
-        """The labels of the builds of a release, without the default one unless another build of the release is installed."""
+        """The labels of the builds of a release; includes the default only if another build of that release is installed."""
         now = self._now(name)
         if self._processors:
             return ["cpu"]
@@ -135,13 +135,13 @@ class Flavours:
         return next((label_of(cuda) for cuda, default in self._builds(name, public(version)) if default and cuda), None)
 
     def _builds(self, name: str, version: str) -> list[tuple[str, bool]]:
-        """(CUDA, whether the ordinary index has it) of the builds of a release; those of torch for what comes with it."""
+        """(CUDA version, whether it is the default) of the builds of a release; torchvision and torchaudio follow torch."""
         torch = version if name == "torch" else self._torch_of(name, version)
         builds = self._tables.torch_builds(torch or "")
         return [(each.cuda, each.default) for each in builds if each.machine == self._machine]
 
     def _torch_of(self, name: str, version: str) -> str | None:
-        """The torch that a release of torchvision or torchaudio asks for."""
+        """The torch version that a release of torchvision or torchaudio requires."""
         package = self._declared.package(name)
         place = None if package is None else package.place(version)
         if package is None or place is None:
@@ -169,7 +169,7 @@ def _forbidden(one: str, mine: frozenset[str], other: str, theirs: frozenset[str
 
 
 def _label(release: Release) -> str:
-    """The label of a build for one CUDA (or for processors), else ""."""
+    """The label of a build for one CUDA version (or for CPU), else ""."""
     label = release.version.partition("+")[2]
     return label if cuda_of(label) else ""
 

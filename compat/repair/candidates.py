@@ -1,4 +1,4 @@
-"""Which releases may be chosen, and what they require: an index (or anything like it) behind one small interface."""
+"""Candidate releases and their requirements: an index (or an equivalent) behind one small interface."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from compat.tables.declared import Declared, Package
 
 @dataclass(frozen=True)
 class Release:
-    """A version that can be installed; ``day`` of its upload ("" where that is not known), ``source`` where it comes from.
+    """A version that can be installed; ``day`` is its upload date ("" if unknown), ``source`` its origin.
 
-    Two of the same name and version are one: what is installed in another way than from the ordinary index has a local label of
-    its own, ``+cu128`` where its wheel has it, else one that begins with ``compat.`` and that installers do not see.
+    Releases with the same name and version are equal: one that is not installed from the ordinary index has a local label of
+    its own, ``+cu128`` if its wheel has that, else one that begins with ``compat.`` and is never passed to installers.
     """
 
     name: str
@@ -36,31 +36,31 @@ class Release:
 
     @cached_property
     def public(self) -> str:
-        """The version without its local label, in normal form."""
+        """The normalized version without its local label."""
         return self.key.public
 
     def meets(self, specifier: str) -> bool:
-        """Whether it lies in a specifier set."""
+        """Whether it satisfies a specifier set."""
         return satisfies(self.version, specifier)
 
     @property
     def installed(self) -> str:
-        """The version as installers and metadata have it."""
+        """The version as used by installers and metadata."""
         return self.version.partition("+compat.")[0]
 
     @property
     def plain(self) -> bool:
-        """Whether it is what installers take by themselves, from the indexes that the package may come from."""
+        """Whether installers choose it by default, from the indexes configured for the package."""
         return self.source is None or bool(self.source.details.get("pinned"))
 
     @property
     def built(self) -> bool:
-        """Whether it is built on the machine: a commit, an archive, or the source distribution of a release."""
+        """Whether it is built locally: a commit, an archive, or the source distribution of a release."""
         return self.source is not None and (self.source.kind in ("vcs", "url") or bool(self.source.details.get("build")))
 
     @property
     def told(self) -> str:
-        """The version in words."""
+        """The version as shown to the user."""
         if self.installed == self.version or self.source is None:
             return self.version
         commit = self.source.details.get("commit")
@@ -68,24 +68,24 @@ class Release:
 
 
 class Universe(Protocol):
-    """Where releases come from. What cannot be read is unknown (``None``)."""
+    """A provider of releases. Data that cannot be read is unknown (``None``)."""
 
     @property
     def unknown(self) -> Mapping[str, str]:
-        """What could not be read, by package or file, and why."""
+        """Packages and files that could not be read, and why."""
         ...
 
     def releases(self, names: Iterable[str]) -> Mapping[str, tuple[Release, ...] | None]:
-        """The releases of each name that the target can install, oldest first; empty where there is no such package."""
+        """The releases of each name that the target can install, oldest first; empty if the package does not exist."""
         ...
 
     def needs(self, releases: Iterable[Release]) -> Mapping[Release, Mapping[str, tuple[Need, ...]] | None]:
-        """What each release needs: without extras under ``""``, and what each extra adds; ``None``: not readable."""
+        """The requirements of each release: the unconditional ones under ``""``, else by extra; ``None``: unreadable."""
         ...
 
 
 class IndexUniverse:
-    """The releases of an index for one target. What a source distribution requires must be known without building it."""
+    """The releases of an index for one target. Requirements of source distributions are only used if known without a build."""
 
     def __init__(self, index: Index, target: Target) -> None:
         self.index = index
@@ -94,9 +94,9 @@ class IndexUniverse:
         self._read: set[str] = set()
         self._without_wheels: set[str] = set()
         self.assumed: dict[Release, str] = {}
-        """Releases of packages that never had a wheel and do not say what they require, and what was taken instead."""
+        """Releases of packages without any wheel whose requirements are unknown, and what was assumed instead."""
         self.narrowed: dict[str, str] = {}
-        """Packages that are pinned to an index that cannot be reached, and why: they come from the ordinary ones."""
+        """Packages pinned to an index that cannot be reached, and why; the ordinary indexes are used instead."""
 
     @property
     def unknown(self) -> Mapping[str, str]:
@@ -105,14 +105,14 @@ class IndexUniverse:
     def releases(self, names: Iterable[str]) -> Mapping[str, tuple[Release, ...] | None]:
         pages = self.index.files_many(list(names))
         lost = [name for name, files in pages.items() if files is None and name in self.index.settings.pinned]
-        if lost:  # what the ordinary indexes have is still a candidate
+        if lost:  # releases on the ordinary indexes remain candidates
             self.narrowed.update((name, self.index.problems[name]) for name in lost)
             pages = {**pages, **self.index.unpinned().files_many(lost)}
         self._read.update(name for name, files in pages.items() if files is not None)
         return {name: None if files is None else tuple(self._releases(name, files)) for name, files in pages.items()}
 
     def _releases(self, name: str, files: Iterable[File]) -> Iterable[Release]:
-        """Those with a wheel, and after the last of them those that everybody with this system builds from source."""
+        """Releases with a usable wheel, and newer ones that have no wheel for this system at all; else all with an sdist."""
         files = tuple(files)
         if not any(file.kind == "wheel" for file in files):
             self._without_wheels.add(name)
@@ -134,7 +134,7 @@ class IndexUniverse:
             yield Release(name, version, day, self._source(name, found[0]), all(file.yanked is not None for file in found))
 
     def _source(self, name: str, file: File) -> Source | None:
-        """The index that a package is pinned to; ``None`` for an ordinary one."""
+        """The index that a package is pinned to; ``None`` if it is not pinned."""
         pinned = name in self.index.settings.pinned and name not in self.narrowed
         return Source("index", {"url": file.index, "pinned": True}) if pinned and file.index else None
 
@@ -163,7 +163,7 @@ class IndexUniverse:
         return found
 
     def _read_pins(self, releases: list[Release]) -> None:
-        """The usable files of single releases, whose packages' pages need not be read for it."""
+        """Look up the usable files of single releases, without reading the whole pages of their packages."""
         wanted = {(each.name, each.version) for each in releases} - self._files.keys()
         found = self.index.files_of_pins(wanted)
         lost = {name for (name, _), files in found.items() if files is None and name in self.index.settings.pinned}
@@ -175,14 +175,14 @@ class IndexUniverse:
                 self._files[pin] = tuple(sorted(usable, key=lambda file: (file.kind != "wheel", file.filename)))
 
     def source_needs(self, release: Release) -> Mapping[str, tuple[Need, ...]] | None:
-        """What the source distribution of a release requires, where it says so without a build."""
+        """The requirements of the source distribution of a release, if known without a build."""
         files = self._files.get((release.name, release.version), ())
         source = next((file for file in files if file.kind != "wheel"), None)
         metadata = None if source is None else self.index.metadata(source)
         return None if metadata is None else self.target.needs_by_extra(metadata.requires)
 
     def _metadata(self, files: list[File]) -> dict[File, Metadata]:
-        """What files say; for a source distribution that leaves it to its build, what a wheel for another machine says."""
+        """The metadata of files; for a source distribution with dynamic metadata, that of a wheel for another machine."""
         read = {file: found for file, found in zip(files, self.index.metadata_many(files)) if found is not None}
         others = wheels_for_others(self.index, [file for file in files if file.kind != "wheel" and file not in read])
         told = zip(others, self.index.metadata_many(list(others.values())))
@@ -193,34 +193,34 @@ class IndexUniverse:
         return Declared()
 
     def serves(self, release: Release) -> bool | None:
-        """Whether there is a wheel of a release for the target; ``None`` where that was not looked at."""
+        """Whether a release has a wheel for the target; ``None`` if its files were not read."""
         files = self._files.get((release.name, release.version))
         if files is None and release.name not in self._read:
             return None
         return any(file.kind == "wheel" for file in files or ())
 
     def has_source(self, release: Release) -> bool:
-        """Whether there is a source distribution of a release."""
+        """Whether a release has a source distribution."""
         return any(file.kind != "wheel" for file in self._files.get((release.name, release.version), ()))
 
     def hashes(self, name: str, version: str) -> tuple[str, ...]:
-        """``sha256:…`` of every file of a release that the target can take."""
+        """``sha256:…`` of every file of a release that the target can install."""
         return tuple(f"sha256:{file.sha256}" for file in self._files.get((name, version), ()) if file.sha256)
 
 
 def parsed(version: str) -> Version | None:
-    """A version, or ``None`` for text that is none."""
+    """Parse a version; ``None`` if it is invalid."""
     try:
         return Version(version)
     except InvalidVersion:
         return None
 
 
-# --- What releases without a wheel for the target need, as far as it is known without a build.
+# --- Requirements of releases without a wheel for the target, as far as known without a build.
 
 
 def wheels_for_others(index: Index, sources: Iterable[File]) -> dict[File, File]:
-    """For source distributions a wheel of the same release for another machine: installers take it that all say the same."""
+    """Map source distributions to a wheel of the same release for another machine; installers assume equal metadata, too."""
     found = {}
     wanted = {file: (file.name, file.version) for file in sources}
     known = index.files_of_pins(wanted.values())
@@ -232,7 +232,7 @@ def wheels_for_others(index: Index, sources: Iterable[File]) -> dict[File, File]
 
 
 def declared_needs(declared: Declared, name: str, version: str, target: Target) -> Mapping[str, tuple[Need, ...]] | None:
-    """What the matrix says that a release requires without extras; ``None`` where it says nothing."""
+    """The requirements of a release without extras, according to the matrix; ``None`` if it has none."""
     package = declared.package(name)
     place = None if package is None else package.place(version)
     if package is None or place is None:

@@ -1,7 +1,7 @@
-"""Clauses over numbered atoms, with what each stands for: the form in which a repair is handed to the engine.
+"""Clauses over numbered atoms: the form in which a problem is passed to the solver.
 
-A literal is an atom's number, or its negative. Every clause carries the statement it comes from, so that a contradiction can be
-told in the user's words.
+A literal is an atom's number, or its negative. Clauses carry the statement they come from, so that a contradiction can be
+reported in the user's terms.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ LEVELS = (
     "other builds",
     "release steps of what is added",
 )
-"""What is minimised, the first level first.
+"""The minimised costs, most important first.
 
-A changed package counts as one change, as five more where a direct requirement goes back, and as five more where the major
-version moves: an expert changes five packages rather than that, but not twenty.
+A changed package counts as one change, plus five if a direct requirement is downgraded, plus five if the major version
+changes: an expert would rather change five packages than do either, but not twenty.
 """
 ERRORS, WARNINGS = "errors left", "warnings left"
 
 
 @record(frozen=True)
 class Requires:
-    """What one release requires: ``package`` (with the extra that asks), its ``version``, and the requirement."""
+    """A requirement of one release: ``package`` (with the extra, if any), its ``version``, and the requirement ``needed``."""
 
     package: str
     version: str
@@ -41,7 +41,7 @@ class Requires:
 
 @record(frozen=True)
 class Statement:
-    """Where a clause comes from. ``kind``: requires, rule, finding, keep, stays, python; ``text`` is in the user's words."""
+    """The origin of a clause. ``kind``: requires, rule, finding, asked, keep or stays; ``text`` is shown to the user."""
 
     kind: str
     text: str
@@ -62,20 +62,20 @@ class Clauses:
         return self.count
 
     def add(self, literals: tuple[int, ...], statement: Statement | None = None) -> None:
-        """At least one of the literals holds."""
+        """Add a clause: at least one of the literals holds."""
         self.clauses.append((literals, statement))
 
     def exactly_one(self, atoms: tuple[int, ...]) -> None:
         self.one_of.append(atoms)
 
     def cost(self, level: str, atom: int, weight: int = 1) -> None:
-        """What it costs if an atom is true."""
+        """Add a cost for an atom being true."""
         if weight:
             costs = self.costs[LEVELS.index(level)]
             costs[atom] = costs.get(atom, 0) + weight
 
     def all_of(self, literals: tuple[int, ...]) -> int:
-        """An atom that holds exactly where all the literals do."""
+        """An atom that holds exactly if all literals do."""
         if len(literals) == 1 and literals[0] > 0:
             return literals[0]
         both = self.atom()
@@ -85,7 +85,7 @@ class Clauses:
         return both
 
     def any_of(self, literals: tuple[int, ...]) -> int:
-        """An atom that holds exactly where one of the literals does."""
+        """An atom that holds exactly if at least one literal does."""
         if len(literals) == 1 and literals[0] > 0:
             return literals[0]
         either = self.atom()

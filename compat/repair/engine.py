@@ -1,4 +1,4 @@
-"""clingo: the best model of some clauses, level by level, or a contradiction."""
+"""Solving with clingo: the cheapest model of some clauses, level by level, or a contradiction."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from compat.records import record
 from compat.repair.clauses import LEVELS, Clauses, Statement
 
 _STEP = 0.2
-"""Seconds between two looks at the clock while clingo works; between them Python cannot be interrupted."""
+"""Seconds between checks of the deadline while clingo runs; in between Python cannot be interrupted."""
 
 
 @record(frozen=True)
 class Model:
-    """The atoms that are true and what they cost; ``optimal`` where no cheaper model is there."""
+    """The atoms that are true and their cost; ``optimal`` if no cheaper model exists."""
 
     true: frozenset[int]
     cost: tuple[int, ...]
@@ -25,9 +25,9 @@ class Model:
 
 
 def best(problem: Clauses, deadline: float | None = None) -> Model | None:
-    """A cheapest model, ``None`` where there is none; past the deadline (monotonic seconds) the best one found so far.
+    """The cheapest model, ``None`` if none exists; past the deadline (monotonic seconds) the best one found so far.
 
-    ``TimeoutError`` where the deadline passes before any model is found.
+    ``TimeoutError`` if the deadline passes before any model is found.
     """
     control = _control(problem)
     with control.solve(async_=True) as handle:
@@ -43,18 +43,18 @@ def best(problem: Clauses, deadline: float | None = None) -> Model | None:
 
 
 def cost_of(problem: Clauses, true: Iterable[int]) -> tuple[int, ...]:
-    """What a set of true atoms costs, level by level."""
+    """The cost of a set of true atoms, level by level."""
     known = set(true)
     return tuple(sum(weight for atom, weight in level.items() if atom in known) for level in problem.costs)
 
 
 def contradiction(problem: Clauses) -> tuple[Statement, ...]:
-    """Statements that cannot hold together, none of which can be spared, none where there is a model.
+    """A minimal set of statements that contradict each other; empty if a model exists.
 
-    Every clause without a statement is taken as given.
+    Clauses without a statement always hold.
     """
     groups = list(dict.fromkeys(statement for _, statement in problem.clauses if statement is not None))
-    groups.sort(key=lambda each: each.kind == "requires")  # what was wished or is known to be bad says more
+    groups.sort(key=lambda each: each.kind == "requires")  # prefer wishes and findings, which explain more
     control, guards = _guarded(problem, groups)
     core = _core(control, list(guards.values()))
     if core is None:
@@ -68,10 +68,10 @@ Contradicts = Callable[[list[int]], bool]
 
 
 def _needed(given: list[int], candidates: list[int], contradicts: Contradicts, *, grown: bool = True) -> list[int]:
-    """Those of some candidates that contradict what is given, so that none can be spared; the first ones rather than the last.
+    """A minimal subset of the candidates that contradicts ``given``; earlier candidates are preferred.
 
-    Halves, as in QuickXplain: few of thousands are needed, and those are found in some dozen steps each. ``grown`` says that
-    what is given may be a contradiction already.
+    Bisects as QuickXplain does: a few of thousands are needed, and each is found in a few dozen steps. ``grown``: ``given``
+    may already be contradictory.
     """
     if grown and contradicts(given):
         return []
@@ -83,7 +83,7 @@ def _needed(given: list[int], candidates: list[int], contradicts: Contradicts, *
 
 
 def _core(control: clingo.Control, assumed: list[int]) -> frozenset[int] | None:
-    """Assumed atoms that lead to a contradiction, ``None`` where there is a model."""
+    """Assumed atoms that lead to a contradiction, ``None`` if a model exists."""
     found: list[frozenset[int]] = []
     result = control.solve(assumptions=assumed, on_core=lambda core: found.append(frozenset(core)))
     if result.satisfiable:
@@ -104,10 +104,10 @@ def _control(problem: Clauses) -> clingo.Control:
 
 
 def _in_steps(one_of: Iterable[tuple[int, ...]], costs: Mapping[int, int], backend: clingo.Backend) -> list[tuple[int, int]]:
-    """The same costs, by one atom for each price that a choice among several reaches or exceeds.
+    """The same costs with one atom for each price that an exactly-one choice reaches or exceeds.
 
-    That a choice costs *at least* so much is what a proof is made of: with one weight for each of a hundred releases it takes
-    ten times as long, or forever.
+    Proofs of optimality use lower bounds on the cost of a choice: with one weight for each of a hundred releases they take
+    ten times as long, or do not finish.
     """
     single = dict(costs)
     steps = []
@@ -118,7 +118,7 @@ def _in_steps(one_of: Iterable[tuple[int, ...]], costs: Mapping[int, int], backe
         dearer: list[int] = []
         above = sorted(prices, reverse=True)
         for price, less in pairwise(above):
-            if not less and len(prices[0]) < 2:  # all but one pay it; what everyone pays makes no difference
+            if not less and len(prices[0]) < 2:  # all but at most one reach it: a price that all reach makes no difference
                 steps += [(-atom, price) for atom in prices[0]]
                 continue
             reached = backend.add_atom()
@@ -144,7 +144,7 @@ def _guarded(problem: Clauses, groups: list[Statement]) -> tuple[clingo.Control,
 
 
 def _declare(problem: Clauses, backend: clingo.Backend) -> None:
-    """Atoms get the numbers that the clauses use: clingo numbers them in the order in which they are added."""
+    """Declare the atoms, with the numbers that the clauses use: clingo numbers them in the order they are added."""
     for number in range(1, problem.count + 1):
         atom = backend.add_atom()
         assert atom == number, "clingo numbered an atom otherwise"

@@ -1,4 +1,4 @@
-"""Why a plan changes what it changes, what it would cost otherwise, and what contradicts what where there is no plan."""
+"""Explanations: the reasons for the changes of a plan, the next-best plan, and the contradiction if no plan exists."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from compat.repair.relaxation import ABSENT, Forbidden, Relaxation
 from compat.repair.solve import Solution, Solver
 
 _MOST = 3
-"""Reasons that are given for one change."""
+"""Maximum number of reasons shown for one change."""
 
 
 def reasons(solver: Solver, chosen: Mapping[str, Release], changed: Iterable[str], errors: Iterable[Finding]) -> dict[str, str]:
-    """Why each changed package could not stay beside everything else in this very plan."""
+    """Why each changed package could not stay, given all other changes of the plan."""
     relaxation = solver.relaxation()
     return {name: "; ".join(dict.fromkeys(_reasons(solver, relaxation, chosen, name, tuple(errors)))) for name in changed}
 
@@ -54,7 +54,7 @@ def _reasons(
 
 
 def _breaks(each: Forbidden, name: str, kept: Mapping[str, str]) -> bool:
-    """Whether something forbidden would be there, with a package as it was."""
+    """Whether a forbidden combination would hold if the package were not changed."""
     if name not in dict(each.together):
         return False
     spared = any(all(kept.get(other, ABSENT) in versions for other, versions in group) for group in each.unless)
@@ -67,7 +67,7 @@ def _names(each: Recommended, name: str) -> bool:
 
 @record(frozen=True)
 class Contrast:
-    """Another plan, its cost, the level at which it loses, and what the chosen one costs there."""
+    """Another plan, its cost, the level at which it loses, and the cost of the chosen plan at that level."""
 
     changes: tuple[tuple[str, str | None, str | None], ...]
     cost: Mapping[str, int]
@@ -87,9 +87,9 @@ class Contrast:
 
 
 def next_best(solver: Solver, solution: Solution) -> Contrast | None:
-    """The cheapest other plan without an error; ``None`` where there is none.
+    """The cheapest other plan without an error; ``None`` if none exists.
 
-    It keeps a package that the chosen one moves, or else moves one of them to another release.
+    It keeps a package that the chosen plan changes, or else changes one of them to another release.
     """
     current, chosen = solver.problem.current, solution.chosen or {}
     moved = [name for name in sorted(current) if chosen.get(name) != current[name]]
@@ -112,12 +112,12 @@ def _contrast(solver: Solver, cost: tuple[int, ...], other: Solution) -> Contras
 
 
 def conflict(solver: Solver) -> tuple[Statement, ...]:
-    """Statements that cannot hold together, where no plan without an error exists."""
+    """The contradicting statements if no plan without an error exists; else empty."""
     return contradiction(solver.relaxation(strict=True).clauses)
 
 
 def said(core: Iterable[Statement], opened: Mapping[str, tuple[Release, ...]]) -> tuple[str, ...]:
-    """The statements of a contradiction in words; what several releases of a package require is one of them."""
+    """The text of a contradiction; the requirements of several releases of a package are merged into one statement."""
     groups: dict[object, list[Statement]] = {}
     for each in core:
         asked = each.requires
@@ -131,7 +131,7 @@ def requirement_name(text: str) -> str:
 
 
 def _said_together(statements: list[Statement], opened: Mapping[str, tuple[Release, ...]]) -> str:
-    """``peft<=0.18.1 requires torch>=1.13.0``: the range that the releases of a contradiction span."""
+    """Merge the requirements of several releases: ``peft<=0.18.1 requires torch>=1.13.0``."""
     asking = [each.requires for each in statements if each.requires is not None]
     if len(asking) < 2:
         return statements[0].text
@@ -150,7 +150,7 @@ def _said_together(statements: list[Statement], opened: Mapping[str, tuple[Relea
 
 
 def relieving(problem: Problem, core: Iterable[Statement], solve: Callable[[Problem], Solution]) -> tuple[str, Solution] | None:
-    """The one wish of the user's whose withdrawal gives the cheapest plan, and that plan; ``None`` where none does."""
+    """The user requirement whose removal gives the cheapest plan without errors, and that plan; ``None`` if none does."""
     found = []
     for statement in core:
         if statement.kind == "keep":

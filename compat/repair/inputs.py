@@ -1,4 +1,4 @@
-"""What is to be repaired: which lines somebody asked for, what is installed and what that needs, as a problem."""
+"""Construction of a problem: the requested packages, the installed ones and their requirements."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _VIA = re.compile(r"#(\s+via)?(?:\s+([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?)?\s*")
 
 
 def asked_for(text: str) -> frozenset[str]:
-    """The normalised names that the comments (``# via -r requirements.in``) say are asked for; empty where none says so.
+    """The normalised names requested directly, according to comments (``# via -r requirements.in``); empty if there are none.
 
-    ``uv export`` names the projects themselves: those that ask and are not listed.
+    In the output of ``uv export`` these are the packages required by a project, which is itself not listed.
     """
     found, listed = set(), set()
     asking: list[tuple[str, str]] = []
@@ -45,14 +45,14 @@ def asked_for(text: str) -> frozenset[str]:
     return frozenset(found | {name for name, who in asking if "uv export" in text and who not in listed})
 
 
-# --- What installed distributions declare, from their METADATA: what an index would have to be asked for otherwise.
+# --- Requirements of installed distributions, from their METADATA, to avoid index requests.
 
 
 _LARGEST = 4 << 20
 
 
 def needs_of_installed(folders: Iterable[str], current: Mapping[str, Release], target: Target) -> dict[Release, Needs]:
-    """The needs of installed releases by their metadata; one that cannot be read is left to the index."""
+    """The requirements of installed releases from their metadata; unreadable ones are left to the index."""
     from email.parser import HeaderParser
 
     found: dict[Release, Needs] = {}
@@ -80,7 +80,7 @@ def _read(path: str) -> str | None:
         return None
 
 
-# --- What is to be repaired, as a problem.
+# --- The problem.
 
 
 def problem_of(
@@ -88,10 +88,10 @@ def problem_of(
     policy: Policy, ignored: frozenset[str] = frozenset(), concerned: Collection[str] = (),
     listed: Collection[str] | None = None,
 ) -> Problem:  # fmt: skip
-    """The problem of an environment; :class:`InputError` where its Python is not known or a pin is no requirement.
+    """The problem for an environment; :class:`InputError` if its Python is unknown or an entry of ``keep`` is invalid.
 
-    Distributions without a known version, those of which two copies are there, and those of conda stay as they are; of conda's
-    may move what ``concerned`` names. ``listed`` is what a file lists whose other packages the installer chooses.
+    Distributions with an unknown version, with two installed copies, or from conda are not changed, except conda packages
+    named in ``concerned``. ``listed`` are the packages of an incomplete file, whose other packages the installer chooses.
     """
     target = Target(environment)
     current: dict[str, Release] = {}
@@ -118,17 +118,17 @@ def problem_of(
 
 
 UNBUILT = Source("index", {"build": True})
-"""Where a package comes from that has no wheel: it is installed, in an unknown version, with unknown requirements."""
+"""Source of a package without a wheel: it is installed in an unknown version, with unknown requirements."""
 
 
 def is_given(copy: Distribution) -> bool:
-    """Whether no package index moves it: it is conda's, or its version is unknown (a repository, a folder, a build)."""
+    """Whether it cannot be changed from a package index: it is from conda, or its version is unknown (VCS, folder, build)."""
     kind = None if copy.source is None else copy.source.kind
     return kind == "conda" or (copy.version is None and (kind in ("vcs", "url", "directory") or copy.source == UNBUILT))
 
 
 def kept(text: str, target: Target, current: dict[str, Release]) -> Need:
-    """``torch`` (as it is) or ``torch==2.5.1`` (any specifier) as a requirement."""
+    """Parse ``torch`` (its current version) or ``torch==2.5.1`` (any specifier); :class:`InputError` if it is invalid."""
     found = target.needs((text,))
     if len(found) != 1:
         raise InputError(f"--keep {text!r}: expected a package, or a requirement such as torch==2.5.1")
@@ -141,7 +141,7 @@ def kept(text: str, target: Target, current: dict[str, Release]) -> Need:
 
 
 def roots(needs: Mapping[Release, Needs], current: Iterable[str]) -> frozenset[str]:
-    """The installed packages that no other one asks for: most likely those that the user did."""
+    """The installed packages that no other package requires: most likely those the user requested."""
     wanted = {(need.name, extra) for found in needs.values() for need in found.get("", ()) for extra in need.extras}
     asked = {
         need.name for release, found in needs.items() for extra, each in found.items()

@@ -1,4 +1,4 @@
-"""Published source as clauses: what candidate releases need of one another and do not have, and what the user's code needs."""
+"""Clauses from published source code: names that candidate releases, or the user's code, use and other releases lack."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def forbidden(environment: Environment, known: Known) -> Iterator[Forbidden]:
-    """Everything that source says about the releases that are known, as errors. Of other builds nothing is said."""
+    """Incompatibilities between the known releases according to their source, as errors; plain releases only."""
     plain = {name: tuple(each for each in found if each.plain) for name, found in known.items()}
     rows = open_rows_once()
     if rows is not None:
@@ -33,7 +33,7 @@ def forbidden(environment: Environment, known: Known) -> Iterator[Forbidden]:
 
 
 def _of_consumer(consumer: str, known: Known, rows: Rows) -> Iterator[Forbidden]:
-    """Imports that fail as soon as the package is imported: a clause for each set of releases that lack the same."""
+    """Imports that fail when the consumer itself is imported: one clause for each set of releases that lack the name."""
     by_version = {version: version for version in rows.versions(consumer)}
     mine = {release.version: by_version.get(_public(release), "") for release in known[consumer]}
     here_too = importable(known)
@@ -48,7 +48,7 @@ def _of_consumer(consumer: str, known: Known, rows: Rows) -> Iterator[Forbidden]
 
 @cache
 def _at_once(consumer: str, rows: Rows) -> list[tuple[tuple[str, ...], Row]]:
-    """What fails as soon as a package is imported; kept, as each round of a repair asks for it."""
+    """Imports that fail when a package is imported; cached, because each round of the search needs them."""
     return rows.all_of(consumer, tier="E1")
 
 
@@ -62,7 +62,7 @@ def _public(release: Release) -> str:
 
 
 def of_code(paths: tuple[str, ...], known: Known) -> Iterator[Forbidden]:
-    """What the code needs of each package: the releases that lack it must not be chosen, alone or beside others."""
+    """Forbid releases that lack something the code uses, alone or in combination with other releases."""
     from compat.checks.code import releases, wanted_of
 
     wanted, answers = wanted_of(paths), releases()
@@ -82,7 +82,7 @@ def _of_need(each: Wanted, package: str, known: Known, answers: Releases) -> Ite
         elif answer.lean is not None and answer.lean.package in known:
             leaning.setdefault(answer.lean, set()).add(release.version)
     if len(lacking) == len(known[package]) and answers.nowhere(package, each.need):
-        return  # no release has it: that is a slip of the pen, and no reason to choose one
+        return  # no release has it: a mistake in the code, and no reason to prefer a release
     statement = Statement("finding", f"{each.place} uses {each.what}")
     if lacking:
         yield Forbidden(((package, frozenset(lacking)),), statement, ERRORS)

@@ -1,4 +1,4 @@
-"""A plan: what changes, why, what it costs, and who has checked it."""
+"""Plans: the changes, their reasons and cost, and the results of their checks."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ from compat.tables.declared import Declared
 
 _BY_UV = Checks()
 _RELIEF = 10.0
-"""Seconds for the search for the wish that stands in the way."""
+"""Seconds for finding the user requirement whose removal resolves a contradiction."""
 _ACTIONS = ("launch", "config", "env-var", "driver")
 _BUILT_AGAINST_TORCH = frozenset(
     ("apex", "causal-conv1d", "detectron2", "flash-attn", "flash-attn-3", "grouped-gemm", "mamba-ssm", "pytorch3d",
      "torch-cluster", "torch-scatter", "torch-sparse", "torch-spline-conv", "transformer-engine-torch")
 )  # fmt: skip
-"""Extensions of torch that are published as source: an installed one was compiled against the torch that was there then."""
+"""torch extensions published as source: an installed one was compiled against the torch installed at that time."""
 
 
 @record(frozen=True)
 class Plan:
-    """``changes`` in the order of their names; ``left``: errors that no release fixes. ``proven``: nothing cheaper exists.
+    """A plan. ``changes`` are sorted by name; ``left``: errors that no release fixes. ``proven``: no cheaper plan exists.
 
-    Where nothing can hold together ``core`` says what, and ``relief`` what the user might give up. ``unread`` is what could not
-    be read, by package or file: it was no candidate; ``narrowed`` are the vendors' indexes that were not reached, ``assumed``
-    is what was taken for granted, by release. ``along`` are changes that others bring about, ``refused`` says why none is
-    proposed. ``partial``: what is listed lacked some of what it requires before, so that it is not all that is installed.
-    ``rebuilt`` stay at their version and have to be compiled again, for another release of torch.
+    Without a solution, ``core`` is the contradiction and ``relief`` the requirement the user might give up. ``unread`` are
+    packages and files that could not be read and were not candidates; ``narrowed`` are vendors' indexes that were not reached,
+    ``assumed`` are assumptions by release. ``along`` are changes that follow from others, ``refused`` is the reason why no
+    change is proposed. ``partial``: listed packages have requirements that are not listed, so more is installed than listed.
+    ``rebuilt`` keep their version but have to be recompiled for another release of torch.
     """
 
     changes: tuple[Change, ...] = ()
@@ -75,7 +75,7 @@ class Plan:
 
     @property
     def stands(self) -> bool:
-        """Whether it may be proposed: it fixes something, and nobody who checked it refuses it."""
+        """Whether it can be proposed: it changes something and no check failed."""
         return bool(self.changes) and not self.refused and (self.verified is None or self.verified.stands)
 
     @property
@@ -106,15 +106,15 @@ class Plan:
 
 
 def actions(finding: Finding) -> tuple[Fix, ...]:
-    """The fixes of a finding that change no package."""
+    """The fixes of a finding that do not change a package."""
     return tuple(fix for fix in finding.fixes if fix.kind in _ACTIONS)
 
 
 def cost_of(changes: Collection[Change], *, errors: int = 0, source: int = 0, steps: int = 0) -> dict[str, int]:
-    """What some changes cost, in the figures that people ask for, without those that are nought.
+    """The cost of some changes, by name and without zeros.
 
-    torch and its family count as one change, and what the installer moves by itself as none. ``errors`` are left, so many
-    releases are built from ``source``.
+    torch and its family count as one change, implied changes are not counted. ``errors`` is the number of errors left,
+    ``source`` the number of source builds.
     """
     there = [each for each in changes if each.before is not None and not each.implied]
     moved = [(each, Version(each.before or "0"), Version(each.after)) for each in there if each.after is not None]
@@ -130,12 +130,12 @@ def cost_of(changes: Collection[Change], *, errors: int = 0, source: int = 0, st
 
 
 def _has_index(source: Source | None) -> bool:
-    """Whether an index is named that is not the ordinary one."""
+    """Whether the source names an index other than the ordinary one."""
     return source is not None and source.kind == "index" and bool(source.details.get("url"))
 
 
 def _source(change: Change) -> dict[str, Any]:
-    """Where a change comes from: of an index (by its address, where it is not the ordinary one), of a repository …"""
+    """The source of a change as JSON: an index (with its URL, unless it is the ordinary one), a repository …"""
     if change.source is None:
         return {"source": "index"}
     details = change.source.details
@@ -144,8 +144,8 @@ def _source(change: Change) -> dict[str, Any]:
 
 @record(frozen=True)
 class Means:
-    """What plans are made with. ``torch_index`` is the folder with torch's indexes, one for each CUDA; ``deadline`` is in
-    monotonic seconds."""
+    """Resources for planning. ``torch_index`` is the base URL of torch's indexes, one for each CUDA version; ``deadline`` is
+    in monotonic seconds."""
 
     index: Index
     settings: Settings
@@ -156,7 +156,7 @@ class Means:
 
 
 class Planner:
-    """Makes a plan for one problem; ``needs`` are those of installed releases that are known without an index."""
+    """Plans for one problem; ``needs`` are the requirements of installed releases known without an index."""
 
     def __init__(self, problem: Problem, needs: Mapping[Release, Needs], means: Means) -> None:
         self.means, self._needs = means, dict(needs)
@@ -174,9 +174,9 @@ class Planner:
         self._universe = Variants(base, flavours, (*builds, *commits))
 
     def plan(self, *, explained: bool = True, contrasted: bool = False, checks: Checks = _BY_UV) -> Plan:
-        """The cheapest plan; ``TimeoutError`` where none was found in time.
+        """The cheapest plan; ``TimeoutError`` if none was found in time.
 
-        ``explained`` gives each change its reason, ``contrasted`` the plan that would come next.
+        ``explained`` adds the reason of each change, ``contrasted`` the next-best plan.
         """
         solver, solution = self.solved()
         if solution.chosen is None:
@@ -189,16 +189,16 @@ class Planner:
         return replace(plan, next_best=next_best(solver, solution)) if contrasted and plan.changes else plan
 
     def solved(self) -> tuple[Solver, Solution]:
-        """The cheapest choice of releases that nobody has checked yet, and who found it."""
+        """The solver and the cheapest choice of releases, not yet verified."""
         solver = self._solver(self.problem, self.means.deadline)
         return solver, solver.solve(self._seeds())
 
     def moved(self, need: Need) -> Planner:
-        """The same, for a problem in which one more requirement holds."""
+        """A planner for the same problem with an additional requirement."""
         return Planner(replace(self.problem, keep=(*self.problem.keep, need)), self._needs, self.means)
 
     def with_commits(self) -> Planner | None:
-        """The same, with the commits that rules recommend; ``None`` where that adds nothing."""
+        """A planner that also considers commits recommended by rules; ``None`` if that adds no candidates."""
         policy = self.problem.policy
         concerned = {name for each in self.errors for name in each.packages}
         if policy.allow_source or policy.allow_commits or not concerned & {name for name, _ in commits_of(self.means.matrix)}:
@@ -206,7 +206,7 @@ class Planner:
         return Planner(replace(self.problem, policy=replace(policy, allow_commits=True)), self._needs, self.means)
 
     def newest(self, name: str) -> str | None:
-        """The newest candidate of a package; ``None`` where its releases could not be read."""
+        """The newest candidate of a package; ``None`` if its releases could not be read."""
         found = self._universe.releases([name])[name]
         candidates = self.problem.candidates(name, found) if found else ()
         return candidates[-1].version if candidates else None
@@ -216,7 +216,7 @@ class Planner:
         return self._universe.unknown.get(name, "there are none")
 
     def requirements(self) -> tuple[Requires, ...]:
-        """What the packages that are there require of each other; of extras only what names a version."""
+        """The requirements between installed packages; those of extras only if they have a specifier."""
         current = self.problem.current
         missing = [release for release in current.values() if release not in self._needs]
         self._needs.update({each: needs for each, needs in self._universe.needs(missing).items() if needs is not None})
@@ -238,7 +238,7 @@ class Planner:
         )  # fmt: skip
 
     def _seeds(self) -> list[str]:
-        """What the errors are about will be looked at for sure."""
+        """The packages of the errors, whose releases are always read."""
         return [name for each in self.errors for name in each.packages if name in self.problem.current]
 
     def _made(self, solver: Solver, solution: Solution, checks: Checks, *, explained: bool) -> Plan:
@@ -268,11 +268,11 @@ class Planner:
         )  # fmt: skip
 
     def _along(self, names: Collection[str], implied: frozenset[str]) -> frozenset[str]:
-        """What an installer moves by itself with the rest of a plan: what is brought in, and the members of a family."""
+        """Changes an installer makes by itself with the rest of a plan: implied ones, and those of family members."""
         return (implied | {name for name in names if family(name) != name and family(name) in names}) - self.problem.direct
 
     def _rebuilt(self, chosen: Mapping[str, Release]) -> tuple[Change, ...]:
-        """Extensions that stay while torch moves to another release, whose C++ interface is another one."""
+        """Extensions that keep their version while torch moves to a minor release with a different C++ ABI."""
         before, after = self.problem.current.get("torch"), chosen.get("torch")
         if before is None or after is None or before.key.release[:2] == after.key.release[:2]:
             return ()
@@ -284,7 +284,7 @@ class Planner:
         )  # fmt: skip
 
     def _refused(self, left: tuple[Finding, ...]) -> str:
-        """Why a plan that leaves these errors is not worth its changes: it has to lower their number, or fulfil a wish."""
+        """Why a plan that leaves these errors is refused, else "": it must reduce their number or satisfy a requirement."""
         current = self.problem.current
         wished = any(
             need.name not in self.problem.given and (need.name not in current or not current[need.name].meets(need.specifier))
@@ -295,8 +295,8 @@ class Planner:
         return f"no set of releases reduces the number of errors ({len(self.errors)} now, {len(left)} at best)"
 
     def _contradiction(self, solver: Solver) -> tuple[tuple[str, ...], str]:
-        """What cannot hold together without an error, and the wish to give up for which a plan without one exists."""
-        if self._universe.unknown:  # what could not be read may be what would help
+        """The contradiction that prevents a plan without errors, and the requirement whose removal would allow one."""
+        if self._universe.unknown:  # unread data might contain a solution
             return (), ""
         core = conflict(solver)
         deadline = monotonic() + _RELIEF
@@ -316,7 +316,7 @@ class Planner:
         )  # fmt: skip
 
     def _assumed(self, chosen: Mapping[str, Release]) -> dict[str, str]:
-        """What the plan takes for granted, of what it holds."""
+        """The assumptions about the releases of the plan."""
         assumed = self._universe.assumed
         return {f"{each.name} {each.told}": assumed[each] for each in chosen.values() if each in assumed}
 
@@ -326,7 +326,7 @@ class Planner:
         target, offline, settings = self.problem.target, self.means.index.offline, self.means.index.reached()
         asked = question(self.problem, chosen, solver.needs, self._universe)
         accepted, why = accepted_by_uv(asked, target, settings, offline=offline)
-        if accepted is False:  # perhaps because no index has what is installed: that is told by the pages that were not needed
+        if accepted is False:  # perhaps an installed release is on no index: read the pages that were not needed so far
             self._universe.releases([name for name, release in chosen.items() if self._universe.serves(release) is None])
             again = question(self.problem, chosen, solver.needs, self._universe)
             if again != asked:
@@ -343,7 +343,7 @@ class Planner:
 
 
 def _with_findings(problem: Problem, errors: tuple[Finding, ...], matrix: Matrix) -> Problem:
-    """The problem with what its findings say: the fixes that are recommended, and what no finding gives a reason to move."""
+    """The problem with data from its findings: recommended fixes, and packages that no finding gives a reason to change."""
     concerned = {name for each in errors for name in each.packages} | {need.name for need in (*problem.keep, *problem.asked)}
     fixed = (name for name, each in problem.current.items() if each.source is not None and name not in concerned)
     told = tuple(recommended(matrix, problem.environment, errors, problem.current, problem.target))

@@ -1,4 +1,4 @@
-"""What is to be solved: what is installed, what the user asked for, and which releases may take its place."""
+"""The problem: the installed packages, the user's requirements, and the candidate releases."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ _OF_TORCH = re.compile(
     r"|nvidia-(cublas|cuda-(cupti|nvrtc|runtime)|cudnn|cufft|cufile|curand|cusolver|cusparse|cusparselt|nccl|nvjitlink|nvshmem|nvtx)"
     r"(-cu\d+)?"
 )
-"""What torch pins to one release each: it moves with torch, and counts as one change with it."""
+"""Packages that torch pins to an exact release: they change with torch, and count as one change with it."""
 DOWNGRADE = MAJOR = 5
-"""What a direct requirement that goes back, or a major version that moves, weighs beside a changed package."""
+"""Cost of downgrading a direct requirement, or of changing a major version, relative to a changed package."""
 BEHIND = 10
-"""What each release behind the newest weighs beside a package that is brought in, where the newest are wanted."""
+"""Cost of each release behind the newest, relative to an added package, if the newest releases are preferred."""
 DAYS_BACK = 365
-"""How much older than the installed release a candidate may be, in days between uploads."""
+"""Maximum age of a candidate relative to the installed release, in days between uploads."""
 _CALENDAR = 1900
 OLD = 730
-"""How much older than the newest of what is installed something added may be, before it counts as old."""
+"""Days between uploads after which an added package counts as old, relative to the newest installed release."""
 
 
 @record(frozen=True)
 class Policy:
-    """What may be proposed.
+    """What a plan may contain.
 
-    ``prefer`` is *stay* (close to what is there), *upgrade* (close to the newest) or *newest* (what was asked for by name is as
-    new as it can be, whatever it brings in). ``warnings``: they are fixed like errors. ``allow_source``: compiled packages may
-    be built and commits installed, ``allow_commits``: the commits alone that rules recommend.
+    ``prefer`` is *stay* (close to the installed releases), *upgrade* (close to the newest) or *newest* (packages requested by
+    name are as new as possible, whatever that adds). ``warnings``: fix warnings like errors. ``allow_source``: compiled
+    packages may be built and commits installed, ``allow_commits``: only commits that rules recommend.
     """
 
     prefer: str = "stay"
@@ -48,7 +48,7 @@ class Policy:
     warnings: bool = False
 
     def said(self) -> tuple[str, ...]:
-        """The policies in words, as they are printed with a plan."""
+        """The policies as printed with a plan."""
         return (
             "pre-releases are considered"
             if self.prereleases
@@ -72,14 +72,14 @@ class Policy:
         )
 
     def may_build(self, release: Release) -> bool:
-        """Whether a release that is built on the machine may be chosen."""
+        """Whether a release that is built locally may be chosen."""
         commit = release.source is not None and release.source.kind == "vcs"
         return self.allow_source or (self.allow_commits and commit)
 
 
 @record(frozen=True)
 class Recommended:
-    """The package versions that fix one finding, as its rule recommends them: alternatives, the best one first."""
+    """The package versions that fix one finding, as recommended by its rule: alternatives, best first."""
 
     statement: str
     alternatives: tuple[tuple[Need, ...], ...]
@@ -87,15 +87,15 @@ class Recommended:
 
 @record(frozen=True)
 class Problem:
-    """``current`` is what is installed; ``asked`` what the project requires; ``keep`` the user's pins, as requirements.
+    """``current`` are the installed releases; ``asked`` the project's requirements; ``keep`` the user's pins.
 
-    ``ignored`` are rules whose findings the user lives with.
-    ``direct`` are the packages that the user asked for by name: they are not removed, and going back costs more.
-    ``given`` are installed in an unknown version (from a repository or a folder) or by conda, ``fixed`` from one in a known
-    version; neither moves. ``conda`` are the versions of what conda installed. ``recommended`` is what rules of the findings
-    say, ``violated`` are the pairs of packages of which one does not meet what the other declares, as an error to be fixed.
-    ``alone`` is what no other package asks for, ``unwanted`` what a finding's fix removes. ``loose`` are installed because
-    others require them, and no file pins them: whichever release the installer chooses is no change that the user makes.
+    ``ignored`` are rules whose findings are ignored.
+    ``direct`` are the packages requested by name: they are not removed, and downgrading them costs more.
+    ``given`` are installed in an unknown version (from VCS or a folder) or by conda, ``fixed`` from VCS or a folder in a known
+    version; neither changes. ``conda`` are the versions of conda packages. ``recommended`` are the fixes recommended by rules,
+    ``violated`` the pairs of packages with an unmet requirement that is an error to be fixed.
+    ``alone`` are the packages that no other requires, ``unwanted`` those that the fix of a finding removes. ``loose`` are
+    installed because others require them, and no file pins them: their version does not count as a change by the user.
     """
 
     environment: Environment
@@ -116,7 +116,7 @@ class Problem:
     loose: frozenset[str] = frozenset()
 
     def candidates(self, name: str, releases: Iterable[Release]) -> tuple[Release, ...]:
-        """The releases that may be chosen, oldest first; the installed one is always among them."""
+        """The releases that may be chosen, oldest first, including the installed one."""
         current = self.current.get(name)
         wanted = [each.specifier for each in (*self.asked, *self.keep) if each.name == name]
         releases = tuple(releases)
@@ -124,22 +124,22 @@ class Problem:
         if current is not None and name in self.fixed:
             return (replace(current, day=day),)
         found = [release for release in releases if self._may(release, current, wanted, day)]
-        if current is not None:  # another build of the same release is no change, unless what is there is built without CUDA
+        if current is not None:  # another build of the same release is not a candidate, unless a CPU build is installed
             same = {str(current.key), *([] if current.key.local == "cpu" else [current.public])}
             found = [each for each in found if str(each.key) not in same]
             found.append(replace(current, day=day))
-        elif not found:  # nothing but pre-releases: then they are what there is
+        elif not found:  # only pre-releases exist: consider them
             found = [each for each in releases if not each.yanked]
         return tuple(sorted(found, key=lambda each: each.key))
 
     @property
     def staying(self) -> frozenset[str]:
-        """What is not removed: what somebody wants and not only another package, unless a finding's fix is its removal."""
+        """Packages that must stay: those requested or not required by others, unless the fix of a finding removes them."""
         return (self.direct | self.alone) - self.unwanted
 
     @property
     def complete(self) -> bool:
-        """Whether what is not listed is not installed; otherwise that is unknown."""
+        """Whether unlisted packages are known not to be installed."""
         return self.environment.distributions_complete is True
 
     def _may(self, release: Release, current: Release | None, wanted: list[str], day: str) -> bool:
@@ -155,7 +155,7 @@ class Problem:
         return self.policy.any_age or not old or release.name in self.loose
 
     def _flavour_fits(self, release: Release, current: Release | None) -> bool:
-        """A build for processors alone is no release for a machine with an accelerator, unless it is what is there."""
+        """Reject CPU builds on a machine with an accelerator, unless a CPU build is installed."""
         here = None if current is None else current.key.local
         return release.key.local != "cpu" or here == "cpu" or not (self.environment.accelerators or self.environment.driver)
 
@@ -166,17 +166,17 @@ class Problem:
 
 
 def family(name: str) -> str:
-    """The package whose change counts for all of its family."""
+    """The package that a change of ``name`` is counted for: torch for the packages that it pins."""
     return "torch" if _OF_TORCH.fullmatch(name) else name
 
 
 def moves_major(before: Version, after: Version) -> bool:
-    """Whether a major version moves; calendar versions have none."""
+    """Whether the major version changes; calendar versions have none."""
     return before.release[0] != after.release[0] and max(before.release[0], after.release[0]) < _CALENDAR
 
 
 def _day(current: Release | None, releases: Iterable[Release]) -> str:
-    """When the installed release was uploaded, or the next one where no index has it; "" where that is not known."""
+    """The upload date of the installed release, or of the next one if no index has it; "" if unknown."""
     if current is None or current.day:
         return "" if current is None else current.day
     public = Version(current.public)
@@ -191,7 +191,7 @@ def _days(earlier: str, later: str) -> int:
 
 
 def _pins(specifier: str, release: Release) -> bool:
-    """Whether a requirement names just this release: then it may be yanked."""
+    """Whether a requirement pins exactly this release, which allows it to be yanked."""
     exact = any(each.operator in ("==", "===") and not each.version.endswith(".*") for each in _parts(specifier))
     return exact and satisfies(release.version, specifier)
 

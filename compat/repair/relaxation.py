@@ -1,8 +1,8 @@
-"""The problem as far as it has been read, as clauses: a lower bound of the whole.
+"""The problem as clauses, as far as its data was read: a lower bound for the complete problem.
 
-A package whose releases were not looked at is its installed release or *another* one, which satisfies everything; a release
-whose metadata was not read needs nothing. What is cheapest here can only get dearer as more is read, so a cheapest model that
-rests on read things alone is optimal.
+A package whose releases were not read is its installed release or *another* one, which satisfies everything; a release
+whose metadata was not read has no requirements. Reading more can only raise the cost, so a cheapest model that depends only
+on data that was read is optimal.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from compat.repair.problem import BEHIND, DOWNGRADE, MAJOR, OLD, Problem, family
 from compat.repair.target import Need, satisfies
 
 ABSENT, OTHER = "absent", "another release"
-"""What a package can be besides one of its releases."""
+"""Values of a package other than one of its releases."""
 Needs = Mapping[str, tuple[Need, ...]]
 
 
 @record(frozen=True)
 class Forbidden:
-    """Releases that must not be together, by package (with :data:`ABSENT` for none); ``level`` says what breaking it costs."""
+    """A forbidden combination of releases, by package (:data:`ABSENT`: not installed); ``level`` is the cost of violating it.
+
+    With ``level`` "" it must not be violated; it does not apply if all of a group in ``unless`` holds.
+    """
 
     together: tuple[tuple[str, frozenset[str]], ...]
     statement: Statement
@@ -32,13 +35,13 @@ class Forbidden:
 
 
 def places(releases: Iterable[Release]) -> dict[str, int]:
-    """Where each release stands, the oldest first; all builds of a release stand in one place."""
+    """The position of each version, oldest first; all builds of a release have the same position."""
     numbers: dict[str, int] = {}
     return {each.version: numbers.setdefault(each.public, len(numbers)) for each in releases}
 
 
 class Relaxation:
-    """Clauses, and which atom stands for which release."""
+    """The clauses of a problem, and the atom of each release."""
 
     def __init__(
         self,
@@ -48,7 +51,7 @@ class Relaxation:
         *,
         strict: bool = False,
     ) -> None:
-        """``strict``: with an error no plan is one."""
+        """``strict``: plans with errors are not allowed."""
         self.problem, self.opened, self.needs, self._strict = problem, opened, needs, strict
         self.clauses = Clauses()
         self.at: dict[str, dict[str, int]] = {}
@@ -67,7 +70,7 @@ class Relaxation:
         self._expand()
 
     def _oldest_day(self) -> str:
-        """Before when something added was uploaded that is old beside what is there; "" where nothing is."""
+        """The upload date before which an added release counts as old; "" if none does."""
         current = self.problem.current
         read = [each for name, found in self.opened.items() for each in found if not current or each == current.get(name)]
         days = [each.day for each in (*read, *current.values()) if each.day]
@@ -76,7 +79,7 @@ class Relaxation:
         return (date.fromisoformat(max(days)) - timedelta(OLD)).isoformat()
 
     def release(self, name: str, version: str) -> Release | None:
-        """The release behind a version, ``None`` for :data:`ABSENT` and :data:`OTHER`."""
+        """The release of a version, ``None`` for :data:`ABSENT` and :data:`OTHER`."""
         return self._release[name].get(version)
 
     def releases(self, name: str) -> tuple[Release, ...]:
@@ -84,13 +87,13 @@ class Relaxation:
         return tuple(self._release[name].values())
 
     def chosen(self, true: frozenset[int]) -> dict[str, str]:
-        """What each package is in a model."""
+        """The value of each package in a model."""
         return {name: next(what for what, atom in atoms.items() if atom in true) for name, atoms in self.at.items()}
 
     def forbid(self, forbidden: Iterable[Forbidden]) -> None:
-        """Adds all that must not be together, as a cost: what no release fixes stays, and is counted.
+        """Add forbidden combinations as costs: an error that no release fixes remains and is counted.
 
-        A package that nobody needs is not there; it is only brought in where its presence may fix something.
+        Packages that are not required are absent; they are only considered if their presence may fix something.
         """
         rules = self.forbidden = tuple(forbidden)
         for each in rules:
@@ -112,12 +115,12 @@ class Relaxation:
         self.clauses.add((-bad,), each.statement) if each.level == "" else self.clauses.cost(each.level, bad)
 
     def _all(self, group: tuple[tuple[str, frozenset[str]], ...]) -> int:
-        """An atom for the packages being as an exemption wants them, as another release may be too; 0 where none can."""
+        """An atom for an exemption holding, which an unread release may satisfy, too; 0 if it cannot hold."""
         atoms = tuple(self._in(name, versions | {OTHER}) for name, versions in group)
         return 0 if 0 in atoms else self.clauses.all_of(atoms)
 
     def _in(self, name: str, versions: frozenset[str]) -> int:
-        """An atom for a package being one of these, 0 where it cannot be."""
+        """An atom for a package having one of these versions, 0 if it cannot."""
         atoms = tuple(atom for what, atom in self.at[name].items() if what in versions)
         return self.clauses.any_of(atoms) if atoms else 0
 
@@ -150,7 +153,7 @@ class Relaxation:
             added = current is None and self.problem.complete and not newest_wanted
             if (what == ABSENT or added) and family(name) == name:
                 cost("packages added or removed", atom)
-            if current is None:  # being there is the first step: what nobody needs is not added
+            if current is None:  # adding costs at least one step, so that unneeded packages are not added
                 behind = 0 if what == OTHER else newest - place[what]
                 cost("release steps of what is added", atom, 1 + behind * (BEHIND if newest_wanted else 1))
             if what in (ABSENT, OTHER):
@@ -161,7 +164,7 @@ class Relaxation:
             else:
                 nearby = self.problem.policy.prefer == "stay"
                 steps = abs(place[what] - here) if nearby else newest - place[what]
-                cost("release steps", atom, steps if family(name) == name else 0)  # the others follow
+                cost("release steps", atom, steps if family(name) == name else 0)  # family members follow
             if name in self.problem.direct and self.problem.policy.prefer == "newest":
                 cost("releases behind the newest", atom, newest - place[what])
             elif current is not None and place[what] < here and name in self.problem.direct:
@@ -180,7 +183,7 @@ class Relaxation:
                 cost("other builds", atom)
 
     def price_changes(self) -> None:
-        """What it costs to change an installed package: once for each family."""
+        """Add the cost of changing installed packages: once for each family."""
         members: dict[str, list[int]] = {}
         for name, current in self.problem.current.items():
             if name in self.problem.loose:
@@ -193,7 +196,7 @@ class Relaxation:
             self.clauses.cost("changes", moved)
 
     def recommend(self) -> None:
-        """What it costs to fix a finding in another way than its rule recommends, or in one that is not its first."""
+        """Add the costs of not taking a recommended fix of a finding, or not its best one."""
         for each in self.problem.recommended:
             none_so_far: tuple[int, ...] = ()
             for alternative in each.alternatives:
@@ -227,9 +230,9 @@ class Relaxation:
             self._wants(where, need)
 
     def _tolerated(self, release: Release, need: Need, where: tuple[int, ...]) -> tuple[int, ...]:
-        """Both as they are installed, though they contradict each other: it counts as the warning or error it is.
+        """An atom that allows an installed pair to stay although its requirement is unmet; counts as a warning or error.
 
-        Something that is not listed is missing only where everything is listed.
+        An unlisted package only counts as missing if the list is complete.
         """
         other = self.problem.current.get(need.name)
         if self.problem.current.get(release.name) != release or (
@@ -253,7 +256,7 @@ class Relaxation:
             self.clauses.add((*where, self._extra(need.name, extra)))
 
     def _extra(self, name: str, extra: str) -> int:
-        """An atom for an extra being asked for; what it adds depends on the release."""
+        """An atom for an extra being requested; its requirements depend on the release."""
         if name in self.problem.given and name not in self.problem.current:
             return self._true()
         self._package(name)
@@ -265,7 +268,7 @@ class Relaxation:
         return self._extras[name, extra]
 
     def _met_by(self, name: str, specifier: str) -> int:
-        """An atom for a package being there in a version of a specifier."""
+        """An atom for a package being installed in a version that satisfies a specifier."""
         if name in self.problem.given and name not in self.problem.current:
             return self._true()
         self._package(name)

@@ -1,4 +1,4 @@
-"""Curated rules over candidate releases: what must not be together on this machine, for this job."""
+"""Curated rules over candidate releases: forbidden combinations for this machine and workload."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Known = Mapping[str, tuple[Release, ...]]
 
 
 def level_of(severity: str, *, warnings: bool) -> str | None:
-    """What a finding costs that is left; ``None`` for remarks. ``warnings``: they are to be fixed, too."""
+    """The cost level of a remaining finding; ``None`` for severity info. ``warnings``: treat warnings as errors."""
     return {"error": ERRORS, "warning": ERRORS if warnings else WARNINGS}.get(severity)
 
 
@@ -31,7 +31,7 @@ def forbidden(
     matrix: Matrix, environment: Environment, current: Mapping[str, Release], known: Known, ignored: Collection[str] = (),
     *, warnings: bool = False,
 ) -> Iterator[Forbidden]:  # fmt: skip
-    """Every rule that can hold on this machine, over the releases that are known of each package."""
+    """The forbidden combinations of every rule that can apply on this machine, over the known releases of each package."""
     facts = Facts(environment)
     for rule in matrix.rules():
         level = level_of(rule.severity, warnings=warnings)
@@ -53,7 +53,7 @@ def _of_rule(rule: Rule, level: str, facts: Facts, current: Mapping[str, Release
             continue
         about = [atom for atom in atoms if _about_packages(atom)]
         if not about or None in states or any(atom[0] == "any" for atom in about):
-            return  # it is exempt, or that is unknown until the plan is complete
+            return  # exempt, or unknown until the plan is complete
         group = _together(about, facts, current, known, spares=True)
         if group is not None and all(name in known for name, versions in group if ABSENT not in versions):
             unless.append(group)
@@ -64,7 +64,7 @@ def _of_rule(rule: Rule, level: str, facts: Facts, current: Mapping[str, Release
 def recommended(
     matrix: Matrix, environment: Environment, errors: Collection[Finding], current: Collection[str], target: Target
 ) -> Iterator[Recommended]:
-    """The package versions that some findings, and the rules behind them, recommend, as far as the packages are there."""
+    """The package versions recommended by findings and their rules, for packages that are installed."""
     rules = {rule.id: rule for rule in matrix.rules()} if errors else {}
     facts = Facts(environment)
     for finding in errors:
@@ -91,14 +91,14 @@ def _about_packages(atom: Any) -> bool:
 def _together(
     atoms: list[Any], facts: Facts, current: Mapping[str, Release], known: Known, *, spares: bool = False
 ) -> tuple[tuple[str, frozenset[str]], ...] | None:
-    """The releases of each package for which all of some conditions hold; ``None`` where they never do.
+    """The releases of each package for which all conditions hold; ``None`` if they never do.
 
-    Whether something that is not listed is there is not known where not everything is listed: that spares, and accuses nobody.
+    In an incomplete list it is unknown whether an unlisted package is absent: exemptions assume it is, findings do not.
     """
     found: dict[str, frozenset[str]] = {}
     for atom in atoms:
         if atom[0] == "any":
-            return None  # judged on the finished plan
+            return None  # checked on the finished plan
         name = atom[1]
         versions = frozenset(_fitting(atom, facts, current.get(name), known.get(name, ())))
         if name not in current and facts.environment.distributions_complete is not True:
@@ -113,7 +113,7 @@ def _fitting(atom: Any, facts: Facts, current: Release | None, releases: tuple[R
     form, _, how, *rest = atom
     if form == "package" and how == "absent":
         if current is not None or not any(copy.name == atom[1] for copy in facts.environment.distributions or ()):
-            yield ABSENT  # else it is installed, in an unknown version
+            yield ABSENT  # otherwise it is installed in an unknown version
         return
     for release in releases:
         if form == "package":
@@ -129,6 +129,6 @@ def _fitting(atom: Any, facts: Facts, current: Release | None, releases: tuple[R
 
 
 def _alone(release: Release) -> Facts:
-    """The facts about one candidate: a commit settles which code it holds."""
+    """The facts about one candidate alone: a commit determines the code it contains."""
     copy = Distribution(release.name, release.installed, source=release.source)
     return Facts(Environment(distributions=(copy,)))

@@ -1,4 +1,4 @@
-"""The lazy loop: solve what is known, read where the optimum looks, until it rests on what was read."""
+"""The lazy search: solve with the data read so far, read what the optimum depends on, and repeat until nothing is missing."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from compat.repair.relaxation import OTHER, Forbidden, Needs, Relaxation
 from compat.repair.target import satisfies
 
 Judge = Callable[[Mapping[str, Release], Mapping[str, tuple[Release, ...]]], Iterable[Forbidden]]
-"""What must not be together, of some chosen releases (by package) and of all known ones."""
+"""Returns forbidden combinations, given the chosen releases (by package) and all known ones."""
 _LAST = 5.0
-"""Seconds for a plan of what was read, when time is up."""
+"""Seconds for a final plan from the data read so far, after the deadline."""
 _NEAR = 2
-"""Releases on each side of a wanted one whose metadata is read with it; four times as many each time it is asked again."""
+"""Neighbouring releases on each side whose metadata is read with a wanted one; four times as many each further time."""
 
 
 @record(frozen=True)
 class Solution:
-    """``chosen`` are the packages that are there, each with its release; ``None`` where nothing can hold together.
+    """``chosen`` maps the packages to their releases; ``None`` if there is no solution.
 
-    ``optimal`` where no cheaper choice exists among the candidates; else the deadline passed, and ``cost`` is that of the best
-    one found so far. ``unread`` are the packages and files that could not be read: candidates that were left out for it.
+    ``optimal`` if no cheaper choice exists among the candidates; otherwise the deadline passed, and ``cost`` is that of the
+    best one found so far. ``unread`` are packages and files that could not be read, and were not candidates for that reason.
     """
 
     chosen: Mapping[str, Release] | None
@@ -41,15 +41,15 @@ class Solution:
 
 
 class Solver:
-    """One problem, and what was read for it."""
+    """Solves one problem; holds the data read for it."""
 
     def __init__(
         self, problem: Problem, universe: Universe, *, rules: Judge, judge: Judge, needs: Mapping[Release, Needs],
         progress: Callable[[str], None] | None = None, deadline: float | None = None,
     ) -> None:  # fmt: skip
-        """``rules`` gives what is known to be bad among candidates, ``judge`` what turns out to be bad in a whole plan.
+        """``rules`` returns combinations of candidates known to be bad, ``judge`` those found by checking a whole plan.
 
-        ``needs`` are those of the installed releases, as far as they are known without an index.
+        ``needs`` are the requirements of installed releases known without an index.
         """
         self.problem, self.universe = problem, universe
         self._rules, self._judge = rules, judge
@@ -63,7 +63,7 @@ class Solver:
         self._bound = ""
 
     def solve(self, seeds: Iterable[str] = ()) -> Solution:
-        """The cheapest plan; ``seeds`` are packages whose releases will be looked at for sure."""
+        """The cheapest solution; ``seeds`` are packages whose releases are read first. ``TimeoutError`` if none is found."""
         self.open(name for name in seeds if name not in self.opened)
         rounds = 0
         while True:
@@ -91,7 +91,7 @@ class Solver:
             self.learnt.update(dict.fromkeys(news))
 
     def _of_what_was_read(self, relaxation: Relaxation, rounds: int) -> Solution:
-        """The cheapest plan of what was read when time was up; ``TimeoutError`` where there is none."""
+        """The cheapest plan from the data read before the deadline; ``TimeoutError`` if there is none."""
         for name, atoms in relaxation.at.items():
             for what, atom in atoms.items():
                 release = relaxation.release(name, what)
@@ -103,7 +103,7 @@ class Solver:
         return replace(self._solution(model, relaxation, rounds), optimal=False)
 
     def also(self, forbidden: Forbidden) -> Solver:
-        """The same problem with one thing more forbidden, without an error in any plan, and with all that was read."""
+        """A strict solver for the same problem with an additional forbidden combination, reusing all data read."""
         other = Solver(
             self.problem, self.universe, rules=self._rules, judge=self._judge, needs=self.needs,
             progress=self._progress, deadline=self._deadline,
@@ -114,7 +114,7 @@ class Solver:
         return other
 
     def relaxation(self, *, strict: bool = False) -> Relaxation:
-        """The clauses of everything that is known now; ``strict``: with an error no plan is one, whatever else it costs."""
+        """The clauses of the data read so far; ``strict``: plans with errors are not allowed, whatever else they cost."""
         strict = strict or self._strict
         relaxation = Relaxation(self.problem, self.opened, self.needs, strict=strict)
         known = {name: relaxation.releases(name) for name in relaxation.at}
@@ -126,8 +126,8 @@ class Solver:
         return relaxation
 
     def open(self, names: Iterable[str]) -> None:
-        """Looks at the releases of packages."""
-        self._tell()  # before reading, too: that is what takes long
+        """Read the releases of packages."""
+        self._tell()  # before reading, too, which may take long
         wanted = [name for name in dict.fromkeys(names) if name not in self.opened]
         for name, releases in self.universe.releases(wanted).items() if wanted else ():
             found = [each for each in releases or () if each not in self._unreadable]
@@ -135,12 +135,12 @@ class Solver:
         self._tell()
 
     def _tell(self) -> None:
-        """How far it is: what any plan costs at least, as far as that is proven."""
+        """Report progress: the packages read, and the proven lower bound on the cost of any plan."""
         bound = f"; any plan costs at least {self._bound}" if self._bound else ""
         self._progress(f"{len(self.opened)} packages read{bound}")
 
     def _read(self, chosen: Mapping[str, str], relaxation: Relaxation) -> bool:
-        """Reads what a model rests on without having been read; whether there was anything."""
+        """Read the data that a model depends on; returns whether anything was missing."""
         unopened = [name for name, what in chosen.items() if what == OTHER]
         self.open(unopened)
         unread = [
@@ -153,7 +153,7 @@ class Solver:
         return bool(unopened or unread)
 
     def _read_ahead(self, chosen: dict[str, Release], unsure: list[Release]) -> None:
-        """Reads on to where the next models will probably look; not from those that the next one may well move elsewhere."""
+        """Read what the next models will probably need, except for releases that the next model may well change."""
         while True:
             unopened, unread = follow(self.problem, chosen, self.opened, {**self.needs, **{each: {} for each in unsure}})
             if not unopened and not unread:
@@ -167,7 +167,7 @@ class Solver:
             return [release]
         width = _NEAR * 4 ** self._asked.get(release.name, 0)
         self._asked[release.name] = self._asked.get(release.name, 0) + 1
-        plain = [each for each in releases if each.plain or each == release]  # another build is asked for by itself
+        plain = [each for each in releases if each.plain or each == release]  # other builds are only read on request
         place = plain.index(release)
         return [release, *plain[max(0, place - width) : place + width + 1]]
 
@@ -177,7 +177,7 @@ class Solver:
             if needs is not None:
                 self.needs[release] = needs
             elif release == self.problem.current.get(release.name):
-                self.needs[release] = {}  # it is there, whatever it needs
+                self.needs[release] = {}  # installed, so its requirements do not matter
             else:
                 self._unreadable.add(release)
                 self.opened[release.name] = tuple(each for each in self.opened[release.name] if each != release)
@@ -202,14 +202,14 @@ def _said(cost: tuple[int, ...]) -> str:
     return ", ".join(f"{amount} {level}" for amount, level in zip(cost, LEVELS) if amount) or "nothing"
 
 
-# --- Reading ahead: what a model brings in is followed to what that needs, as installers do. It is a guess and proves nothing;
-# it saves models, each of which costs more than a look into the cache.
+# --- Reading ahead: the requirements of added packages are followed greedily, like an installer does. This is only a heuristic
+# that saves models, each of which costs more than a cache lookup.
 
 
 def follow(
     problem: Problem, chosen: dict[str, Release], opened: Mapping[str, tuple[Release, ...]], needs: Mapping[Release, Needs]
 ) -> tuple[list[str], list[Release]]:
-    """Packages to open and releases to read next; ``chosen`` is carried on to them. Nothing where all is known."""
+    """Packages and releases to read next, which are added to ``chosen``; both empty if everything is known."""
     unopened, unread = [], []
     for name, specifiers in _wanted(problem, chosen, needs).items():
         here = chosen.get(name)
@@ -218,9 +218,9 @@ def follow(
         if name not in opened:
             unopened.append(name)
             continue
-        plain = [each for each in opened[name] if each.plain]  # other builds are asked for by models alone
+        plain = [each for each in opened[name] if each.plain]  # other builds are only chosen by models
         fitting = [each for each in plain if all(satisfies(each.version, text) for text in specifiers)]
-        if fitting:  # else something that wants it has to move: the next model tells what
+        if fitting:  # otherwise a package that requires it has to change: left to the next model
             chosen[name] = fitting[-1] if name not in problem.current else _nearest(fitting, problem.current[name])
             if chosen[name] not in needs:
                 unread.append(chosen[name])
@@ -228,7 +228,7 @@ def follow(
 
 
 def _wanted(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> dict[str, dict[str, None]]:
-    """For every package that is needed the specifiers it shall meet."""
+    """The specifiers that each required package has to satisfy."""
     found: dict[str, dict[str, None]] = {}
     waiting = [(name, "") for name in chosen]
     seen = set(waiting)
@@ -237,7 +237,7 @@ def _wanted(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Rele
         if name not in chosen:
             continue
         for need in needs.get(chosen[name], {}).get(extra, ()):
-            if any(chosen.get(each) != problem.current.get(each) for each in (name, need.name)):  # else it may stay as it is
+            if any(chosen.get(each) != problem.current.get(each) for each in (name, need.name)):  # unchanged pairs may stay
                 found.setdefault(need.name, {})[need.specifier] = None
             new = [(need.name, each) for each in need.extras if (need.name, each) not in seen]
             seen.update(new)
@@ -248,5 +248,5 @@ def _wanted(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Rele
 
 
 def _nearest(fitting: list[Release], current: Release) -> Release:
-    """The first above the installed release, else the last below it."""
+    """The first release above the installed one, else the last one."""
     return next((each for each in fitting if each.key > current.key), fitting[-1])

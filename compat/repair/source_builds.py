@@ -1,4 +1,4 @@
-"""What can be installed from source: releases compiled on the machine, and commits that a rule names as its fix."""
+"""Candidates installed from source: releases compiled locally, and commits that a rule names as its fix."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from compat.rules.compiled import Matrix
 from compat.tables.builds import EXTENSIONS
 
 COMPILED = frozenset((*EXTENSIONS, "flash-attn", "causal-conv1d", "mamba-ssm"))
-"""Packages whose wheels are compiled for some GPUs, CUDA and torch: a build on the machine is for those that are there."""
+"""Packages whose wheels are compiled for specific GPUs, CUDA and torch: a local build matches those installed."""
 
 PIN_TORCH = frozenset(("xformers",))
-"""Packages whose wheels pin the torch that they were compiled with, where the source takes that one and later ones."""
+"""Packages whose wheels pin the torch release they were compiled with, while their source supports it and later ones."""
 
 
 class Builds:
-    """Releases with a source distribution, compiled for the GPUs and the torch that are there."""
+    """Releases with a source distribution, compiled locally for the installed GPUs and torch."""
 
     def __init__(self, base: IndexUniverse) -> None:
         self._base = base
@@ -34,7 +34,7 @@ class Builds:
                     yield Release(name, f"{each.version}+compat.built", each.day, Source("index", {"build": True}), each.yanked)
 
     def needs(self, release: Release) -> Needs | None:
-        """What the source distribution says where it does, else what the wheel of the release requires."""
+        """The requirements of the source distribution if known, else those of the wheel of the release."""
         plain = Release(release.name, release.installed)
         told = self._base.source_needs(plain)
         if told is not None:
@@ -46,14 +46,14 @@ class Builds:
 
 
 def _or_later(need: Need) -> Need:
-    """A pinned torch or a later one."""
+    """Relax an exact torch requirement to that release or a later one."""
     pin = need.name == "torch" and need.specifier.startswith("==")
     return replace(need, specifier=f">={need.specifier.removeprefix('==')}") if pin else need
 
 
 @record(frozen=True)
 class Commit:
-    """A commit of a package that a rule names, and the version that it calls itself."""
+    """A commit of a package named by a rule, and the version that its code reports."""
 
     url: str
     commit: str
@@ -62,7 +62,7 @@ class Commit:
 
 
 class Commits:
-    """The commits that the rules of a matrix name. What one requires is taken to be what the next release does."""
+    """The commits named by the rules of a matrix. A commit is assumed to have the requirements of the next release."""
 
     def __init__(self, base: IndexUniverse, matrix: Matrix) -> None:
         self._base = base
@@ -71,7 +71,7 @@ class Commits:
             self._known.setdefault(name, []).append(commit)
         self._like: dict[Release, Release] = {}
         self.assumed: dict[Release, str] = {}
-        """What was taken for granted about a commit."""
+        """Assumptions about the requirements of a commit."""
 
     def of(self, name: str, releases: Iterable[Release]) -> Iterator[Release]:
         known = sorted(releases, key=lambda each: each.key)
@@ -90,7 +90,7 @@ class Commits:
 
 
 def commits_of(matrix: Matrix) -> Iterator[tuple[str, Commit]]:
-    """The commits in the fixes of rules: those with a version, and of a repository that git reaches."""
+    """The commits in the fixes of rules: those with a version and a ``git+`` URL."""
     for rule in matrix.rules():
         for fix in rule.fixes:
             for name, where in fix.packages if fix.kind == "source-install" and fix.version else ():

@@ -1,4 +1,4 @@
-"""What a file installs, and where: the target that a plan is made for, inferred where nobody stated it."""
+"""The packages that a file installs, and the target of a plan, inferred if it is not stated."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from compat.rules.compiled import Matrix
 from compat.rules.facts import comparable
 
 GLIBC = "2.35"
-"""Where no machine tells: that of Ubuntu 22.04, which wheels for accelerators are made for."""
+"""Default if unknown: that of Ubuntu 22.04, which wheels for accelerators are built for."""
 _PYTHON = (3, 12)
-"""Where no pin has a wheel for one Python only: the one that most of the stack has wheels for."""
+"""Default if no pin has a version-specific wheel: the version that most packages have wheels for."""
 _STATED = re.compile(r"--python-version[= ](\d+\.\d+(?:\.\d+)?)|pip-compile with Python (\d+\.\d+)")
 _VERSION = re.compile(r"(?:cpython[@-]?)?(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)")
 _CONFIGURED = re.compile(r"^version(?:_info)? *= *(\d+\.\d+\.\d+)", re.MULTILINE)
@@ -33,8 +33,8 @@ _CONFIGURED = re.compile(r"^version(?:_info)? *= *(\d+\.\d+\.\d+)", re.MULTILINE
 
 @record(frozen=True)
 class Installed:
-    """What a file installs on a target. ``told`` says what the target is, and where that was taken from; not ``whole`` is a
-    list that an installer adds to. ``direct`` is ``None`` where nothing says what the project itself asks for."""
+    """The packages a file installs on a target. ``told`` describes the target and how it was determined; if not ``whole``,
+    an installer adds packages to the list. ``direct`` is ``None`` if the project's direct requirements are unknown."""
 
     environment: Environment
     direct: frozenset[str] | None
@@ -46,9 +46,10 @@ class Installed:
 def installed_by(
     listing: Listing, known: Environment, matrix: Matrix, index: Callable[[], Index], asked: Asked | None = None
 ) -> Installed:
-    """The environment that a file makes, what it asks for directly, and its requirements without a pin.
+    """The environment that a file installs, its direct requirements, and its requirements without a pin.
 
-    Of several selections of extras and groups it is the one in which the most errors hold, the default one first.
+    Of several selections of extras and groups the one with the most errors is used, preferring the default one.
+    :class:`InputError` if the file does not support any known Python.
     """
     asked = asked or Asked()
     known, told = placed(known)
@@ -78,7 +79,7 @@ def installed_by(
 
 
 def placed(known: Environment) -> tuple[Environment, tuple[str, ...]]:
-    """The environment with its platform, and that in words: as stated, else as the accelerators or this machine say."""
+    """The environment with its platform, and a description: as stated, else inferred from accelerators or this machine."""
     os_, machine, glibc = known.os, known.machine, known.glibc
     vendors = {each.vendor for each in known.accelerators or ()}
     assumed = ""
@@ -102,7 +103,7 @@ def _own_glibc() -> str:
 
 
 def _computes(known: Environment, os_: str) -> Iterable[str]:
-    """What the packages compute on, as far as it is known."""
+    """Describe the compute platform, as far as known."""
     devices = [each.name or each.compute_capability or each.gfx or "" for each in known.accelerators or ()]
     vendors = {each.vendor for each in known.accelerators or ()}
     if os_ == "darwin":
@@ -116,14 +117,14 @@ def _computes(known: Environment, os_: str) -> Iterable[str]:
         yield "CPU"
 
 
-# --- The Python: what was stated, what stands beside the file, what its pins have wheels for.
+# --- The Python version: stated, configured next to the file, or inferred from the wheels of the pins.
 
 
 def _python(listing: Listing, worlds: Worlds, known: Environment, index: Callable[[], Index]) -> tuple[str, str]:
-    """The Python, and where it was taken from."""
+    """The Python version, and its origin in words."""
     if known.python is not None:
         return known.python, ""
-    for entry in listing.entries:  # conda installs it as well
+    for entry in listing.entries:  # conda also installs Python
         if entry.distribution.name == "python" and (version := comparable(entry.distribution).version):
             return version, ""
     minors = sorted({place.python[:2] for place in worlds.places}, reverse=True)
@@ -139,7 +140,7 @@ def _python(listing: Listing, worlds: Worlds, known: Environment, index: Callabl
 
 
 def _beside(path: str) -> Iterable[tuple[str, str]]:
-    """What the file and what lies beside it say about the Python, and who says it."""
+    """The Python versions stated in ``.python-version``, ``.venv`` or the file itself, with their origin."""
     folder = os.path.dirname(path)
     for name, pattern in ((".python-version", _VERSION), (os.path.join(".venv", "pyvenv.cfg"), _CONFIGURED), ("", _STATED)):
         try:
@@ -155,7 +156,7 @@ def _beside(path: str) -> Iterable[tuple[str, str]]:
 def _supported(
     listing: Listing, worlds: Worlds, minors: Sequence[tuple[int, ...]], index: Callable[[], Index]
 ) -> tuple[list[tuple[int, ...]], set[tuple[int, ...]]]:
-    """The Pythons for which the fewest pins lack a wheel, newest first, and those for which some pin has one of its own."""
+    """The Pythons for which the fewest pins lack a file, newest first, and those with a version-specific wheel of a pin."""
     installed = worlds.installed()
     copies = [comparable(entry.distribution) for entry in listing.entries]
     pins = {(each.name, each.version) for each in copies if each.version and not of_no_index(each)}
@@ -186,11 +187,11 @@ def _target(place: Place, worlds: Worlds) -> Target:
     return Target(Environment(python=python, os=place.os, machine=place.machine, glibc=GLIBC))
 
 
-# --- Which of the selections of a file is judged.
+# --- The selection of extras and groups to plan for.
 
 
 def _selection(listing: Listing, known: Environment, matrix: Matrix, asked: Asked, worlds: Worlds) -> int:
-    """The number of the selection in which the most errors hold, the first one among equals."""
+    """The number of the selection with the most errors; the first one among equals."""
     if len(worlds.sets) < 2:
         return 0
     found, _ = judged_listing(listing, known, matrix, asked)
@@ -208,11 +209,11 @@ def _plain(copy: Distribution) -> Distribution:
     return replace(copy, marker=None) if copy.marker else copy
 
 
-# --- What the project itself asks for.
+# --- Direct requirements of the project.
 
 
 def _direct(listing: Listing, here: list[int]) -> frozenset[str] | None:
-    """All of a list that installers add to, else what the projects of a graph, or comments, ask for; ``None``: nothing says."""
+    """Direct requirements: all entries of an incomplete list, else those of the projects or comments; ``None``: unknown."""
     names = {number: listing.entries[number].distribution.name for number in here}
     if listing.edges is None:
         if listing.kind != "requirements" or not listing.complete:
@@ -227,7 +228,7 @@ def _direct(listing: Listing, here: list[int]) -> frozenset[str] | None:
     }  # fmt: skip
     found = {edge.child for edge in listing.edges if edge.parent in projects} | (own - projects)
     direct = frozenset(names[number] for number in found if number in names)
-    return None if direct == frozenset(names.values()) else direct  # of a lock that does not say what asks for what
+    return None if direct == frozenset(names.values()) else direct  # equal: the lock file does not record who requires what
 
 
 def _is_project(listing: Listing, number: int) -> bool:

@@ -1,4 +1,4 @@
-"""The machine that a plan is for: which markers hold there, and which files an installer takes."""
+"""The target machine of a plan: which markers hold and which files an installer accepts."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from compat.records import record
 
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']|["']([^"']+)["']\s*==\s*extra""")
 _GLIBC = "2.35"
-"""Where nothing tells: that of Ubuntu 22.04."""
+"""Default if unknown: that of Ubuntu 22.04."""
 _MACOS = (14, 0)
 _UV_GLIBCS = (17, 28, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40)
-"""Minor releases of glibc that uv has a platform for."""
+"""Minor versions of glibc for which uv has a platform."""
 
 
 @record(frozen=True)
 class Need:
-    """One declared requirement that applies to the target: ``name`` in a version of ``specifier``, with its ``extras``."""
+    """A declared requirement that applies to the target: ``name`` with its ``specifier`` and ``extras``."""
 
     name: str
     specifier: str
@@ -41,13 +41,13 @@ class Need:
 
 
 class Target:
-    """A target of which the interpreter is known; :class:`InputError` where it is not."""
+    """A target machine; :class:`InputError` if its Python version is unknown."""
 
     def __init__(self, environment: Environment) -> None:
         python = environment.python
         if not python:
             raise InputError("the target's Python is unknown: pass --python-version")
-        self.python = python if python.count(".") > 1 else f"{python}.0"  # as uv has it: the least that it can be
+        self.python = python if python.count(".") > 1 else f"{python}.0"  # like uv: the lowest patch release
         self.minor = ".".join(python.split(".")[:2])
         self.system = environment.os or "linux"
         self.machine = environment.machine or ("AMD64" if self.system == "windows" else "x86_64")
@@ -62,7 +62,7 @@ class Target:
         return marker is None or marker.evaluate({**self._markers, "extra": extra})
 
     def accepts_python(self, specifier: str | None) -> bool:
-        """Whether a Requires-Python lets the target in; one that cannot be read does, as installers have it."""
+        """Whether a Requires-Python accepts the target; an invalid one does, as with installers."""
         if not specifier:
             return True
         if specifier not in self._accepted:
@@ -73,7 +73,7 @@ class Target:
         return self._accepted[specifier]
 
     def has_system(self, platform: str) -> bool:
-        """Whether a wheel's platform is of the target's system, on whatever machine and however new."""
+        """Whether a wheel's platform tag is for the target's operating system, on any machine and in any version."""
         return platform == "any" or {"darwin": "macosx", "windows": "win"}.get(self.system, "linux") in platform.split("_")[0]
 
     def takes(self, wheel: tuple[str, str, str]) -> bool:
@@ -83,11 +83,11 @@ class Target:
         return self._taken[wheel]
 
     def needs(self, requirements: Iterable[str | Requirement]) -> tuple[Need, ...]:
-        """What of a release's requirements applies without any extra."""
+        """The requirements of a release that apply without extras."""
         return self.needs_by_extra(requirements).get("", ())
 
     def needs_by_extra(self, requirements: Iterable[str | Requirement]) -> dict[str, tuple[Need, ...]]:
-        """What of a release's requirements applies: under ``""`` the unconditional ones, under each extra what it adds."""
+        """The requirements of a release that apply: the unconditional ones under ``""``, the others under their extra."""
         found: dict[str, dict[Need, None]] = {}
         for each in requirements:
             requirement = _requirement(each) if isinstance(each, str) else each
@@ -98,7 +98,7 @@ class Target:
         return {extra: tuple(needs) for extra, needs in found.items()}
 
     def _applying(self, marker: str) -> tuple[str, ...]:
-        """The extras ("" for none is needed) for which a marker holds; kept, as requirements repeat each other's."""
+        """The extras for which a marker holds ("" if no extra is needed); cached, as most markers repeat."""
         if marker not in self._extras:
             parsed = Marker(marker) if marker else None
             named = dict.fromkeys(one or other for one, other in _EXTRA.findall(marker))
@@ -108,7 +108,7 @@ class Target:
 
     @property
     def uv_platform(self) -> str:
-        """The platform as uv calls it."""
+        """The target as a value of uv's ``--python-platform``."""
         arm = self.machine in ("arm64", "aarch64")
         if self.system == "darwin":
             return f"{'aarch64' if arm else 'x86_64'}-apple-darwin"
@@ -120,7 +120,7 @@ class Target:
 
     @property
     def uv_variables(self) -> dict[str, str]:
-        """What uv is told by its environment: the release of macOS, for which it takes the oldest otherwise."""
+        """Environment variables for uv: the version of macOS, which defaults to the oldest."""
         return {"MACOSX_DEPLOYMENT_TARGET": ".".join(map(str, _MACOS))} if self.system == "darwin" else {}
 
     def _marker_environment(self) -> dict[str, str]:
@@ -168,7 +168,7 @@ def _specifiers(text: str) -> SpecifierSet:
 
 @cache
 def satisfies(version: str, specifier: str) -> bool:
-    """Whether a release that may be chosen lies in a specifier set; pre-releases were sorted out before."""
+    """Whether a version satisfies a specifier set, including pre-releases; an invalid specifier accepts everything."""
     if not specifier:
         return True
     try:

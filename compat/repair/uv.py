@@ -1,4 +1,4 @@
-"""What an installer is asked about a plan: which releases it shall find installable together, and what it cannot know."""
+"""The input for verifying a plan with uv: pins, overrides, and packages that uv cannot resolve."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from compat.repair.target import Need, satisfies
 
 @record(frozen=True)
 class Question:
-    """``pins`` are versions by name, ``loose`` those of them whose version others may require otherwise.
+    """``pins`` are versions by name, ``loose`` the pins that override the requirements of other packages.
 
-    ``indexes`` are those that a pin comes from besides the ordinary ones.
-    ``without`` is never looked for: no index has a wheel of it, or it is missing already, or it is unknown whether it is there.
-    ``requires`` is what the plan's releases without a wheel declare.
+    ``indexes`` are additional indexes that pins come from.
+    ``without`` are packages that uv does not resolve: no index has a wheel, or they are missing or possibly missing already.
+    ``requires`` are the requirements of releases that uv does not resolve.
     """
 
     pins: Mapping[str, str] = EMPTY
@@ -29,23 +29,23 @@ class Question:
     indexes: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """The requirements."""
+        """The lines of the requirements file."""
         return [*(f"{name}=={version}" for name, version in sorted(self.pins.items())), *sorted(set(self.requires))]
 
     def overrides(self) -> list[str]:
-        """What holds whatever is required: a package under a marker that is never true is not required at all."""
+        """The lines of the overrides file; a marker that is never true excludes a package."""
         kept = [f"{name}=={self.pins[name]}" for name in sorted(self.loose & set(self.pins))]
         return [*kept, *(f"{name} ; python_version < '0'" for name in sorted(self.without))]
 
 
 class Served(Protocol):
-    """Who knows what indexes have: ``None`` where a package was not looked at."""
+    """Knows whether indexes provide a wheel of a release; ``None`` if the package was not read."""
 
     def serves(self, release: Release) -> bool | None: ...
 
 
 def question(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs], index: Served) -> Question:
-    """The question for a plan: what it holds is pinned, and what is broken as it was is not asked about."""
+    """The question for a plan: its releases are pinned, and requirements that remain unmet are excluded."""
     gone = {name for name, release in chosen.items() if _elsewhere(release, index)}
     broken = list(unmet(problem, chosen, needs))
     missing = {name for name in broken if name not in chosen}
@@ -59,7 +59,7 @@ def question(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Rel
 
 
 def _elsewhere(release: Release, index: Served) -> bool:
-    """Whether no index that an installer can be given has it: it is built, or its index was not read."""
+    """Whether no index available to uv provides it: it is built locally, or its index was not read."""
     return release.built or index.serves(release) is False or (release.source is not None and index.serves(release) is not True)
 
 
@@ -70,7 +70,7 @@ def _index_of(release: Release) -> str:
 def brought_along(
     problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs], opened: Mapping[str, tuple[Release, ...]]
 ) -> frozenset[str]:
-    """What an installer changes by itself: what is loose, and what a plan adds in the newest release that is accepted."""
+    """Changes an installer makes by itself: loose packages, and packages added in their newest acceptable release."""
     wanted: dict[str, list[str]] = {name: [] for name in chosen if name not in problem.current}
     asked = {each.name for each in (*problem.asked, *problem.keep)}
     for name, extra in _active(problem, chosen, needs):
@@ -87,13 +87,13 @@ def brought_along(
 
 
 def partial(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> bool:
-    """Whether something listed requires what is not, and did so before: then more is installed than is listed."""
+    """Whether a listed package already requires an unlisted one, so that more is installed than listed."""
     listed = [needs.get(release, EMPTY).get("", ()) for release in problem.current.values()]
     return not problem.complete and any(need.name not in problem.current for found in listed for need in found)
 
 
 def unmet(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> Iterator[str]:
-    """Packages that are not as another one, or the user, requires."""
+    """Packages that do not satisfy a requirement of another package or of the user."""
     for name, extra in _active(problem, chosen, needs):
         for need in needs.get(chosen[name], EMPTY).get(extra, ()):
             other = chosen.get(need.name)
@@ -102,7 +102,7 @@ def unmet(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Releas
 
 
 def _active(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> Iterable[tuple[str, str]]:
-    """Packages with each extra that is asked for, and ``""`` for what they need without."""
+    """The (package, extra) pairs that are requested, with ``""`` for the package without extras."""
     found = dict.fromkeys((name, "") for name in chosen)
     waiting = list(found)
     asked: list[Need] = [*problem.asked, *problem.keep]

@@ -1,4 +1,4 @@
-"""The releases of an index, and other ways to install them: torch for another CUDA, and from source where that is allowed."""
+"""The releases of an index and their variants: torch for another CUDA version, and builds from source if allowed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compat.repair.source_builds import Builds, Commits
 
 
 class Maker(Protocol):
-    """Who knows another way to install releases."""
+    """Provides variants of releases."""
 
     def of(self, name: str, releases: Iterable[Release]) -> Iterator[Release]: ...
 
@@ -20,7 +20,7 @@ class Maker(Protocol):
 
 
 class Variants:
-    """A universe with the releases of an index and what ``flavours`` and ``sources`` make of them."""
+    """A universe of the releases of an index and their variants from ``flavours`` and ``sources``."""
 
     def __init__(self, base: IndexUniverse, flavours: Flavours, sources: Iterable[Builds | Commits] = ()) -> None:
         self.base, self._flavours, self._sources = base, flavours, tuple(sources)
@@ -33,12 +33,12 @@ class Variants:
 
     @property
     def narrowed(self) -> Mapping[str, str]:
-        """The vendors' indexes whose builds were no candidates, and why."""
+        """Vendors' indexes whose builds were not candidates, and why."""
         return {**self._flavours.narrowed, **self.base.narrowed}
 
     @property
     def assumed(self) -> Mapping[Release, str]:
-        """What was taken for granted of releases whose own metadata could not be read."""
+        """Assumptions about releases whose own metadata could not be read."""
         commits = [each for each in self._sources if isinstance(each, Commits)]
         return {
             **self.base.assumed,
@@ -64,15 +64,15 @@ class Variants:
         return {**self.base.needs([each for each in wanted if each not in made]), **made}
 
     def forbidden(self, known: Mapping[str, tuple[Release, ...]]) -> Iterator[Forbidden]:
-        """What must not be together whatever the rules say."""
+        """Combinations of builds that are forbidden independently of rules."""
         return self._flavours.forbidden(known)
 
     def serves(self, release: Release) -> bool | None:
-        """Whether an index was read that has a wheel of it; ``None`` where its package was not looked at."""
+        """Whether an index provides a wheel of it; ``None`` if its package was not read."""
         return self._flavours.served(release) if release in self._made else self.base.serves(release)
 
     def hashes(self, release: Release) -> tuple[str, ...]:
-        """``sha256:…`` of every file of a release that the target can take."""
+        """``sha256:…`` of every file of a release that the target can install."""
         maker = self._made.get(release)
         if maker is None or isinstance(maker, Builds):
             return self.base.hashes(release.name, release.installed)

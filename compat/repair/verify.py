@@ -1,4 +1,4 @@
-"""A plan checked by others: our own evaluator over the planned environment, and uv over its requirements."""
+"""Verification of plans with uv, and the results together with those of our own evaluator."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _COMMON = ("--quiet", "--no-config", "--no-build", "--color", "never")
 _REFUSED = "No solution found"
 _NO_WHEEL = re.compile(r"(?<![\w.-])([A-Za-z0-9][\w.-]{0,127})(?:==[^ ]{1,80})? ha(?:s|ve) no usable wheels")
 _UNBUILT = 6
-"""How often what cannot be installed without a build is left out of a question."""
+"""Maximum number of attempts to resolve without packages that require a build."""
 _KEPT = ("UV_CACHE_DIR", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "UV_KEYRING_PROVIDER")
-"""Variables for uv that change no answer."""
+"""Environment variables for uv that do not affect the resolution."""
 
 
 @record(frozen=True)
 class Verified:
-    """``rules``: our evaluator finds no error that the plan does not name. ``uv``: uv accepts it; ``None`` where it was not
-    asked, and ``why`` says why. ``unasked`` are changes that no index could be asked about: what is built, and what its index
-    did not tell; ``installs`` says whether uv's dry run of an installation went through, where that was asked for."""
+    """``rules``: our evaluator finds no errors other than those listed in the plan. ``uv``: uv accepts it; ``None`` if it was
+    not checked, for the reason ``why``. ``unasked`` are changes that uv could not check: local builds, and releases whose index
+    was not read; ``installs`` is the result of uv's dry run of the installation, if requested."""
 
     rules: bool
     uv: bool | None
@@ -57,8 +57,8 @@ class Verified:
 
 @record(frozen=True)
 class Checks:
-    """Who is to check a plan: ``uv`` whether it resolves, ``install`` whether a dry run installs it, into the environment of
-    ``python`` where there is one."""
+    """The checks to run on a plan: ``uv``: whether it resolves; ``install``: whether a dry run installs it, into the
+    environment of ``python`` if given."""
 
     uv: bool = True
     install: bool = False
@@ -66,7 +66,7 @@ class Checks:
 
 
 def accepted_by_uv(question: Question, target: Target, settings: Settings, *, offline: bool = False) -> tuple[bool | None, str]:
-    """Whether ``uv pip compile`` finds the releases installable together, and what it says otherwise; it builds nothing."""
+    """Whether ``uv pip compile`` resolves the releases, without building anything; if not, its message. ``None``: unknown."""
     code, found, why = _compiled(question, target, settings, offline=offline)
     if code is None:
         return None, why
@@ -79,9 +79,9 @@ def accepted_by_uv(question: Question, target: Target, settings: Settings, *, of
 
 @record(frozen=True)
 class Resolved:
-    """The releases that uv takes by name (``None`` where it finds none, and ``why``), without what it would have to build.
+    """The releases that uv resolves, by name (``None`` on failure, with ``why``), without packages that require a build.
 
-    ``overridden``: only with pins that hold against what others require.
+    ``overridden``: it only resolves if pins override the requirements of other packages.
     """
 
     releases: Mapping[str, str] | None
@@ -91,16 +91,16 @@ class Resolved:
 
     @property
     def refused(self) -> bool:
-        """Whether uv came to the end that nothing fits."""
+        """Whether uv found that there is no solution."""
         return self.releases is None and _REFUSED in self.why
 
 
 def resolved_by_uv(
     question: Question, target: Target, settings: Settings, *, offline: bool = False, override: bool = True
 ) -> Resolved:  # fmt: skip
-    """The releases that ``uv pip compile`` takes for some requirements; nothing is built for it.
+    """Resolve requirements with ``uv pip compile``, without building anything.
 
-    ``override``: where the pins contradict what others require, they hold, as projects override requirements on purpose.
+    ``override``: if pins contradict the requirements of other packages, the pins win, as projects override on purpose.
     """
     given = question.without
     for _ in range(_UNBUILT):
@@ -120,7 +120,7 @@ def resolved_by_uv(
 def _compiled(
     question: Question, target: Target, settings: Settings, *, offline: bool
 ) -> tuple[int | None, dict[str, str], str]:
-    """The exit status of ``uv pip compile`` (``None`` where it did not come to one), the releases it takes, what was wrong."""
+    """The exit status of ``uv pip compile`` (``None`` if it did not finish), the resolved releases, and the error message."""
     uv = uv_binary()
     if uv is None:
         return None, {}, "uv was not found (it is installed with compat; check PATH): the plan is only checked against the "
@@ -128,7 +128,7 @@ def _compiled(
     settings = _with_indexes(settings, question.indexes)
     with tempfile.TemporaryDirectory(prefix="compat-fix-") as folder:
         command = [uv, "pip", "compile", "--no-header", "--no-annotate", *_COMMON, *_asked(question, folder)]
-        command += ["--python", sys.executable]  # uv otherwise looks for one of the target's very version, on the whole machine
+        command += ["--python", sys.executable]  # otherwise uv searches the machine for the target's exact version
         command += [*_of(target), *(["--offline"] if offline else []), *_indexes(settings)]
         code, out, why = _ran(command, {**_variables(settings), **target.uv_variables})
     pins = (line.split(" ")[0].partition("==") for line in out.splitlines() if "==" in line)
@@ -138,7 +138,7 @@ def _compiled(
 def installable_by_uv(
     question: Question, target: Target, settings: Settings, *, python: str | None = None, offline: bool = False
 ) -> tuple[bool | None, str]:
-    """Whether ``uv pip install --dry-run`` would install it, into the environment of ``python`` or into an empty folder."""
+    """Whether ``uv pip install --dry-run`` succeeds in the environment of ``python`` or an empty folder; ``None``: unknown."""
     uv = uv_binary()
     if uv is None:
         return None, "uv was not found"
@@ -156,7 +156,7 @@ def installable_by_uv(
 
 
 def _asked(question: Question, folder: str) -> list[str]:
-    """The files for a question, as uv's options."""
+    """Write the files of a question; returns them as uv's options."""
     wanted, overrides = Path(folder, "requirements.in"), Path(folder, "overrides.txt")
     wanted.write_text("".join(f"{line}\n" for line in question.lines()), encoding="utf-8")
     overrides.write_text("".join(f"{line}\n" for line in question.overrides()), encoding="utf-8")
@@ -168,14 +168,14 @@ def _of(target: Target) -> list[str]:
 
 
 def _with_indexes(settings: Settings, urls: tuple[str, ...]) -> Settings:
-    """The settings with further indexes, and every one asked for each pin."""
+    """The settings with additional indexes, with all indexes considered for each pin."""
     if not urls:
         return settings
     return replace(settings, sources=(*map(IndexSource, urls), *settings.sources), strategy="unsafe-best-match")
 
 
 def _ran(command: list[str], variables: Mapping[str, str]) -> tuple[int | None, str, str]:
-    """The exit status (``None`` where it did not come to one), what was printed, and what was wrong."""
+    """Run uv; returns the exit status (``None`` if it did not finish), its output, and the error message."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, env=dict(variables))
     except subprocess.TimeoutExpired:
@@ -196,7 +196,7 @@ def _indexes(settings: Settings) -> list[str]:
         return [*words, "--no-index"]
     for place, (number, source) in enumerate(plain):
         option = "--default-index" if place == len(plain) - 1 else "--index"
-        words += [option, f"compat{number}={source.url}"] if source.url is not None else []  # that of the client is uv's too
+        words += [option, f"compat{number}={source.url}"] if source.url is not None else []  # None is uv's default
     if settings.strategy != "first-index" or any(source.explicit for _, source in plain):
         words += ["--index-strategy", "unsafe-best-match"]  # the versions are pinned
     for host in settings.trusted:
@@ -205,7 +205,7 @@ def _indexes(settings: Settings) -> list[str]:
 
 
 def _variables(settings: Settings) -> dict[str, str]:
-    """The environment for uv: what decides which releases it takes is in its options, how it reaches them is as for us."""
+    """The environment for uv: its options select the releases, variables only configure access, with the same settings."""
     found = {name: text for name, text in os.environ.items() if not name.startswith("UV_") or name in _KEPT}
     for number, source in enumerate(settings.sources):
         known = settings.credentials.get(host_of(source.url)) if source.url is not None else None

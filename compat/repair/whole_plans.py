@@ -1,7 +1,7 @@
-"""A finished plan judged as a whole, by the evaluator that judges environments; what it finds is learnt as a clause.
+"""Checks of complete plans with the evaluator for environments; its findings are learnt as clauses.
 
-Findings that tables derive (builds against hardware, drivers and each other) are not written as clauses beforehand. Where one
-turns up in a plan, the releases for which it would turn up as well are found by asking again, so that few plans are needed.
+Findings derived from tables (builds against hardware, drivers and each other) are not encoded as clauses beforehand. If one
+occurs in a plan, the evaluator is run for the other releases of its packages, too, so that few plans are needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _INDEX = Source("index", {})
 
 
 def planned(environment: Environment, chosen: Mapping[str, Release]) -> Environment:
-    """The environment as a plan leaves it; what is not moved stays as it was read."""
+    """The environment after a plan; unchanged packages stay as they were read."""
     before = {copy.name: copy for copy in environment.distributions or ()}
     copies = []
     for name in sorted(chosen):
@@ -40,7 +40,7 @@ def planned(environment: Environment, chosen: Mapping[str, Release]) -> Environm
 
 
 def findings(environment: Environment, matrix: Matrix, ignored: Collection[str] = ()) -> tuple[Finding, ...]:
-    """What certainly holds and is a warning at least, without the rules that the user lives with."""
+    """Certain findings of severity warning or error, without ignored rules."""
     seen = visible(environment)
     found = (*rules.judge(seen, matrix), *derived.judge(seen))
     return tuple(
@@ -49,12 +49,12 @@ def findings(environment: Environment, matrix: Matrix, ignored: Collection[str] 
 
 
 def to_fix(found: Iterable[Finding], *, warnings: bool = False) -> tuple[Finding, ...]:
-    """The findings that a plan is made for: errors, and on request warnings."""
+    """The findings that a plan has to fix: errors, and warnings if requested."""
     return tuple(each for each in found if warnings or each.severity == "error")
 
 
 class WholePlans:
-    """Judges plans for one environment."""
+    """Checks complete plans for one environment."""
 
     def __init__(
         self, environment: Environment, matrix: Matrix, current: Mapping[str, Release], ignored: Collection[str] = (),
@@ -65,7 +65,7 @@ class WholePlans:
         self._there = frozenset(each.rule for each in findings(planned(environment, current), matrix))
 
     def __call__(self, chosen: Mapping[str, Release], known: Mapping[str, tuple[Release, ...]]) -> Iterator[Forbidden]:
-        """What of a plan is bad and no clause says: errors, new warnings, and warnings about a package that moves anyway."""
+        """Forbidden combinations not yet in clauses: errors, new warnings, and warnings about packages that change anyway."""
         for each in findings(planned(self._environment, chosen), self._matrix, self._ignored):
             known_warning = each.severity == "warning" and not self._warnings and each.rule in self._there
             known_warning = known_warning and not any(self._moves(name, chosen) for name in each.packages)
@@ -83,7 +83,7 @@ class WholePlans:
         self, finding: Finding, level: str, names: list[str], chosen: Mapping[str, Release],
         known: Mapping[str, tuple[Release, ...]],
     ) -> Iterator[Forbidden]:  # fmt: skip
-        """One clause for each package it is about: with the others as they are, the releases for which it holds as well."""
+        """One clause for each package of a finding: its releases for which the finding holds, with the others unchanged."""
         statement = Statement("finding", f"{finding.title} ({finding.rule})")
         for name in names:
             bad = frozenset(
