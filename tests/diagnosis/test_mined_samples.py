@@ -11,8 +11,9 @@ from compat.interfaces.rows import Row, open_rows
 from compat.model import Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
 from compat.rules.compiled import in_memory
+from tests.examples import examples
 
-SEED, SAMPLE = 20260101, 200
+SEED, SAMPLE = 20260101, examples(320)
 SITE = "/opt/venv/lib/python3.11/site-packages"
 
 
