@@ -1,6 +1,6 @@
-"""``make bench``: compat beside its peers on one real environment of 161 distributions, as ratios.
+"""``make bench``: compat compared with similar tools on one real environment of 161 distributions, as ratios.
 
-Everything is installed under ``.bench/``. Set ``TORCH=1`` to put torch's own ``collect_env`` into the table (installs torch),
+Everything is installed under ``.bench/``. Set ``TORCH=1`` to add torch's own ``collect_env`` to the table (installs torch),
 ``ROUNDS`` for more or fewer rounds.
 """
 
@@ -22,7 +22,7 @@ TIMES_AS_MANY = 5
 
 
 def main() -> int:
-    """Prints the table and the figures to reach; 1 where one of them is missed."""
+    """Print the table and the targets; returns 1 if a target is missed."""
     uv = prepare()
     described = BENCH / "environment.json"
     facts = subprocess.run([OURS / "bin/compat", "facts", "--python", STACK], check=True, capture_output=True)
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def prepare() -> str:
-    """The environments, made once; our own is always installed anew. Returns the path of uv."""
+    """Create the environments once; compat itself is always reinstalled. Returns the path of uv."""
     uv = str(TOOLS / "bin/uv")
     if not Path(uv).exists():
         venv(TOOLS)
@@ -57,7 +57,7 @@ def prepare() -> str:
         (STACK / "complete").touch()
     for folder in (OURS, MANY):
         if not (folder / "bin/python").exists():
-            venv(folder, "--without-pip")  # as pipx and uv make them
+            venv(folder, "--without-pip")  # as pipx and uv create them
         options = ["--quiet", "--compile-bytecode", "--reinstall-package", "compat-doctor"]
         subprocess.run([uv, "pip", "install", *options, "--python", str(folder), str(ROOT)], check=True)
     return uv
@@ -69,7 +69,7 @@ def venv(folder: Path, *options: str) -> None:
 
 
 def peers() -> dict[str, list[str]]:
-    """Slower peers, where they can be installed."""
+    """Return the slower tools that can be installed."""
     found = {}
     doctor = BENCH / "env-doctor"
     if not (doctor / "bin/env-doctor").exists():
@@ -98,7 +98,7 @@ def print_table(measured: dict[str, Measured]) -> None:
 
 
 def judge(measured: dict[str, Measured], rules: int) -> int:
-    """The figures to reach, as ratios of medians in this run."""
+    """Print the targets, as ratios of this run's figures; returns 1 if one is missed."""
     uv, pip = measured["uv pip check"], measured["pip check"]
     missed = 0
     for name in ("compat check", "compat doctor"):
@@ -115,7 +115,7 @@ def judge(measured: dict[str, Measured], rules: int) -> int:
 
 
 def opening(rules: int) -> int:
-    """What opening the compiled matrix costs inside a process, against the 5 ms it may take for 1,000 rules."""
+    """Measure opening the compiled matrix inside a process, against the budget of 5 ms per 1,000 rules."""
     code = (
         "import time; from compat.rules.compiled import open_matrix; start = time.perf_counter();"
         " open_matrix(); print(time.perf_counter() - start)"

@@ -53,7 +53,7 @@ def _whole(environment: Environment, request: Request) -> tuple[ProbeResult, ...
 
 
 def _in_process(request: Request) -> tuple[ProbeResult, ...]:
-    """The numeric groups, by the modules that the child process runs."""
+    """Run the numeric groups in this process, through the modules that the child process runs."""
     from compat.probe.child import attention, matmul, rotary
     from compat.probe.child.job import Job
 

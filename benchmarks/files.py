@@ -1,4 +1,4 @@
-"""``make bench``, second part: a lock file of 300 packages, one of ten times as many, and the fastest TOML reader, as ratios.
+"""``make bench``, second part: lock files of 300 and 3,000 packages, compared with the fastest TOML parser, as ratios.
 
 ``LOCK=path/to/uv.lock`` times a lock of your own as well.
 """
@@ -21,7 +21,7 @@ FASTEST = "toml-rs"
 
 
 def main() -> int:
-    """Prints the table and the figures to reach; 1 where one of them is missed."""
+    """Print the table and the targets; returns 1 if a target is missed."""
     uv = prepare()
     folder = BENCH / "many-packages"
     if not (folder / "complete").exists():
@@ -59,7 +59,7 @@ def checking(path: Path) -> list[str]:
 
 
 def parsing(path: Path) -> list[str]:
-    """A process that does nothing but parse the file."""
+    """Return the command for a process that only parses the file."""
     code = f"import toml_rs; toml_rs.loads(open({str(path)!r}, encoding='utf-8').read())"
     return [str(TOOLS / "bin/python"), "-c", code]
 

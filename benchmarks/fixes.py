@@ -1,8 +1,8 @@
-"""``make fixes CASES=cases.jsonl``: a plan for every described real environment that broke; one table (uses the index).
+"""``make fixes CASES=cases.jsonl``: plan a fix for every described real environment that broke; one table (uses the index).
 
-Each case is a line of JSON as for ``make peers``, with what mended it (``fix``: tables with ``kind``, ``package``, ``spec``). A
-plan *holds* where ``compat check`` finds no error in the environment that it leads to and uv accepts its releases; it *agrees*
-where it moves a package of a recorded fix to a release that the fix admits. Cases whose recorded fix moves no package, and
+Each case is a line of JSON as for ``make peers``, with its recorded fix (``fix``: tables of ``kind``, ``package``, ``spec``). A
+plan *holds* if ``compat check`` finds no error in the resulting environment and uv accepts its releases; it *agrees*
+if it moves a package of a recorded fix to a release that the fix allows. Cases whose recorded fix moves no package, and
 those without an error finding, are counted and not compared.
 """
 
@@ -31,7 +31,7 @@ _PYTHON = "3.11"
 
 
 def main() -> int:
-    """Prints how every case ends, and the totals; 1 where a plan does not hold."""
+    """Print the outcome of every case and the totals; returns 1 if a plan does not hold."""
     path = Path(os.environ.get("CASES") or "cases.jsonl")
     if not path.is_file():
         print(f"{path}: expected a file of cases (CASES=…)", file=sys.stderr)
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def outcome(case: dict[str, Any]) -> str:
-    """How ``compat fix`` ends for a case."""
+    """Return the outcome of ``compat fix`` for a case."""
     environment = {"python": _PYTHON, "os": "linux", **{key: value for key, value in case["environment"].items() if value}}
     report = asked("fix", environment, "--brief")
     if report is None:
@@ -82,7 +82,7 @@ def outcome(case: dict[str, Any]) -> str:
 
 
 def asked(command: str, environment: dict[str, Any], *words: str) -> dict[str, Any] | None:
-    """The report of a command about an environment; ``None`` where there is none."""
+    """Return the report of a command about an environment; ``None`` without one."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "environment.json")
         file.write_text(json.dumps(environment), encoding="utf-8")
@@ -92,7 +92,7 @@ def asked(command: str, environment: dict[str, Any], *words: str) -> dict[str, A
 
 
 def planned(environment: dict[str, Any], changes: list[dict[str, Any]]) -> dict[str, Any]:
-    """The environment after a plan."""
+    """Return the environment after a plan."""
     moved = {each["name"] for each in changes}
     kept = [each for each in environment.get("distributions", ()) if normalized(each["name"]) not in moved]
     new = [{"name": each["name"], "version": each["to"], "source": dict(_source(each))} for each in changes if each["to"]]
@@ -105,7 +105,7 @@ def _source(change: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def agrees(changes: list[dict[str, Any]], fix: dict[str, Any]) -> bool:
-    """Whether a change moves the package of a recorded fix to where the fix wants it."""
+    """Return whether a change moves the package of a recorded fix to a release that the fix allows."""
     name = normalized(fix["package"])
     for each in changes:
         if each["name"] == name:

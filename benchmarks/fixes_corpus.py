@@ -31,7 +31,7 @@ SECONDS = 150
 
 @dataclass(frozen=True)
 class End:
-    """How one pair ended: in a word, with what it rests on, after some seconds."""
+    """The outcome of one pair: a keyword, its basis, and the time in seconds."""
 
     word: str
     why: str
@@ -49,12 +49,12 @@ def compat(*words: str, seconds: int = SECONDS, folder: Path) -> tuple[int, str,
 
 
 def named(path: Path) -> str:
-    """The name that tools expect of a copy."""
+    """Return the file name that tools expect for a copy."""
     return path.name.rpartition("__")[2].replace("utf16le-bom", "")
 
 
 def errors(file: str, target: tuple[str, ...], folder: Path) -> int | None:
-    """How many errors hold, ``None`` where the file cannot be judged."""
+    """Return the number of certain errors; ``None`` if the file cannot be checked."""
     code, out, _ = compat("check", file, *target, "--format", "json", folder=folder)
     if code not in (0, 1):
         return None
@@ -63,7 +63,7 @@ def errors(file: str, target: tuple[str, ...], folder: Path) -> int | None:
 
 
 def ended(path: Path, target: tuple[str, ...], options: tuple[str, ...]) -> End | None:
-    """The end of one pair; ``None`` where no error holds for it."""
+    """Return the outcome of one pair; ``None`` without a certain error."""
     with tempfile.TemporaryDirectory() as where:
         folder = Path(where)
         file = shutil.copyfile(path, folder / named(path)).name

@@ -1,6 +1,6 @@
-"""A lock file of the packages of a real environment, in the form uv writes, for timing.
+"""A lock file in uv's format for the packages of a real environment, for timing.
 
-Names, versions and requirements are those that are installed; addresses and hashes of files are made up, as many as a real
+Names, versions and requirements are those installed; file URLs and hashes are generated, as many as a real
 lock has for one package.
 """
 
@@ -18,7 +18,7 @@ _FILES_EACH = 6
 
 
 def write_environment(folder: Path, count: int) -> None:
-    """Adds made-up distributions (metadata only) to a site-packages folder until it holds ``count``."""
+    """Add generated distributions (metadata only) to a site-packages folder until it holds ``count``."""
     there = len(list(folder.glob("*.dist-info")))
     for number in range(count - there):
         info = folder / f"made_up_{number:04}-1.{number}.0.dist-info"
@@ -31,7 +31,7 @@ def write_environment(folder: Path, count: int) -> None:
 
 
 def write_lock(site_packages: Path, path: Path, times: int = 1) -> int:
-    """Writes the lock of an environment, ``times`` over under other names; returns its number of packages."""
+    """Write the lock of an environment, repeated ``times`` times under other names; returns its number of packages."""
     found: dict[str, Distribution] = {canonicalize_name(each.name): each for each in distributions(path=[str(site_packages)])}
     names = {name: [name, *(f"{name}-copy{at}" for at in range(1, times))] for name in found}
     blocks = [_block(installed, found, at, names) for installed in found.values() for at in range(times)]

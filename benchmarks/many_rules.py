@@ -1,4 +1,4 @@
-"""A matrix with many more rules: what growing it costs a check."""
+"""The cost of a larger matrix: a check with many more rules."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def write_many(ours: Path, many: Path, times: int) -> int:
-    """Puts ``times`` as many rules into the copy of compat installed in ``many``; returns their number.
+    """Put ``times`` as many rules into the copy of compat installed in ``many``; returns their number.
 
-    The generated rules are about the distributions of the benchmark's own environment, half of them about those the real
-    rules are about, in ranges beside the installed release: none of them may be skipped unseen, and none adds output.
+    The generated rules concern distributions of the benchmark's own environment, half of them those that the real
+    rules concern, in ranges next to the installed release: none can be skipped unevaluated, and none adds output.
     """
     rules = list(load_folder(str(ROOT / "matrix" / "rules")))
     installed = read_installed(target_at(str(ROOT / ".bench" / "stack"))).distributions
@@ -36,7 +36,7 @@ def write_many(ours: Path, many: Path, times: int) -> int:
 
 
 def _aside(rule: Rule, number: int, name: str, rng: random.Random) -> Rule:
-    """A copy of a rule about releases of ``name`` that nobody has."""
+    """Return a copy of a rule for nonexistent releases of ``name``."""
     start = rng.randint(9000, 9998)
     condition = ("package", name, "in", ranges_of(f">={start}.{rng.randint(0, 9)},<{start + 1}"))
     return replace(rule, id=f"{rule.id}-{number}", packages=(condition, *rule.packages[1:]))

@@ -1,4 +1,4 @@
-"""Time and peak memory of commands, interleaved so that a busy machine slows all of them alike."""
+"""Time and peak memory of commands, interleaved so that load on the machine affects all of them equally."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Measured:
-    """Median and fastest wall time, median CPU time (with children) in seconds; peak resident memory in MiB."""
+    """Median and minimum wall time and median CPU time (with children) in seconds; peak resident memory in MiB."""
 
     median: float
     fastest: float
@@ -22,7 +22,7 @@ class Measured:
 
 
 def interleaved(commands: Mapping[str, Sequence[str]], rounds: int, allowed: Sequence[int] = (0, 1)) -> dict[str, Measured]:
-    """Runs every command once a round; ``RuntimeError`` where one ends with another exit code than ``allowed``."""
+    """Run every command once per round; raises ``RuntimeError`` for an exit code not in ``allowed``."""
     times: dict[str, list[float]] = {name: [] for name in commands}
     used: dict[str, list[float]] = {name: [] for name in commands}
     for turn in range(rounds + 2):
@@ -53,9 +53,9 @@ def _once(name: str, command: Sequence[str], allowed: Sequence[int]) -> float:
 
 
 def peak_memory(command: Sequence[str]) -> float:
-    """Peak resident memory in MiB of a process and its children.
+    """Return the peak resident memory in MiB of a process and its children.
 
-    A process inherits the peak of the one that starts it, so it is started from one as small as Python can be.
+    A process inherits its parent's peak, so it is started from a minimal Python process.
     """
     done = subprocess.run([sys.executable, "-I", "-S", "-c", _STARTER, *command], capture_output=True, text=True, check=True)
     return int(done.stdout) / 1024

@@ -1,4 +1,4 @@
-"""``make peers CASES=cases.jsonl``: described real environments, given to ``compat`` and to its peers; one table.
+"""``make peers CASES=cases.jsonl``: compare ``compat`` with similar tools on described real environments; one table.
 
 Each case is a line of JSON: the environment somebody had (``environment``, a described environment), what was at fault
 (``bad``: distributions, and facts beginning with ``@``) and ``expect`` (``flag``, or ``clear`` for one that worked). A tool
@@ -37,7 +37,7 @@ _LIMIT_S = 120
 
 @dataclass(frozen=True)
 class Case:
-    """``faulty`` are the distributions at fault; none where only the machine was."""
+    """``faulty`` are the distributions at fault; empty if only the machine was at fault."""
 
     name: str
     environment: dict[str, Any]
@@ -59,7 +59,7 @@ def cases(path: Path, every: int) -> list[Case]:
 
 
 def declared() -> dict[tuple[str, str], list[str]]:
-    """What each followed release requires."""
+    """Return the requirements of each tracked release."""
     versions: dict[str, list[str]] = {}
     with (FACTS / "releases.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -76,7 +76,7 @@ def declared() -> dict[tuple[str, str], list[str]]:
 
 
 def install(case: Case, folder: Path, requirements: dict[tuple[str, str], list[str]]) -> None:
-    """The metadata of a case's distributions, as an installer leaves it; no code."""
+    """Write the metadata of a case's distributions as an installer would, without code."""
     for name, version in case.packages:
         place = folder / f"{name.replace('-', '_')}-{version}.dist-info"
         place.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ def install(case: Case, folder: Path, requirements: dict[tuple[str, str], list[s
 
 
 def printed(command: list[str], folder: Path | None = None, **variables: str) -> str:
-    """What a tool prints in a folder (one of them walks through all that is below it); nothing where it takes too long."""
+    """Return a tool's output in a folder (one tool scans it recursively); empty if it times out."""
     environment = {**os.environ, **variables}
     try:
         done = subprocess.run(
@@ -99,7 +99,7 @@ def printed(command: list[str], folder: Path | None = None, **variables: str) ->
 
 
 def flagged(text: str) -> list[str]:
-    """The lines that flag something, in lower case."""
+    """Return the lines that flag something, in lower case."""
     lines = [line.lower().replace("_", "-") for line in text.splitlines() if "not installed" not in line]
     return [line for line in lines if any(mark in line for mark in _MARKS)]
 
@@ -114,7 +114,7 @@ def names_any(lines: list[str], case: Case) -> bool:
 
 
 def found_by_compat(case: Case, folder: Path, *, everything: bool, asked: bool) -> list[str]:
-    """Our findings, a line each with the distributions it is about."""
+    """Return compat's findings, one line each with the affected distributions."""
     environment = dict(case.environment)
     if not everything:
         environment = {key: environment[key] for key in ("schema", "python", "os", "distributions") if key in environment}
@@ -129,7 +129,7 @@ def found_by_compat(case: Case, folder: Path, *, everything: bool, asked: bool) 
 
 
 def tools(folder: Path) -> dict[str, Callable[[Case], list[str]]]:
-    """What can be run here, by the name in the table."""
+    """Return the available tools, by their names in the table."""
     uv = prepare()
     requirements = declared()
     clean = BENCH / "peers-environment"
@@ -178,7 +178,7 @@ def tools(folder: Path) -> dict[str, Callable[[Case], list[str]]]:
 
 
 def peer(name: str) -> str | None:
-    """The command of a peer, installed where that is possible."""
+    """Return the command of a tool, installing it if possible."""
     place = BENCH / name
     command = place / "bin" / name
     if not command.exists():
@@ -191,7 +191,7 @@ def peer(name: str) -> str | None:
 
 
 def main() -> int:
-    """Prints the table; 1 where a peer names more than we do from the same packages."""
+    """Print the table; returns 1 if another tool names more than compat from the same packages."""
     path = Path(os.environ.get("CASES", ROOT.parent / "shared" / "cases" / "cases.jsonl"))
     if not path.exists():
         print(f"{path}: no such file; CASES=cases.jsonl names the cases", file=sys.stderr)

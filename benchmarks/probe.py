@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def quick(python: str, repeats: int) -> None:
-    """``compat probe --quick`` and ``import torch`` in turn; with an empty cache of Triton's once, then with a warm one."""
+    """Time ``compat probe --quick`` and ``import torch`` alternately: once with an empty Triton cache, then warm."""
     probe = [sys.executable, "-m", "compat", "probe", "--quick", "--python", python]
     cache = tempfile.mkdtemp(prefix="compat-triton-")
     variables = {**os.environ, "TRITON_CACHE_DIR": cache}
@@ -51,7 +51,7 @@ def quick(python: str, repeats: int) -> None:
         shutil.rmtree(cache, ignore_errors=True)
     whole, imported = (statistics.median(column) for column in zip(*pairs))
     print(f"import torch                          {imported:.2f} s (median of {repeats})")
-    more = statistics.median(ours - theirs for ours, theirs in pairs)  # of pairs side by side: a busy machine slows both
+    more = statistics.median(ours - theirs for ours, theirs in pairs)  # of adjacent pairs: load on the machine slows both
     ratio = f"{whole / imported:.2f} times import torch, {more:+.2f} s"
     print(f"compat probe --quick, warm            {whole:.2f} s, {ratio}")
     print(f"compat probe --quick, first run       {cold:.2f} s, {cold - imported:+.2f} s")
@@ -66,7 +66,7 @@ def _seconds(command: list[str], variables: dict[str, str]) -> float:
 
 
 def on_device(device: str) -> None:
-    """Rates on an accelerator, in a process that has torch."""
+    """Measure rates on an accelerator, in a process with torch."""
     import torch
 
     from compat.probe.child import health
@@ -82,7 +82,7 @@ def on_device(device: str) -> None:
 
 
 def rotary(device: str, copy: float) -> None:
-    """Bandwidth of each rotary kernel as a share of the copy's, and ours over tokens."""
+    """Measure each rotary kernel's bandwidth as a fraction of a copy's, and our kernel's time over tokens."""
     from compat.probe.child.rotary_kernels import INSTALLED, TRITON
 
     for kernel in (TRITON, *INSTALLED):
@@ -101,7 +101,7 @@ def rotary(device: str, copy: float) -> None:
 
 
 def _rotary_bytes(tokens: int) -> int:
-    """Queries and keys read and written once, in bfloat16."""
+    """Return the bytes of reading and writing queries and keys once, in bfloat16."""
     return 2 * 2 * tokens * (Q_HEADS + K_HEADS) * DIM
 
 
@@ -114,7 +114,7 @@ def _rotary_seconds(device: str, apply: Any, own_type: bool, tokens: int) -> flo
     cos, sin = tables(torch.arange(tokens, device=device), DIM)
     if own_type:
         cos, sin = cos.bfloat16(), sin.bfloat16()
-    # several sets in turn: none of them is still in the cache when it comes again
+    # rotate through several sets, so that each has left the cache before it is reused
     sets = [[_heads(device, tokens, heads) for heads in (Q_HEADS, K_HEADS)] for _ in range(4)]
     turn = iter(range(10**9))
     with torch.no_grad():
@@ -122,14 +122,14 @@ def _rotary_seconds(device: str, apply: Any, own_type: bool, tokens: int) -> flo
 
 
 def _heads(device: str, tokens: int, heads: int) -> Any:
-    """Laid out as a projection leaves them: the heads of a token side by side."""
+    """Return heads in the layout of a projection: the heads of a token are adjacent."""
     import torch
 
     return torch.randn(1, tokens, heads, DIM, device=device, dtype=torch.bfloat16).transpose(1, 2)
 
 
 def _matmul_by_hand(device: str, size: int) -> float:
-    """The same product in a loop between two events, as one would write it out."""
+    """Measure the same product with a hand-written loop between two events."""
     import torch
 
     a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))

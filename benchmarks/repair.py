@@ -1,8 +1,8 @@
-"""``make bench-repair``: whole runs of ``compat fix`` beside ``uv pip compile`` of the same pins: real releases, warm caches.
+"""``make bench-repair``: ``compat fix`` compared with ``uv pip compile`` of the same pins: real releases, warm caches.
 
-Each problem is run once to fill the caches, then both commands in turn, both offline. After that one run of each with empty
+Each problem is run once to fill the caches, then both commands alternately, both offline. After that one run of each with empty
 caches, online; then the time by number of pins (``--growth``: that alone, ``--warm``: neither).
-``--second-engine`` instead gives the last clauses of each problem to CP-SAT as well.
+``--second-engine`` instead also solves the last clauses of each problem with CP-SAT.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _REACHED_WITH = ("PIP_CERT", "PIP_PROXY", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "U
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prints costs and ratios; 1 where a ratio or a cost is missed, a plan is refused, or one exists that may not."""
+    """Print costs and ratios; returns 1 for a missed ratio or cost, a rejected plan, or a plan where none should exist."""
     uv = uv_binary()
     if uv is None:
         print("uv was not found: pip install uv", file=sys.stderr)
         return 1
     for name in [name for name in os.environ if name.startswith(("PIP_", "UV_")) and name not in _REACHED_WITH]:
-        del os.environ[name]  # uv reads no configuration of pip's: both shall read the same index
+        del os.environ[name]  # uv ignores pip's configuration, but both must use the same index
     os.environ["PIP_CONFIG_FILE"] = os.devnull
     if "--second-engine" in arguments:
         return sum([second_opinion(problem, uv) for problem in PROBLEMS]) > 0
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def measure(problem: Problem, uv: str, *, empty: bool = True) -> bool:
-    """Whether a figure of a problem is missed; ``empty``: with a run of each with empty caches."""
+    """Return whether a problem misses a target; ``empty``: also run each command with empty caches."""
     told = written(problem, FOLDER / problem.label, uv)
     fix = [sys.executable, "-m", "compat", "fix", *told, "--brief"]
     compiling = [uv, "pip", "compile", "--quiet", "--no-header", "--python-version", PYTHON, told[0]]
@@ -69,7 +69,7 @@ def measure(problem: Problem, uv: str, *, empty: bool = True) -> bool:
 
 
 def without_cache(command: Sequence[str]) -> float:
-    """Seconds of one run that finds nothing that was read before."""
+    """Return the seconds of one run with empty caches."""
     with tempfile.TemporaryDirectory() as empty:
         kept = {name: value for name, value in os.environ.items() if name not in ("COMPAT_CACHE_DIR", "UV_CACHE_DIR")}
         start = perf_counter()
@@ -78,7 +78,7 @@ def without_cache(command: Sequence[str]) -> float:
 
 
 def second_opinion(problem: Problem, uv: str) -> bool:
-    """Solves the last clauses of a problem with both engines; whether they differ, from each other or from what is known."""
+    """Solve the last clauses of a problem with both engines; returns whether they differ from each other or the known cost."""
     from benchmarks.second_engine import cheapest
     from compat.api.commands import command_named
     from compat.api.planning import planning

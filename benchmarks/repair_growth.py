@@ -1,6 +1,6 @@
-"""The same repair among more and more pins that it does not touch: how the time grows with their number.
+"""The time of the same repair with a growing number of unrelated pins.
 
-The further packages are made up, a folder of small wheels: three releases each, every one asking for three others. Both tools
+The unrelated packages are generated, a folder of small wheels: three releases each, each requiring three others. Both tools
 read them from there (find-links), and everything else from the configured index.
 """
 
@@ -19,7 +19,7 @@ RELEASES = ("1.0", "1.1", "2.0")
 
 
 def growth(folder: Path, uv: str) -> bool:
-    """Prints the times as ratios; whether one has grown more than the number of pins."""
+    """Print the times as ratios; returns whether one grew faster than the number of pins."""
     problem = PROBLEMS[0]
     told = written(problem, folder / problem.label, uv)
     pins = Path(told[0]).read_text(encoding="utf-8").splitlines()
@@ -46,7 +46,7 @@ def growth(folder: Path, uv: str) -> bool:
 
 
 def made(folder: Path, count: int) -> None:
-    """Small wheels of ``untouched-0`` and so on, made once."""
+    """Create small wheels of ``untouched-0`` and so on, once."""
     if (folder / "complete").exists():
         return
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The problems of ``make bench-repair``: pins as uv resolves them as of a day, with rules that are made up."""
+"""The problems of ``make bench-repair``: pins as uv resolves them as of a day, with invented rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ clear = {{ packages = {good} }}
 
 @dataclass(frozen=True)
 class Known:
-    """A made-up rule: what is bad, what is not."""
+    """An invented rule: the bad releases and the good ones."""
 
     name: str
     packages: str
@@ -41,10 +41,10 @@ class Known:
 
 @dataclass(frozen=True)
 class Problem:
-    """Pins as of a day, rules, what is kept, and at most how many times plain uv it may take, in CPU time.
+    """Pins as of a day, rules, packages to keep, and the time limit as a multiple of plain uv's CPU time.
 
-    ``forward``: what is asked for by name never goes back. ``cost``: that of the cheapest plan, as ``compat fix`` prints it;
-    where it leaves errors, what is kept cannot be had.
+    ``forward``: direct requirements are never downgraded. ``cost``: that of the cheapest plan, as ``compat fix`` prints it;
+    if it leaves errors, the packages to keep make a complete fix impossible.
     """
 
     name: str
@@ -105,7 +105,7 @@ PROBLEMS = (
 
 
 def written(problem: Problem, folder: Path, uv: str) -> list[str]:
-    """Makes the pins (once) and the rules of a problem; what ``compat fix`` is told about them."""
+    """Create the pins (once) and the rules of a problem; returns the arguments for ``compat fix``."""
     pins, rules = folder / "requirements.txt", folder / "rules.toml"
     if not pins.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def written(problem: Problem, folder: Path, uv: str) -> list[str]:
 
 
 def _forward(problem: Problem, pins: Path) -> list[str]:
-    """For each package asked for by name that it does not go back."""
+    """Return the requirements that rule out downgrades of the directly requested packages."""
     lines = (line.partition("==") for line in pins.read_text(encoding="utf-8").splitlines())
     locked = {name: version for name, _, version in lines}
     names = [each.partition("==")[0] for each in problem.asked]
@@ -130,5 +130,5 @@ def _forward(problem: Problem, pins: Path) -> list[str]:
 
 
 def said(cost: Mapping[str, int]) -> str:
-    """A cost in words."""
+    """Describe a cost."""
     return ", ".join(f"{name} {amount}" for name, amount in cost.items() if amount)

@@ -1,4 +1,4 @@
-"""The same clauses in OR-tools' CP-SAT: what the cheapest model costs, found by an engine that shares nothing with ours.
+"""The same clauses in OR-tools' CP-SAT: the cost of the cheapest model, found by an independent engine.
 
 For development only: `compat` itself never imports it.
 """
@@ -11,9 +11,9 @@ from compat.repair.clauses import Clauses
 
 
 def cheapest(problem: Clauses, seconds: float = 600.0) -> tuple[int, ...] | None:
-    """The proven cost of a cheapest model, level by level; ``None`` where there is no model.
+    """Return the proven cost of a cheapest model, level by level; ``None`` if there is no model.
 
-    ``TimeoutError`` where a level takes longer than that.
+    Raises ``TimeoutError`` if a level exceeds the time limit.
     """
     model = cp_model.CpModel()
     atoms = [model.new_bool_var("") for _ in range(problem.count)]
@@ -33,7 +33,7 @@ def cheapest(problem: Clauses, seconds: float = 600.0) -> tuple[int, ...] | None
 
 
 def _least(model: cp_model.CpModel, total: cp_model.LinearExprT, seconds: float) -> int | None:
-    """The least that something can be, ``None`` where nothing holds."""
+    """Return the minimum of an expression; ``None`` if the model is infeasible."""
     model.minimize(total)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1

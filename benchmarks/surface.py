@@ -56,7 +56,7 @@ def _environment(case: dict[str, Any], folder: Path) -> Environment:
 
 
 def cases(arguments: list[str]) -> int:
-    """A case counts as found where a row is about two of the packages to blame and of a name that the report tells."""
+    """Evaluate cases: one is found if a row concerns two of the packages at fault and a name from the report."""
     import tempfile
 
     path = Path(arguments[0]) if arguments else SHARED / "cases" / "cases.jsonl"
@@ -89,7 +89,7 @@ def _blamed(case: dict[str, Any]) -> set[str]:
 
 
 def _found_in(case: dict[str, Any], known: dict[str, str], rows: Rows) -> Iterator[tuple[list[Row], dict[str, str]]]:
-    """What is found with the releases of the report; of a package it does not state, with any that is recorded as bad."""
+    """Return the rows for the reported releases; for packages without a reported release, any recorded as bad."""
     choices = [known]
     for name, specifier in case["bad"].items():
         package = normalized(name)
@@ -111,7 +111,7 @@ def _hits(case: dict[str, Any], installed: dict[str, str], rows: Rows) -> list[R
 
 
 def _newest_to_blame(case: dict[str, Any], rows: Rows) -> dict[str, str]:
-    """The newest release that is recorded as bad, for a package whose release the report does not state."""
+    """Return the newest release recorded as bad, for a package without a reported release."""
     found = {}
     for name, specifier in case["bad"].items():
         bad = [] if name.startswith("@") else list(SpecifierSet(specifier).filter(rows.versions(normalized(name))))
@@ -135,7 +135,7 @@ def _not_seen(blamed: set[str], installed: dict[str, str], rows: Rows) -> str:
 
 
 def _mended(case: dict[str, Any], installed: dict[str, str], rows: Rows) -> str:
-    """``gone`` where a recorded fix leaves no row between the packages to blame."""
+    """Return ``gone`` if a recorded fix leaves no row between the packages at fault."""
     blamed = _blamed(case)
     for fix in case["fix"]:
         if fix.get("package") and fix.get("spec") and normalized(fix["package"]) in blamed:
@@ -157,7 +157,7 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def clean(arguments: list[str]) -> int:
-    """Imports that are said to fail where everything is known to work; the exit code is 1 where there is one."""
+    """Print imports predicted to fail in working environments; returns 1 if there are any."""
     import tempfile
 
     wrong = judged = 0
@@ -195,7 +195,7 @@ def _told(label: str, installed: dict[str, str]) -> int:
 
 
 def _locked(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Every installable selection of a file, as far as tracked packages go."""
+    """Return every installable selection of a file, limited to tracked packages."""
     from compat.checks.choices import Asked
     from compat.checks.selections import described
     from compat.checks.worlds import Worlds
@@ -231,7 +231,7 @@ def _scripts(folder: Path) -> Iterator[tuple[str, str, Path]]:
 
 
 def reverse(arguments: list[str]) -> int:
-    """Whether the release that a script was written for is in its range, and what part of all releases that is."""
+    """Report whether the release that a script was written for is in its range, and the range's share of all releases."""
     from compat.cli.script import answer
 
     widths: dict[str, list[float]] = {}
@@ -254,7 +254,7 @@ def reverse(arguments: list[str]) -> int:
 
 
 def scripts(arguments: list[str]) -> int:
-    """Every finding about scripts beside the release they were written for and what was newest on its day."""
+    """Print every finding about scripts with the release they were written for and the newest releases of its day."""
     from compat.checks.interfaces import judge
     from compat.interfaces.table import open_table, tracked
     from compat.model import Distribution, Workload
@@ -286,7 +286,7 @@ def scripts(arguments: list[str]) -> int:
 
 
 def timing(arguments: list[str]) -> int:
-    """Medians of whole processes, interleaved."""
+    """Print medians of whole processes, run interleaved."""
     from benchmarks.measure import interleaved
 
     script, lock = arguments

@@ -1,4 +1,4 @@
-"""Build hook: compiles the matrix before a wheel (also an editable one) is made and puts the files into it."""
+"""Build hook: compiles the matrix before building a wheel (also an editable one), and includes the compiled files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CompileMatrix(BuildHookInterface):  # type: ignore[type-arg]
-    """Runs ``scripts/build_matrix.py`` in a process of its own, so that the build sees no stale import."""
+    """Runs ``scripts/build_matrix.py`` in a separate process, so that the build sees no stale imports."""
 
     PLUGIN_NAME = "custom"
 

@@ -23,7 +23,7 @@ FACTS = os.path.join(ROOT, "matrix", "facts")
 
 
 def build() -> None:
-    """Writes both compiled files; raises ``SystemExit`` where a rule's example or fix does not hold."""
+    """Write both compiled files; raises ``SystemExit`` if a rule's example or fix does not hold."""
     rules = load_folder(os.path.join(ROOT, "matrix", "rules"))
     os.makedirs(os.path.dirname(compiled.FILE), exist_ok=True)
     _write(hardware.FILE, marshal.dumps(hardware.tables_from(FACTS), 4))
@@ -43,7 +43,7 @@ def build() -> None:
 
 
 def _copy_surface(source: str, target: str) -> None:
-    """The mined tables are compiled already (``python -m scripts.surface.tables``)."""
+    """Copy the mined tables, which are already compiled (``python -m scripts.surface.tables``)."""
     names = _copy(source, target)
     found = rows.open_rows(os.path.join(source, "rows.bin"))
     if found is not None:
@@ -53,7 +53,7 @@ def _copy_surface(source: str, target: str) -> None:
 
 
 def _copy(source: str, target: str) -> list[str]:
-    """Copies the compiled files of a folder; the names of all of them."""
+    """Copy the compiled files of a folder and return their names."""
     os.makedirs(target, exist_ok=True)
     names = sorted(name for name in os.listdir(source) if name.endswith(".bin"))
     for name in names:
@@ -74,7 +74,7 @@ def _without_others(folder: str, names: list[str]) -> None:
 
 
 def _write(path: str, content: bytes) -> None:
-    """Whole or not at all: a check may be reading the old one."""
+    """Write atomically, since a check may be reading the old file."""
     with open(path + ".new", "wb") as file:
         file.write(sealed(content))
     os.replace(path + ".new", path)

@@ -49,7 +49,7 @@ class Covered:
 
 
 def uploads(path: Path) -> dict[str, list[tuple[str, str]]]:
-    """The (version, day) pairs of each followed package, oldest first."""
+    """Return the (version, day) pairs of each tracked package, oldest first."""
     found: dict[str, list[tuple[str, str]]] = {}
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -59,7 +59,7 @@ def uploads(path: Path) -> dict[str, list[tuple[str, str]]]:
 
 
 def covered(rules: tuple[Rule, ...], days: dict[str, list[tuple[str, str]]]) -> dict[str, Covered]:
-    """The figures of every package at fault."""
+    """Return the figures of every package at fault."""
     found: dict[str, Covered] = {}
     for rule in rules:
         ranged = [(name, ranges) for name, ranges in _ranged(rule) if name in days]
@@ -73,7 +73,7 @@ def covered(rules: tuple[Rule, ...], days: dict[str, list[tuple[str, str]]]) -> 
 
 
 def _package(rule: Rule) -> str:
-    """The package at fault: the first one that the rule's fixes move, else the first that it names."""
+    """Return the package at fault: the first one that the rule's fixes change, else the first that it names."""
     moved = [fix.packages[0][0] for fix in rule.fixes if fix.packages]
     named = [name for _, name, how, _ in rule.packages if how != "absent"]
     return next((name for name in moved if name in named), (named or moved or ["any"])[0])
@@ -86,7 +86,7 @@ def _ranged(rule: Rule) -> Iterator[tuple[str, Ranges]]:
 
 
 def _last(ranges: Ranges, days: list[tuple[str, str]]) -> tuple[str, str]:
-    """(the day of the newest release in the ranges, that of the newest one that decides a bound)."""
+    """Return the days of the newest release in the ranges and of the newest one that decides a bound."""
     inside = [contains(ranges, key_of(version)) for version, _ in days]
     last = max((place for place, bad in enumerate(inside) if bad), default=None)
     if last is None:
@@ -95,7 +95,7 @@ def _last(ranges: Ranges, days: list[tuple[str, str]]) -> tuple[str, str]:
 
 
 def table(found: dict[str, Covered]) -> str:
-    """The figures in Markdown, the packages with the most rules first."""
+    """Render the figures in Markdown, the packages with the most rules first."""
     years = sorted({year for each in found.values() for year in each.years})
     lines = [
         f"| package | rules | reproduced | {' | '.join(years)} | newest evidence |",

@@ -36,7 +36,7 @@ _NEW, _GONE, _WORDS, _CHANGED = "new", "gone", "reworded", "changed"
 
 
 def run(arguments: Sequence[str], stdin: str | None) -> tuple[int | str, str, str]:
-    """The exit code of ``compat ARGUMENTS`` in this process, what it printed and what it complained. The one way in."""
+    """Run ``compat ARGUMENTS`` in this process; returns its exit code, stdout and stderr. The only entry to the product."""
     from compat.cli import main
 
     written = io.BytesIO(), io.BytesIO()
@@ -49,7 +49,7 @@ def run(arguments: Sequence[str], stdin: str | None) -> tuple[int | str, str, st
             code = main(list(arguments))
     except SystemExit as end:
         code = end.code if end.code is not None else 0
-    except Exception as problem:  # a crash is an answer, and one that must be seen
+    except Exception as problem:  # a crash is recorded as an answer, so that it is noticed
         code = "".join(traceback.format_exception_only(type(problem), problem)).strip().replace("\n", " ")
     finally:
         sys.stdin = before
@@ -61,7 +61,7 @@ def run(arguments: Sequence[str], stdin: str | None) -> tuple[int | str, str, st
 
 @contextlib.contextmanager
 def sandbox() -> Iterator[Path]:
-    """An empty folder; while it is there, nothing of this machine's settings and caches is seen."""
+    """Create a temporary empty folder, and hide this machine's settings and caches while it exists."""
     environment, where = dict(os.environ), os.getcwd()
     with tempfile.TemporaryDirectory(prefix="compat-golden-") as name:
         folder = Path(name).resolve()
@@ -82,7 +82,7 @@ def sandbox() -> Iterator[Path]:
 
 
 def answers(inputs: Sequence[Input], folder: Path) -> dict[str, str]:
-    """The recorded form of what each input is answered with, by its name."""
+    """Return the answers to the inputs in recorded form, by name."""
     found: dict[str, str] = {}
     for number, each in enumerate(inputs):
         work = folder / "work" / str(number)
@@ -102,7 +102,7 @@ def answers(inputs: Sequence[Input], folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _indexes(work: Path) -> Iterator[dict[str, str]]:
-    """Package indexes of this machine that serve what ``index.json`` lists, by their name there."""
+    """Serve the local package indexes that ``index.json`` lists, by their names there."""
     path = work / "index.json"
     with contextlib.ExitStack() as stack:
         places: dict[str, str] = {}
@@ -139,7 +139,7 @@ def _contents(folder: Path) -> dict[str, str]:
 
 
 def _normal(text: str, work: Path) -> str:
-    """Without what differs between machines and runs: folders, ports, the version of compat."""
+    """Normalize text that differs between machines and runs: folders, ports, the version of compat."""
     for place, name in ((str(work), "<here>"), (str(SHARED), "<shared>"), (str(ROOT), "<tree>"), (sys.executable, "<python>")):
         text = text.replace(place, name)
     text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:<port>", text)
@@ -153,12 +153,12 @@ def _marked(mark: str, text: str) -> str:
     if lines[-1] == "":
         lines.pop()
     elif text:
-        lines[-1] += "\\"  # no newline at the end
+        lines[-1] += "\\"  # no trailing newline
     return "".join(f"{mark} {line}".rstrip(" ") + "\n" for line in lines)
 
 
 def _essentials(out: str) -> str:
-    """A report as one line a finding, with digests of everything: of its data, and of its words."""
+    """Return a report as one line per finding, with digests of its data and of its wording."""
     try:
         report = json.loads(out)
     except ValueError:
@@ -176,18 +176,18 @@ def _digest(value: Any) -> str:
 
 
 def _without_words(value: Any) -> Any:
-    """The report without what is written for people."""
+    """Return the report without its prose."""
     if isinstance(value, dict):
         words = ("title", "why", "here", "text", "notes", "evidence")
         return {key: _without_words(each) for key, each in value.items() if key not in words}
     return [_without_words(each) for each in value] if isinstance(value, list) else value
 
 
-# What is recorded, and how it differs
+# Recorded answers and their differences
 
 
 def read(path: Path) -> dict[str, str]:
-    """The recorded answers of a group; none where there is no such file."""
+    """Return the recorded answers of a group; none if the file does not exist."""
     if not path.is_file():
         return {}
     parts = re.split(r"(?m)^=== (.*)\n", path.read_text(encoding="utf-8"))[1:]
@@ -208,7 +208,7 @@ class Difference:
 
 
 def differences(group: str, recorded: Mapping[str, str], now: Mapping[str, str]) -> list[Difference]:
-    """What is answered now against what is recorded, in the order of the inputs."""
+    """Compare the current answers with the recorded ones, in the order of the inputs."""
     found = []
     for name in [*now, *(name for name in recorded if name not in now)]:
         old, new = recorded.get(name, ""), now.get(name, "")
@@ -220,12 +220,12 @@ def differences(group: str, recorded: Mapping[str, str], now: Mapping[str, str])
 
 
 def _only_words(old: str, new: str) -> bool:
-    """Whether two digests differ in the words alone."""
+    """Return whether two digests differ only in wording."""
     return re.sub(r"(?m) words \w+$", "", old) == re.sub(r"(?m) words \w+$", "", new)
 
 
 def printed(found: Sequence[Difference], shown: int) -> Iterator[str]:
-    """The differences: reworded digests by their number, the others with their lines, cut to a readable size."""
+    """Yield lines describing the differences, truncated to a readable size, and a count of reworded digests."""
     detailed = [each for each in found if each.kind != _WORDS]
     for each in detailed[:shown]:
         yield f"{each.kind} {each.group}: {each.name}"
@@ -285,7 +285,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _left_over(groups: Mapping[str, object]) -> list[Path]:
-    """Recorded groups that no longer have inputs."""
+    """Return recorded groups that no longer have inputs."""
     return [path for path in ANSWERS.rglob("*.txt") if path.relative_to(ANSWERS).with_suffix("").as_posix() not in groups]
 
 

@@ -56,7 +56,7 @@ _EXAMPLE_ONLY = ("packages", "sources", "gpus", "complete", *_WORKLOAD)
 
 
 def _shared() -> Path:
-    """The folder of published files and cases: beside this tree, or beside the main one of a linked worktree."""
+    """Return the folder of published files and cases: next to this tree, or next to the main one of a linked worktree."""
     link = ROOT / ".git"
     if link.is_file():
         git = Path(link.read_text(encoding="utf-8").partition("gitdir: ")[2].strip())
@@ -85,7 +85,7 @@ class Input:
 
 
 def ours() -> dict[str, list[Input]]:
-    """The groups whose inputs and answers are committed."""
+    """Return the groups whose inputs and answers are committed."""
     folders = sorted(path.parent for path in (GOLDEN / "inputs").glob("*/commands.txt"))
     rules = sorted((ROOT / "matrix" / "rules").glob("*.toml"))
     return {
@@ -97,7 +97,7 @@ def ours() -> dict[str, list[Input]]:
 
 
 def of_shared() -> dict[str, list[Input]]:
-    """The groups whose answers are kept outside git: slow ones, long ones and those from ``../shared``."""
+    """Return the groups whose answers are stored outside git: slow ones, long ones and those from ``../shared``."""
     found = {
         "lint": [Input("rules lint", ("rules", "lint"))],
         "list": [Input("rules list", ("rules", "list", "--format", "json"))],
@@ -166,7 +166,7 @@ def _of_examples(path: Path, *, digest: bool = True) -> Iterator[Input]:
 
 
 def described(table: Mapping[str, Any]) -> dict[str, Any]:
-    """An example of a rule as a described environment (docs/rules.md, "Examples")."""
+    """Return a rule's example as a described environment (docs/rules.md, "Examples")."""
     sources = table.get("sources", {})
     found: dict[str, Any] = {"schema": "compat/environment/1", **{key: table[key] for key in table if key not in _EXAMPLE_ONLY}}
     found["distributions"] = [
@@ -195,7 +195,7 @@ def _of_errors(path: Path) -> Iterator[Input]:
 
 
 def sample(pattern: str) -> str:
-    """A text that the pattern finds: first alternatives, as few repetitions as it takes. Look-arounds are left out."""
+    """Generate a text that matches the pattern: first alternatives, minimum repetitions. Look-arounds are ignored."""
     return "".join(_sampled(sre_parser.parse(pattern).data))
 
 
@@ -216,7 +216,7 @@ def _sampled(parsed: Iterable[Any]) -> Iterator[str]:
 
 
 def _of_class(members: list[Any]) -> str:
-    """The first of these characters that the class ``[…]`` has."""
+    """Return the first of these characters in the class ``[…]``."""
     tested = re.compile("[" + "".join(_written(*member) for member in members) + "]")
     return (
         next(text for text in "x1 '._-/:(,@A\n\"`" if tested.match(text))

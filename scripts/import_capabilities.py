@@ -95,7 +95,7 @@ def capabilities(folder: Path) -> Iterator[Row]:
 
 
 def runs_on(folder: Path) -> Iterator[Row]:
-    """Which code runs on which device, pair by pair, from the table in torch's own source."""
+    """Return which code runs on which device, pair by pair, from the table in torch's source."""
     table = json.loads((folder / "sm_binary_compat.json").read_text(encoding="utf-8"))
     devices = [row["compute_capability"] for row in rows_of(folder, "sm_features.csv")]
     devices += ["3.7", *(each[0] for each in JETSONS)]

@@ -251,7 +251,7 @@ Table = list[dict[str, str]]
 
 
 def nvidia(collected: Table) -> Table:
-    """Collected rows in our form, then the added ones; a name that both hold keeps the collected capability."""
+    """Return collected rows in our format, then the added ones; a name in both keeps the collected capability."""
     rows: dict[str, dict[str, str]] = {}
     for row in collected:
         name, aliases = NVIDIA_NAMES.get(row["name"], (row["name"], ""))
@@ -277,7 +277,7 @@ def nvidia(collected: Table) -> Table:
 
 
 def _source(text: str) -> tuple[str, str]:
-    """The collected table's words on a row's origin: ours, and whether a published text says it."""
+    """Convert the collected table's source of a row to ours, and whether a published text states it."""
     if "Legacy CUDA GPU" in text:
         return LEGACY, "declared"
     if "CUDA GPU Compute Capability" in text:
@@ -288,7 +288,7 @@ def _source(text: str) -> tuple[str, str]:
 
 
 def _memory(text: str) -> str:
-    """``40/80``, ``32u/64u`` (unified), ``64 (4x16)`` (four devices of 16) → sizes of one device."""
+    """Parse ``40/80``, ``32u/64u`` (unified) or ``64 (4x16)`` (four devices of 16) into the sizes of one device."""
     if "u" in text:
         return "unified"
     several = re.search(r"\(\d+x(\d+)\)", text)
@@ -301,7 +301,7 @@ def _fields(text: str, count: int) -> list[list[str]]:
 
 
 def amd(collected: Table) -> Table:
-    """The list above with architecture and source of the collected table, whose every product must be in the list."""
+    """Return the list above with the collected table's architecture and source; it must contain all the table's products."""
     targets = {row["gfx"]: row for row in collected}
     rows = []
     for gfx, name, memory, aliases in _fields(AMD, 4):
@@ -322,7 +322,7 @@ def amd(collected: Table) -> Table:
 
 
 def drivers(collected: Table) -> Table:
-    """Toolkit drivers, newest first; versions alone, what stood beside them moves to the note."""
+    """Return toolkit drivers, newest first, with bare versions; annotations move to the note."""
     rows = []
     for row in collected:
         version, _, remark = row["toolkit_driver_linux"].partition(" ")

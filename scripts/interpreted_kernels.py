@@ -42,9 +42,9 @@ _UNSLOTH = {
 }
 """What ``unsloth/kernels/rope_embedding.py`` imports of the rest, which wants a GPU."""
 _XFORMERS = (
-    ("theta = theta.to(tl.float32)", "theta = tl.full((), theta, tl.float32)"),  # numbers are no tensors to the interpreter
+    ("theta = theta.to(tl.float32)", "theta = tl.full((), theta, tl.float32)"),  # numbers are not tensors there
     ("pow(theta, powers / (-dim))", "tl.exp2(tl.log2(theta) * (powers / (-dim)))"),  # libdevice is for GPUs
-    ("if seqpos is not None:", "if False:"),  # nor is None an argument to it
+    ("if seqpos is not None:", "if False:"),  # None is not accepted
     ("if first_seqpos is not None:", "if False:"),
 )
 
@@ -95,7 +95,7 @@ _PREPARED = {"flash-attn": _flash_attn, "liger-kernel": _liger, "unsloth": _unsl
 
 
 def _verdicts(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What the probes say of the kernel; lengths are left out where a kernel does not look at them."""
+    """Return the probes' verdicts on the kernel; lengths are skipped for kernels that do not check them."""
     import torch
 
     from compat.probe.child import rotary, rotary_kernels

@@ -40,7 +40,7 @@ Rows = list[dict[str, str]]
 
 
 def problems(folder: Path) -> Iterator[str]:
-    """What is wrong with the tables of a folder; one that is missing or is none of ours is a problem too."""
+    """Return the problems in a folder's tables; missing and unknown tables are problems too."""
     found: dict[str, Rows] = {}
     for name, (columns, key) in TABLES.items():
         path = folder / f"{name}.csv"
@@ -75,7 +75,7 @@ def _dated(row: dict[str, str], key: tuple[str, ...]) -> Iterator[str]:
 def _gpus(column: str, table: str) -> Callable[[dict[str, Rows]], Iterator[str]]:
     def check(found: dict[str, Rows]) -> Iterator[str]:
         known: dict[str, str] = {}
-        for row in found[table]:  # an alias may stand for several cards, a name may not
+        for row in found[table]:  # an alias may refer to several cards, a name may not
             other = known.setdefault(row["name"].lower(), row[column])
             if other != row[column]:
                 yield f"{row['name']}: {column} is {other} in one row and {row[column]} in another"
@@ -128,7 +128,7 @@ def _releases(found: dict[str, Rows]) -> Iterator[str]:
     for row in found["releases"]:
         name, version = row["package"], row["version"]
         if not is_version(version):
-            continue  # named already
+            continue  # already reported
         if name in before and key_of(version) <= key_of(before[name]):
             yield f"{name} {version}: expected behind {before[name]}"
         before[name] = version

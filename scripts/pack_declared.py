@@ -21,7 +21,7 @@ _NOT_FOR_USERS = ("dev", "test", "doc", "quality", "lint", "ci", "bench", "examp
 
 
 def packed(folder: str) -> bytes:
-    """The compiled form of the fact files in a folder, for the build."""
+    """Return the compiled form of the fact files in a folder, for the build."""
     releases: dict[str, list[tuple[str, ...]]] = {}
     with open(os.path.join(folder, "releases.csv"), encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -30,7 +30,7 @@ def packed(folder: str) -> bytes:
             )
     asked: dict[str, dict[str, list[tuple[Any, ...]]]] = {name: {} for name in releases}
     names = set(releases)
-    one: dict[Any, Any] = {}  # equal values become one object, which is written and read once a block
+    one: dict[Any, Any] = {}  # equal values become one object, which is written and read once per block
     extras: dict[str, dict[str, list[tuple[Any, ...]]]] = {name: {} for name in releases}
     with open(os.path.join(folder, "requirements.csv"), encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -72,7 +72,7 @@ def _packed(rows: dict[str, list[tuple[Any, ...]]]) -> dict[str, bytes]:
 
 
 def _runs(values: list[str]) -> list[tuple[str, Runs]]:
-    """Equal values of neighbours together; an empty one is left out."""
+    """Group neighbours with equal values, without empty ones."""
     found: dict[str, list[tuple[int, int]]] = {}
     for place, value in enumerate(values):
         runs = found.setdefault(value, [])
@@ -84,7 +84,7 @@ def _runs(values: list[str]) -> list[tuple[str, Runs]]:
 
 
 def _requirement(text: str) -> tuple[str, str, Marker | None, str | None]:
-    """(name, specifier, the marker without the extra, the extra) of a requirement."""
+    """Return (name, specifier, marker without the extra, extra) of a requirement."""
     written = Written(text)
     marker, extra = _without_extra(str(written.marker) if written.marker else "")
     return normalized(written.name), str(written.specifier), None if marker is None else parse(marker), extra
@@ -92,7 +92,7 @@ def _requirement(text: str) -> tuple[str, str, Marker | None, str | None]:
 
 @cache
 def _ranges(specifier: str) -> Ranges | None:
-    """The ranges of a specifier set; ``None`` where it is empty or no range can hold it."""
+    """Return the ranges of a specifier set; ``None`` if it is empty or cannot be expressed as ranges."""
     try:
         return ranges_of(specifier) if specifier else None
     except ValueError:
@@ -100,7 +100,7 @@ def _ranges(specifier: str) -> Ranges | None:
 
 
 def _without_extra(text: str) -> tuple[str | None, str | None]:
-    """(the rest of a marker, the extra it asks for); a marker that asks in another way keeps its text and has no extra."""
+    """Return (the rest of a marker, its extra); a marker with another form of extra test keeps its text and has no extra."""
     found = re.fullmatch(r'(?:\(?(?P<before>.*?)\)? and )?extra == "(?P<extra>[^"]+)"(?: and (?P<after>.*))?', text)
     if not found or (found["before"] and " or " in found["before"] and not text.startswith("(")):
         return text or None, None

@@ -1,6 +1,6 @@
 """What action.yml runs: ``compat check``, or the answer to an issue, with the action's inputs from the environment.
 
-It is started by the Python of the environment that compat is installed in, in the checked-out repository.
+It runs in the checked-out repository, with the Python of the environment that compat is installed in.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _OPTIONS = {"INPUT_TARGET": "target", "INPUT_FAIL_ON": "fail-on", "INPUT_BASELIN
 
 
 def main() -> int:
-    """Runs the check, sets the outputs ``exit-code`` and ``sarif``, and returns the exit code of the check."""
+    """Run the check, set the outputs ``exit-code`` and ``sarif``, and return the exit code of the check."""
     mode = os.environ.get("INPUT_MODE") or "check"
     if mode == "triage":
         from compat.integrations.triage import main as triage
@@ -31,7 +31,7 @@ def main() -> int:
         print("::error::compat: git tracks no file to check here; name some with the input 'files'")
         return _done(2)
     print(f"compat: {len(files)} file{'s' if len(files) != 1 else ''} to check", flush=True)
-    # --option=value and ./-file: no value of an input is ever taken for an option
+    # --option=value and ./-file, so that no input value is parsed as an option
     words = [f"--{option}={os.environ[name]}" for name, option in _OPTIONS.items() if os.environ.get(name)]
     words += [f"./{file}" if file.startswith("-") else file for file in files]
     form = os.environ.get("INPUT_FORMAT") or "github"
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def tracked_files() -> list[str]:
-    """The regular files git tracks below the current folder whose names the pre-commit hook asks for; none outside git."""
+    """Return the git-tracked regular files below the current folder that match the pre-commit hook; none outside git."""
     import yaml
 
     if shutil.which("git") is None:
@@ -55,7 +55,7 @@ def tracked_files() -> list[str]:
         wanted = re.compile(next(hook["files"] for hook in yaml.safe_load(file) if hook["id"] == "compat-check"))
     listed = subprocess.run(["git", "ls-files", "--stage", "-z"], stdout=subprocess.PIPE, check=False).stdout
     entries = (entry.partition("\t") for entry in os.fsdecode(listed).split("\0") if entry)
-    # mode 100644 or 100755: neither a link nor a submodule
+    # mode 100644 or 100755: not a link or submodule
     return list(dict.fromkeys(name for mode, _, name in entries if mode.startswith("100") and wanted.search(name)))
 
 

@@ -1,7 +1,7 @@
-"""The bill of materials of a wheel (CycloneDX 1.6): ``python -m scripts.sbom dist/*.whl`` writes a ``.cdx.json`` beside each.
+"""The SBOM of a wheel (CycloneDX 1.6): ``python -m scripts.sbom dist/*.whl`` writes a ``.cdx.json`` next to each.
 
-Everything in it is read from the wheel: what it is and requires (METADATA), and the digests of the data it ships (RECORD).
-The same wheel gives the same bytes.
+Its content is read from the wheel: metadata and requirements (METADATA), and the digests of the shipped data (RECORD).
+The output is reproducible.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from packaging.utils import canonicalize_name
 
 
 def bill(wheel: Path) -> dict[str, Any]:
-    """The bill of materials of a wheel as plain JSON values."""
+    """Return the SBOM of a wheel as plain JSON values."""
     with zipfile.ZipFile(wheel) as archive:
         folder = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA")).rpartition("/")[0]
         metadata = HeaderParser().parsestr(archive.read(f"{folder}/METADATA").decode())
@@ -56,7 +56,7 @@ def bill(wheel: Path) -> dict[str, Any]:
 
 
 def _needed(requirement: Requirement) -> dict[str, Any]:
-    """A dependency: which release it is decides whoever installs the wheel, so the range is what there is to say."""
+    """Return a dependency with its range, since the release is chosen at installation."""
     name = canonicalize_name(requirement.name)
     optional = requirement.marker is not None and "extra" in str(requirement.marker)
     return {

@@ -60,12 +60,12 @@ class Import:
 
 
 def room_of(module: str) -> str | None:
-    """The room of a module such as ``compat.checks.metadata``; ``None`` where the table has none."""
+    """Return the room of a module such as ``compat.checks.metadata``; ``None`` if the table has none."""
     return _PREFIXES.get(module.removeprefix("compat.").partition(".")[0])
 
 
 def against(found: Import) -> bool:
-    """Whether an import goes against the direction of the house."""
+    """Return whether an import violates the architecture's import direction."""
     importer, imported = room_of(found.importer), room_of(found.imported)
     if importer is None or imported is None or importer == imported:
         return False
@@ -75,7 +75,7 @@ def against(found: Import) -> bool:
 
 
 def modules_of(package: Path) -> dict[str, ast.Module]:
-    """Every module below the folder of a package, by its full name."""
+    """Return every module below a package's folder, by its full name."""
     found = {}
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package.parent).with_suffix("").parts
@@ -85,7 +85,7 @@ def modules_of(package: Path) -> dict[str, ast.Module]:
 
 
 def imports_of(modules: Mapping[str, ast.Module], packages: Iterable[str]) -> list[Import]:
-    """The imports between the modules. ``packages`` are those that are folders: their own name is where dots start."""
+    """Return the imports between the modules. ``packages`` are folders, whose relative imports start at their own name."""
     folders = set(packages)
     found: set[Import] = set()
     for name, tree in modules.items():
@@ -97,7 +97,7 @@ def imports_of(modules: Mapping[str, ast.Module], packages: Iterable[str]) -> li
 
 
 def imports_in(package: Path) -> list[Import]:
-    """The imports between the modules below the folder of a package."""
+    """Return the imports between the modules below a package's folder."""
     folders = (path.parent.relative_to(package.parent).parts for path in package.rglob("__init__.py"))
     return imports_of(modules_of(package), map(".".join, folders))
 
@@ -119,7 +119,7 @@ def _import_statements(
 
 
 def _imported(node: ast.Import | ast.ImportFrom, package: str, modules: Mapping[str, ast.Module]) -> Iterator[str]:
-    """The modules among ``modules`` that a statement in ``package`` imports."""
+    """Return the members of ``modules`` that a statement in ``package`` imports."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names if alias.name in modules)
         return
@@ -134,15 +134,15 @@ def _imported(node: ast.Import | ast.ImportFrom, package: str, modules: Mapping[
 
 
 def below_the_facade(imports: Iterable[Import]) -> list[Import]:
-    """The imports but those of ``compat/__init__``, which every module starts from.
+    """Return the imports without those of ``compat/__init__``, which every module runs first.
 
-    It offers the public functions and imports them when they are used, so nothing that it imports waits for it.
+    It provides the public functions through lazy imports, so these do not create real cycles.
     """
     return [each for each in imports if each.importer != PACKAGE.name]
 
 
 def cycles_of(imports: Iterable[Import]) -> list[list[str]]:
-    """Groups of modules that import one another (strongly connected components), the largest first."""
+    """Return groups of modules that import one another (strongly connected components), largest first."""
     edges: dict[str, set[str]] = {}
     for each in imports:
         edges.setdefault(each.importer, set()).add(each.imported)
@@ -166,7 +166,7 @@ def _reached(start: str, edges: Mapping[str, set[str]]) -> set[str]:
 
 @dataclass(frozen=True)
 class Functions:
-    """The lines of every function, and of the private ones how often their module names them."""
+    """The line count of every function, and how often a module refers to each of its private functions."""
 
     lengths: tuple[int, ...]
     private: Mapping[str, int]
@@ -208,7 +208,7 @@ COMMANDS = {
 
 
 def executed(command: str) -> list[str]:
-    """The files of ``compat/`` of which a function ran in this process while the command did."""
+    """Return the files of ``compat/`` with a function that ran in this process during the command."""
     seen: set[str] = set()
 
     def note(frame: FrameType, event: str, _: object) -> None:
@@ -227,7 +227,7 @@ def executed(command: str) -> list[str]:
 
 
 def _executed_apart(command: str) -> list[str]:
-    """The same in a process of its own, where nothing was called before."""
+    """Return the same for a fresh process."""
     words = [sys.executable, "-m", "scripts.shape", "--executed", command]
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
 

@@ -1,4 +1,4 @@
-"""Words on the command line → one call. Decides nothing but the exit code of what goes wrong."""
+"""Command-line entry points: dispatch to one command, and map its errors to exit codes."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 def entry() -> None:
     """The command ``compat``."""
-    gc.disable()  # nothing lives long enough in this process for the collector to pay
+    gc.disable()  # the process is too short-lived for garbage collection to pay off
     _quiet_destructors()
     _end(main())
 
 
 def doctor_entry() -> None:
-    """The command ``compat-doctor``, named like the distribution: ``doctor`` unless another command is named.
+    """The command ``compat-doctor``, named after the distribution: runs ``doctor`` unless another command is given.
 
-    So ``uvx compat-doctor`` and ``pipx run compat-doctor`` check the machine they are started on.
+    This lets ``uvx compat-doctor`` and ``pipx run compat-doctor`` check the current machine.
     """
     gc.disable()
     _quiet_destructors()
@@ -37,20 +37,20 @@ def doctor_entry() -> None:
 
 
 def _quiet_destructors() -> None:
-    """Python prints a traceback where a destructor fails, as those of the solver do for what an interrupt left half made."""
+    """Silence failing destructors: after an interrupt, the solver's fail on half-initialized objects and print tracebacks."""
     if not os.environ.get("COMPAT_TRACEBACK"):
         sys.unraisablehook = lambda _: None
 
 
 def _end(code: int) -> None:
-    """Flushes and exits at once: taking the interpreter apart costs as much as checking an environment."""
+    """Flush and exit immediately: interpreter shutdown takes as long as checking an environment."""
     if sys.stderr is not None:
         sys.stderr.flush()
     os._exit(code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; 0 nothing at or above the threshold, 1 findings, 2 unusable input, 3 undecided."""
+    """Run one command and return its exit code: 0 no findings at the threshold, 1 findings, 2 invalid input, 3 undecided."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if sys.stdout is None:
@@ -90,6 +90,6 @@ def _run(words: list[str]) -> int:
 
 
 def _dispatch(options: Options) -> int:
-    """Imports the one command that is run, so that none pays for another."""
+    """Import and run one command, without the import cost of the others."""
     module = __import__(f"compat.cli.{options.command}", fromlist=["run"])
     return int(module.run(options))

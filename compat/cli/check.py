@@ -1,4 +1,4 @@
-"""``compat check``: findings for files, described or pasted environments, and what is installed."""
+"""``compat check``: findings for files, described or pasted environments, and the installed environment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PRECEDENCE = (2, 1, 3, 0)
 
 
 def run(options: Options) -> int:
-    """Judges every input. One that cannot be used makes the exit code 2; the others are judged all the same."""
+    """Check every input. Invalid input sets the exit code to 2; the remaining inputs are still checked."""
     things = _named(options)
     if not things:
         raise InputError("nothing to check: pass files, --environment, --pasted or --installed")
@@ -59,7 +59,7 @@ def run(options: Options) -> int:
 
 
 def _named(options: Options) -> list[tuple[str, str]]:
-    """The inputs, each with its kind. ``--script`` alone is judged against what is installed."""
+    """Return the inputs with their kinds. ``--script`` alone is checked against the installed environment."""
     things = [("file", name) for name in options.operands]
     things += [("described", name) for name in options.values.get("environment", ())]
     things += [("pasted", name) for name in options.values.get("pasted", ())]
@@ -70,7 +70,7 @@ def _named(options: Options) -> list[tuple[str, str]]:
 
 
 def _new_ones(outcomes: list[Outcome], options: Options) -> list[Outcome]:
-    """The outcomes without findings of the baseline; exit codes are those of the remaining ones."""
+    """Return the outcomes without the findings in the baseline; exit codes reflect the remaining findings."""
     from compat.api.targets import threshold_code
     from compat.checks.baseline import known, new_only
     from compat.records import replace
@@ -114,7 +114,7 @@ def _print_formatted(form: str, outcomes: list[Outcome], options: Options) -> No
 
 
 def _project_file(options: Options) -> str | None:
-    """The project's file at which code scanning shows findings about an installation."""
+    """Return the project file that code scanning attaches findings about an installation to."""
     import os
 
     from compat.formats.project.config import FILE, find_config

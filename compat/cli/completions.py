@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(options: Options) -> int:
-    """Prints the completion script of a shell."""
+    """Print the completion script for a shell."""
     from compat.cli.help import SHELLS
 
     if not options.operands or options.operands[0] not in SHELLS:

@@ -1,4 +1,4 @@
-"""``compat diagnose``: an issue, a traceback or a log → what its error means in the environment that it describes."""
+"""``compat diagnose``: explain the error in an issue, a traceback or a log for the environment it describes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOTHING = "No rule explains this text."
 
 
 def run(options: Options) -> int:
-    """Reads the text (standard input without a file or with ``-``) and prints what the matrix knows about it."""
+    """Read the text (standard input without a file or with ``-``) and print the matching rules."""
     matrix = open_matrix(options.values.get("rules", ()))
     text = _text(options.operands[0] if options.operands else "-")
     environment, notes = _environment(options, matrix)
@@ -55,12 +55,12 @@ def _text(path: str) -> str:
     content = sys.stdin.buffer.read(_LIMIT + 1)
     if len(content) > _LIMIT:
         raise InputError(f"is larger than {_LIMIT // 1024 // 1024} MiB", "standard input")
-    # a log may hold anything; what is no UTF-8 is no part of an error message we know
+    # logs may contain any bytes; no known error message contains invalid UTF-8
     return content.decode("utf-8", "replace")
 
 
 def _environment(options: Options, matrix: Matrix) -> tuple[Environment | None, tuple[str, ...]]:
-    """The described or installed environment to judge by; ``None``: the one that the text describes."""
+    """Return the described or installed environment to use; ``None`` for the one that the text describes."""
     if options.flag("environment") and options.flag("python"):
         raise InputError("--environment and --python are mutually exclusive")
     if options.flag("environment"):

@@ -1,4 +1,4 @@
-"""``compat doctor``: read this machine, judge it, say what to do."""
+"""``compat doctor``: inspect this machine, check it and suggest fixes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def run(options: Options) -> int:
-    """Judges this machine, or the described one, with what the command behind ``--`` tells about the workload.
+    """Check this machine, or the described one, for the workload of the command after ``--``.
 
-    What the project in the current directory ignores is left out and counted in a note, as ``compat check`` does.
+    Findings that the project in the current directory ignores are counted in a note, as in ``compat check``.
     """
     matrix = open_matrix(options.values.get("rules", ()))
     model = _model(options.one("model"))
@@ -52,7 +52,7 @@ def run(options: Options) -> int:
 
 
 def _show(options: Options, report: Report, machine: Machine | None, probes: ProbeReport | None, memory: Memory | None) -> None:
-    """Prints what was found for people: as text, or as a page."""
+    """Print the findings as text or as an HTML page."""
     label = machine.label if machine else None
     if options.one("format") == "html":
         from compat.model import Outcome
@@ -65,7 +65,7 @@ def _show(options: Options, report: Report, machine: Machine | None, probes: Pro
     from compat.output.terminal import coloured, nothing_found, rendered, wrapped
     from compat.tables.hardware import driver_cuda
 
-    # what this machine's driver supports says nothing about another one
+    # this machine's driver says nothing about another machine
     measured = machine.driver_cuda if machine and not options.flag("driver") else None
     supported = measured or driver_cuda(report.environment)
     emit(coloured(rendered(report, label=label, driver_cuda=supported, nothing=nothing_found(report))))
@@ -81,7 +81,7 @@ def _show(options: Options, report: Report, machine: Machine | None, probes: Pro
 
 
 def _model(given: str | None) -> ModelSize | None:
-    """The model whose folder or ``config.json`` ``--model`` names; ``None`` for the name of one."""
+    """Return the model whose folder or ``config.json`` ``--model`` gives; ``None`` if it is only a name."""
     import os
 
     if given is None or not (os.path.exists(given) or given.startswith((".", "/", "~")) or given.endswith(".json")):
@@ -92,7 +92,7 @@ def _model(given: str | None) -> ModelSize | None:
 
 
 def _with_memory(model: ModelSize, report: Report, options: Options) -> tuple[Memory, Report]:
-    """The estimates, and the report with what they find."""
+    """Return the memory estimates, and the report with their findings added."""
     from compat.api.report import choose
     from compat.checks.memory import estimated, judge
 
@@ -102,9 +102,9 @@ def _with_memory(model: ModelSize, report: Report, options: Options) -> tuple[Me
 
 
 def _probed(options: Options, environment: Environment) -> ProbeReport:
-    """The probes of this machine, with the trainer and the launcher that the command names.
+    """Run the probes on this machine, with the trainer and the launcher of the command.
 
-    Where there is no torch to run them with, that is what the one result says.
+    Without an installed torch there is a single result that says so.
     """
     from compat.api.probe import probe
     from compat.cli.probe import interpreter
@@ -150,7 +150,7 @@ def _read(options: Options, matrix: Matrix) -> tuple[Environment, Machine | None
 
 
 def with_system_of(machine: Machine, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """The findings with this system's commands where a fix installs a driver or a toolkit."""
+    """Return the findings with this system's commands for fixes that install a driver or a toolkit."""
     if not any(fix.kind in ("driver", "config") for finding in findings for fix in finding.fixes):
         return findings
     import os
@@ -167,7 +167,7 @@ def with_system_of(machine: Machine, findings: tuple[Finding, ...]) -> tuple[Fin
 
 
 def with_pip_of(interpreter: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """The findings with pip commands that act on the environment that was read, not on the active one."""
+    """Return the findings with pip commands that act on the checked environment instead of the active one."""
     from compat.rules.wording import quoted
 
     pip = f"{quoted(interpreter)} -m pip "

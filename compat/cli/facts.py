@@ -1,4 +1,4 @@
-"""``compat facts``: this machine, or what files list, as described environments."""
+"""``compat facts``: describe this machine, or the contents of files, as environments."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def run(options: Options) -> int:
-    """Prints the environment as JSON, several as a list; what could not be read is said on standard error.
+    """Print the environment as JSON, several as a list; unreadable input is reported on standard error.
 
-    With ``--output`` this machine is written into a folder instead, as one node of a fleet.
+    With ``--output``, write this machine to a folder instead, as one node of a fleet.
     """
 
     if options.flag("output"):
@@ -50,7 +50,7 @@ def run(options: Options) -> int:
 
 
 def _write_node(options: Options) -> int:
-    """This machine as ``HOST.json`` in a folder: written beside and renamed, so that nobody reads half of it."""
+    """Write this machine to ``HOST.json`` in a folder, atomically by renaming a temporary file."""
     import os
     import re
 
@@ -63,7 +63,7 @@ def _write_node(options: Options) -> int:
         raise InputError("--output writes the facts of this machine; it cannot be combined with files")
     probing = _Probing(options) if options.flag("probe") else None
     machine = read_machine(options.one("python"), open_matrix())
-    # what started this command on every node is not the job that they will run
+    # the launcher of this command is not the launcher of the job that the nodes will run
     environment = _completed(replace(machine.environment, workload=None), machine.notes, options)
     node = read_node(machine.environment.folders or (), os.environ)
     name = re.sub(r"[^A-Za-z0-9._-]", "_", node.host)[:100].lstrip(".") or "node"
@@ -79,7 +79,7 @@ def _write_node(options: Options) -> int:
         except OSError as problem:
             raise InputError(f"cannot be written: {problem.strerror or problem}", place) from None
 
-    write(node)  # before anything is probed: a node whose probes hang is read all the same
+    write(node)  # before probing, so that a node whose probes hang is still recorded
     if probing is not None:
         results = probing.run(machine.environment)
         write(replace(node, probes=tuple(probed_of(each.to_json()) for each in results)))
@@ -87,10 +87,10 @@ def _write_node(options: Options) -> int:
 
 
 class _Probing:
-    """The probes of one node: first those that need the other nodes, which wait, then the quick ones of every device."""
+    """The probes of one node: first those with the other nodes, which are waiting, then the quick ones on every device."""
 
     def __init__(self, options: Options) -> None:
-        """:class:`InputError` for a meeting place, a number of nodes, a time or an interpreter that is none."""
+        """Raises :class:`InputError` for an invalid rendezvous address, number of nodes, timeout or interpreter."""
         from compat.cli.probe import interpreter, seconds_of
         from compat.probe.nodes import meeting_at
 

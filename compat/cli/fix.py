@@ -1,4 +1,4 @@
-"""``compat fix``: the smallest set of changes that fixes every error, checked, shown as a diff, written on request."""
+"""``compat fix``: plan the smallest set of changes that fixes every error, check it, show the diff, and write on request."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ UNDECIDED = 3
 
 
 def run(options: Options) -> int:
-    """Plans, prints, and writes where ``--write`` asks for it.
+    """Plan and print the changes, and write them with ``--write``.
 
-    0: nothing to fix, or a plan that fixes all; 1: an error is left, or no plan exists; 3: it could not be decided.
+    Returns 0 if there is nothing to fix or the plan fixes everything, 1 if an error remains or no plan exists, 3 if undecided.
     """
     from compat.api.fixing import lock_alone, repair_of
 
@@ -85,7 +85,7 @@ def _write(case: Case, edits: tuple[Edit, ...]) -> None:
 
 
 def _code(errors: tuple[Finding, ...], plan: Plan) -> int:
-    """The exit code of a plan for these errors: see :func:`run`."""
+    """Return the exit code of a plan for these errors: see :func:`run`."""
     if plan.stands:
         return 1 if plan.left else 0
     if not errors and not plan.core and not plan.refused:
@@ -95,7 +95,7 @@ def _code(errors: tuple[Finding, ...], plan: Plan) -> int:
 
 
 def _why_not(plan: Plan) -> str:
-    """What hindered a decision, in a line."""
+    """Return the reason why there is no decision, on one line."""
     unread = {**plan.unread, **plan.narrowed}
     if not unread:
         return "no plan that fixes everything was found in time"

@@ -1,4 +1,4 @@
-"""``compat fleet``: are these nodes alike where it matters, and is the stack right on all of them?"""
+"""``compat fleet``: compare the environments of nodes, and check the stack on each of them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def run(options: Options) -> int:
-    """Judges the files of a folder, gathered before or now.
+    """Check the node files in a folder, gathered earlier or by this run.
 
-    0 nothing found, 1 findings, 2 a file that cannot be used and nothing worse, 3 nodes that did not answer or were not probed.
+    Returns 0 without findings, 1 for findings, 2 for an invalid file and nothing worse, 3 for unanswered or unprobed nodes.
     """
     if len(options.operands) != 1:
         raise InputError("expected the folder that 'compat facts --output' wrote to: compat fleet DIR")

@@ -1,4 +1,4 @@
-"""Help texts, made from the table of commands."""
+"""Help texts, generated from the table of commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MAIN = 5
 
 
 def overview() -> str:
-    """What ``compat --help`` prints."""
+    """Return the output of ``compat --help``."""
     lines = [f"  {command.name:<12}  {command.summary}" for command in COMMANDS]
     text = [
         "usage: compat COMMAND [OPTIONS]",
@@ -31,7 +31,7 @@ def overview() -> str:
 
 
 def help_for(command: Command) -> str:
-    """What ``compat COMMAND --help`` prints."""
+    """Return the output of ``compat COMMAND --help``."""
     options = "[OPTIONS] " if command.options else ""
     summary = f"{command.summary[:1].upper()}{command.summary[1:]}."
     lines = [f"usage: compat {command.name} {options}{command.operands}".rstrip(), "", summary]
@@ -49,14 +49,14 @@ def _option(option: Option) -> list[str]:
     return [*lines, *(" " * _INDENT + line for line in more)]
 
 
-# --- Completion scripts for the shells, made from the table of commands.
+# --- Shell completion scripts, generated from the table of commands.
 
 
 _FILES = ("environment", "rules", "python")
 
 
 def bash() -> str:
-    """For bash: ``source <(compat completions bash)``."""
+    """Return the completion script for bash: ``source <(compat completions bash)``."""
     cases = []
     for command in COMMANDS:
         words = [f"--{option.name}" for option in command.options] + list(command.words)
@@ -85,7 +85,7 @@ def bash() -> str:
 
 
 def zsh() -> str:
-    """For zsh: ``source <(compat completions zsh)``."""
+    """Return the completion script for zsh: ``source <(compat completions zsh)``."""
     lines = ["#compdef compat", "_compat() {", "  local -a commands=("]
     lines += [f"    '{command.name}:{_quoted(command.summary)}'" for command in COMMANDS]
     lines += ["  )", "  if (( CURRENT == 2 )); then _describe command commands; return; fi", "  case $words[2] in"]
@@ -100,7 +100,7 @@ def zsh() -> str:
 
 
 def fish() -> str:
-    """For fish: ``compat completions fish | source``."""
+    """Return the completion script for fish: ``compat completions fish | source``."""
     lines = [
         "complete -c compat -f -n __fish_use_subcommand -l version",
         "complete -c compat -f -n __fish_use_subcommand -l help",

@@ -1,4 +1,4 @@
-"""``compat init``: a ``[[tool.compat.target]]`` in pyproject.toml, as this machine is and as the options say."""
+"""``compat init``: add a ``[[tool.compat.target]]`` to pyproject.toml, from this machine and the options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FILE = "pyproject.toml"
 
 
 def run(options: Options) -> int:
-    """Adds one target and shows the change; a target of that name that is there already is left alone (exit code 2)."""
+    """Add one target and show the change; an existing target of that name is left alone (exit code 2)."""
     from compat.api.machine import read_machine
 
     path = options.operands[0] if options.operands else _FILE
@@ -43,7 +43,7 @@ def run(options: Options) -> int:
 
 
 def _elsewhere(environment: Environment) -> Environment:
-    """The environment without what is known of this machine alone: GPUs that are stated are those of another one."""
+    """Return the environment without facts about this machine: GPUs given by option belong to another machine."""
     return replace(environment, os=None, machine=None, platform=None, glibc=None, driver=None, cuda_toolkit=None)
 
 
@@ -54,12 +54,12 @@ def _document(path: str) -> tuple[str, Any]:
         return "", tomlkit.document()
     from compat.syntax.toml import parse_toml
 
-    text, _ = parse_toml(path)  # one place that says what is wrong with a file
+    text, _ = parse_toml(path)  # a single place reports problems with a file
     return text, tomlkit.parse(text)
 
 
 def _target(name: str, environment: Environment) -> dict[str, Any]:
-    """The keys that are known, in the words of the command line."""
+    """Return the known target keys, spelled as on the command line."""
     found: dict[str, Any] = {"name": name}
     if environment.accelerators is not None:
         names = [each.name or each.compute_capability or each.gfx or "GPU" for each in environment.accelerators]
@@ -86,7 +86,7 @@ def _alone(table: dict[str, Any]) -> str:
 
 
 def _add(document: Any, table: dict[str, Any], path: str) -> None:
-    """Appends ``[[tool.compat.target]]`` and leaves everything else as it is written."""
+    """Append ``[[tool.compat.target]]`` and preserve the rest of the file."""
     import tomlkit
 
     tool = document.setdefault("tool", tomlkit.table(is_super_table=True))

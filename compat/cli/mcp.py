@@ -1,4 +1,4 @@
-"""``compat mcp``: the commands as tools for agents, over standard input and output."""
+"""``compat mcp``: serve the commands as tools for agents over standard input and output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def run(options: Options) -> int:
-    """Serves until the client closes its end; 2 where the extra ``mcp`` is not installed."""
+    """Serve until the client disconnects; returns 2 if the extra ``mcp`` is not installed."""
     try:
         from compat.integrations.mcp import server
     except ModuleNotFoundError as missing:

@@ -1,6 +1,6 @@
-"""The parser of the command line, for the table of :mod:`compat.api.commands`.
+"""The command-line parser for the table in :mod:`compat.api.commands`.
 
-``argparse`` alone would take half of the time a whole check may take, so the parsing is done here.
+Importing and running ``argparse`` would take half the time budget of a check, so it is not used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def parse(command: Command, options: Sequence[str]) -> Options:
-    """The words behind a command's name; :class:`InputError` for anything the command does not take."""
+    """Parse the arguments after a command's name; raises :class:`InputError` for anything the command does not accept."""
     values: dict[str, list[str]] = {}
     operands: list[str] = []
     rest: tuple[str, ...] | None = None
@@ -58,7 +58,7 @@ def _starts_program(word: str) -> bool:
 
 
 def asks_for_help(command: Command, words: Sequence[str]) -> bool:
-    """Whether ``--help`` stands among the words behind a command's name that are meant for compat."""
+    """Return whether ``--help`` is among the command's arguments that are meant for compat."""
     for number, word in enumerate(words):
         if word == "--" or (command.program and _starts_program(word) and not _is_value(command, words[:number])):
             return False
@@ -68,7 +68,7 @@ def asks_for_help(command: Command, words: Sequence[str]) -> bool:
 
 
 def _is_value(command: Command, before: Sequence[str]) -> bool:
-    """Whether the word behind ``before`` is the value of an option."""
+    """Return whether the argument after ``before`` is the value of an option."""
     last = before[-1] if before else ""
     return any(last == f"--{option.name}" and option.metavar is not None for option in command.options)
 

@@ -1,4 +1,4 @@
-"""``compat probe``: run the installed stack on the devices of this machine."""
+"""``compat probe``: test the installed stack on the devices of this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ABSENT = " is not installed"
 
 
 def run(options: Options) -> int:
-    """Probes the stack; 0 if nothing failed, 1 if a probe failed, 3 if ``--require-device`` found no accelerator to probe."""
+    """Probe the stack; returns 0 if nothing failed, 1 if a probe failed, 3 if ``--require-device`` found no accelerator."""
     request = requested(options)
     machine = read_machine(options.one("python"), open_matrix(()))
     report = probe(request, machine.environment)
@@ -31,7 +31,7 @@ def run(options: Options) -> int:
 
 
 def show(report: ProbeReport, form: str, label: str) -> None:
-    """Prints a report of probes as text or JSON; ``label`` names the environment."""
+    """Print a probe report as text or JSON; ``label`` names the environment."""
     if form == "json":
         emit_json(report.to_json())
     else:
@@ -39,7 +39,7 @@ def show(report: ProbeReport, form: str, label: str) -> None:
 
 
 def requested(options: Options) -> Request:
-    """The request of a command line; :class:`InputError` for an unknown group or device, or an invalid time."""
+    """Return the request of a command line; raises :class:`InputError` for an unknown group or device or an invalid timeout."""
     if options.flag("quick") and options.flag("thorough"):
         raise InputError("--quick and --thorough are mutually exclusive")
     depth = QUICK if options.flag("quick") else THOROUGH if options.flag("thorough") else NORMAL
@@ -72,7 +72,7 @@ def _device_name(name: str) -> str:
 
 
 def seconds_of(text: str | None, default: float) -> float:
-    """The value of ``--timeout``; :class:`InputError` for anything but seconds of one day at most."""
+    """Parse the value of ``--timeout`` in seconds; raises :class:`InputError` if it is invalid or more than a day."""
     if text is None:
         return default
     try:
@@ -85,9 +85,9 @@ def seconds_of(text: str | None, default: float) -> float:
 
 
 def interpreter(given: str | None) -> str:
-    """The path of the interpreter to start: the given one, the active environment's, or the running one.
+    """Return the path of the interpreter to start: the given one, the active environment's, or the running one.
 
-    Raises :class:`InputError` where there is none.
+    Raises :class:`InputError` if it is missing or not executable.
     """
     target = target_at(given) if given else default_target(os.environ)
     found = sys.executable if target.running else target.interpreter
@@ -98,7 +98,7 @@ def interpreter(given: str | None) -> str:
 
 
 def rendered(report: ProbeReport, label: str | None = None) -> str:
-    """The report as text: passed probes in a line a group, failed ones in full, those that could not run by reason."""
+    """Render the report as text: passed probes one line per group, failed ones in full, those that could not run by reason."""
     stack = next(iter(report.stacks.values()), {})
     text = f"Python at {report.python}"
     if stack:
@@ -151,7 +151,7 @@ def _failed(result: ProbeResult) -> list[str]:
 
 
 def _not_run(results: list[ProbeResult]) -> list[str]:
-    """A line for each reason; missing packages, and missing accelerators, share one line each."""
+    """Return one line per reason; missing packages share one line, as do missing accelerators."""
     absent = [result.why[: -len(_ABSENT)] for result in results if result.why.endswith(_ABSENT)]
     by_reason: dict[str, list[str]] = {}
     for result in results:

@@ -67,7 +67,7 @@ def _show(extra: Sequence[str], names: Sequence[str], options: Options) -> int:
 
 
 def _lint(files: Sequence[str]) -> int:
-    """Checks the given files together with the matrix; 1 if a rule is wrong, 2 if a file cannot be used."""
+    """Check the given files together with the matrix; returns 1 if a rule is wrong, 2 if a file is invalid."""
     from compat.checks.lint import problems_of
     from compat.rules.loader import load_file, unique
 
@@ -83,7 +83,7 @@ def _lint(files: Sequence[str]) -> int:
 
 
 def shown(rule: Rule, bounds: Sequence[BoundEvidence] = ()) -> str:
-    """Everything about one rule; ``bounds`` has the evidence for its ranges."""
+    """Render one rule in full; ``bounds`` is the evidence for its ranges."""
     lines = [rule.id, *wrapped(rule.title, "  ", "  "), "", *wrapped(rule.why, "  ", "  "), ""]
     lines += _row("level", f"{rule.severity}, {rule.effect}, {rule.confidence}")
     for label, atoms in (("with", rule.packages), ("when", rule.when), *(("unless", each) for each in rule.unless)):
@@ -109,7 +109,7 @@ def shown(rule: Rule, bounds: Sequence[BoundEvidence] = ()) -> str:
 
 
 def as_json(rule: Rule, bounds: Sequence[BoundEvidence] = ()) -> dict[str, Any]:
-    """A rule as plain JSON values."""
+    """Return a rule as plain JSON values."""
     return {
         "id": rule.id, "title": rule.title, "severity": rule.severity, "effect": rule.effect,
         "confidence": rule.confidence, "why": rule.why, "evidence": list(rule.evidence),
@@ -126,12 +126,12 @@ def as_json(rule: Rule, bounds: Sequence[BoundEvidence] = ()) -> dict[str, Any]:
 
 
 def presumed_words(rule: Rule) -> str:
-    """The facts that a rule presumes where they are unknown."""
+    """Describe the facts that a rule presumes if they are unknown."""
     return "; ".join(f"{key} {_words(value)}" for key, value in rule.presume) + ", where unknown"
 
 
 def fix_words(fix: FixTemplate) -> str:
-    """A fix of a rule on one line."""
+    """Describe a fix of a rule on one line."""
     between = " @ " if fix.kind == "source-install" else ""
     what = ", ".join(f"{name}{between}{spec}" for name, spec in fix.packages) or fix.value
     along = ", ".join(name + spec for name, spec in fix.along)
@@ -139,7 +139,7 @@ def fix_words(fix: FixTemplate) -> str:
 
 
 def example_words(example: Example) -> str:
-    """An example's environment on one line."""
+    """Describe an example's environment on one line."""
     environment = dict(example.environment)
     parts = [f"{d['name']} {d['version']}" for d in environment.get("distributions", ())]
     names = [str(device.get("name")) for device in environment.get("accelerators", ())]

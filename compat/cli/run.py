@@ -1,6 +1,6 @@
-"""``compat run``: check a Python program and this machine, then become that program.
+"""``compat run``: check a Python program and this machine, then replace this process with the program.
 
-``torchrun --nproc-per-node 8 -m compat run train.py`` checks once, on rank 0, without a change to ``train.py``.
+``torchrun --nproc-per-node 8 -m compat run train.py`` checks once, on rank 0, without changes to ``train.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def run(options: Options) -> int:
-    """Prints what is known to be bad and starts the program; 1 without starting it where ``--fail-on`` is reached."""
+    """Print the certain findings and start the program; returns 1 without starting it if ``--fail-on`` is reached."""
     program = options.rest or ()
     if not program:
         raise InputError("expected a script or -m MODULE: compat run train.py")
@@ -35,11 +35,11 @@ def run(options: Options) -> int:
 
 
 def become(command: list[str]) -> NoReturn:
-    """Replaces this process by a command, whose own ``compat.guard()`` then has nothing to do."""
+    """Replace this process with a command, and turn off the command's own ``compat.guard()``."""
     sys.stdout.flush()
     sys.stderr.flush()
     variables = {**os.environ, GUARDED: str(os.getpid())}
-    if os.name == "nt":  # exec there starts a second process and returns to the shell at once
+    if os.name == "nt":  # there, exec starts a second process and returns to the shell immediately
         import subprocess
 
         os._exit(subprocess.call(command, env=variables))
@@ -47,7 +47,7 @@ def become(command: list[str]) -> NoReturn:
 
 
 def _interpreter_options(started: list[str]) -> list[str]:
-    """What Python itself was started with, such as ``-u`` or ``-X dev``, up to the program."""
+    """Return the interpreter's own options before the program, such as ``-u`` or ``-X dev``."""
     options: list[str] = []
     words = iter(started[1:])
     for word in words:

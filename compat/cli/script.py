@@ -1,4 +1,4 @@
-"""``compat script``: which releases of each tracked package have everything that some code uses."""
+"""``compat script``: find the releases of each tracked package that provide everything some code uses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MARGIN = " " * 6
 
 @record(frozen=True)
 class Answered:
-    """The releases that some code needs, what is in no release, and notes."""
+    """The releases that some code needs, the names missing from every release, and notes."""
 
     code: Code
     packages: tuple[Explained, ...]
@@ -40,14 +40,14 @@ class Answered:
 
     @property
     def exit(self) -> int:
-        """2 if a file could not be read, 1 if something is in no release or no release has everything, else 0."""
+        """2 for an unreadable file, 1 if a name is missing from every release or no release has everything, else 0."""
         if self.code.problems:
             return 2
         return int(bool(self.nowhere) or any(each.first is None for each in self.packages))
 
 
 def run(options: Options) -> int:
-    """Prints, for every tracked package that the code uses, the releases that work and what decides each bound."""
+    """Print the working releases of every tracked package that the code uses, and the reason for each bound."""
     if not options.operands:
         raise InputError("expected a script, a notebook or a folder: compat script train.py")
     answered = answer(options.operands)
@@ -61,7 +61,7 @@ def run(options: Options) -> int:
 
 
 def answer(paths: tuple[str, ...]) -> Answered:
-    """The releases that the code of some files needs."""
+    """Find the releases that the code in some files needs."""
     code = read_code(paths)
     known = tracked()
     if not known:
@@ -72,7 +72,7 @@ def answer(paths: tuple[str, ...]) -> Answered:
     reverse = Reverse(wanted, answers, bounds)
     ranges = reverse.ranges()
     rows = open_rows_once()
-    if rows is not None:  # of packages that the code certainly uses, only releases that go together
+    if rows is not None:  # for packages that the code certainly uses, only compatible releases
         certain = {package for each in wanted.all if each.sure for package in wanted.packages_of(each)}
         ranges = narrowed(ranges, frozenset(certain), rows, Declared())
     used = {each.module.partition(".")[0] for file in code.files for each in file.module.imports}
@@ -91,7 +91,7 @@ def answer(paths: tuple[str, ...]) -> Answered:
 
 
 def _text(answered: Answered) -> str:
-    """The releases of each package, then what decides each bound."""
+    """Render the releases of each package, then the reason for each bound."""
     files = [each.path for each in answered.code.files]
     shown = files[0] if len(files) == 1 else f"{len(files)} files"
     lines = []
@@ -158,7 +158,7 @@ def _reason(reason: Reason, margin: str) -> list[str]:
 
 
 def _json(answered: Answered) -> dict[str, Any]:
-    """The schema ``compat/script/1``."""
+    """Return plain JSON values (schema ``compat/script/1``)."""
     return {
         "schema": "compat/script/1",
         "files": [each.path for each in answered.code.files],

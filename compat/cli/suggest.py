@@ -1,4 +1,4 @@
-"""``compat suggest``: a full set of pins from nothing, for a task, a GPU and the packages that are named."""
+"""``compat suggest``: a complete set of pins for a task, a GPU and the given packages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PYTHON = "3.12"
 
 
 def run(options: Options) -> int:
-    """Prints pins in the form of a requirements file; 1 where nothing holds together, 3 where that is not known."""
+    """Print pins as a requirements file; returns 1 if no compatible set exists, 3 if that is unknown."""
     if options.flag("list"):
         return _listed(options)
     from compat.repair.problem import Policy
@@ -50,7 +50,7 @@ def run(options: Options) -> int:
 
 
 def _listed(options: Options) -> int:
-    """Prints what is recorded for the task, the GPU and the packages that are stated; 1 where there is nothing."""
+    """Print the recorded combinations for the given task, GPU and packages; returns 1 if there are none."""
     from compat.tables.stacks import open_stacks
 
     task, named = options.one("task"), {*options.all("with")}
@@ -69,7 +69,7 @@ def _listed(options: Options) -> int:
 
 
 def _asked(texts: list[str], target: Target) -> tuple[Need, ...]:
-    """The requirements that are asked for, each with the extras that are called like another one (``trl[vllm]``)."""
+    """Return the requested requirements, each with extras named after other requested packages (``trl[vllm]``)."""
     found = []
     for text in texts:
         needs = target.needs((text,))
@@ -82,7 +82,7 @@ def _asked(texts: list[str], target: Target) -> tuple[Need, ...]:
 
 
 def _on_rocm(environment: Environment, asked: tuple[Need, ...]) -> Environment:
-    """The environment with a torch for ROCm, which no index of ours tells about: what is built on it is left alone."""
+    """Return the environment with ROCm packages from a URL; :class:`InputError` if a requested package only has CUDA wheels."""
     from compat.repair.source_builds import COMPILED
 
     built = [need.name for need in asked if need.name in COMPILED]
@@ -93,7 +93,7 @@ def _on_rocm(environment: Environment, asked: tuple[Need, ...]) -> Environment:
 
 
 def _environment(options: Options) -> tuple[Environment, tuple[str, ...]]:
-    """What the pins are for, and that in words."""
+    """Return the environment that the pins are for, and its description."""
     from compat.checks import named_devices
     from compat.repair.subject import placed
 
@@ -108,7 +108,7 @@ def _told(options: Options, case: Case, plan: Plan) -> int:
     from compat.model import Report
 
     unread = {**plan.unread, **plan.narrowed}
-    if unread and not plan.stands:  # what could not be read is no contradiction
+    if unread and not plan.stands:  # unreadable input is not a contradiction
         name, why = next(iter(unread.items()))
         raise Undecided(f"{name} could not be read: {why}")
     code = 0 if plan.stands and not plan.left else 1

@@ -1,4 +1,4 @@
-"""``compat surface A==1.0 B==2.0``: what breaks between releases, with file and line on both sides."""
+"""``compat surface A==1.0 B==2.0``: report breakage between releases, with file and line on both sides."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TIERS = {
 
 
 def run(options: Options) -> int:
-    """Prints what the releases need of one another and lack; 0: nothing, 1: something, 3: a release is in no table."""
+    """Print the names that the releases need from one another and lack; returns 1 if any, 3 for an unknown release, else 0."""
     if len(options.operands) < 2:
         raise InputError("expected at least two releases: compat surface trl==0.11.4 transformers==4.46.0")
     asked: dict[str, str] = {}
@@ -68,7 +68,7 @@ def _require_known(name: str, version: str, rows: Rows) -> None:
 
 
 def _text(asked: Mapping[str, str], found: list[Row]) -> str:
-    """Worst first; each fact once, with up to three lines that need it."""
+    """Render the facts, worst first, each once with up to three lines that need it."""
     title = " with ".join(f"{name} {version}" for name, version in asked.items())
     if not found:
         return f"  {title}: nothing is known to break"

@@ -1,4 +1,4 @@
-"""``compat why NAME``: why a package has its version, and what would have to change for it to move."""
+"""``compat why NAME``: explain why a package has its version, and which changes a different version would need."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def run(options: Options) -> int:
-    """Prints which packages require it, and what else would change if it moved to its newest release or to ``--to``."""
+    """Print its dependents, and the other changes needed to move it to its newest release or to ``--to``."""
     from compat.api.why import why
     from compat.repair.problem import Policy
 
@@ -59,7 +59,7 @@ def _text(why: Why) -> str:
 
 
 def _page(why: Why) -> str:
-    """One HTML file with the graph, the requirements in words, and the move."""
+    """Render one HTML file with the graph, the requirements as text, and the change of version."""
 
     def listed(texts: list[str]) -> Child:
         return element("ul", *(element("li", text) for text in texts))

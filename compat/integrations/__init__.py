@@ -1,1 +1,1 @@
-"""Where people meet compat besides the command line: inside the program about to run, in test suites, in agents."""
+"""Entry points other than the command line: in training programs, test suites, schedulers and agents."""

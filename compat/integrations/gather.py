@@ -1,8 +1,8 @@
-"""Described environments from all nodes, through the scheduler that is there: ``srun`` or Ray. Nothing is installed on them.
+"""Described environments from all nodes, through the scheduler (``srun`` or Ray). Nothing is installed on the nodes.
 
-compat has to be importable on the nodes by the interpreter that runs here, as on a shared file system; that is what the job
-itself needs, too. A node that does not answer in time is left out and named; an older file of it in the folder does not
-stand for it.
+The interpreter running here must be able to import compat on the nodes, as on a shared file system, which the job
+itself needs too. A node that does not answer in time is left out and reported; an older file of it in the folder is not
+used instead.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _TIMEOUT = 120
 
 
 def gather(folder: str, options: Options) -> Gathered | None:
-    """Gathers with what ``--slurm`` or ``--ray`` asks for; ``None`` where neither does.
+    """Gather through Slurm or Ray as ``--slurm`` or ``--ray`` requests; ``None`` with neither option.
 
-    Raises :class:`InputError` for options that do not go together and :class:`Undecided` where nothing can be started.
+    Raises :class:`InputError` for conflicting options and :class:`Undecided` if nothing can be started.
     """
     chosen = [name for name in ("slurm", "ray") if options.flag(name)]
     if len(chosen) > 1:
@@ -57,7 +57,7 @@ def gather(folder: str, options: Options) -> Gathered | None:
 
 
 def _files(folder: str) -> dict[str, tuple[int, int]]:
-    """What is in the folder, each file with what a new one in its place does not share."""
+    """Return the JSON files in the folder, each with an identity that changes when the file is replaced."""
     try:
         with os.scandir(folder) as entries:
             found = {each.name: each.stat(follow_symlinks=False) for each in entries if each.name.endswith(".json")}
@@ -67,19 +67,19 @@ def _files(folder: str) -> dict[str, tuple[int, int]]:
 
 
 def _probing(options: Options, seconds: int, address: str, nodes: int) -> list[str]:
-    """The options of ``compat facts`` that probe; from two nodes on they meet at a port of ``address``."""
+    """Return the ``compat facts`` options for probing; two or more nodes rendezvous at a port of ``address``."""
     if not options.flag("probe"):
         return []
-    # below the ports that systems give to outgoing connections, and not torchrun's own
+    # below the ephemeral port range, and not torchrun's default
     meeting = ["--rendezvous", f"{address}:{random.randint(20_000, 29_000)}", "--nodes", str(nodes)] if nodes > 1 else []
     return ["--probe", "--timeout", str(max(10, seconds - 15)), *meeting]
 
 
 def gather_slurm(folder: str, options: Options, seconds: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """One task on every node, through ``srun``: of the current allocation, of ``--nodelist``, or of the (default) partition.
+    """Run one task per node through ``srun``: on the current allocation, ``--nodelist``, or the (default) partition.
 
-    Returns the hosts that were asked, and those that Slurm says cannot be. Raises :class:`InputError` without ``srun``. Tasks
-    that fail on some nodes are reported on standard error; the others have written their files.
+    Returns the queried hosts, and those that Slurm reports as unavailable. Raises :class:`InputError` without ``srun``. Tasks
+    that fail on some nodes are reported on standard error; the others write their files.
     """
     srun = shutil.which("srun")
     if srun is None:
@@ -100,7 +100,7 @@ def gather_slurm(folder: str, options: Options, seconds: int) -> tuple[tuple[str
                 )
             if not hosts:
                 raise Undecided("--slurm: no node is idle or has room")
-        command.append(f"--immediate={seconds}")  # a node that has become busy is not waited for
+        command.append(f"--immediate={seconds}")  # do not wait for a node that has become busy
     if hosts:
         command += [f"--nodelist={ranged(hosts)}", f"--nodes={len(hosts)}"]
     command += [sys.executable, "-I", "-m", "compat", "facts", "--output", os.path.abspath(folder)]
@@ -120,7 +120,7 @@ _READY = ("idle", "mix", "mixed")
 
 
 def _states(options: Options) -> dict[str, str]:
-    """The nodes of ``--nodelist`` and ``--partition`` with their states by ``sinfo``; empty where it says nothing."""
+    """Return the nodes of ``--nodelist`` and ``--partition`` with their ``sinfo`` states; empty if it reports none."""
     sinfo = shutil.which("sinfo")
     if sinfo is None:
         return {}
@@ -136,16 +136,16 @@ def _states(options: Options) -> dict[str, str]:
 
 
 def _said(text: str) -> None:
-    """What srun said, without what compat notes on every node."""
+    """Print srun's messages once each, without compat's own notes from the nodes."""
     for line in dict.fromkeys(text.splitlines()):
         if line.strip() and not line.startswith("compat: note:"):
             print(f"compat: srun: {printable(line)}", file=sys.stderr)
 
 
 def gather_ray(folder: str, options: Options, seconds: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """One task on every node that Ray knows to be alive, written as each answers. Returns those that did not, by name.
+    """Run one task on every node that Ray reports alive, writing each answer as it arrives. Returns the names of the others.
 
-    Raises :class:`InputError` where ``ray`` is not installed and :class:`Undecided` where there is no cluster.
+    Raises :class:`InputError` if ``ray`` is not installed and :class:`Undecided` without a cluster.
     """
     try:
         import ray
@@ -154,7 +154,7 @@ def gather_ray(folder: str, options: Options, seconds: int) -> tuple[tuple[str, 
         raise InputError("--ray: ray is not installed in this environment") from None
     try:
         ray.init(address=options.one("address") or "auto", log_to_driver=False, logging_level="ERROR", configure_logging=False)
-    except Exception as problem:  # Ray also raises plain ones, where the node that it attaches to is dying
+    except Exception as problem:  # Ray also raises plain ones if the node it attaches to is shutting down
         reason = str(problem).partition("\n")[0] or type(problem).__name__
         raise Undecided(f"Ray: no cluster was reached ({reason})") from None
     silent = []
@@ -192,10 +192,10 @@ def gather_ray(folder: str, options: Options, seconds: int) -> tuple[tuple[str, 
 
 
 def facts_here(seconds: int, probing: list[str]) -> str:
-    """What ``compat facts --output`` writes on this node, run by the interpreter of this process."""
+    """Run ``compat facts --output`` on this node with the current interpreter, and return the text of the file."""
     import tempfile
 
-    # Ray hides the devices of a node from a task that asks for none of them
+    # Ray hides a node's devices from tasks that do not request any
     variables = {name: value for name, value in os.environ.items() if value or not name.endswith("VISIBLE_DEVICES")}
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
@@ -210,7 +210,7 @@ def facts_here(seconds: int, probing: list[str]) -> str:
 
 
 def _keep(folder: str, identity: str, text: str) -> None:
-    """Writes what a node answered; the name is Ray's, as several nodes of one cluster may run on one host."""
+    """Write a node's answer under Ray's name for the node, since several nodes of a cluster may share a host."""
     path = os.path.join(folder, f"{identity[:40]}.json")
     with open(f"{path}.part", "w", encoding="utf-8") as file:
         file.write(text)
@@ -218,7 +218,7 @@ def _keep(folder: str, identity: str, text: str) -> None:
 
 
 def timeout_of(options: Options) -> int:
-    """Seconds that a node may take."""
+    """Return the time limit per node in whole seconds; raises :class:`InputError` for an invalid ``--timeout``."""
     text = options.one("timeout") or str(_TIMEOUT)
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 86_400:
         raise InputError(f"--timeout: expected whole seconds, not {text!r}")

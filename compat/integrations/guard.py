@@ -1,10 +1,10 @@
-"""``compat.guard()``: check the running interpreter and its script before anything expensive starts.
+"""``compat.guard()``: check the running interpreter and its script before expensive work starts.
 
 >>> import compat
 >>> report = compat.guard()  # doctest: +SKIP
 
-Put it on the first line of a training script. Rank 0 checks and prints what it finds on standard error; the other ranks and
-the worker processes of ``multiprocessing`` return at once, so a job is checked once.
+Call it on the first line of a training script. Rank 0 checks and prints findings on standard error; the other ranks and
+``multiprocessing`` workers return immediately, so a job is checked once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GUARDED = "COMPAT_GUARDED_PID"
 
 
 class KnownBad(RuntimeError):
-    """Raised by :func:`guard` for findings at or above ``fail_on``; ``report`` has them all."""
+    """Raised by :func:`guard` for findings at or above ``fail_on``; ``report`` contains all findings."""
 
     def __init__(self, report: Report, worst: Finding) -> None:
         more = len(hits(report)) - 1
@@ -38,28 +38,28 @@ class KnownBad(RuntimeError):
 
 
 def guard(*, fail_on: str | None = None, **options: Option) -> Report | None:
-    """Checks what is installed for this interpreter, this machine, and the script and arguments it was started with.
+    """Check the packages of this interpreter, this machine, and the running script with its arguments.
 
-    Findings that are certain are printed on standard error. ``fail_on`` ("error" or "warning") raises :class:`KnownBad` where
-    one reaches that level. The other keywords are options of ``compat doctor`` with underscores: ``task="grpo"``,
-    ``features=["vllm"]`` … What the launcher left in the environment is read without being told.
+    Certain findings are printed on standard error. With ``fail_on`` ("error" or "warning"), :class:`KnownBad` is raised if
+    one reaches that level. Other keyword arguments are options of ``compat doctor`` with underscores: ``task="grpo"``,
+    ``features=["vllm"]`` … Variables set by the launcher are read automatically.
 
-    Returns the report, or ``None`` where nothing was checked: on another rank than 0, in a worker of ``multiprocessing``, or
-    with ``COMPAT_GUARD=off``. Raises :class:`compat.errors.InputError` for a value that no option takes. Where the check
-    itself cannot be made, that is printed, and raised if ``fail_on`` is set.
+    Returns the report, or ``None`` if nothing was checked: on ranks other than 0, in a ``multiprocessing`` worker, or
+    with ``COMPAT_GUARD=off``. Raises :class:`compat.errors.InputError` for an invalid option value. If the check
+    itself fails, the error is printed, and raised if ``fail_on`` is set.
     """
     return _checked(started_command(), Workload(), options, fail_on)
 
 
 def check_command(command: tuple[str, ...], options: Mapping[str, Option], fail_on: str | None = None) -> Report | None:
-    """What :func:`guard` does, for a command that is about to replace this process."""
+    """Run the check of :func:`guard` for a command that is about to replace this process."""
     return _checked(command, Workload(), options, fail_on)
 
 
 def check_workload(workload: Workload, fail_on: str | None = None, task: str | None = None) -> Report | None:
-    """What :func:`guard` does, for a workload that a program knows exactly, such as a trainer with its arguments.
+    """Run the check of :func:`guard` for a workload that is known exactly, such as a trainer with its arguments.
 
-    ``task`` stands in where the workload has none.
+    ``task`` is the default for a workload without one.
     """
     if workload.task is None and task is not None:
         workload = replace(workload, task=task)
@@ -69,7 +69,7 @@ def check_workload(workload: Workload, fail_on: str | None = None, task: str | N
 def _checked(
     command: tuple[str, ...] | None, workload: Workload, options: Mapping[str, Option], fail_on: str | None
 ) -> Report | None:
-    """The report of this job, enforced; ``None`` where this process does not check or the guard is switched off."""
+    """Check this job, enforce and return the report; ``None`` if this process does not check or the guard is off."""
     if not is_first():
         return None
     level = _level(fail_on)
@@ -77,21 +77,21 @@ def _checked(
 
 
 def is_first(variables: Mapping[str, str] | None = None) -> bool:
-    """Whether this process is the one that checks for its job: rank 0, and no worker of ``multiprocessing``."""
+    """Return whether this process checks for its job: rank 0, and not a ``multiprocessing`` worker."""
     from compat.workload.launch import from_variables
 
     variables = os.environ if variables is None else variables
     if variables.get(GUARDED) == str(os.getpid()):
         return False
-    process = sys.modules.get("multiprocessing.process")  # a worker has imported it; nothing else needs it here
-    # while a spawned worker imports the script again, it does not know its parent yet
+    process = sys.modules.get("multiprocessing.process")  # a worker has already imported it; no other process needs the import
+    # while a spawned worker re-imports the script, its parent is not set yet
     if process and (process.parent_process() is not None or getattr(process.current_process(), "_inheriting", False)):
         return False
     return not from_variables(variables).rank
 
 
 def enforce(report: Report | None, level: str) -> Report | None:
-    """Prints what is certain in a report and raises :class:`KnownBad` where that reaches ``level``."""
+    """Print the certain findings of a report, and raise :class:`KnownBad` if one reaches ``level``."""
     if report is None:
         return None
     found = hits(report)
@@ -105,13 +105,13 @@ def enforce(report: Report | None, level: str) -> Report | None:
 
 
 def hits(report: Report) -> tuple[Finding, ...]:
-    """The certain findings that are at least warnings, worst first."""
+    """Return the certain findings that are at least warnings, worst first."""
     least = SEVERITIES.index("warning")
     return tuple(each for each in report.findings if each.verdict == "hit" and SEVERITIES.index(each.severity) <= least)
 
 
 def started_command() -> tuple[str, ...] | None:
-    """The command that started this program, as a launcher sees it; ``None`` in a notebook or an interactive session."""
+    """Return the command line of this program, as a launcher sees it; ``None`` in a notebook or an interactive session."""
     main = sys.modules.get("__main__")
     spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
     python = os.path.basename(sys.executable) or "python"
@@ -121,7 +121,7 @@ def started_command() -> tuple[str, ...] | None:
 
 
 def _level(fail_on: str | None) -> str:
-    """``off``, ``warn``, ``error`` or ``warning``: the switch in the environment wins over the argument."""
+    """Return ``off``, ``warn``, ``error`` or ``warning``; the environment variable overrides the argument."""
     switch = os.environ.get(SWITCH, "").strip().lower()
     for where, value in ((f"${SWITCH}", switch), ("fail_on", fail_on or "")):
         if value and value not in ("off", "warn", "error", "warning"):
@@ -144,7 +144,7 @@ def _report(command: tuple[str, ...] | None, workload: Workload, options: Mappin
         known = machine.environment.workload or Workload()
         environment = replace(machine.environment, workload=merge(workload, known))
         return machine_report(environment, chosen, matrix, machine.notes)
-    except Exception as problem:  # a guard that cannot check says so and never passes for one that has checked
+    except Exception as problem:  # a guard that cannot check reports that, so that it is not mistaken for a passed check
         if level != "warn":
             raise
         print(f"compat: could not check this job: {printable(str(problem))}", file=sys.stderr, flush=True)

@@ -1,7 +1,7 @@
-"""A server of the Model Context Protocol: the commands of compat as tools for agents and editors.
+"""A Model Context Protocol server: compat's commands as tools for agents and editors.
 
-Each tool is one run of a command in a process of its own, with ``--format json``: the answer is the one that the command gives,
-a call that hangs ends at its time limit, and nothing it prints can disturb the protocol.
+Each tool call runs a command in a separate process with ``--format json``: the result is the command's own output,
+a hanging call ends at its time limit, and stray output cannot corrupt the protocol.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ File: TypeAlias = Annotated[
 
 
 def server(*, allow_write: bool = False) -> MCPServer:
-    """The server with its tools; ``allow_write`` lets ``fix`` change files."""
+    """Create the server with its tools; ``allow_write`` lets ``fix`` change files."""
     made = MCPServer("compat", version=__version__, instructions=_INSTRUCTIONS, log_level="ERROR")
     reading = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     asking = ToolAnnotations(read_only_hint=True, open_world_hint=True)
@@ -165,12 +165,12 @@ def _run(
     command: Sequence[str] | None = None,
     text: str | None = None,
 ) -> Any:
-    """The JSON that a command prints; :class:`ToolError` with its line where it cannot be used or not be decided."""
+    """Run a command and return its JSON; raises :class:`ToolError` with its message for invalid input or no decision."""
     words = [name, "--format=json"]
     for option, value in options.items():
         given = value if isinstance(value, list) else [value]
         words += [f"--{option}" if each is True else f"--{option}={each}" for each in given if each not in (None, False)]
-    # an operand is never taken for an option, and standard input is this server's own
+    # operands are never parsed as options, and standard input belongs to this server
     words += [f"./{each}" if each.startswith("-") and text is None else each for each in operands]
     if command:
         words += ["--", *command]

@@ -1,4 +1,4 @@
-"""A plugin of pytest: ``pytest --compat`` fails a session at its start where a known-bad combination is installed.
+"""A pytest plugin: ``pytest --compat`` fails the session at its start if a known-bad combination is installed.
 
 ``compat = error`` (or ``warning``) in pytest's configuration does the same for every run.
 """
@@ -14,9 +14,9 @@ _LEVELS = ("error", "warning")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The option and its counterpart in the configuration file."""
+    """Register the option and its counterpart in the configuration file."""
     group = parser.getgroup("compat")
-    # flags without a value: one that may be left out would take the path behind it
+    # flags without a value: an optional value would consume a following path
     for name, level in (("--compat", "error"), ("--compat-warnings", "warning")):
         group.addoption(
             name, dest="compat", action="store_const", const=level, default=None,
@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Checks once, in the process that started the session; the workers of pytest-xdist do nothing."""
+    """Check once, in the main process of the session; pytest-xdist workers do nothing."""
     config = session.config
     level = config.getoption("compat") or config.getini("compat")
     if not level or hasattr(config, "workerinput"):

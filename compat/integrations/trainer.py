@@ -1,9 +1,9 @@
-"""A callback for transformers' and trl's trainers, which know every argument of the job.
+"""A callback for transformers and trl trainers, which have every argument of the job.
 
 >>> from compat.integrations.trainer import CompatCallback  # doctest: +SKIP
 >>> trainer = SFTTrainer(..., callbacks=[CompatCallback(fail_on="error")])  # doctest: +SKIP
 
-It checks once, on rank 0, when the trainer has been built: before the first step, after the model was loaded.
+It checks once, on rank 0, when the trainer is created: after the model is loaded, before the first step.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _MODEL = "the trainer's model"
 
 
 class CompatCallback(TrainerCallback):  # type: ignore[misc]
-    """Prints what is known to be bad about this training; ``fail_on`` raises :class:`compat.KnownBad` from that level on.
+    """Prints the certain findings about this training; ``fail_on`` raises :class:`compat.KnownBad` at or above that level.
 
-    ``report`` is the :class:`compat.model.Report`, ``None`` until the trainer is built and on other ranks than 0.
+    ``report`` is the :class:`compat.model.Report`; ``None`` until the trainer is created, and on ranks other than 0.
     """
 
     def __init__(self, fail_on: str | None = None) -> None:
@@ -43,10 +43,10 @@ class CompatCallback(TrainerCallback):  # type: ignore[misc]
 
 
 def workload_of(args: Any, model: Any = None) -> Workload:
-    """What a ``TrainingArguments``, or a config of trl, and the model say about the job."""
+    """Derive the workload from a ``TrainingArguments`` or trl config and the model."""
     draft = Draft()
     values = {field.name: getattr(args, field.name) for field in dataclasses.fields(args) if hasattr(args, field.name)}
-    # what stands in a file was read by transformers; it replaces the values that say "auto"
+    # transformers has read the file and replaced its "auto" values
     settings = getattr(getattr(args, "hf_deepspeed_config", None), "config", None)
     apply_all(draft, {**values, "deepspeed": settings or values.get("deepspeed")}, _ARGUMENTS)
     kind = type(args)

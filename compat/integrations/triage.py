@@ -1,7 +1,7 @@
-"""Answers a new issue on GitHub where its error is certainly a known one: ``mode: triage`` of the action.
+"""Replies to a new GitHub issue if its error is certainly a known one: ``mode: triage`` of the action.
 
-The text of the issue is data: it is read by ``compat diagnose`` and never reaches a shell. One comment an issue, edited when
-the issue is; never on pull requests; nothing is written unless ``dry-run`` is switched off.
+The issue text is data: it is read by ``compat diagnose`` and never reaches a shell. One comment per issue, edited when
+the issue is; never on pull requests; nothing is posted unless ``dry-run`` is off.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TIMEOUT = 30
 
 @record(frozen=True)
 class Issue:
-    """The issue that an event is about."""
+    """The issue of an event."""
 
     repository: str
     number: int
@@ -46,7 +46,7 @@ class Issue:
 
 
 def issue_of(event: Mapping[str, Any], repository: str) -> Issue | None:
-    """The issue of an event, ``None`` for a pull request, a locked or a closed issue, and any other event."""
+    """Return the issue of an event; ``None`` for a pull request, a locked or closed issue, and any other event."""
     found = event.get("issue")
     if not isinstance(found, dict) or "pull_request" in found or found.get("locked") or found.get("state") == "closed":
         return None
@@ -56,7 +56,7 @@ def issue_of(event: Mapping[str, Any], repository: str) -> Issue | None:
 
 
 def reply(text: str, action: str) -> str | None:
-    """The comment on an issue with this text; ``None`` where nothing in it is certain."""
+    """Return the comment on an issue with this text; ``None`` without a certain finding."""
     from compat.api.public import diagnose
     from compat.output.markdown import markdown
 
@@ -74,7 +74,7 @@ def reply(text: str, action: str) -> str | None:
 
 
 class Comments:
-    """The comments of one issue, through GitHub's REST API; every failure is an :class:`Undecided`."""
+    """The comments of one issue, through GitHub's REST API; every failure raises :class:`Undecided`."""
 
     def __init__(self, issue: Issue, address: str, token: str, author: str) -> None:
         import requests
@@ -86,21 +86,21 @@ class Comments:
         self._author = author
 
     def own(self) -> int | None:
-        """The id of the comment that was written before. Who copies the mark into a comment of theirs is not the author."""
+        """Return the id of the earlier comment. The author is checked too, since others could copy the marker."""
         for comment in self._all():
             if MARK in (comment.get("body") or "") and (comment.get("user") or {}).get("login") == self._author:
                 return int(comment["id"])
         return None
 
     def write(self, text: str, known: int | None) -> None:
-        """A new comment, or the known one with another text."""
+        """Post a new comment, or edit the existing one."""
         if known is None:
             self._call("POST", f"{self._issue}/comments", {"body": text})
         else:
             self._call("PATCH", f"{self._repository}/issues/comments/{known}", {"body": text})
 
     def label(self, name: str) -> None:
-        """Puts a label on the issue."""
+        """Add a label to the issue."""
         self._call("POST", f"{self._issue}/labels", {"labels": [name]})
 
     def _all(self) -> Iterator[dict[str, Any]]:
@@ -123,7 +123,7 @@ class Comments:
 
 
 def main(variables: Mapping[str, str] = os.environ) -> int:
-    """What the action runs: 0 whether or not something is certain, 2 for a wrong call, 3 where GitHub cannot be asked."""
+    """Run the action; returns 0 with or without a certain finding, 2 for invalid input, 3 if GitHub is unreachable."""
     try:
         return _triage(variables)
     except InputError as problem:
@@ -151,7 +151,7 @@ def _triage(variables: Mapping[str, str]) -> int:
     text = reply(issue.text, variables.get("GITHUB_ACTION_REPOSITORY") or "OWNER/compat")
     print(f"compat: issue {issue.number}: {'one certain answer' if text else 'no certain answer'}")
     if text:
-        # a line of somebody else's text is never first on a line of the log: it could be a command to the runner
+        # untrusted text never starts a line of the log: the runner could take it for a command
         print("\n".join(f"| {line}" for line in text.split("\n")))
     if dry == "true":
         print("compat: dry run: nothing was written (dry-run: false writes the comment)")

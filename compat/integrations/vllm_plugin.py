@@ -1,7 +1,7 @@
-"""A general plugin of vLLM: checks what is installed before an engine starts, where ``COMPAT_GUARD`` asks for it.
+"""A general vLLM plugin: checks the environment before an engine starts, if ``COMPAT_GUARD`` enables it.
 
 vLLM loads the entry point ``vllm.general_plugins`` in every process it starts. Without ``COMPAT_GUARD=warn``, ``error`` or
-``warning`` the plugin does nothing: to install compat must not change how an engine starts.
+``warning`` the plugin does nothing: installing compat must not change how an engine starts.
 """
 
 from __future__ import annotations
@@ -13,6 +13,6 @@ from compat.model import Workload
 
 
 def register() -> None:
-    """Called by vLLM; raises :class:`compat.KnownBad` where ``COMPAT_GUARD`` names the level of a finding."""
+    """Called by vLLM; raises :class:`compat.KnownBad` for findings at or above the level in ``COMPAT_GUARD``."""
     if os.environ.get(SWITCH, "").strip():
         check_workload(Workload(), task="inference")

@@ -1,4 +1,4 @@
-"""A fleet on one screen: the groups, what differs between nodes, and every finding once with the nodes it holds on."""
+"""A fleet report on one screen: node groups, differences between nodes, and each finding once with its affected nodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Ranged = Callable[[Sequence[str]], str]
 
 @record(frozen=True)
 class Told:
-    """A finding and where it holds; "" where it says that itself. ``environment`` is one in which it was found."""
+    """A finding and its affected nodes ("" if the finding names them itself). ``environment`` is one in which it was found."""
 
     finding: Finding
     where: str
@@ -34,7 +34,7 @@ class Told:
 
 @record(frozen=True)
 class Screen:
-    """What every form shows of a fleet, in its order: differences first, then what holds on few nodes."""
+    """The content shared by all output formats, in display order: differences first, then the worst and rarest findings."""
 
     headline: str
     groups: tuple[Judged, ...]
@@ -45,12 +45,12 @@ class Screen:
 
 
 def screen_of(fleet: Fleet, ranged: Ranged) -> Screen:
-    """A fleet as it is shown; ``ranged`` writes hosts shortly."""
+    """Return the screen for a fleet; ``ranged`` abbreviates a list of hosts."""
     count = len(fleet.groups)
     told = [Told(finding, "", None) for finding in fleet.differences]
     found = _across(fleet)
     certain = [entry for entry in found if entry[0].verdict == "hit"]
-    # of 2,000 nodes the three that are odd are what is looked for
+    # findings on the fewest nodes first: among 2,000 nodes, the three outliers matter most
     for finding, hosts, environment in sorted(certain, key=lambda entry: (entry[0].order()[0], len(entry[1]))):
         told.append(Told(finding, "all nodes" if len(hosts) == fleet.nodes else shortened(ranged(hosts)), environment))
     rest = [host for each in fleet.groups[_GROUPS:] for host in each.group.hosts]
@@ -75,7 +75,7 @@ def screen_of(fleet: Fleet, ranged: Ranged) -> Screen:
 
 
 def _probes(fleet: Fleet) -> list[str]:
-    """How the probes went, in one line; and over what the nodes exchanged numbers."""
+    """Summarize the probe results in one line, and name the transports used between nodes."""
     probed = [node.probes for each in fleet.groups for node in each.group.nodes if node.probes is not None]
     if not probed:
         return []
@@ -87,7 +87,7 @@ def _probes(fleet: Fleet) -> list[str]:
 
 
 def fleet_text(fleet: Fleet, ranged: Ranged) -> str:
-    """The fleet for a terminal."""
+    """Render the fleet for a terminal."""
     screen = screen_of(fleet, ranged)
     lines = [f"  {screen.headline}"]
     for number, each in enumerate(screen.groups, 1):
@@ -107,7 +107,7 @@ def fleet_text(fleet: Fleet, ranged: Ranged) -> str:
 
 
 def fleet_markdown(fleet: Fleet, ranged: Ranged) -> str:
-    """The fleet for a comment or a job's summary: a table of the groups, then every finding."""
+    """Render the fleet as Markdown for a comment or a job summary: a table of the groups, then every finding."""
     screen = screen_of(fleet, ranged)
     blocks = [f"**{escaped(screen.summary)}** {escaped(screen.headline)}."]
     rows = [f"| {escaped(hosts_of(each, ranged))} | {escaped('; '.join(rows_of(each)))} |" for each in screen.groups]
@@ -123,7 +123,7 @@ def fleet_markdown(fleet: Fleet, ranged: Ranged) -> str:
 
 
 def _across(fleet: Fleet) -> list[tuple[Finding, tuple[str, ...], Environment]]:
-    """Each finding once, with all hosts that it holds on and the first environment it was found in."""
+    """Return each finding once, with all affected hosts and the first environment it was found in."""
     found: dict[str, tuple[Finding, list[str], Environment]] = {}
     for each in fleet.groups:
         for finding in each.report.findings:
@@ -133,7 +133,7 @@ def _across(fleet: Fleet) -> list[tuple[Finding, tuple[str, ...], Environment]]:
 
 
 def fleet_json(fleet: Fleet, code: int) -> dict[str, Any]:
-    """The fleet as plain JSON values (schema ``compat/fleet/1``)."""
+    """Return the fleet as plain JSON values (schema ``compat/fleet/1``)."""
     return {
         "schema": "compat/fleet/1",
         "nodes": fleet.nodes,
@@ -163,7 +163,7 @@ def hosts_of(each: Judged, ranged: Ranged) -> str:
 
 
 def rows_of(each: Judged) -> list[str]:
-    """What is known of the environment of a group, without the machine's system."""
+    """Return the known facts about a group's environment, without the operating system."""
     return [text for name, text in seen_rows(each.report.environment) if name != "machine"]
 
 

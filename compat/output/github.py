@@ -1,8 +1,7 @@
-"""Findings as workflow commands of GitHub Actions, which shows them beside the lines they are about.
+"""Findings as GitHub Actions workflow commands, which annotate the affected lines.
 
-The runner reads ``::error file=…,line=…,title=…::message`` from the output of a step, takes it apart at ``::``, ``,`` and
-line ends, and then turns ``%25``, ``%0D``, ``%0A`` (everywhere) and ``%3A``, ``%2C`` (in properties) back into what they
-stand for.
+The runner reads ``::error file=…,line=…,title=…::message`` from the output of a step, splits it at ``::``, ``,`` and
+line ends, and then decodes ``%25``, ``%0D``, ``%0A`` (everywhere) and ``%3A``, ``%2C`` (in properties).
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def workflow_commands(outcomes: "Sequence[Outcome]") -> str:
-    """One command a line, for every finding and every file that could not be read; ``""`` where there is none.
+    """Return one command per line for every finding and every unreadable file; ``""`` if there are none.
 
-    An open question is a notice. Paths are relative to the root of the repository, as the runner expects them.
+    Open questions become notices. Paths are relative to the root of the repository, as the runner expects.
     """
     root = source_root()
     return "\n".join(line for outcome in outcomes for line in _commands(outcome, root))
@@ -52,26 +51,26 @@ def _command(name: str, title: str, message: str, file: str | None, line: int | 
 
 
 def escaped_data(text: str) -> str:
-    """A message as the runner unescapes it. What is no character at all (a lone surrogate) becomes an escape."""
+    """Escape a message for the runner. Lone surrogates, which cannot be encoded, become escapes."""
     text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def escaped_property(text: str) -> str:
-    """The value of a property as the runner unescapes it."""
+    """Escape a property value for the runner."""
     return escaped_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-# --- A finding as lines of plain text, for formats that lay text out themselves.
+# --- Findings as lines of plain text, for formats that do their own layout.
 
 
 def one_line(text: str) -> str:
-    """The text on one line that no reader takes for a command: runs of white space are one space, the rest is escaped."""
+    """Collapse whitespace to single spaces and escape the rest, so that no reader interprets the line as a command."""
     return printable(" ".join(text.split()))
 
 
 def lines_of(finding: Finding, every_fix: bool = False) -> list[str]:
-    """What there is to say about a finding besides its title; of its fixes only the best, unless ``every_fix``."""
+    """Return the details of a finding without its title, with only the best fix unless ``every_fix`` is set."""
     lines = [finding.why]
     if finding.here:
         lines.append(f"applies because: {finding.here}")
@@ -87,19 +86,19 @@ def lines_of(finding: Finding, every_fix: bool = False) -> list[str]:
 
 
 def fix_of(fix: Fix) -> str:
-    """A fix in words: its command, and what it does."""
+    """Describe a fix: its command and its effect."""
     if fix.command is None:
         return fix.text
     return f"{fix.command} ({fix.text})" if fix.text else fix.command
 
 
-# --- Paths as services that show findings beside the source want them: relative to the root of the source tree.
+# --- Paths for services that annotate source: relative to the root of the source tree.
 
 
 def source_root() -> str:
-    """The repository that the current directory belongs to; the current directory where it belongs to none.
+    """Return the root of the current directory's repository, or the current directory if it is not in a repository.
 
-    :class:`InputError` where the current directory is gone.
+    Raises :class:`InputError` if the current directory no longer exists.
     """
     try:
         here = folder = os.getcwd()
@@ -114,12 +113,12 @@ def source_root() -> str:
 
 
 def named_file(name: str | None) -> str | None:
-    """The file that a name stands for; ``None`` for standard input and for what is installed."""
+    """Return the file with this input name; ``None`` for standard input and for the installed environment."""
     return None if name in ("", "-", "standard input") else name
 
 
 def in_source(path: str, root: str) -> str | None:
-    """A path relative to the root, with ``/`` between its parts; ``None`` where it lies outside."""
+    """Return a path relative to the root, with ``/`` as separator; ``None`` if it is outside the root."""
     try:
         relative = os.path.relpath(os.path.abspath(path), root)
     except ValueError:  # another drive

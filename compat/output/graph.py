@@ -1,4 +1,4 @@
-"""Packages and the requirements between them, in words, in Graphviz' DOT and as inline SVG."""
+"""Dependency graphs as text, as Graphviz DOT and as inline SVG."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compat.records import record
 
 @record(frozen=True)
 class Node:
-    """A package; ``version`` is ``None`` if unknown. ``concerned``: the graph is about it."""
+    """A package; ``version`` is ``None`` if unknown. ``concerned`` marks the packages that the graph is about."""
 
     name: str
     version: str | None
@@ -30,7 +30,7 @@ class Graph:
 
 
 def graph_of(finding: Finding, environment: Environment) -> Graph | None:
-    """The packages of a finding and what they require of each other; ``None`` where there are fewer than two."""
+    """Return the packages of a finding and the requirements between them; ``None`` for fewer than two packages."""
     if len(finding.packages) < 2:
         return None
     nodes = tuple(Node(name, version, concerned=True) for name, version in finding.packages.items())
@@ -38,9 +38,9 @@ def graph_of(finding: Finding, environment: Environment) -> Graph | None:
 
 
 def holding(name: str, versions: Iterable[tuple[str, str]], requirements: Iterable[Requires]) -> Graph:
-    """A package, everything that requires it directly or through others, and its own requirements.
+    """Return a package with its direct and transitive dependents and its own requirements.
 
-    Requirements of extras are left out: nothing records which extras were requested.
+    Requirements of extras are left out, since requested extras are not recorded.
     """
     all_ = tuple(each for each in requirements if each.extra is None)
     above, new = {name}, {name}
@@ -54,14 +54,14 @@ def holding(name: str, versions: Iterable[tuple[str, str]], requirements: Iterab
 
 
 def said(requirement: Requires) -> str:
-    """``trl requires transformers>=4.46 (met)``."""
+    """Describe a requirement, as in ``trl requires transformers>=4.46 (met)``."""
     how = {True: "met", False: "violated", None: "not compared"}[requirement.met]
     extra = f"[{requirement.extra}]" if requirement.extra else ""
     return f"{requirement.asking}{extra} requires {requirement.asked}{requirement.specifier or ' in any version'} ({how})"
 
 
 def dot(graph: Graph, name: str = "requirements") -> str:
-    """The graph in the DOT language of Graphviz."""
+    """Render the graph in Graphviz's DOT language."""
     lines = [f"digraph {_quoted(name)} {{", "  rankdir=LR;", '  node [shape=box, fontname="monospace"];']
     for node in graph.nodes:
         label = f"{_escaped(node.name)}\\n{_escaped(node.version or 'version unknown')}"
@@ -77,7 +77,7 @@ def _quoted(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text within a quoted ID or a label."""
+    """Escape text for a quoted ID or a label."""
     return printable(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
@@ -94,7 +94,7 @@ _HEIGHT, _ROW, _EDGE, _MARGIN = 42, 70, 18, 8
 
 @record(frozen=True)
 class _Box:
-    """The place of a package; ``x`` and ``y`` are its upper left corner."""
+    """The position of a package; ``x`` and ``y`` are the upper left corner."""
 
     x: float
     y: float
@@ -106,7 +106,7 @@ class _Box:
 
 
 def picture(graph: Graph, caption: str) -> Html:
-    """The graph with its caption, and every package and requirement in words for those who do not see it."""
+    """Render the graph with its caption, and a text alternative listing every package and requirement."""
     told = [said(each) for each in graph.requirements] or ["no requirement between them is declared"]
     words = element("ul", *(element("li", text) for text in told))
     names = ", ".join(f"{node.name} {node.version or '(version unknown)'}" for node in graph.nodes)
@@ -141,7 +141,7 @@ def _drawn(graph: Graph, title: str, description: str) -> Html:
 
 
 def _columns(graph: Graph) -> list[list[Node]]:
-    """The nodes by the longest path to them from one without dependents; a cycle is cut where it is entered."""
+    """Group nodes by their longest path from a node without dependents; cycles are broken where they are entered."""
     asking: dict[str, list[str]] = {}
     for each in graph.requirements:
         asking.setdefault(each.asked, []).append(each.asking)
@@ -160,7 +160,7 @@ def _columns(graph: Graph) -> list[list[Node]]:
 
 
 def _placed(columns: Sequence[Sequence[Node]], requirements: Sequence[Requires]) -> dict[str, _Box]:
-    """A box for each node: columns as wide as their names, with room for the labels of the edges between them."""
+    """Place a box for each node: columns fit their longest name, with room between them for edge labels."""
     tallest = max(map(len, columns))
     longest = max((len(_short(each.specifier or "any")) for each in requirements), default=0)
     gap = longest * _LETTER + 60
@@ -171,7 +171,7 @@ def _placed(columns: Sequence[Sequence[Node]], requirements: Sequence[Requires])
         top = (tallest - len(column)) * _ROW / 2
 
         def pull(node: Node) -> tuple[float, str]:
-            """The mean height of its dependents, where its edges would be straight."""
+            """Return the mean height of the node's dependents, at which its edges would be straight."""
             heights = [boxes[each.asking].y for each in requirements if each.asked == node.name and each.asking in boxes]
             return (sum(heights) / len(heights) if heights else 0.0, node.name)
 
@@ -183,7 +183,7 @@ def _placed(columns: Sequence[Sequence[Node]], requirements: Sequence[Requires])
 
 
 def _label_heights(requirements: Sequence[Requires], boxes: Mapping[str, _Box]) -> list[tuple[Requires, float]]:
-    """The height of each edge's label: labels of edges from the same column do not overlap."""
+    """Return the height of each edge label, so that labels of edges from the same column do not overlap."""
     by_column: dict[float, list[Requires]] = {}
     for each in requirements:
         by_column.setdefault(boxes[each.asking].x, []).append(each)
@@ -199,7 +199,7 @@ def _label_heights(requirements: Sequence[Requires], boxes: Mapping[str, _Box]) 
 
 
 def _edge(each: Requires, boxes: Mapping[str, _Box], height: float) -> Html:
-    """A line between two boxes, its arrow head, and the specifier on it."""
+    """Draw the line between two boxes, its arrow head and its specifier."""
     start, end = boxes[each.asking], boxes[each.asked]
     x1, x2 = start.x + start.width, end.x - 8
     broken = " broken" if each.met is False else ""
@@ -249,6 +249,6 @@ def _node(node: Node, box: _Box) -> Html:
 
 
 def _short(text: str) -> str:
-    """The beginning of a long text, cut after redaction, which would miss half a credential."""
+    """Truncate a long text. Redaction comes first, since it would miss a truncated credential."""
     text = printable(text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -1,7 +1,7 @@
-"""Findings as a JUnit report: a suite a file, a test case a finding, for build servers that know tests.
+"""Findings as a JUnit report for build servers: one suite per file, one test case per finding.
 
-Only elements and attributes that every reader knows are used: strict ones (the xUnit plugin of Jenkins) refuse a report
-with others. Everything outside ASCII is written as a character reference, so that no encoding can spoil it.
+Only widely supported elements and attributes are used: strict readers (Jenkins' xUnit plugin) reject a report
+with others. Non-ASCII characters are written as character references, so that the encoding does not matter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NOTHING = "nothing known to be bad"
 
 @record(frozen=True)
 class _Case:
-    """A test case: ``result`` is failure, skipped, error or, where it passed, ``system-out`` (what there is to say)."""
+    """A test case; ``result`` is failure, skipped, error or, for one that passed with output, ``system-out``."""
 
     name: str
     result: str | None = None
@@ -27,9 +27,9 @@ class _Case:
 
 
 def junit(outcomes: Sequence[Outcome]) -> str:
-    """The report as XML. Errors and warnings that hold are failures, open questions are skipped tests.
+    """Render the report as XML. Certain errors and warnings are failures, open questions are skipped tests.
 
-    What was found to be merely worth knowing passes, with its text as output; so does a file in which nothing was found.
+    Informational findings pass, with their text as output; so does a file without findings.
     A file that could not be read is an error.
     """
     suites = [(outcome, _cases(outcome)) for outcome in outcomes]
@@ -55,7 +55,7 @@ def _cases(outcome: Outcome) -> list[_Case]:
 
 
 def _name(finding: Finding) -> str:
-    """What stays the same from run to run: servers compare test cases by their names."""
+    """Return a name that is stable between runs, since servers compare test cases by name."""
     about = () if finding.origin == "rule" else tuple(finding.packages)
     which = [*about, *([] if finding.target is None else [finding.target]), *finding.selections]
     return one_line(f"{finding.rule} ({', '.join(which)})" if which else finding.rule)
@@ -99,12 +99,12 @@ def _count(cases: list[_Case], result: str) -> int:
 
 
 def _content(text: str) -> str:
-    """Text of an element, where a line may end in sight; in an attribute it would be read as a space."""
+    """Escape element text and keep its line breaks, which an attribute value would turn into spaces."""
     return escaped(text).replace("&#10;", "\n")
 
 
 def escaped(text: str) -> str:
-    """Text of an element or a value of an attribute, in ASCII; characters that XML 1.0 cannot hold are left out."""
+    """Escape element text or an attribute value to ASCII; characters that XML 1.0 does not allow are dropped."""
     text = "".join(filter(_legal, text))
     for sign, reference in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("\t", "&#9;"), ("\r", "&#13;")):
         text = text.replace(sign, reference)

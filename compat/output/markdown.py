@@ -1,4 +1,4 @@
-"""A report as a reply in an issue: verdict, why, fix, evidence, and the one question that would settle the rest."""
+"""A report as a reply to an issue: verdict, cause, fix, evidence, and the one question that would settle the most findings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SPECIAL = str.maketrans({**{character: f"\\{character}" for character in "\\`*_
 
 
 def markdown(report: Report, nothing: str = "Nothing known to be bad.") -> str:
-    """The report as GitHub's Markdown; ``nothing`` is said where there are no findings."""
+    """Render the report as GitHub Flavored Markdown; ``nothing`` is the text shown without findings."""
     shown = report.findings[:_MOST]
     verdicts = [_VERDICTS[finding.verdict] if not number else "It may also be" for number, finding in enumerate(shown)]
     blocks = [
@@ -35,7 +35,7 @@ def markdown(report: Report, nothing: str = "Nothing known to be bad.") -> str:
 
 
 def finding_blocks(finding: Finding, title: str) -> str:
-    """A finding in full under its title, which is Markdown already."""
+    """Render a full finding under its title, which is already Markdown."""
     parts = [f"**{title}**", escaped(finding.why)]
     if finding.here:
         parts.append(f"**Applies because:** {escaped(finding.here)}")
@@ -53,11 +53,11 @@ def _fix(fix: Fix, label: str) -> str:
 
 
 def _question(findings: tuple[Finding, ...]) -> str:
-    """What most of the open findings depend on, asked of the person who wrote the issue."""
+    """Ask the author of the issue for the fact that most open findings depend on."""
     counted = Counter(path for finding in findings if finding.verdict != "hit" for path in dict.fromkeys(finding.unknown))
     if not counted:
         return ""
-    # of equally common ones the first: the most likely finding stands first
+    # on a tie the first wins: the most likely finding comes first
     path, _ = max(counted.items(), key=lambda entry: entry[1])
     kind, _, name = path.partition(".")
     if kind == "distributions" and not name.endswith(".source"):
@@ -87,5 +87,5 @@ def _code(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text in which nothing is Markdown: what an error says may hold anything."""
+    """Escape all Markdown syntax, since error messages may contain any text."""
     return " ".join(text.translate(_SPECIAL).split())

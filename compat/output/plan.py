@@ -1,4 +1,4 @@
-"""A plan for people: what changes and why, what it rests on, what to run."""
+"""A plan as text: changes and reasons, how it was checked, and commands to run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def shown_plan(
     plan: Plan, errors: tuple[Finding, ...], commands: Commands | None, *, told: Sequence[str] = (),
     notes: Sequence[str] = (), explained: bool = True,
 ) -> str:  # fmt: skip
-    """The text of a plan for an environment with these errors; ``told`` is the target in words."""
+    """Render a plan for an environment with these errors; ``told`` describes the target."""
     return "\n".join(_lines(plan, errors, commands, told, notes, explained)) + "\n"
 
 
@@ -58,13 +58,13 @@ def _lines(
 
 
 def _ways(finding: Finding) -> list[str]:
-    """What fixes a finding and changes no package."""
+    """List the fixes for a finding that do not change packages."""
     fixes = (fix for fix in finding.fixes if fix.kind in ("launch", "config", "env-var", "driver"))
     return [fix.command or fix.text for fix in fixes][:3]
 
 
 def shown_pins(plan: Plan, told: Sequence[str]) -> str:
-    """A plan from nothing as a requirements file that can be installed as it is."""
+    """Render a plan made from scratch as a requirements file that can be installed unchanged."""
     head = [f"# for {'; '.join(told)}"]
     rest = [f"# no builds from {name}: {why}" for name, why in plan.narrowed.items()]
     if plan.core or not plan.stands:
@@ -84,7 +84,7 @@ def shown_pins(plan: Plan, told: Sequence[str]) -> str:
 
 
 def shown_stacks(stacks: Sequence[Stack]) -> str:
-    """Recorded combinations as a table, with the command that prints all pins of one."""
+    """Render recorded combinations as a table, with the command that prints all pins of one."""
     if not stacks:
         return "No tested combination matches; run compat suggest --task TASK --gpu GPU.\n"
     rows = [(each.task, each.stack, f"{each.gpu}{f' (driver {each.driver})' if each.driver else ''}") for each in stacks]
@@ -121,7 +121,7 @@ def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
 
 
 def _along(changes: Sequence[Change]) -> Iterator[str]:
-    """What the installer changes by itself: first what moves, then what comes, then what goes; the rest is counted."""
+    """List the transitive changes: upgrades and downgrades, then additions, then removals; the rest is counted."""
     ordered = sorted(changes, key=lambda each: (each.after is None, each.before is None, family(each.name) != each.name))
     words = [f"{each.name} {each.after or 'removed'}" for each in ordered[:_ALONG]]
     if len(ordered) > _ALONG:
@@ -130,7 +130,7 @@ def _along(changes: Sequence[Change]) -> Iterator[str]:
 
 
 def proof_of(plan: Plan, errors: int) -> str:
-    """``1 change fixes 2 errors. No smaller change fixes them.``, of a plan for so many errors."""
+    """Return a summary such as ``1 change fixes 2 errors. No smaller change fixes them.``"""
     count, fixed = sum(each.name not in plan.along for each in plan.changes), errors - len(plan.left)
     why = "Not all packages could be read" if plan.unread else "The time limit was reached"
     proof = "No smaller change fixes them." if plan.proven else f"{why}: a smaller one may exist."
@@ -151,7 +151,7 @@ def said_cost(cost: Mapping[str, int]) -> str:
 
 
 def checked_by(plan: Plan) -> str:
-    """Who has checked the plan."""
+    """Describe what checked the plan."""
     verified = plan.verified
     if verified is None or verified.uv is None:
         return f"against the rules; {verified.why if verified and verified.why else 'not checked with uv'}"
@@ -161,7 +161,7 @@ def checked_by(plan: Plan) -> str:
 
 
 def move(change: Change) -> str:
-    """``0.14.0 → 0.16.0``, and where the release comes from, where that is not the ordinary index."""
+    """Return ``0.14.0 → 0.16.0``, with the source of the release unless it is the default index."""
     text = f"{change.before or '—'} → {change.after or 'removed'}"
     if change.source is None:
         return text

@@ -1,7 +1,7 @@
-"""Reports as SARIF 2.1.0 (OASIS), which code scanning services and editors read.
+"""Reports as SARIF 2.1.0 (OASIS) for code scanning services and editors.
 
-A finding that holds is a result of kind ``fail``, an open question one of kind ``open``, for which the standard allows no
-level but ``none``. What could not be read makes the run one that was not successful.
+A certain finding is a result of kind ``fail``, an open question one of kind ``open``, for which the standard allows no
+level but ``none``. Unreadable input marks the run as unsuccessful.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _NOTIFICATIONS = (
 
 
 def sarif(outcomes: Sequence[Outcome], version: str, beside: str | None = None) -> dict[str, Any]:
-    """The log as plain JSON values: one run, with the rules that found something and a result for every finding.
+    """Return the log as plain JSON values: one run, with the matching rules and a result for every finding.
 
-    Paths are relative to the root of the source tree; what lies outside is told by its ``file:`` URI. ``beside`` is the
-    file at which results about an installation are shown: code scanning takes none without a file and a line.
+    Paths are relative to the root of the source tree; files outside it get a ``file:`` URI. ``beside`` is the
+    file that results about an installation are attached to: code scanning requires a file and a line.
     """
     root = source_root()
     judged = [(outcome.name, outcome.report) for outcome in outcomes if outcome.report is not None]
@@ -69,7 +69,7 @@ def sarif(outcomes: Sequence[Outcome], version: str, beside: str | None = None) 
 
 
 def _rule(findings: list[Finding]) -> dict[str, Any]:
-    """What the findings of one rule have in common. Only curated rules say the same of every environment."""
+    """Return the properties shared by a rule's findings. Only curated rules have the same text for every environment."""
     first = findings[0]
     words = first.rule.replace("_", "-").split("-")
     title = first.title if first.origin == "rule" else f"{' '.join(words).capitalize()}."
@@ -157,7 +157,7 @@ def _notification(kind: int, level: str, message: str, location: dict[str, Any])
 
 
 def _location(file: str | None, line: int | None, name: str, root: str) -> dict[str, Any]:
-    """A place in a file; what was read from none (a machine) is a logical location."""
+    """Return a location in a file, or a logical location for a finding without one (a machine)."""
     if not file:
         return {"logicalLocations": [{"name": one_line(name) or "installed", "kind": "environment"}]}
     place: dict[str, Any] = {"artifactLocation": _artifact(file, root)}
@@ -179,7 +179,7 @@ def _file_uri(path: str) -> str:
 
 
 def _percent_encoded(path: str) -> str:
-    """A path in the characters that need no escape in any part of a URI; bytes that are no UTF-8 are kept as such."""
+    """Percent-encode a path for any part of a URI; bytes that are not valid UTF-8 are preserved."""
     try:
         content = path.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -188,7 +188,7 @@ def _percent_encoded(path: str) -> str:
 
 
 def _is_address(text: str) -> bool:
-    """Whether a text is a web address that can stand in the log as it is."""
+    """Return whether a text is a web address that is valid in the log without escaping."""
     return text.startswith(("https://", "http://")) and all("!" <= sign <= "~" and sign not in '"<>\\^`{|}' for sign in text)
 
 

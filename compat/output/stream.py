@@ -10,10 +10,10 @@ from compat.redact import redacted
 
 
 def emit(text: str, *, utf_8: bool = False) -> None:
-    """Prints a text, without credentials. A closed pipe is ignored; :class:`InputError` where output cannot be written.
+    """Print a text with credentials redacted. A closed pipe is ignored; raises :class:`InputError` if writing fails.
 
-    A character that the encoding of the output lacks becomes an escape. ``utf_8``: the text is workflow commands, which are
-    read as UTF-8 whatever the encoding of the output is.
+    Characters missing from the output encoding become escapes. ``utf_8``: the text is workflow commands, which are
+    read as UTF-8 regardless of the output encoding.
     """
     text = harmless(redacted(text), commands=utf_8)
     try:
@@ -31,13 +31,13 @@ def emit(text: str, *, utf_8: bool = False) -> None:
 
 
 def emit_json(value: object) -> None:
-    """Prints a JSON value, indented, with its keys in their order."""
+    """Print a JSON value, indented, with its keys in their order."""
     emit(dumped(value))
 
 
 def dumped(value: object) -> str:
-    """Indented JSON for standard output. JSON is UTF-8: where the output has another encoding, and for lone surrogates,
-    everything outside ASCII is written as an escape.
+    """Return indented JSON for standard output. JSON is UTF-8: for another output encoding, and for lone surrogates,
+    all non-ASCII characters are escaped.
     """
     import json
 
@@ -57,7 +57,7 @@ _COLOURS = ("[0m", "[1m", *(f"[1;{each}m" for each in range(30, 38)))
 
 
 def harmless(text: str, *, commands: bool = False) -> str:
-    """The text without anything that a terminal or a CI log would take for a command; controls become escapes (also in JSON).
+    """Neutralize text that a terminal or a CI log would run as a command; control characters become escapes (also in JSON).
 
     GitHub's runner obeys a line that begins with ``::`` after blanks, and ``##[`` anywhere. ``commands``: keep such lines.
     """
@@ -82,12 +82,12 @@ def _no_command(line: str) -> str:
 
 
 def is_utf_8() -> bool:
-    """Whether standard output is written as UTF-8."""
+    """Return whether standard output is encoded as UTF-8."""
     return encoding() in ("utf-8", "utf-8-sig")
 
 
 def encoding() -> str:
-    """The encoding of standard output by Python's own name for it."""
+    """Return Python's canonical name for the encoding of standard output."""
     import codecs
 
     try:
@@ -106,5 +106,5 @@ def _encodable(text: str) -> str:
 
 
 def _discard() -> None:
-    """What is still buffered goes nowhere, instead of failing again at the end."""
+    """Discard buffered output, so that the flush at exit does not fail again."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115

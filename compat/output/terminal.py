@@ -1,4 +1,4 @@
-"""A report for people: as wide as the terminal, worst first, readable without colour and through a pipe."""
+"""Text reports for the terminal: wrapped to its width, worst findings first, readable without colour and in a pipe."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def rendered(
     nothing: str = "Nothing known to be bad.",
     at_length: bool = False,
 ) -> str:
-    """The report as text.
+    """Render the report as text.
 
-    ``label`` names the environment that was read, ``driver_cuda`` what its driver supports; ``nothing`` is what is said
-    where there are no findings; ``at_length`` tells open questions as fully as findings.
+    ``label`` names the environment, ``driver_cuda`` is the CUDA release that its driver supports; ``nothing`` is the text shown
+    without findings; ``at_length`` shows open questions in as much detail as findings.
     """
     lines = [f"{title}:"] if title else []
     for number, (name, environment) in enumerate(report.parts or (("", report.environment),)):
@@ -55,7 +55,7 @@ def rendered(
 
 
 def seen_rows(environment: Environment, label: str | None = None, driver_cuda: str | None = None) -> list[tuple[str, str]]:
-    """What is known of an environment as (name, text): machine, gpus, stack and workload, as far as there is anything."""
+    """Return the known facts about an environment as (name, text): machine, gpus, stack and workload, each if known."""
     system = {"linux": "Linux", "darwin": "macOS", "windows": "Windows"}.get(environment.os or "", environment.os or "")
     machine = " ".join(part for part in (system, environment.machine) if part)
     parts = [machine, environment.platform, environment.glibc and f"glibc {environment.glibc}"]
@@ -125,7 +125,7 @@ def _workload(environment: Environment) -> str:
 
 
 def _question(finding: Finding, read_from: str | None) -> list[str]:
-    """An open question in short: what could happen, and what would settle it."""
+    """Render an open question in brief: the possible problem, and the facts that would settle it."""
     lines = [*wrapped(finding.title, f"  {_SIGNS['possible'][0]} ", "    "), *_where(finding, read_from)]
     if finding.here:
         lines += wrapped(finding.here, "    applies because ", " " * 14)
@@ -135,7 +135,7 @@ def _question(finding: Finding, read_from: str | None) -> list[str]:
 
 
 def finding_lines(finding: Finding, read_from: str | None = None) -> list[str]:
-    """A finding in full; ``read_from`` is the file that is not named again."""
+    """Render a finding in full; ``read_from`` is a file that is not repeated."""
     sign = _SIGNS["possible" if finding.verdict != "hit" else finding.severity][0]
     lines = wrapped(finding.title, f"  {sign} ", "    ")
     lines += wrapped(finding.why, "    ", "    ")
@@ -157,7 +157,7 @@ def _where(finding: Finding, read_from: str | None) -> list[str]:
 
 
 def places_of(finding: Finding, read_from: str | None) -> list[tuple[str, str]]:
-    """The line of the file, the declared target and the selections that a finding is about, as (name, text)."""
+    """Return the file line, declared target and selections that a finding concerns, as (name, text)."""
     rows = []
     if finding.location and (finding.location.line or finding.location.file != read_from):
         rows.append(("at", finding.location.file + (f":{finding.location.line}" if finding.location.line else "")))
@@ -173,12 +173,12 @@ def _fix(fix: Fix, label: str) -> list[str]:
     head, indent = f"    {label:<10}", " " * 14
     if fix.command is None:
         return wrapped(fix.text, head, indent)
-    # a command is never broken: it is there to be pasted
+    # commands are never wrapped, so that they can be pasted
     return [f"{head}{fix.command}", *(wrapped(fix.text, indent + "# ", indent + "# ") if fix.text else [])]
 
 
 def summary(certain: list[Finding], open_questions: list[Finding]) -> str:
-    """``2 errors, 1 open question.``; "" where there is neither."""
+    """Return a count such as ``2 errors, 1 open question.``; "" if there are none."""
     counts = [
         f"{number} {word}{'s' if number > 1 else ''}"
         for word in ("error", "warning", "info")
@@ -190,7 +190,7 @@ def summary(certain: list[Finding], open_questions: list[Finding]) -> str:
 
 
 def width() -> int:
-    """The columns that text may fill."""
+    """Return the number of columns available for text."""
     if not sys.stdout.isatty():
         return _USUAL
     try:
@@ -201,7 +201,7 @@ def width() -> int:
 
 
 def wrapped(text: str, first: str, following: str) -> list[str]:
-    """Words filled into lines of :func:`width`; a word that is longer stands alone and whole."""
+    """Wrap words to :func:`width` columns; a longer word gets a line of its own and is not broken."""
     lines: list[str] = []
     line, empty, most = first, True, width()
     for word in text.split():
@@ -215,7 +215,7 @@ def wrapped(text: str, first: str, following: str) -> list[str]:
 
 
 def _encodable(text: str) -> str:
-    """The same text where the output's encoding has no such signs."""
+    """Replace symbols that the output encoding does not support."""
     if is_utf_8():
         return text
     name = encoding()
@@ -225,7 +225,7 @@ def _encodable(text: str) -> str:
 
 
 def coloured(text: str, variables: dict[str, str] | None = None) -> str:
-    """The signs of findings in colour where a person looks at a terminal (``NO_COLOR`` and ``FORCE_COLOR`` are honoured)."""
+    """Colour the symbols of findings if the output is a terminal (``NO_COLOR`` and ``FORCE_COLOR`` are honoured)."""
     variables = dict(os.environ) if variables is None else variables
     terminal = sys.stdout.isatty() and variables.get("TERM") != "dumb"
     if variables.get("NO_COLOR") or not (terminal or variables.get("FORCE_COLOR")):
@@ -240,7 +240,7 @@ def coloured(text: str, variables: dict[str, str] | None = None) -> str:
     return "\n".join(lines)
 
 
-# --- Which flag, or which key of a described environment, would answer an open question.
+# --- The flag, or the key of a described environment, that would settle an open question.
 
 
 _FLAGS = {
@@ -263,7 +263,7 @@ _FLAGS = {
 
 
 def flags_for(unknown: tuple[str, ...]) -> str:
-    """ "--gpu …; --launcher …": everything that would settle a finding, in words."""
+    """Describe the flags that would settle a finding, such as "--gpu …; --launcher …", joined by semicolons."""
     said: list[str] = []
     packages = [
         path.partition(".")[2] for path in unknown if path.startswith("distributions.") and not path.endswith(".source")
@@ -292,11 +292,11 @@ def _one(path: str) -> str:
     return f"{path} in the environment description"
 
 
-# --- What is said where a report has no finding: not more than was found out.
+# --- The text for a report without findings: it must not claim more than was checked.
 
 
 def nothing_found(report: Report, baseline: str | None = None) -> str:
-    """The sentence under a report without findings: some may be left out, or something not have been read."""
+    """Return the sentence for a report without findings, which may have ignored findings or unread input."""
     if report.known:
         more = f", {report.ignored} more {_are(report.ignored)} ignored" if report.ignored else ""
         return f"Nothing new since {baseline}: {_counted(report.known)} known{more}."

@@ -1,4 +1,4 @@
-"""The probe that needs other nodes: collectives over all of them, through torchrun's own rendezvous. One side of it."""
+"""The probe between nodes: this node's part in collectives over all of them, through torchrun's rendezvous."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIX = "open the port, or name an address that all nodes reach (--rendezvous HOS
 
 @record(frozen=True)
 class Meeting:
-    """Where ``nodes`` nodes meet; ``limit`` is how many seconds they wait for one another."""
+    """The rendezvous of ``nodes`` nodes; ``limit`` is how long they wait for one another, in seconds."""
 
     host: str
     port: int
@@ -29,7 +29,7 @@ class Meeting:
 
 
 def meeting_at(text: str, nodes: str | None, limit: float) -> Meeting:
-    """``HOST:PORT`` and a number of nodes as the command line has them; :class:`InputError` for anything else."""
+    """Parse ``HOST:PORT`` and a number of nodes from the command line; raises :class:`InputError` if invalid."""
     host, _, port = text.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
         raise InputError(f"--rendezvous: expected HOST:PORT, not {text!r}")
@@ -39,7 +39,7 @@ def meeting_at(text: str, nodes: str | None, limit: float) -> Meeting:
 
 
 def probe_nodes(python: str, meeting: Meeting, devices: int) -> tuple[ProbeResult, ...]:
-    """This node's part: a process for each of its ``devices`` (one without any) joins those of the other nodes."""
+    """Run this node's part: one process per device in ``devices`` (one without devices) joins those of the other nodes."""
     place = f"{meeting.host}:{meeting.port}"
     device = "cuda" if devices else "cpu"
     try:
@@ -49,7 +49,7 @@ def probe_nodes(python: str, meeting: Meeting, devices: int) -> tuple[ProbeResul
         fix = "make the name resolve on all nodes, or name an address (--rendezvous HOST:PORT)"
         return (ProbeResult(COLLECTIVES, device, FAILED, why, fix=fix),)
     began = time.monotonic()
-    # of several nodes on one machine only the first can host: the others try again as guests, as torch itself does
+    # of several nodes on one machine only the first can host: the others retry as clients, as torch does
     for host in (True, False) if hosting else (False,):
         with tempfile.TemporaryDirectory(prefix="compat-nodes-") as folder:
             results = os.path.join(folder, "results")
@@ -76,7 +76,7 @@ def probe_nodes(python: str, meeting: Meeting, devices: int) -> tuple[ProbeResul
 
 
 def _is_here(host: str) -> bool:
-    """Whether the name is one of this machine's own addresses: only those can be bound."""
+    """Return whether the name resolves to an address of this machine: only those can be bound."""
     for family, _, _, _, address in socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM):
         with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_STREAM) as tried:
             tried.bind(address)
@@ -87,7 +87,7 @@ def _is_here(host: str) -> bool:
 def _judged(
     events: list[dict[str, object]], ended: Ended, meeting: Meeting, processes: int, device: str, seconds: float
 ) -> list[ProbeResult]:
-    """What this node's processes said, as results of two probes."""
+    """Return the output of this node's processes as the results of two probes."""
     found = []
     wrong = [text for event in events if event["event"] == "names" for text in _texts(event["wrong"])]
     if any(event["event"] == "names" for event in events):
@@ -123,7 +123,7 @@ def _judged(
 
 
 def _error_in(ended: Ended) -> str:
-    """The error that torchrun ended with."""
+    """Return the error that torchrun ended with."""
     said = next((word for word in reversed(ended.last_words) if "Error" in word), "")
     return f": {said.strip()[:300]}" if said else ""
 

@@ -1,4 +1,4 @@
-"""What a run of probes is to do: the groups of probes, the options of one run, and the devices that it probes."""
+"""The request for a probe run: the groups of probes, the options of the run, and its devices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_ACCELERATOR = "no accelerator"
 
 @record(frozen=True)
 class Group:
-    """A group of probes: one module in ``child/``. ``once``: for all devices together; ``quick``: part of a quick run.
+    """A group of probes: one module in ``child/``. ``once``: runs for all devices together; ``quick``: part of a quick run.
 
     ``slow`` multiplies the time limit: importing vllm or trl alone may take half a minute on a cold disk.
     """
@@ -43,7 +43,7 @@ LIMITS = {QUICK: 60.0, NORMAL: 120.0, THOROUGH: 600.0}
 
 @record(frozen=True)
 class Request:
-    """The options of one run.
+    """The options of a probe run.
 
     ``device`` is ``all``, ``cpu``, ``cuda`` or ``cuda:N``. ``only`` names groups or single probes ("rotary/transformers");
     empty means all. ``limit`` is in seconds, for one child process.
@@ -61,11 +61,11 @@ class Request:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The groups of ``only``."""
+        """Return the groups in ``only``."""
         return tuple(dict.fromkeys(name.partition("/")[0] for name in self.only))
 
     def wants(self, group: Group) -> bool:
-        """Whether the run includes a group."""
+        """Return whether the run includes a group."""
         if self.only:
             return group.name in self.groups
         if group.name == "trainer" and self.trainer:
@@ -75,7 +75,7 @@ class Request:
 
 @record(frozen=True)
 class Devices:
-    """``names`` as torch calls them, the CPU first; ``why_none`` where accelerators were requested and there is none."""
+    """The devices by torch's names, the CPU first; ``why_none`` is set if accelerators were requested but none exists."""
 
     names: tuple[str, ...]
     why_none: str | None = None
@@ -86,10 +86,10 @@ class Devices:
 
 
 def devices_of(request: Request, environment: Environment, seen: Environment) -> Devices:
-    """The devices to probe: those of the request that the process can see (``seen``).
+    """Return the devices to probe: those of the request that are visible to the process (``seen``).
 
-    A machine without any accelerator is no error, so that the same command passes a build without a GPU. Raises
-    :class:`InputError` for a device that is missing while others are present.
+    A machine without accelerators is not an error, so that the same command works in CI without a GPU. Raises
+    :class:`InputError` for a missing device while others are present.
     """
     count = _accelerators(seen)
     every = tuple(f"cuda:{index}" for index in range(count))
@@ -114,5 +114,5 @@ def devices_of(request: Request, environment: Environment, seen: Environment) ->
 
 
 def _accelerators(environment: Environment) -> int:
-    """How many accelerators torch can use."""
+    """Return the number of accelerators that torch can use."""
     return sum(each.vendor in (None, "nvidia", "amd") for each in environment.accelerators or ())

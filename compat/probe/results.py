@@ -1,4 +1,4 @@
-"""Results of probes as records and as JSON (``docs/schemas/probe-1.json``), and the exit code they lead to."""
+"""Probe results as records and as JSON (``docs/schemas/probe-1.json``), and their exit code."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ PASSED, FAILED, COULD_NOT_RUN = "passed", "failed", "could-not-run"
 
 @record(frozen=True)
 class ProbeResult:
-    """One probe on one device. ``why`` has the wrong number, the right one and the bound, or the reason it could not run.
+    """The result of a probe on a device. ``why`` has the wrong value, the expected one and the bound, or why it could not run.
 
-    ``last_words`` are the last lines of a process that crashed; ``fix`` is a command that would help.
+    ``last_words`` are the last lines of a crashed process; ``fix`` is a suggested command.
     """
 
     probe: str
@@ -30,11 +30,11 @@ class ProbeResult:
 
     @property
     def group(self) -> str:
-        """The group that it belongs to, as ``--only`` names it."""
+        """The group of the probe, by its ``--only`` name."""
         return self.probe.partition("/")[0]
 
     def to_json(self) -> dict[str, Any]:
-        """The probe in the published schema, without keys that are empty."""
+        """Return the result in the published schema, without empty keys."""
         document: dict[str, Any] = {"probe": self.probe, "device": self.device, "status": self.status}
         if self.why:
             document["why"] = self.why
@@ -48,7 +48,7 @@ class ProbeResult:
 
 @record(frozen=True)
 class ProbeReport:
-    """All results of one run; ``stacks`` has the Python, torch and devices that each device's process found."""
+    """All results of a run; ``stacks`` has the Python, torch and devices found by each device's process."""
 
     results: tuple[ProbeResult, ...]
     python: str
@@ -57,7 +57,7 @@ class ProbeReport:
     exit: int
 
     def to_json(self) -> dict[str, Any]:
-        """The document of ``compat probe --format json``."""
+        """Return the document of ``compat probe --format json``."""
         stack = next(iter(self.stacks.values()), {})
         return {
             "schema": "compat/probe/1",
@@ -70,14 +70,14 @@ class ProbeReport:
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values with NaN and infinities as text, since JSON has no numbers for them."""
+    """Replace NaN and infinities with text, since JSON cannot represent them."""
     return {
         name: str(value) if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
     }
 
 
 def exit_code(results: tuple[ProbeResult, ...], *, device_required: bool) -> int:
-    """1 if a probe failed, 3 if a device was required and none could be probed, else 0."""
+    """Return 1 if a probe failed, 3 if a device was required and none could be probed, else 0."""
     if any(result.status == FAILED for result in results):
         return 1
     probed = {result.device for result in results if result.status == PASSED}

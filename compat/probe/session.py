@@ -1,4 +1,4 @@
-"""A whole run of probes: one child process per device and group, restarted after a crash, with results in a fixed order."""
+"""A probe run: one child process per device and group, restarted after a crash, with results in a fixed order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Peaks: TypeAlias = Callable[[], list[dict[str, Any]]]
 
 
 class NoTorch(InputError):
-    """The interpreter has no torch to probe with."""
+    """Torch is not installed for the interpreter."""
 
 
 @record(frozen=True)
@@ -32,18 +32,18 @@ class _Done:
 
 
 def probe(request: Request, environment: Environment, seen: Environment | None = None, peaks: Peaks = list) -> ProbeReport:
-    """Runs the requested probes on the devices that are ``seen`` (the environment's, less those that variables hide).
+    """Run the requested probes on the ``seen`` devices (the environment's, without those hidden by variables).
 
-    ``peaks`` returns the makers' figures of cards, for the health of one. Raises :class:`InputError` for a device that is
-    missing or a probe that does not exist, and :class:`NoTorch` where the interpreter has no torch. A torch that is
-    installed and cannot be imported is a failed probe.
+    ``peaks`` returns the vendors' peak figures for cards, used by the health probe. Raises :class:`InputError` for a
+    missing device or an unknown probe, and :class:`NoTorch` if torch is not installed. A torch that is
+    installed but cannot be imported is a failed probe.
     """
     began = time.monotonic()
     devices = devices_of(request, environment, seen or environment)
     with tempfile.TemporaryDirectory(prefix="compat-probe-") as folder:
         done = _run(request, environment, devices, folder, peaks)
     results = [result for each in done.values() for result in each.results]
-    for name in request.only:  # a probe that was named has to have run, unless one that failed stands for its group
+    for name in request.only:  # a probe requested by name must have run, unless a failed one represents its group
         group = name.partition("/")[0]
         if done and "/" in name and not any(result.group in (group, "torch") for result in results):
             raise InputError(f"--only: unknown probe {name!r}; 'compat probe --only {group}' lists those of {group}")
@@ -62,7 +62,7 @@ def probe(request: Request, environment: Environment, seen: Environment | None =
 
 
 def _run(request: Request, environment: Environment, devices: Devices, folder: str, peaks: Peaks) -> dict[str, _Done]:
-    """First every device by itself, all at the same time; then the groups that need them together."""
+    """Run each device on its own, all in parallel, then the groups that need several devices together."""
     wanted = [group for group in GROUPS if request.wants(group)]
     single, together = [g for g in wanted if not g.once], [g for g in wanted if g.once]
     done: dict[str, _Done] = {}
@@ -75,7 +75,7 @@ def _run(request: Request, environment: Environment, devices: Devices, folder: s
             }
             try:
                 done = {name: task.result() for name, task in tasks.items()}
-            except BaseException:  # an interrupt above all: the pool waits for its threads, and those for their children
+            except BaseException:  # mainly on an interrupt: the pool waits for its threads, which wait for their children
                 interrupted.set()
                 end_all()
                 raise
@@ -92,20 +92,20 @@ def _on_one(
     request: Request, device: str, groups: list[Group], environment: Environment, folder: str, peaks: Peaks, count: int,
     interrupted: Event,
 ) -> _Done:  # fmt: skip
-    """The groups on one device: in quick runs in one process, else in one each. ``count``: accelerators to use together."""
+    """Run the groups on one device, in one process if quick, else in one per group. ``count``: accelerators used together."""
     parts = [groups] if request.depth == QUICK else [[group] for group in groups]
     results: tuple[ProbeResult, ...] = ()
     stack: Mapping[str, Any] | None = None
     named = environment.workload.launcher if environment.workload else None
     launcher = request.launcher or (named if named in LAUNCHERS else "python" if count < 2 else "torchrun")
     versions = {each.version for each in environment.distributions or () if each.name == "torch" and each.version}
-    # the release that is installed, so that fixing it changes no other package
+    # the installed release, so that the fix changes no other package
     torch = f"torch=={versions.pop().partition('+')[0]}" if len(versions) == 1 else "torch"
     more = {"trainer": request.trainer or "sft", "launcher": launcher, "devices": count, "only": request.only}
     for number, part in enumerate(parts):
         place = os.path.join(folder, f"{device.replace(':', '')}-{part[0].name}-{number}")
         os.makedirs(place)
-        if any(group.name == "health" for group in part):  # what the child cannot know
+        if any(group.name == "health" for group in part):  # data that the child cannot determine
             bindings = find_spec("pynvml")
             more |= {"peaks": peaks(), "pynvml": bindings.origin if bindings else None}
         work = Work(
@@ -118,6 +118,6 @@ def _on_one(
             raise NoTorch(outcome.no_torch)
         results += outcome.results
         stack = stack or outcome.stack
-        if outcome.unusable or interrupted.is_set():  # torch, or the device, is no better for the next group
+        if outcome.unusable or interrupted.is_set():  # torch or the device would also fail for the next group
             break
     return _Done(results, stack)

@@ -1,4 +1,4 @@
-"""Child processes with a time limit: a probe that crashes one has failed, and another process runs the remaining ones."""
+"""Child processes with a time limit: a probe that crashes its process fails, and a new process runs the remaining ones."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFF
 
 @record(frozen=True)
 class Work:
-    """The work of a child process and of those that replace it; ``limit`` is in seconds, for all of them together.
+    """The work of a child process and its replacements; ``limit`` is their total time in seconds.
 
-    ``torch`` is the requirement that would reinstall the present torch.
+    ``torch`` is the requirement that would reinstall the current torch.
     """
 
     python: str
@@ -43,7 +43,7 @@ class Work:
 
 @record(frozen=True)
 class Outcome:
-    """``no_torch`` says why there is none; ``unusable``: further groups on this device cannot run either."""
+    """``no_torch``: why torch is missing; ``unusable``: further groups on this device cannot run either."""
 
     results: tuple[ProbeResult, ...]
     stack: Mapping[str, Any] | None = None
@@ -52,7 +52,7 @@ class Outcome:
 
 
 def work_off(work: Work, stop: Callable[[], bool] = lambda: False) -> Outcome:
-    """Runs child processes until all probes have a verdict, the time is over, or ``stop()`` is true."""
+    """Run child processes until all probes have a verdict, the time limit is reached, or ``stop()`` is true."""
     results: list[ProbeResult] = []
     stack: Mapping[str, Any] | None = None
     left = work.limit
@@ -95,7 +95,7 @@ def work_off(work: Work, stop: Callable[[], bool] = lambda: False) -> Outcome:
 
 
 def variables_of_child() -> dict[str, str]:
-    """The child's variables: relative parts of PYTHONPATH are made absolute, since the child runs in another folder."""
+    """Return the child's environment variables, with PYTHONPATH made absolute since the child runs in another folder."""
     variables = {**os.environ, **_OFFLINE, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     variables.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin while they wait cost seconds on a busy machine
     path = variables.get("PYTHONPATH")
@@ -105,7 +105,7 @@ def variables_of_child() -> dict[str, str]:
 
 
 def events_of(path: str) -> Iterator[dict[str, Any]]:
-    """The complete lines that a child has written."""
+    """Return the events in the complete lines that a child has written."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read().split("\n")
@@ -130,7 +130,7 @@ def _result(event: Mapping[str, Any], device: str) -> ProbeResult:
 
 
 def _crashed(events: list[dict[str, Any]], work: Work, ended: Ended) -> list[ProbeResult]:
-    """The probe that was running when the process ended, as a failed one; none where every probe had its verdict."""
+    """Return the probe that was running when the process ended as failed; none if every probe had its verdict."""
     begun = [event["probe"] for event in events if event["event"] == "begin"]
     over = {event["probe"] for event in events if event["event"] == "result"}
     open_ones = [probe for probe in begun if probe not in over]
@@ -160,7 +160,7 @@ def _reinstall(work: Work) -> str:
 # --- One process
 
 
-_KEPT = 16_384  # bytes of stderr that are searched for last words
+_KEPT = 16_384  # bytes of stderr searched for the last lines
 _WORDS = 8
 _FRAME = re.compile(r'File "(?P<path>[^"]+)", line')
 _NOISE = ("warnings.warn(", "Extension modules: ", "Current thread's C stack trace", "  Binary file ", "<truncated rest")
@@ -177,7 +177,7 @@ class Ended:
 
     @property
     def how(self) -> str:
-        """In words, after "its process": a signal by its name, an exit code by its number."""
+        """Describe the exit, as a continuation of "its process": a signal by name, an exit code by number."""
         if self.timed_out:
             return f"did not finish within {self.seconds:.0f} s"
         if self.code >= 0:
@@ -200,9 +200,9 @@ _MEANINGS: dict[int, str] = {
 
 
 def run(command: Sequence[str], limit: float, variables: Mapping[str, str], folder: str) -> Ended:
-    """Runs a command in ``folder``; after ``limit`` seconds it and the processes it started are killed.
+    """Run a command in ``folder``; after ``limit`` seconds, kill it and the processes it started.
 
-    Raises :class:`OSError` where the command cannot be started.
+    Raises :class:`OSError` if the command cannot be started.
     """
     began = time.monotonic()
     said = os.path.join(folder, "stderr")
@@ -217,7 +217,7 @@ def run(command: Sequence[str], limit: float, variables: Mapping[str, str], fold
         child.wait(limit)
     except subprocess.TimeoutExpired:
         timed_out = True
-        child.send_signal(signal.SIGABRT)  # Python's fault handler then writes where it was
+        child.send_signal(signal.SIGABRT)  # Python's fault handler then writes a traceback
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(2)
     finally:
@@ -231,20 +231,20 @@ _running: set[subprocess.Popen[bytes]] = set()
 
 
 def end_all() -> None:
-    """Kills every running child: the user has interrupted the run."""
+    """Kill every running child after the user has interrupted the run."""
     for child in tuple(_running):
         _kill(child)
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    """Kills the child's whole session."""
+    """Kill the child's whole session."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
 
 
 def last_words(path: str) -> tuple[str, ...]:
-    """The last lines of a file that are not noise, or a fatal error of Python with its innermost frames."""
+    """Return the last relevant lines of a file, or a fatal Python error with its innermost frames."""
     try:
         with open(path, "rb") as file:
             file.seek(max(os.path.getsize(path) - _KEPT, 0))
@@ -256,7 +256,7 @@ def last_words(path: str) -> tuple[str, ...]:
     fatal = next((number for number, line in enumerate(lines) if line.startswith("Fatal Python error")), None)
     if fatal is None:
         return tuple(line[:300] for line in lines[-_WORDS:])
-    # the fault handler lists the innermost call first; of a file the last two names are enough
+    # the fault handler lists the innermost call first; the last two parts of a path are enough
     frames = [
         _FRAME.sub(lambda match: f'File "{"/".join(match["path"].split("/")[-2:])}", line', line.strip())
         for line in lines[fatal + 1 :]

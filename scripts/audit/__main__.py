@@ -29,7 +29,7 @@ from scripts.audit.sources import Sources
 
 
 class Audit:
-    """What is looked at for a bound, cheapest first."""
+    """The sources of evidence for a bound, cheapest first."""
 
     def __init__(self, *, again: bool, offline: bool) -> None:
         self._again = again
@@ -43,7 +43,7 @@ class Audit:
         self._today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
 
     def rows(self, rule: Rule, known: Sequence[Evidence]) -> list[Evidence]:
-        """A row for each bound of a rule; ``known`` are those of the last run."""
+        """Return a row for each bound of a rule; ``known`` are those of the last run."""
         return [self._row(rule, bound, known) for bound in bounds_of(rule, self._versions)]
 
     def _row(self, rule: Rule, bound: Bound, known: Sequence[Evidence]) -> Evidence:
@@ -70,7 +70,7 @@ class Audit:
         return UNCHECKED, ""
 
     def _versions(self, package: str) -> Sequence[str]:
-        """All that was ever published: a table of recent releases would take its own beginning for the package's."""
+        """Return all published versions: a table of recent releases would misplace the package's first one."""
         return [*self._sources.versions(package), *_followed().get(package, ())]
 
 

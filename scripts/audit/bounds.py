@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bound:
-    """One end of one range of a rule. ``outside`` is ``""`` where nothing was released beyond it."""
+    """One end of a rule's range. ``outside`` is ``""`` if no release exists beyond it."""
 
     rule: str
     package: str
@@ -27,7 +27,7 @@ class Bound:
 
 
 def bounds_of(rule: Rule, versions: Callable[[str], Sequence[str]]) -> Iterator[Bound]:
-    """Every bound of a rule's packages that a release lies inside; ``versions`` are all that were published of a package."""
+    """Return every bound of a rule's packages with a release inside; ``versions`` returns a package's published versions."""
     for _, package, how, ranges in rule.packages:
         if how != "in":
             continue
@@ -46,7 +46,7 @@ def _bound(rule: Rule, package: str, interval: Interval, released: list[tuple[st
 
 
 def _ordered(versions: Sequence[str], ranges: Ranges) -> list[tuple[str, Key]]:
-    """Final releases, and the pre-releases of a release that a bound names a pre-release of."""
+    """Return final releases, and the pre-releases of each release for which a bound names a pre-release."""
     found: dict[Version, str] = {}
     for text in versions:
         try:
@@ -59,7 +59,7 @@ def _ordered(versions: Sequence[str], ranges: Ranges) -> list[tuple[str, Key]]:
 
 
 def _named(interval: Interval) -> set[Version]:
-    """The releases of whose pre-releases an interval's ends speak."""
+    """Return the releases whose pre-releases appear in an interval's ends."""
     words = written((interval,)).replace(",", " ").replace("<", " ").replace(">", " ").replace("=", " ").split()
     found = set()
     for word in words:

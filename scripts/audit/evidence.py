@@ -1,4 +1,4 @@
-"""One row of evidence a bound, kept in ``matrix/evidence``: what was seen on both sides of it, and how."""
+"""Evidence rows, one per bound, stored in ``matrix/evidence``: the observations on both sides, and the method."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BY_HAND = ("read", "ran")
 
 @dataclass(frozen=True)
 class Evidence:
-    """A row: ``how`` is static, metadata, ran, read, open or unchecked, ``seen`` says what in words."""
+    """A row: ``how`` is static, metadata, ran, read, open or unchecked; ``seen`` describes the observation."""
 
     rule: str
     package: str
@@ -39,12 +39,12 @@ class Evidence:
     date: str
 
     def about(self, bound: Bound) -> bool:
-        """Whether the row speaks of this bound as it stands today."""
+        """Return whether the row is about this bound in its current form."""
         return (self.rule, self.package, self.bound, self.inside, self.outside) == tuple(asdict(bound).values())
 
 
 def read(path: Path) -> list[Evidence]:
-    """The rows of a file, none where there is no file."""
+    """Return the rows of a file; none if it does not exist."""
     if not path.exists():
         return []
     with path.open(encoding="utf-8", newline="") as file:
@@ -52,7 +52,7 @@ def read(path: Path) -> list[Evidence]:
 
 
 def write(path: Path, rows: Iterable[Evidence]) -> None:
-    """The file with these rows, whole or not at all."""
+    """Write these rows to the file atomically."""
     path.parent.mkdir(exist_ok=True)
     made = path.with_suffix(".new")
     with made.open("w", encoding="utf-8", newline="") as file:
@@ -63,7 +63,7 @@ def write(path: Path, rows: Iterable[Evidence]) -> None:
 
 
 def declared_about(rule: Rule, bound: Bound, tables: Declared) -> str:
-    """What the release outside asks of another package of the rule, where that keeps the two apart; else ``""``."""
+    """Return the outer release's requirement on another package of the rule if it excludes the combination; else ``""``."""
     package = tables.package(bound.package)
     places = [None if package is None else package.place(version) for version in (bound.inside, bound.outside)]
     if package is None or None in places:
@@ -83,14 +83,14 @@ def declared_about(rule: Rule, bound: Bound, tables: Declared) -> str:
 
 
 class Mined:
-    """The rows of the interface tables: what a release needs of which others that do not have it."""
+    """The rows of the interface tables: names that a release needs from others that lack them."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._needs: dict[str, dict[tuple[str, str, tuple[str, ...]], set[str]]] = {}
 
     def about(self, rule: Rule, bound: Bound) -> str:
-        """A need that fails between two packages of the rule inside the bound and not outside; else ``""``."""
+        """Return a need that fails between two packages of the rule inside the bound but not outside; else ``""``."""
         ranges = {name: ranges for _, name, how, ranges in rule.packages if how == "in"}
         told = " ".join((rule.title, rule.why, *(error.message for error in rule.errors)))
         for consumer in ranges.keys() & set(self._rows.consumers):
@@ -118,7 +118,7 @@ class Mined:
 
 
 def reproduced(rule: Rule, bound: Bound, programs: Iterable[Mapping[str, Any]]) -> str:
-    """What a reproduction shows of a bound: the same program, ended well with the release outside; else ``""``."""
+    """Return a reproduction's evidence for a bound: the same program succeeds with the release outside; else ``""``."""
     for program in programs:
         bad = program["bad"].get(bound.package)
         if program["rule"] != rule.id or bad != bound.inside:
@@ -131,7 +131,7 @@ def reproduced(rule: Rule, bound: Bound, programs: Iterable[Mapping[str, Any]]) 
 
 
 def _in_rule(rule: Rule, names: set[str], pins: Mapping[str, str]) -> bool:
-    """Whether one of these packages decides the rule as well, so that the two runs do not tell which of them did it."""
+    """Return whether one of these packages also decides the rule, so that the two runs do not isolate the cause."""
     return any(
         name in names and (name not in pins or not contains(ranges, key_of(pins[name])))
         for _, name, how, ranges in rule.packages if how == "in"
@@ -139,5 +139,5 @@ def _in_rule(rule: Rule, names: set[str], pins: Mapping[str, str]) -> bool:
 
 
 def programs() -> list[Mapping[str, Any]]:
-    """The rows of the reproductions."""
+    """Return the rows of the reproductions."""
     return [row for path in sorted(REPRODUCTIONS.glob("*.toml")) for row in parse_toml(str(path))[1].get("row", ())]

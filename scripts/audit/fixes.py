@@ -47,7 +47,7 @@ _NO_WHEEL = re.compile(r"Because (?:only )?([A-Za-z0-9._-]+)((?:[<>=!~][^ ]*)?) 
 
 @dataclass(frozen=True)
 class Followed:
-    """One fix, what came of it, and what newly holds in the result: errors, and warnings in parentheses."""
+    """A fix, its outcome, and the new findings in the result: errors, and warnings in parentheses."""
 
     rule: str
     fix: str
@@ -87,7 +87,7 @@ def main(arguments: list[str]) -> int:
 
 
 def followed(rule: Rule, fix: FixTemplate, environment: Environment) -> Followed:
-    """What becomes of the example's environment when the fix is installed."""
+    """Return the outcome of installing the fix in the example's environment."""
     moved = {normalized(name): spec for name, spec in fix.packages}
     others = {d.name: d.version for d in environment.distributions or () if d.name not in moved and d.version}
     pins = [f"{name}{spec}" for name, spec in fix.packages]
@@ -119,7 +119,7 @@ def followed(rule: Rule, fix: FixTemplate, environment: Environment) -> Followed
 
 
 def _judged(environment: Environment, pins: dict[str, str], python: str) -> dict[str, Finding]:
-    """What certainly holds in an environment of these distributions, errors and warnings, by rule."""
+    """Return the certain errors and warnings in an environment of these distributions, by rule."""
     found = tuple(
         Distribution(name=normalized(name), version=version, source=Source("index")) for name, version in pins.items()
     )
@@ -132,7 +132,7 @@ def _judged(environment: Environment, pins: dict[str, str], python: str) -> dict
 
 
 def _without_fix(environment: Environment, python: str) -> dict[str, Finding]:
-    """What holds in the example as it is, with what its pins bring along today."""
+    """Return the findings in the unfixed example, with the current transitive dependencies of its pins."""
     pins = {d.name: d.version for d in environment.distributions or () if d.version}
     resolved, _ = _resolved([f"{name}=={version}" for name, version in pins.items()], python, environment.os)
     return _judged(environment, resolved or pins, python)
@@ -150,9 +150,9 @@ def _moving(rule: Rule) -> Iterator[tuple[FixTemplate, Environment]]:
 def _resolved(
     wanted: list[str], python: str, system: str | None, along: tuple[str, ...] = ()
 ) -> tuple[dict[str, str] | None, str]:
-    """The pins that uv finds, or why there are none, in its words; ``along`` holds for what comes with them.
+    """Return the pins that uv finds, or its error message; ``along`` constrains transitive dependencies.
 
-    What has no wheel is taken at its newest release in range and what that requires resolved in its place: nothing is built.
+    A package without a wheel is replaced by the requirements of its newest release in range: nothing is built.
     """
     platform = {"windows": "x86_64-pc-windows-msvc", "darwin": "aarch64-apple-darwin"}.get(
         system or "", "x86_64-manylinux_2_35"
@@ -182,7 +182,7 @@ def _resolved(
 
 
 def _without_wheel(wanted: Requirement, python: str, built: dict[str, str]) -> list[str]:
-    """The requirement itself where its newest release has a wheel; else what that release requires, noted in ``built``."""
+    """Return the requirement if its newest release has a wheel, else that release's requirements, and note it in ``built``."""
     files = [file for file in _index().files(wanted.name) or () if wanted.specifier.contains(file.version)]
     newest = max((file.version for file in files), key=Version, default=None)
     if newest is None or any(file.version == newest and file.filename.endswith(".whl") for file in files):
@@ -191,7 +191,7 @@ def _without_wheel(wanted: Requirement, python: str, built: dict[str, str]) -> l
 
 
 def _of_source(wanted: Requirement, python: str, built: dict[str, str]) -> list[str]:
-    """What the newest release in range requires by its source distribution, the release noted in ``built``."""
+    """Return the requirements of the newest source distribution in range, and note the release in ``built``."""
     files = [file for file in _index().files(wanted.name) or () if wanted.specifier.contains(file.version)]
     newest = max(files, key=lambda file: (Version(file.version), file.filename.endswith(".tar.gz")), default=None)
     if newest is None:

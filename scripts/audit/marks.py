@@ -1,7 +1,7 @@
-"""``matrix/marks.csv``: the lines of source that tell a release inside a bound from its neighbour, chosen by who read both.
+"""``matrix/marks.csv``: hand-picked source lines that distinguish a release inside a bound from its neighbour outside.
 
-A mark is a rule, a package, the end of a path and a text. It shows a bound where exactly one of the two releases has the text
-in a file of that path, so a mark that was chosen wrongly shows nothing.
+A mark is a rule, a package, a path suffix and a text. It supports a bound if exactly one of the two releases has the text
+in a file of that path, so a wrongly chosen mark shows nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FILE = ROOT / "matrix" / "marks.csv"
 
 @dataclass(frozen=True)
 class Mark:
-    """``path`` is the end of a file's path in the release; an empty ``text`` asks for the file itself."""
+    """``path`` is a suffix of a file's path in the release; an empty ``text`` matches the file's existence."""
 
     rule: str
     package: str
@@ -30,7 +30,7 @@ class Mark:
 
 
 def read(path: Path = FILE) -> list[Mark]:
-    """The marks of a file."""
+    """Return the marks in a file."""
     with path.open(encoding="utf-8", newline="") as file:
         return [Mark(**row) for row in csv.DictReader(file)]
 
@@ -43,7 +43,7 @@ class Marks:
         self._sources = sources
 
     def seen(self, bound: Bound) -> str:
-        """What tells the two releases of a bound apart, in words; ``""`` where no mark does."""
+        """Describe the difference between the two releases of a bound; ``""`` if no mark shows one."""
         for mark in self._marks:
             if (mark.rule, mark.package) != (bound.rule, bound.package):
                 continue

@@ -1,4 +1,4 @@
-"""``docs/rule-audit.md``: what each rule's bounds rest on."""
+"""``docs/rule-audit.md``: the evidence for each rule's bounds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ was seen, are in `matrix/evidence`; `compat rules show ID` prints those of a rul
 
 
 def write(rules: Sequence[Rule]) -> None:
-    """The page, from the rows that are kept."""
+    """Write the page from the stored rows."""
     rows: dict[str, list[Evidence]] = {}
     for path in sorted(FOLDER.glob("*.csv")):
         for row in read(path):

@@ -1,4 +1,4 @@
-"""What the source of two releases shows about a bound: the name, use or message that a rule's error speaks of."""
+"""Evidence for a bound from the source of two releases: the name, use or message in a rule's error."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _LEAST = 14
 
 
 class Reader:
-    """Answers about releases, each file looked at once for each question."""
+    """Queries on the source of releases; each file is searched once per query."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._answers: dict[tuple[int, str], bool] = {}
 
     def seen(self, rule: Rule, bound: Bound) -> str:
-        """What holds inside a bound and not outside, in words; ``""`` where nothing does."""
+        """Describe a difference between the inside and the outside of a bound; ``""`` if there is none."""
         inside = self._sources.release(bound.package, bound.inside)
         outside = self._sources.release(bound.package, bound.outside) if bound.outside else None
         if inside is None or outside is None:
@@ -63,7 +63,7 @@ class Reader:
         return f".{name} is used by {bound.inside} and not by {bound.outside}" if gone else ""
 
     def has(self, release: Release, module: str, name: str) -> bool | None:
-        """Whether a release has a module, or a name in it; ``None`` where its source does not tell."""
+        """Return whether a release has a module, or a name in it; ``None`` if its source does not show that."""
         path = module.replace(".", "/")
         file = next((each for each in (f"{path}.py", f"{path}/__init__.py") if each in release.members), None)
         if file is None:
@@ -80,7 +80,7 @@ class Reader:
         return None if re.search(r"import \*|def __getattr__", text) else False
 
     def uses(self, release: Release, module: str, name: str) -> bool:
-        """Whether any file of a release imports a module, or a name from it."""
+        """Return whether any file of a release imports a module, or a name from it."""
         at = re.escape(module)
         if not name:
             return self._contains(release, rf"^\s*(from {at}(\.\w+)* import|import {at}\b)")
@@ -105,13 +105,13 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _causes(rule: Rule) -> list[tuple[str, str]]:
-    """The names that the rule's errors say are missing, as (module, name), (module, "") or ("", keyword)."""
+    """Return the names that the rule's errors report missing, as (module, name), (module, "") or ("", keyword)."""
     texts = (text for error in rule.errors for text in spelled(error.message))
     return list(dict.fromkeys(cause for text in texts for cause in causes_in(text)))
 
 
 def _attributes(rule: Rule) -> list[str]:
-    """The attributes of objects that the rule's errors say are missing."""
+    """Return the object attributes that the rule's errors report missing."""
     texts = (text for error in rule.errors for text in spelled(error.message))
     return list(dict.fromkeys(name for text in texts for name in re.findall(r"object has no attribute '(\w{6,})'", text)))
 
@@ -121,12 +121,12 @@ def _belongs(module: str, package: str) -> bool:
 
 
 def _pieces(rule: Rule) -> Iterator[str]:
-    """The longest plain text in each message of the rule, as it may stand in the source that raises it."""
+    """Return the longest literal text of each message of the rule, as the raising source may contain it."""
     for error in rule.errors:
         plain = re.split(r"\\[dwsSWDAZb]|[.\]][*+?]|[\[\](){}|^$*+?]|\(\?", error.message.replace("\\.", "\0"))
         pieces = [each.replace("\0", ".").replace("\\", "").strip(" '\"`,:") for each in plain]
         for piece in _longest(pieces):
-            # what stands in quotes or looks like a path is filled in when the message is made
+            # quoted text and paths are usually interpolated into the message
             if "'" not in piece and "/" not in piece:
                 yield piece
 

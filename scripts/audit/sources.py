@@ -1,4 +1,4 @@
-"""The Python source of releases: from the miner's store, read from the index where it is not there yet."""
+"""The Python source of releases, from the miner's store or else from the index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scripts.surface.store import Fetched, Release, Store
 
 
 class Sources:
-    """Releases by name and version, each read once and kept."""
+    """Releases by name and version, each read once and cached."""
 
     def __init__(self, store: Store | None = None, offline: bool = False) -> None:
         self.store = store or Store()
@@ -26,13 +26,13 @@ class Sources:
         self._releases: dict[tuple[str, str], Release | None] = {}
 
     def versions(self, package: str) -> list[str]:
-        """The versions with files on the index; those in the store where the index is not asked."""
+        """Return the versions with files on the index, or those in the store when offline."""
         if self._index is None:
             return sorted(self.store.known(package))
         return list(self._of_index(package))
 
     def release(self, package: str, version: str) -> Release | None:
-        """A release, ``None`` where its source cannot be had."""
+        """Return a release; ``None`` if its source is unavailable."""
         if (package, version) not in self._releases:
             if version not in self.store.known(package):
                 self._fetch(package, version)
@@ -40,7 +40,7 @@ class Sources:
         return self._releases[package, version]
 
     def text(self, release: Release, path: str) -> str:
-        """One file; ``""`` where the release has none of that name."""
+        """Return the text of one file; ``""`` if the release does not contain it."""
         return self.store.body(release.members[path]).decode("utf-8", "replace") if path in release.members else ""
 
     def _of_index(self, package: str) -> dict[str, list[File]]:

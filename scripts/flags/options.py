@@ -1,4 +1,4 @@
-"""The options that a module's calls of ``add_argument`` add, read as a syntax tree."""
+"""The options that a module adds through ``add_argument``, read from its syntax tree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _INSTEAD = re.compile(r"(?:[Uu]se|renamed to|replaced by|in favor of)\s+[`'\"]{0
 
 @dataclass
 class Options:
-    """``names`` without their dashes in front; ``instead`` what a deprecated one says to use; ``open``: there may be more."""
+    """``names`` without leading dashes; ``instead``: replacements for deprecated options; ``open``: there may be more."""
 
     names: set[str] = field(default_factory=set)
     instead: dict[str, str] = field(default_factory=dict)
@@ -20,7 +20,7 @@ class Options:
 
 
 def options_of(source: bytes, classes: Collection[str]) -> Options:
-    """The options of one module. ``classes``: those whose fields are added one by one, by an f-string of the field's name."""
+    """Return the options of a module. ``classes``: those whose fields are added one by one, through an f-string of the name."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -57,7 +57,7 @@ def _add(found: Options, node: ast.Call, tree: ast.Module, classes: Collection[s
 
 
 def _looped_over(tree: ast.Module, node: ast.Call) -> set[str]:
-    """The options of ``for name in ("--one", "--two"): parser.add_argument(name)``."""
+    """Return the options of ``for name in ("--one", "--two"): parser.add_argument(name)``."""
     loops = (each for each in ast.walk(tree) if isinstance(each, ast.For) and any(inner is node for inner in ast.walk(each)))
     texts = (each.value for loop in loops for each in ast.walk(loop.iter) if isinstance(each, ast.Constant))
     return {normal(text) for text in texts if isinstance(text, str) and text.startswith("--")}
@@ -72,5 +72,5 @@ def _fields(tree: ast.Module, classes: Collection[str]) -> Iterator[str]:
 
 
 def normal(name: str) -> str:
-    """An option's name without the dashes in front, with ``-`` for ``_``: parsers that tell them apart are no matter here."""
+    """Normalize an option's name: no leading dashes, ``-`` for ``_`` (parsers that distinguish the two do not matter here)."""
     return name.lstrip("-").replace("_", "-")

@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
 
 
 def table_of(store: Store, program: Program) -> dict[str, Any] | None:
-    """The options of one program as plain values; ``None`` where no release is in the store."""
+    """Return the options of a program as plain values; ``None`` if no release is in the store."""
     releases = sorted(store.releases(program.package), key=lambda release: key_of(release.version))
     if not releases:
         return None
@@ -49,7 +49,7 @@ def table_of(store: Store, program: Program) -> dict[str, Any] | None:
         for name in options.names:
             masks[name] |= 1 << at
         instead.update(options.instead)
-        # a parser that lost half of its options has moved to where it was not read
+        # a parser that lost half of its options has moved to an unread module
         if options.open or not options.names or 2 * len(options.names) < before:
             unread |= 1 << at
         else:

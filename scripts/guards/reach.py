@@ -1,7 +1,7 @@
-"""Which workload comes to a function: what a guard in it needs to be known before it counts.
+"""Which workload reaches a function: the facts that must be known before a guard in it counts.
 
 A row is (package, end of the module's name, functions, alternatives in the vocabulary of the described environment). A refusal
-in a function that no row knows is not kept: a condition on something that is never called says nothing.
+in a function without a row is dropped: a condition in code that is never called is irrelevant.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _STATE = re.compile(r"import_utils|dependency_versions_table|utils\.imports|laye
 
 
 def may_say(package: str, module: str) -> bool:
-    """Whether anything in a module can be reached, or states what others compare with."""
+    """Return whether anything in a module can be reached, or defines values that others compare with."""
     inside = module.partition(".")[2]
     of_trl = package == "trl" and inside.startswith("trainer.")
     return of_trl or _STATE.search(inside) is not None or any(
@@ -64,7 +64,7 @@ def may_say(package: str, module: str) -> bool:
 
 
 def reach_of(package: str, module: str, function: str) -> tuple[str, ...]:
-    """The alternatives for a function; none where nothing is known to come to it."""
+    """Return the alternatives for a function; none if no workload is known to reach it."""
     inside = module.partition(".")[2]
     for owner, pattern, functions, alternatives in ROWS:
         if owner == package and _ends(inside, pattern) and re.fullmatch(functions, function):

@@ -1,7 +1,7 @@
-"""What a module refuses, and on which conditions: every guard around a message, whole, with local names written out.
+"""What a module rejects, and under which conditions: every full guard around a message, with local names expanded.
 
-The messages of :mod:`scripts.messages.raised` keep the innermost guard and cut it; whether a condition holds before the run can
-be decided only where all of them are known.
+The messages of :mod:`scripts.messages.raised` keep the innermost guard, truncated; whether a condition holds before a run can
+only be decided if all of them are known.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ LONGEST = 700
 
 @dataclass(frozen=True)
 class Refusal:
-    """``guards`` are all conditions around it, the innermost first; ``function`` is dotted, empty at module level.
+    """``guards`` are all enclosing conditions, innermost first; ``function`` is a dotted name, empty at module level.
 
-    ``reach`` is what the place itself says of its use: the quantization of a class with a least compute capability.
+    ``reach`` is stated by the code itself: the quantization of a class with a minimum compute capability.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Contents:
-    """The refusals of a module, the least release that each ``is_PACKAGE_available()`` accepts, and listed requirements."""
+    """The refusals of a module, the minimum release that each ``is_PACKAGE_available()`` accepts, and listed requirements."""
 
     refusals: tuple[Refusal, ...] = ()
     least: tuple[tuple[str, str], ...] = ()
@@ -53,7 +53,7 @@ class Contents:
 
 
 def contents_of(source: bytes) -> Contents:
-    """What a module says; nothing of one that cannot be parsed, or that asks for no fact of an environment."""
+    """Return the contents of a module; empty if it cannot be parsed or tests no fact of an environment."""
     if not _ASKS.search(source):
         return Contents()
     try:
@@ -70,7 +70,7 @@ def contents_of(source: bytes) -> Contents:
 
 
 def _constants(body: list[ast.stmt]) -> dict[str, ast.expr | None]:
-    """What names stand for that are set once, ``None`` for those that are set more often."""
+    """Return the values of names assigned once, and ``None`` for names assigned more often."""
     found: dict[str, ast.expr | None] = {}
     for node in body:
         target, value = _assigned(node)
@@ -88,7 +88,7 @@ def _assigned(node: ast.AST) -> tuple[str, ast.expr | None]:
 
 
 class _Refusals(Walker):
-    """Keeps guards whole; a name that a function or the module sets once is written out in them."""
+    """Keeps guards in full, and expands names in them that a function or the module assigns once."""
 
     def __init__(self, texts: dict[str, str], constants: dict[str, ast.expr | None]) -> None:
         super().__init__(texts)
@@ -156,7 +156,7 @@ class _Refusals(Walker):
 
 
 class _Writer(ast.NodeTransformer):
-    """Puts what names stand for in their places, three deep."""
+    """Replaces names with their values, up to three levels deep."""
 
     def __init__(self, scopes: list[dict[str, ast.expr | None]], depth: int = 3) -> None:
         self._scopes, self._depth = scopes, depth
@@ -172,7 +172,7 @@ class _Writer(ast.NodeTransformer):
 
 
 def asks(text: str) -> str:
-    """A requirement as a condition; empty for what is none, or has no range."""
+    """Return a requirement as a condition; empty if it is invalid or has no range."""
     try:
         requirement = Requirement(text)
     except InvalidRequirement:
@@ -197,7 +197,7 @@ def _least(tree: ast.Module, constants: dict[str, ast.expr | None]) -> Iterator[
 
 
 def _listed(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """``deps = {"accelerate": "accelerate>=0.26.0", …}`` of transformers and diffusers."""
+    """Read ``deps = {"accelerate": "accelerate>=0.26.0", …}`` of transformers and diffusers."""
     for node in tree.body:
         name, value = _assigned(node)
         if name == "deps" and isinstance(value, ast.Dict):
@@ -207,7 +207,7 @@ def _listed(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def _floors(tree: ast.Module) -> Iterator[Refusal]:
-    """Quantizations of serving engines: each class states its name and the least compute capability."""
+    """Read quantizations of serving engines: each class states its name and minimum compute capability."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef):
             continue

@@ -1,4 +1,4 @@
-"""Facts on both sides of a condition: some under which it holds, and some under which it does not."""
+"""Facts on both sides of a condition: some that satisfy it, and some that do not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST = 20000
 
 
 def facts_on_both_sides(condition: Condition) -> tuple[Facts, Facts] | None:
-    """Facts under which it holds, and others under which it does not, that differ in as few tests as there can be."""
+    """Return facts that satisfy the condition and facts that do not, which differ in as few tests as possible."""
     tests = list(dict.fromkeys(fact_tests(condition)))
     choices: dict[tuple[str, str], list[Any]] = {}
     for test in tests:

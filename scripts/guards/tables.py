@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
 
 
 def rows_of(store: Store, package: str) -> Iterator[tuple[str, ...]]:
-    """The rows of a package, as in :data:`COLUMNS`."""
+    """Return the rows of a package, as in :data:`COLUMNS`."""
     releases = sorted(store.releases(package), key=lambda release: key_of(release.version))
     names = open_declared().names
     found: dict[tuple[str, Refusal], int] = defaultdict(int)
@@ -97,7 +97,7 @@ def rows_of(store: Store, package: str) -> Iterator[tuple[str, ...]]:
 
 
 def _of_release(store: Store, release: Release) -> Iterator[tuple[str, Refusal]]:
-    """What counts of one release: with the least releases and requirements that it states elsewhere put in."""
+    """Return a release's relevant refusals, with minimum releases and requirements from its other modules filled in."""
     eager = _run_at_import(store, release)
     modules = {
         module: source for module, source in modules_of(release).items() if module in eager or may_say(release.package, module)
@@ -138,7 +138,7 @@ def _contents(store: Store, source: int) -> Contents:
 
 
 def _run_at_import(store: Store, release: Release) -> dict[str, frozenset[str]]:
-    """The modules that importing the package runs, each with the packages that have to be there for it."""
+    """Return the modules that importing the package runs, each with the packages that must be installed for it."""
     if release.package in _LAZY:
         return {}
     places = {place.rstrip("/"): (source, place) for source, place in places_of(release) if not place.endswith("?")}
@@ -177,13 +177,13 @@ def _completed(guard: str, least: dict[str, str], listed: dict[str, str]) -> str
 
 
 def _decidable(package: str, refusal: Refusal, names: frozenset[str]) -> Condition | None:
-    """The condition of a refusal where facts decide all of it."""
+    """Return the condition of a refusal if facts decide all of it."""
     parts = tuple(condition_of(each, names) for each in refusal.guards)
     whole = Both(parts)
     if not parts or not all(map(_closed, parts)):
         return None
     tests = tuple(fact_tests(whole))
-    inside = any(test.fact == "variable" and test.operator in ("set", "unset") for test in tests)  # what a process tells itself
+    inside = any(test.fact == "variable" and test.operator in ("set", "unset") for test in tests)  # set by the process
     own = all(test.fact in ("package", "installed") and test.name == package for test in tests)
     return None if inside or own or facts_on_both_sides(whole) is None else whole
 
@@ -195,14 +195,14 @@ def _closed(condition: Condition) -> bool:
 
 
 def _worth_saying(refusal: Refusal) -> bool:
-    """Errors, and warnings that a release does not fit; not what only will not fit one day."""
+    """Return whether it is an error, or a warning about an unsuitable release; deprecations do not count."""
     if _LATER.search(refusal.template) or refusal.name.endswith("DeprecationWarning") or refusal.name == "FutureWarning":
         return False
     return refusal.kind == "raise" or (refusal.kind == "warn" and _ABOUT_VERSIONS.search(refusal.template) is not None)
 
 
 def _spans(releases: list[Release], mask: int) -> str:
-    """``0.9.0..0.12.2 0.14.0``: runs of releases that follow one another."""
+    """Return runs of consecutive releases, as in ``0.9.0..0.12.2 0.14.0``."""
     runs: list[list[str]] = []
     for at, release in enumerate(releases):
         if mask >> at & 1:

@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
 
 
 def answered(row: Mapping[str, str], release: str, store: Store) -> tuple[str, str]:
-    """What a release says of one row, and why."""
+    """Check one row against a release; returns the verdict and the reason."""
     found = store.release(row["package"], release)
     source = None if found is None else modules_of(found).get(row["module"])
     if found is None or source is None:
@@ -84,11 +84,11 @@ def answered(row: Mapping[str, str], release: str, store: Store) -> tuple[str, s
     return REFUTED, "both sides refuse" if bad else "does not refuse"
 
 
-# --- A function of a release, run alone.
+# --- Running a single function of a release.
 
 
 class _Trial:
-    """The stand-ins for one row and one set of facts."""
+    """The stubs for one row and one set of facts."""
 
     def __init__(self, source: str, row: Mapping[str, str], facts: Facts, least: Mapping[str, str]) -> None:
         self.source, self.row, self.facts, self.least = source, row, facts, least
@@ -116,7 +116,7 @@ class _Trial:
             raise ImportError(text)
 
     def named(self, name: str) -> Any:
-        """What a name of the module stands for."""
+        """Return the value of a module's name."""
         plain: dict[str, Any] = {
             "version": version, "Version": version.Version, "parse": version.parse,
             "packaging": SimpleNamespace(version=version),
@@ -179,7 +179,7 @@ class _Trial:
         return torch
 
     def argument(self) -> Any:
-        """Stands for every argument: what it is asked for about features and precision it answers."""
+        """A stub for every argument, which answers queries about features and precision."""
         answers = MagicMock()
         precision = self.facts.workload.precision
         answers.use_vllm = self.facts.feature("vllm")
@@ -194,7 +194,7 @@ class _Trial:
 
 
 class _Capability(tuple[int, ...]):
-    """What vLLM's platforms return."""
+    """The return value of vLLM's platforms."""
 
     def as_version_str(self) -> str:
         return ".".join(map(str, self))
@@ -216,7 +216,7 @@ class _Globals(dict[str, Any]):
 
 
 def _says(trial: _Trial, *, strictly: bool = False) -> bool:
-    """Whether the place refuses under the facts; ``strictly``: another error is no answer."""
+    """Return whether the code rejects the facts; ``strictly``: other errors do not count."""
     tree = ast.parse(trial.source)
     if trial.row["function"].endswith(".get_min_capability"):
         return _floor(tree, trial)
@@ -264,7 +264,7 @@ _PARAMETERS = frozenset(("self", "args", "cls", "config", "training_args"))
 
 
 def _statements(tree: ast.Module, function: str) -> tuple[list[str], list[ast.stmt]]:
-    """The parameters and the body of a function, or what the module runs itself, without imports and definitions."""
+    """Return the parameters and body of a function, or a module's top-level statements without imports and definitions."""
     body, parameters = tree.body, []
     for name in filter(None, function.split(".")):
         found = next(
@@ -288,7 +288,7 @@ class _WithoutImports(ast.NodeTransformer):
 
 
 def _floor(tree: ast.Module, trial: _Trial) -> bool:
-    """The class's own method is called, and compared with the device as the engine does."""
+    """Call the class's own method and compare its result with the device, as the engine does."""
     name, _, method = trial.row["function"].partition(".")
     owner = next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name)
     body = next(node.body for node in owner.body if isinstance(node, ast.FunctionDef) and node.name == method)

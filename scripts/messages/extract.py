@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
 
 
 def modules_of(release: Release) -> dict[str, int]:
-    """The modules of a release that run where people use it, with the number of each source."""
+    """Return the modules of a release that run in production, with the number of each source."""
     tops = tops_of(release.package)
     found = {}
     for path, source in release.members.items():
@@ -88,7 +88,7 @@ def packed(messages: Iterable[Message]) -> bytes:
 
 
 def extracted(store: Store, package: str) -> tuple[list[Release], int]:
-    """The releases of a package whose modules are all read, oldest first, and how many are not."""
+    """Return the fully read releases of a package, oldest first, and the number of the others."""
     known = {source for source, place in store.recorded(FORM) if place == PLACE}
     releases = sorted(store.releases(package), key=lambda release: key_of(release.version))
     whole = [release for release in releases if known.issuperset(modules_of(release).values())]
@@ -96,9 +96,9 @@ def extracted(store: Store, package: str) -> tuple[list[Release], int]:
 
 
 def occurrences(store: Store, releases: list[Release]) -> dict[tuple[str, Message], int]:
-    """Each message of a package's releases by module and message: the releases that have it, a bit each.
+    """Return the releases with each message, by module and message, as a bit mask.
 
-    A module among near-copies counts where it was read in all releases: else its messages would seem to come and go.
+    A module among near-copies counts if it was read in all releases: otherwise its messages would appear intermittent.
     """
     sources: dict[tuple[str, int], int] = defaultdict(int)
     for at, release in enumerate(releases):

@@ -1,4 +1,4 @@
-"""The packages whose messages are mined: all whose interfaces are, and some more that only raise."""
+"""The packages whose messages are mined: all with mined interfaces, and some more that only raise."""
 
 from __future__ import annotations
 

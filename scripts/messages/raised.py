@@ -1,4 +1,4 @@
-"""What a module may raise, warn of or log: the template of each message, its function, and the conditions around it."""
+"""The exceptions, warnings and log messages of a module: each message's template, function and enclosing conditions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LONGEST_GUARD, LONGEST_OUTER, MOST_OUTER = 180, 80, 2
 
 @dataclass(frozen=True)
 class Message:
-    """``kind``: raise (an ``assert``, too), warn or log; ``name``: the class or the level; ``guards``: the innermost first."""
+    """``kind``: raise (also ``assert``), warn or log; ``name``: the class or the level; ``guards``: innermost first."""
 
     kind: str
     name: str
@@ -40,7 +40,7 @@ class Message:
 
 
 def messages_of(source: bytes) -> list[Message]:
-    """Every message of a module whose text is known at least in part; none of a module that cannot be parsed."""
+    """Return every message of a module with at least partly known text; none if the module cannot be parsed."""
     if not _SAYS.search(source):
         return []
     try:
@@ -55,7 +55,7 @@ def messages_of(source: bytes) -> list[Message]:
 
 
 def texts_at_top(tree: ast.Module) -> dict[str, str]:
-    """Constants of the module: functions run when all of them are there."""
+    """Return the module's string constants; functions run when all of them are defined."""
     texts: dict[str, str] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -82,7 +82,7 @@ class _Guard:
 
 
 class Walker:
-    """Visits statements in order; expressions are read only where a statement says something."""
+    """Visits statements in order; expressions are read only in statements that emit a message."""
 
     def __init__(self, texts: dict[str, str]) -> None:
         self.found: list[Message] = []
@@ -139,7 +139,7 @@ class Walker:
                 self.block(case.body)
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        guards, self._guards = self._guards, []  # what is defined under a condition is called elsewhere
+        guards, self._guards = self._guards, []  # functions defined under a condition are called elsewhere
         self._texts = self._texts.new_child()
         self._class(node)
         self._texts = self._texts.parents
@@ -207,11 +207,11 @@ class Walker:
             self.say(kind, name, template)
 
     def say(self, kind: str, name: str, template: str) -> None:
-        """Keeps a message of the place that is visited."""
+        """Record a message at the visited place."""
         self.found.append(Message(kind, name, template, ".".join(self._names), self._guard_texts()))
 
     def _guard_texts(self) -> tuple[str, ...]:
-        """The innermost condition, cut to a sane length, and outer ones that are short."""
+        """Return the innermost condition, truncated, and outer ones that are short."""
         if not self._guards:
             return ()
         inner = str(self._guards[-1])

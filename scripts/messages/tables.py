@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
 
 
 def table_of(package: str, versions: list[str], found: dict[tuple[str, Message], int]) -> dict[str, Any]:
-    """The plain values of a package's table. ``found``: each message by module, with the releases that have it."""
+    """Return the plain values of a package's table. ``found``: each message by module, with its releases."""
     places: dict[tuple[str, str, str], dict[tuple[str, str, tuple[str, ...]], int]] = defaultdict(lambda: defaultdict(int))
     for (module, message), mask in found.items():
         internal = message.name == "AssertionError" and _INTERNAL.search(module)
@@ -92,7 +92,7 @@ def _is_findable(template: str) -> bool:
 
 
 def bounds_of(mask: int) -> Iterable[int]:
-    """The first and the last number of each run of bits."""
+    """Return the first and the last position of each run of set bits."""
     at = 0
     while mask >> at:
         if mask >> at & 1:
@@ -104,7 +104,7 @@ def bounds_of(mask: int) -> Iterable[int]:
 
 
 class _Pool:
-    """Values by the order in which they were met."""
+    """Distinct values in order of first use."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
@@ -118,7 +118,7 @@ class _Pool:
 
 
 def write(folder: Path, tables: dict[str, dict[str, Any]]) -> None:
-    """Brings the rows of all tables into the order of their anchors, and writes them and the index."""
+    """Sort the rows of all tables by their anchors, and write them and the index."""
     counts = Counter(anchor for table in tables.values() for text in table["texts"] for anchor in set(anchors_in(text)))
     index: list[tuple[int, int, int]] = []
     packages = sorted(tables)

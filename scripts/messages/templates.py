@@ -1,4 +1,4 @@
-"""The text of an expression with a hole for each part that is only known when it runs."""
+"""The text of an expression, with a placeholder for each part known only at run time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SAME_TEXT = frozenset(("strip", "lstrip", "rstrip", "dedent", "cleandoc", "fill
 
 
 def template_of(node: ast.expr, names: Mapping[str, str]) -> str | None:
-    """The template of a string expression; ``None`` where nothing of it is known. ``names`` are variables with known texts."""
+    """Return the template of a string expression; ``None`` if no part is known. ``names`` are variables with known texts."""
     if isinstance(node, ast.Constant):
         return node.value.replace(HOLE, "") if isinstance(node.value, str) else None
     if isinstance(node, ast.JoinedStr):
@@ -55,7 +55,7 @@ def _of_call(node: ast.Call, names: Mapping[str, str]) -> str | None:
 
 
 def percent(text: str) -> str:
-    """A template of ``%`` formatting."""
+    """Return the template of a ``%`` format."""
     return _PERCENT.sub(lambda found: "%" if found[1] == "%" else HOLE, text)
 
 
@@ -68,6 +68,6 @@ def _formatted(text: str) -> str:
 
 
 def normal(template: str) -> str:
-    """A template as it is compared: one space for any white space, one hole for several, no more than :data:`LONGEST`."""
+    """Normalize a template for comparison: collapsed whitespace and placeholders, at most :data:`LONGEST` characters."""
     text = re.sub(rf"{HOLE}(?: ?{HOLE})+", HOLE, " ".join(template.split()))
     return text if len(text) <= LONGEST else text[:LONGEST].rpartition(" ")[0] + HOLE

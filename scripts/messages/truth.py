@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
 
 
 def sampled(messages: Messages, count: int, seed: int) -> list[tuple[Template, Place]]:
-    """Random places of random messages, in the order of their packages; every message is as likely as any other."""
+    """Return random places of uniformly chosen messages, in the order of their packages."""
     chosen = random.Random(seed)
     numbers = [(package, number) for package in messages.packages for number in range(len(messages.table(package)))]
     templates = [messages.table(package).template(number) for package, number in sorted(chosen.sample(numbers, count))]
@@ -76,7 +76,7 @@ def sampled(messages: Messages, count: int, seed: int) -> list[tuple[Template, P
 
 
 def answered(template: Template, place: Place, releases: Releases) -> Answer:
-    """What the releases say about one row."""
+    """Check one row against the releases."""
     version = place.versions[0]
     first = min(template.known.index(each) for each in releases.having(template))
     before = template.known[first - 1] if first else ""
@@ -98,20 +98,20 @@ def answered(template: Template, place: Place, releases: Releases) -> Answer:
 
 
 class Releases:
-    """The Python files of releases, read from the index; the latest few are kept."""
+    """The Python files of releases, read from the index; the most recent few are cached."""
 
     def __init__(self, settings: Settings, messages: Messages) -> None:
         self._index, self._transport, self._messages = Index(settings, IndexStore()), Transport(settings), messages
         self._kept: dict[tuple[str, str], dict[str, bytes]] = {}
 
     def having(self, template: Template) -> set[str]:
-        """The releases that have a text, be it under another class."""
+        """Return the releases that contain a text, even under another class."""
         table = self._messages.table(template.package)
         numbers = (number for number, text in enumerate(table.texts) if text == template.text)
         return {version for number in numbers for version in table.template(number).versions}
 
     def module(self, package: str, version: str, module: str) -> str | None:
-        """The source of a module; ``None`` where the release has no such file."""
+        """Return the source of a module; ``None`` if the release does not contain it."""
         if (package, version) not in self._kept:
             files = [file for file in self._index.files(package) or () if file.version == version]
             file = next(iter(missing(files, package, set())), None)
@@ -127,7 +127,7 @@ class Releases:
 
 
 def function_of(source: str, function: str) -> str:
-    """The lines of a function, by its indentation; the whole source where it is not found or has no name."""
+    """Return the lines of a function, by its indentation; the whole source if it is unnamed or not found."""
     name = function.rpartition(".")[2]
     lines = source.splitlines(keepends=True)
     kept: list[str] = []
@@ -153,13 +153,13 @@ _INSERTED = rf"(?:\{{[^{_BREAK}]{{0,300}}?\}}|%[\w().+#*-]*?[a-zA-Z]|{_BREAK}(?:
 
 
 def says(source: str, template: str) -> bool:
-    """Whether the string literals of a source hold a template, with something inserted where it has a hole."""
+    """Return whether the string literals of a source contain a template, with text inserted at its placeholders."""
     parts = (rf"[ {_BREAK}]+".join(re.escape(word) for word in part.split(" ")) for part in plain(template).split(HOLE) if part)
     return re.search(_INSERTED.join(parts), literals_of(source)) is not None
 
 
 def literals_of(source: str) -> str:
-    """The contents of all string literals of a source as :func:`plain` gives them."""
+    """Return the contents of all string literals of a source, normalized by :func:`plain`."""
     found = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -168,12 +168,12 @@ def literals_of(source: str) -> str:
             elif token.type not in (tokenize.NL, tokenize.COMMENT):
                 found.append(_BREAK)
     except (tokenize.TokenError, SyntaxError):
-        pass  # the lines of a function taken out of its module may end in the middle of something
+        pass  # the extracted lines of a function may end in the middle of a token
     return re.sub(rf"{_BREAK}+", _BREAK, plain("".join(found)))
 
 
 def plain(text: str) -> str:
-    """A text without escapes and signs of formatting, which literals and templates write differently, and with plain spaces."""
+    """Strip escapes and formatting characters, which differ between literals and templates, and collapse whitespace."""
     text = re.sub(r"\\[ntr]|\\\n", " ", text).replace("\\", "").replace("{{", "{").replace("}}", "}").replace("%%", "%")
     text = re.sub(r"\{([\w.]+)=\}", r"\1={}", text)
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""GPU architectures as the tables write them: ``75 80 90a 100f``, in order and without what goes without saying."""
+"""GPU architectures in the tables' notation: ``75 80 90a 100f``, sorted and without redundant entries."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 
 def in_order(codes: Iterable[str]) -> str:
-    """``{"90a", "75"}`` → ``75 90a``."""
+    """Sort architectures: ``{"90a", "75"}`` → ``75 90a``."""
     return " ".join(sorted(set(codes), key=lambda code: (number(code), code)))
 
 
 def necessary(codes: Iterable[str]) -> set[str]:
-    """Without code that adds no device: ``90a`` beside ``90`` and ``120a`` beside ``120f`` run nowhere else."""
+    """Drop code that adds no device: ``90a`` next to ``90``, or ``120a`` next to ``120f``, runs nowhere else."""
     found = set(codes)
     return {
         code
@@ -25,7 +25,7 @@ def number(code: str) -> int:
 
 
 def listed(text: str) -> tuple[str, str]:
-    """Code and PTX of a list as compilers are given it: ``7.5 8.0+PTX 9.0a`` → ``("75 80 90a", "80")``."""
+    """Split a compiler's architecture list into code and PTX: ``7.5 8.0+PTX 9.0a`` → ``("75 80 90a", "80")``."""
     names = text.replace(";", " ").replace(".", "").split()
     ptx = [name.removesuffix("+PTX") for name in names if name.endswith("+PTX")]
     return in_order(name.removesuffix("+PTX") for name in names), in_order(ptx)

@@ -31,7 +31,7 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Reading:
-    """The rows of a release, and what of them could not be read; neither where it holds no compiled code."""
+    """The rows of a release, and what could not be read; both empty without compiled code."""
 
     rows: tuple[Row, ...] = ()
     unread: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ Reader = Callable[[Release, Open, str], Reading]
 
 @dataclass(frozen=True)
 class Table:
-    """A file, and who reads which package's releases for it."""
+    """A table file, and the reader for each package's releases."""
 
     file: str
     columns: tuple[str, ...]
@@ -59,7 +59,7 @@ class Table:
 
 @dataclass
 class _Package:
-    """The rows of one package while it is brought up to date."""
+    """The rows of one package during an update."""
 
     table: Table
     name: str
@@ -72,7 +72,7 @@ class _Package:
         return {key: row for key, row in self.rows.items() if _version(row[self.table.version]) == release.key}
 
     def open(self, release: Release) -> bool:
-        """Whether the table does not know all of a release; a build of torch without CUDA has no code to tell."""
+        """Return whether the table is incomplete for a release; torch builds without CUDA have no code to record."""
         rows = self.of(release).values()
         return not all((row["sm"] or row.get("default")) and row["known"] != "inferred" for row in rows) or not rows
 
@@ -80,11 +80,11 @@ class _Package:
         return any(row["known"] == "read" and (row["sm"] or row.get("default")) for row in self.of(release).values())
 
     def merge(self, release: Release, found: Iterable[Row]) -> None:
-        """Takes what was read now: new rows, code where there was none, and readings instead of inferences."""
+        """Merge the new reading: new rows, missing code, and readings in place of inferences."""
         new = {tuple(row[each] for each in self.table.key): row for row in found}
         for key, row in self.of(release).items():
             if row["known"] == "inferred" and not row["sm"]:
-                del self.rows[key]  # it held the place only
+                del self.rows[key]  # it was only a placeholder
             elif row["known"] != "curated" or key in new:
                 pending = not row["sm"] or (key in new and not new[key]["sm"])
                 lines = changed({key: row}, new, (*PROVENANCE, "sm", "ptx") if pending else PROVENANCE)
@@ -96,7 +96,7 @@ class _Package:
 
 
 def update(table: Table, folder: Path, request: Request) -> Update:
-    """The new text of a table; see :data:`scripts.refresh.updates.Kind`."""
+    """Return the new text of a table; see :data:`scripts.refresh.updates.Kind`."""
     rows: dict[str, dict[Key, Row]] = {name: {} for name in table.readers}
     for key, row in load(folder / table.file, table.columns, table.key).items():
         rows.setdefault(table.package(row), {})[key] = row
@@ -145,7 +145,7 @@ def _read(reader: Reader, index: Index, release: Release, request: Request) -> R
 
 
 def _due(package: _Package, releases: Sequence[Release], request: Request) -> tuple[list[Release], list[Release]]:
-    """Releases to read because the table lacks them, and old ones to read again."""
+    """Return releases missing from the table, and old ones to read again."""
     if request.releases:
         return [release for release in releases if release.version in request.releases], []
     lacking = [release for release in releases if package.open(release)]

@@ -1,4 +1,4 @@
-"""``extension_builds.csv``: code in the wheels of packages with kernels of their own.
+"""``extension_builds.csv``: code in the wheels of packages that ship their own kernels.
 
 What tells differs: a record of the build (xformers), a library for each CUDA (bitsandbytes), or the fatbins of a library with
 the general kernels. Of those the smallest that is compiled like the rest comes first; one that exceeds the budget is not read
@@ -33,7 +33,7 @@ def update(folder: Path, request: Request) -> Update:
 
 
 def recorded(release: Release, opened: Open, date: str) -> Reading:
-    """xformers writes down what it was built with."""
+    """Read xformers' own record of its build."""
     file = libraries.linux(release)
     if file is None:
         return Reading()

@@ -23,7 +23,7 @@ _LARGEST = 1 << 32
 
 
 class FatbinScan:
-    """Counts in how many fatbins of a library there is code, and PTX, for each architecture."""
+    """Counts the fatbins of a library with code, and with PTX, for each architecture."""
 
     def __init__(self) -> None:
         self.fatbins = 0
@@ -35,7 +35,7 @@ class FatbinScan:
         self._left = 0
 
     def feed(self, piece: bytes) -> None:
-        """The next bytes of the library."""
+        """Process the next bytes of the library."""
         self._buffer += piece
         position, step = 0, 1
         while step:
@@ -44,16 +44,16 @@ class FatbinScan:
         self._buffer = self._buffer[position:]
 
     def code(self) -> set[str]:
-        """Architectures with code in at least every twentieth fatbin: what is in fewer is one special kernel, or a stray."""
+        """Architectures with code in at least 1 in 20 fatbins: fewer means a single special kernel, or noise."""
         least = max(-(-self.fatbins // 20), 2 if self.fatbins > 2 else 1)
         return necessary(code for code, count in self._code.items() if count >= least)
 
     def ptx(self) -> set[str]:
-        """Architectures with PTX in all fatbins but one (the linker's own has none): only then it serves newer GPUs."""
+        """Architectures with PTX in all fatbins but one (the linker's has none): only then does it support newer GPUs."""
         return {code for code, count in self._ptx.items() if count >= self.fatbins - 1 and count * 2 > self.fatbins}
 
     def _step(self, position: int) -> int:
-        """How many bytes from here on are done with; 0 where more are needed."""
+        """Return the number of bytes consumed from here; 0 if more input is needed."""
         there = len(self._buffer) - position
         if self._skip:
             done = min(self._skip, there)
@@ -69,7 +69,7 @@ class FatbinScan:
             return start - position
         _, version, header, size = _CONTAINER.unpack_from(self._buffer, start)
         if version != 1 or header != _CONTAINER.size or not 0 < size < _LARGEST:
-            return start - position + len(_MAGIC)  # these bytes, and no fatbin
+            return start - position + len(_MAGIC)  # the magic bytes without a fatbin
         self.fatbins += 1
         self._here = set()
         self._left = size
@@ -82,7 +82,7 @@ class FatbinScan:
         if kind not in _KINDS or not _ENTRY.size <= header <= 4096 or header + payload > self._left:
             self._left = 0
             self.fatbins -= not self._here
-            return 1  # not as expected: looks for the next container
+            return 1  # unexpected content: skip to the next container
         self._seen(kind, architecture, flags)
         self._skip = header + payload
         self._left -= self._skip

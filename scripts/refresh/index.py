@@ -1,4 +1,4 @@
-"""A package index: which releases there are, and members of their wheels without downloading the wheels.
+"""A package index client: lists releases, and reads members of their wheels without downloading the wheels.
 
 The index is the one that uv's or pip's configuration names, else uv's default one. What it offers is used
 (PEP 691 JSON, PEP 658 metadata files), and nothing of it is needed: HTML pages and ranged reads do.
@@ -54,7 +54,7 @@ class Release:
 
     @property
     def yanked(self) -> bool:
-        """Whether every file of it was withdrawn."""
+        """Whether every file is yanked."""
         return all(file.is_yanked for file in self.files)
 
     @property
@@ -63,7 +63,7 @@ class Release:
 
 
 class Index:
-    """A client that counts what it read; not safe to share between threads."""
+    """A client that counts the bytes it reads; not thread-safe."""
 
     def __init__(self) -> None:
         self._client = _client()
@@ -72,7 +72,7 @@ class Index:
         """Bytes of wheels."""
 
     def releases(self, name: str) -> list[Release]:
-        """Final and post releases, oldest first; :class:`UnreadableError` where the index cannot be reached."""
+        """Return final and post releases, oldest first; raises :class:`UnreadableError` if the index is unreachable."""
         page = self.tried(lambda: self._client.get_project_page(name, timeout=60), name)
         found: dict[str, list[DistributionPackage]] = {}
         for file in page.packages:
@@ -86,7 +86,7 @@ class Index:
         return sorted((release for release in made if release.files), key=lambda release: release.key)
 
     def uploaded(self, name: str) -> dict[str, str]:
-        """The day each file was uploaded, by its name (``2025-11-02``); empty where the index does not tell."""
+        """Return each file's upload day (``2025-11-02``) by file name; empty if the index does not provide it."""
 
         def read() -> dict[str, str]:
             answer = self._client.s.get(self._client.get_project_url(name), headers={"Accept": ACCEPT_HTML_ONLY}, timeout=60)
@@ -99,7 +99,7 @@ class Index:
         return told or self.tried(read, name)
 
     def metadata(self, release: Release, wheel: DistributionPackage | None = None) -> str:
-        """METADATA of a wheel (the first by default), PKG-INFO where there is only an sdist."""
+        """Return METADATA of a wheel (the first by default), or PKG-INFO if there is only an sdist."""
         if wheel is None:
             wheel = release.wheels[0] if release.wheels else None
         if wheel is None:
@@ -109,7 +109,7 @@ class Index:
             try:
                 return self.tried(lambda: str(self._client.get_package_metadata(wheel, verify=False)), wheel.filename)
             except NoMetadataError:
-                pass  # it says it has one, and has none
+                pass  # the advertised metadata file is missing
 
         def ranged() -> str:
             with self.wheel(wheel, LARGEST_METADATA) as archive:
@@ -121,7 +121,7 @@ class Index:
         return self.tried(ranged, wheel.filename)
 
     def wheel(self, file: DistributionPackage, budget: int) -> AbstractContextManager[Wheel]:
-        """A wheel whose members are read by HTTP ranges, ``budget`` bytes of it at most."""
+        """Open a wheel whose members are read by HTTP range requests, at most ``budget`` bytes in total."""
         self.requests += 1
         return opened(file.filename, file.url, self._client.s, TAIL, Meter(file.filename, budget, self._count))
 
@@ -143,7 +143,7 @@ class Index:
         return self.tried(read, sdist.filename)
 
     def tried(self, what: Callable[[], T], name: str) -> T:
-        """What a reading gives, tried again where the connection breaks; raises :class:`UnreadableError`."""
+        """Return the result of a read, with retries for broken connections; raises :class:`UnreadableError`."""
         for attempt in range(TRIES):
             self.requests += 1
             try:
@@ -158,7 +158,7 @@ class Index:
 
 
 def _client() -> PyPISimple:
-    """A client of the index that uv or pip is configured with, else of uv's default one."""
+    """Return a client for the index configured for uv or pip, else for uv's default index."""
     settings = gather()
     url = settings.sources[-1].url or uv_default_index()
     if url is None:
@@ -174,6 +174,6 @@ def _release(version: str, files: list[DistributionPackage]) -> Release:
 
 
 def _preference(wheel: DistributionPackage) -> tuple[bool, bool, str]:
-    """Linux on x86_64 first: that is where people train, and its metadata is the fullest."""
+    """Sort key: Linux on x86_64 first, the main training platform with the most complete metadata."""
     name = wheel.filename
     return "x86_64" not in name and "none-any" not in name, "linux" not in name and "none-any" not in name, name

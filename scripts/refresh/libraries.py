@@ -1,4 +1,4 @@
-"""bitsandbytes: a library for each CUDA release. Their names tell which there are, the fatbins in each what it is for."""
+"""bitsandbytes: one library per CUDA release. File names give the CUDA releases, fatbins the architectures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LIBRARY = re.compile(r"(?:.*/)?libbitsandbytes_cuda(\d{2,3})(\d)(?:_nocublaslt\
 
 
 def read(release: Release, opened: Open, date: str) -> Reading:
-    """A row for each CUDA, newest libraries first; without code where the budget does not suffice for them all."""
+    """Return a row per CUDA release, newest libraries first; without code for those beyond the budget."""
     file = linux(release)
     if file is None:
         return Reading()
@@ -44,7 +44,7 @@ def read(release: Release, opened: Open, date: str) -> Reading:
 
 
 def _code(wheel: Wheel, members: list[str]) -> tuple[str, str]:
-    """What some library for a CUDA holds: which of them is loaded depends on the GPU."""
+    """Return the combined code of all libraries for a CUDA release, since the one that is loaded depends on the GPU."""
     code: set[str] = set()
     ptx: set[str] = set()
     for name in members:
@@ -57,7 +57,7 @@ def _code(wheel: Wheel, members: list[str]) -> tuple[str, str]:
 
 
 def linux(release: Release) -> DistributionPackage | None:
-    """The wheel for Linux on x86_64, where a release has one; older ones of bitsandbytes say that they are for everything."""
+    """Return the wheel for Linux on x86_64, if any; older bitsandbytes wheels are tagged ``none-any``."""
     return next((each for each in release.wheels if each.filename.endswith("none-any.whl") or _for_linux(each.filename)), None)
 
 

@@ -1,4 +1,4 @@
-"""What releases declare: ``releases.csv`` (Python, glibc, yanks), ``requirements.csv`` (with markers and extras)."""
+"""Declared metadata of releases: ``releases.csv`` (Python, glibc, yanks), ``requirements.csv`` (with markers and extras)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _MANYLINUX = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.
 
 @dataclass(frozen=True)
 class Declared:
-    """What one release says about itself; requirements in normal form, sorted."""
+    """The metadata of one release; requirements are normalized and sorted."""
 
     release: Row
     requirements: tuple[str, ...]
 
 
 def declared(index: Index, package: str, release: Release, date: str) -> Declared:
-    """Reads one release; raises ``UnreadableError``."""
+    """Read one release; raises ``UnreadableError``."""
     text = index.metadata(release)
     header = HeaderParser().parsestr(text)
     source = (release.wheels[0] if release.wheels else release.files[0]).filename
@@ -48,7 +48,7 @@ def declared(index: Index, package: str, release: Release, date: str) -> Declare
 
 
 def day(release: Release, uploaded: Mapping[str, str]) -> dict[str, str]:
-    """When the first file of a release was uploaded; empty where the index does not tell."""
+    """Return the day of a release's first upload; empty if the index does not provide it."""
     return {"uploaded": min((uploaded[file.filename] for file in release.files if file.filename in uploaded), default="")}
 
 
@@ -57,7 +57,7 @@ def yank(release: Release) -> dict[str, str]:
 
 
 def normal(requirements: Iterable[str]) -> Iterable[str]:
-    """Requirements in one spelling; what is none is left out, as installers refuse it too."""
+    """Normalize requirements; invalid ones are dropped, since installers reject them too."""
     for text in requirements:
         try:
             found = Requirement(" ".join(text.split()))
@@ -72,7 +72,7 @@ def normal_specifier(text: str) -> str:
 
 
 def lowest_glibc(release: Release) -> str:
-    """The lowest glibc that some Linux wheel for x86_64 is tagged for; empty where a wheel asks for none, or there is none."""
+    """Return the lowest glibc in the tags of Linux x86_64 wheels; empty without wheels, or if one requires none."""
     floors: list[tuple[int, ...]] = []
     for wheel in release.wheels:
         try:
@@ -93,7 +93,7 @@ def lowest_glibc(release: Release) -> str:
 
 
 def folded(found: dict[str, tuple[str, ...]], versions: list[str]) -> dict[str, str]:
-    """Requirement → the releases that declare it, as runs of neighbours in ``versions`` (``4.46.0..4.57.6 5.0.0``)."""
+    """Map each requirement to the releases that declare it, as runs within ``versions`` (``4.46.0..4.57.6 5.0.0``)."""
     place = {version: number for number, version in enumerate(versions)}
     by_requirement: dict[str, list[int]] = {}
     for version, requirements in found.items():
@@ -103,7 +103,7 @@ def folded(found: dict[str, tuple[str, ...]], versions: list[str]) -> dict[str, 
 
 
 def unfolded(runs: str, versions: list[str]) -> list[str]:
-    """The releases of :func:`folded`; ``ValueError`` for one that is not among ``versions``."""
+    """Expand the releases of :func:`folded`; raises ``ValueError`` for one not in ``versions``."""
     found: list[str] = []
     for run in runs.split():
         first, _, last = run.partition("..")

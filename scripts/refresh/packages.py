@@ -1,4 +1,4 @@
-"""What is followed: a distribution, and the first release that anybody still uses."""
+"""The tracked distributions, each with the oldest release still in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``releases.csv`` and ``requirements.csv``: what releases declare. Yanking can be done and undone, nothing else changes."""
+"""``releases.csv`` and ``requirements.csv``: declared metadata of releases. Only the yanked status can change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Table = Mapping[tuple[str, ...], dict[str, str]]
 
 @dataclass(frozen=True)
 class _Package:
-    """The rows of one package, and what the index says otherwise about old ones."""
+    """The rows of one package, and the old rows that differ from the index."""
 
     releases: list[Row]
     requirements: list[Row]
@@ -32,7 +32,7 @@ class _Package:
 
 
 def update(folder: Path, request: Request) -> Update:
-    """The new text of both tables; see :data:`scripts.refresh.updates.Kind`."""
+    """Return the new text of both tables; see :data:`scripts.refresh.updates.Kind`."""
     releases = load(folder / "releases.csv", metadata.RELEASES, ("package", "version"))
     requirements = load(folder / "requirements.csv", metadata.REQUIREMENTS, ("package", "requirement"))
     with ThreadPoolExecutor(THREADS) as pool:

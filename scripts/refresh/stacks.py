@@ -47,11 +47,11 @@ class Stack:
 
 
 class NotCleanError(Exception):
-    """Why a combination has no row."""
+    """The reason why a combination has no row."""
 
 
 def stack_of(task: str, packages: str, gpu: str, options: tuple[str, ...] = ()) -> Stack:
-    """The newest combination; :class:`NotCleanError` where there is none that is clean."""
+    """Return the newest combination; raises :class:`NotCleanError` if none is clean."""
     name, _, driver = gpu.partition(" --driver ")
     target = ("--task", task, "--gpu", name, *(("--driver", driver) if driver else ()))
     done = _compat("suggest", *target, "--with", packages, "--format", "json", "--time-limit", str(SECONDS), *options)
@@ -61,7 +61,7 @@ def stack_of(task: str, packages: str, gpu: str, options: tuple[str, ...] = ()) 
     if not (plan["verified"] or {}).get("uv"):
         raise NotCleanError(f"uv does not accept it: {(plan['verified'] or {}).get('why', '')}")
     pins = {each["name"]: each["to"] for each in plan["changes"]}
-    if "torch" not in pins and not name.startswith("MI"):  # for AMD it is installed beforehand
+    if "torch" not in pins and not name.startswith("MI"):  # for AMD it is preinstalled
         raise NotCleanError("its releases for this platform bring in no torch: they run nothing here")
     python = next(text.split()[1] for text in plan["target"] if text.startswith("Python "))
     with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +87,7 @@ def _compat(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def rows(path: Path) -> list[Stack]:
-    """The rows of a table; none where there is no file."""
+    """Return the rows of a table; none if the file does not exist."""
     if not path.exists():
         return []
     with path.open(encoding="utf-8", newline="") as file:

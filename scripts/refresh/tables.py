@@ -13,13 +13,13 @@ PROVENANCE = ("known", "source", "date")
 
 
 class TableError(Exception):
-    """A table is not what it must be; the text names file and line."""
+    """A table is invalid; the message names file and line."""
 
 
 def load(path: Path, columns: tuple[str, ...], key: tuple[str, ...]) -> dict[tuple[str, ...], dict[str, str]]:
-    """The rows of a table by their key; empty where there is no such file.
+    """Return the rows of a table by key; empty if the file does not exist.
 
-    :class:`TableError` for another header, a short row, a missing source, an unknown ``known``, or two rows of one key.
+    Raises :class:`TableError` for a wrong header, a short row, a missing source, an unknown ``known``, or a duplicate key.
     """
     if not path.exists():
         return {}
@@ -42,7 +42,7 @@ def load(path: Path, columns: tuple[str, ...], key: tuple[str, ...]) -> dict[tup
 
 
 def text_of(rows: Iterable[Row], columns: tuple[str, ...], order: Callable[[Row], object]) -> str:
-    """The table as it is written to its file."""
+    """Return the table as file text."""
     output = io.StringIO()
     writer = csv.DictWriter(output, columns, lineterminator="\n")
     writer.writeheader()
@@ -53,9 +53,9 @@ def text_of(rows: Iterable[Row], columns: tuple[str, ...], order: Callable[[Row]
 def changed(
     old: Mapping[tuple[str, ...], Row], new: Mapping[tuple[str, ...], Row], may_change: tuple[str, ...] = PROVENANCE
 ) -> list[str]:
-    """What a new table says otherwise than the old one about the same key: a line for each, empty where nothing does.
+    """Return a line for each key whose row differs between the old and the new table.
 
-    Published files do not change, so this is an error of the index, of the reading, or of the table.
+    Published files do not change, so a difference is an error in the index, the reading, or the table.
     """
     lines = []
     for key, row in old.items():

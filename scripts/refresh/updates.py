@@ -1,4 +1,4 @@
-"""What a run is asked for, and what it comes to for one kind of table."""
+"""The request of a run, and its result for one kind of table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ THREADS = 3
 
 @dataclass(frozen=True)
 class Request:
-    """Which packages, on which day, and how much may be read for it."""
+    """The packages, the day, and the read budget."""
 
     packages: tuple[str, ...]
     today: str
@@ -28,7 +28,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Update:
-    """The new text of each file, what old rows are now read as, what could not be read and why, and the bytes received."""
+    """The new text of each file, changed readings of old rows, what could not be read and why, and the bytes received."""
 
     texts: Mapping[str, str]
     differences: tuple[str, ...] = ()

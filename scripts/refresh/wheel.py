@@ -1,4 +1,4 @@
-"""A wheel on the index, read member by member with HTTP ranges, and never more of it than a number of bytes."""
+"""A wheel on the index, read member by member with HTTP range requests, within a byte budget."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ PIECE = 256 * 1024
 
 
 class UnreadableError(Exception):
-    """A file of the index could not be read; the text says which and why."""
+    """A file of the index could not be read; the message says which and why."""
 
 
 class OverBudgetError(UnreadableError):
-    """What is wanted of a wheel takes more bytes than may be read of it."""
+    """The requested members of a wheel exceed the byte budget."""
 
 
 class Wheel:
-    """Members of a wheel by name; what is received is counted, and :class:`OverBudgetError` ends it."""
+    """Members of a wheel by name; received bytes are counted, and :class:`OverBudgetError` is raised over budget."""
 
     def __init__(self, name: str, archive: zipfile.ZipFile, meter: Meter) -> None:
         self.name = name
@@ -32,29 +32,29 @@ class Wheel:
         self._meter = meter
 
     def members(self) -> dict[str, int]:
-        """The bytes that each member takes on the way."""
+        """Return the transfer size of each member in bytes."""
         return {member.filename: member.compress_size for member in self._archive.infolist()}
 
     def affordable(self, names: Iterable[str]) -> bool:
-        """Whether these members can still be read as a whole."""
+        """Return whether these members fit the remaining budget."""
         sizes = self.members()
         return sum(sizes[name] for name in names) <= self._meter.left
 
     def text(self, name: str) -> str:
-        """A small member; :class:`UnreadableError` where there is none of that name."""
+        """Return the text of a small member; raises :class:`UnreadableError` if it does not exist."""
         if name not in self._archive.NameToInfo:
             raise UnreadableError(f"{self.name}: holds no {name}")
         self.require((name,))
         return self._archive.read(name).decode("utf-8", "replace")
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """A large member as it comes; nothing more is fetched once the caller stops."""
+        """Stream a large member; fetching stops when the caller stops."""
         with self._archive.open(name) as file:
             while piece := file.read(PIECE):
                 yield piece
 
     def require(self, names: Iterable[str]) -> None:
-        """:class:`OverBudgetError` where these members cannot be read as a whole."""
+        """Raise :class:`OverBudgetError` if these members exceed the remaining budget."""
         wanted = tuple(names)
         if not self.affordable(wanted):
             sizes = self.members()
@@ -67,7 +67,7 @@ class Wheel:
 
 
 class Meter:
-    """Counts what is received of one wheel."""
+    """Counts the bytes received of one wheel."""
 
     def __init__(self, name: str, budget: int, total: Callable[[int], None]) -> None:
         self.name = name
@@ -84,9 +84,9 @@ class Meter:
 
 @contextmanager
 def opened(name: str, url: str, session: Any, tail: int, meter: Meter) -> Iterator[Wheel]:
-    """A wheel at an address; what is wrong with the file or its server is an :class:`UnreadableError`.
+    """Open a wheel at a URL; file and server errors raise :class:`UnreadableError`.
 
-    Connections that break raise what the client raises: trying again may help there.
+    Broken connections raise the client's own exceptions, so that the caller can retry.
     """
 
     def fetcher(url: str, session: Any, **words: Any) -> _Fetcher:
@@ -104,7 +104,7 @@ def opened(name: str, url: str, session: Any, tail: int, meter: Meter) -> Iterat
 
 
 class _Fetcher:
-    """Fetches ranges and counts them: those that stream as they are read, others at once."""
+    """Fetches ranges and counts their bytes: streamed ones as they are read, others immediately."""
 
     def __init__(self, fetcher: Any, meter: Meter) -> None:
         self._fetcher = fetcher

@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def build(out: Path, *, address: str = "", releases: int = 50, workers: int = 1) -> int:
-    """Writes all that is static; how many pages there are."""
+    """Write all static files and return the number of pages."""
     matrix = open_matrix()
     rules = matrix.rules()
     packages = list(knowledge.package_pages(rules, matrix.newest))

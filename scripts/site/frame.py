@@ -47,7 +47,7 @@ def local(path: str, text: Child, start: str) -> Html:
 
 
 def write(folder: Path, pages: Iterable[Page], version: str) -> int:
-    """Writes the pages; how many there are."""
+    """Write the pages and return their number."""
     count = 0
     for page in pages:
         target = folder / page.path

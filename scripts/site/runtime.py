@@ -1,4 +1,4 @@
-"""What the page that checks runs: the wheel of this tree, the pure Python packages that it imports, and Pyodide.
+"""The runtime of the checking page: the wheel of this tree, the pure Python packages that it imports, and Pyodide.
 
 All of it is put into the built site and none into the repository. Pyodide comes from its npm package, in the version and with
 the digest that are stated here.
@@ -24,7 +24,7 @@ _IMPORTED = ("packaging", "pyyaml", "tomlkit")
 
 
 class Unavailable(Exception):
-    """A part of the runtime could not be made; the message says which, and why."""
+    """A part of the runtime could not be built; the message says which, and why."""
 
 
 def build(folder: Path, root: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which releases go with which, and with which GPUs: tables of what ``compat check`` says of every combination.
+"""Compatibility tables of releases with one another and with GPUs: the result of ``compat check`` for every combination.
 
 Nothing is judged here. A cell is the report about an environment that holds the two and nothing else; neighbours that say the
 same of every release become one row or column.
@@ -76,7 +76,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Group:
-    """Neighbouring releases (or GPUs) that have the same cells."""
+    """Adjacent releases (or GPUs) with identical cells."""
 
     first: str
     last: str
@@ -110,7 +110,7 @@ _FINAL = key_of("1")[2::3]
 
 
 def pair_pages(most: int, workers: int) -> Iterator[Page]:
-    """A page for each pair, and one that lists them."""
+    """Return a page for each pair, and one that lists them."""
     here = "pairs/index.html"
     made = []
     for left, right in PAIRS:

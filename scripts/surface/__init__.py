@@ -1,1 +1,1 @@
-"""The surface miner: what published releases define and use of one another, read out of their source. Nothing is run."""
+"""The surface miner: the names that published releases define and use from one another, read from source without running it."""

@@ -1,4 +1,4 @@
-"""The rows that are there, so that those about one package can be made anew and all others stay."""
+"""The existing rows, so that those about one package can be regenerated while the others are kept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Existing:
     versions: dict[str, tuple[str, ...]]
 
     def renumbered(self, versions: dict[str, tuple[str, ...]]) -> Existing:
-        """The same where packages have other releases now: of one that was not known before nothing is said."""
+        """Return the rows renumbered for changed release lists; a newly added release gets no verdict."""
 
         def moved(package: str, mask: int) -> int:
             before, now = self.versions.get(package, ()), versions.get(package)
@@ -46,7 +46,7 @@ class Existing:
         return Existing(blocks, edges, self.versions)
 
     def with_rows_about(self, target: str, made: Blocks) -> Blocks:
-        """The rows with those of these consumers about one package replaced."""
+        """Return the rows, with these consumers' rows about one package replaced."""
         found: Blocks = {package: dict(kinds) for package, kinds in self.blocks.items()}
         for package, kinds in made.items():
             old = found.setdefault(package, {})
@@ -62,7 +62,7 @@ def _seen(evidence: Any, before: tuple[str, ...], now: tuple[str, ...] | None) -
 
 
 def existing(path: Path) -> Existing:
-    """What a file of rows holds; nothing where there is none."""
+    """Return the contents of a rows file; empty if it does not exist."""
     rows = open_rows(str(path))
     blocks: Blocks = defaultdict(dict)
     edges: dict[str, Edges] = {}

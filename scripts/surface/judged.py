@@ -1,4 +1,4 @@
-"""In which releases of a package each need is met, in which it is certainly not, and where that can be seen."""
+"""The releases of a package that meet each need, those that certainly do not, and the evidence."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Evidence = tuple[int, str, int, bool]
 
 @dataclass
 class Judged:
-    """``met`` and, by what is wrong (kind, what is missing), other releases, a bit each; in all others it is unknown.
+    """Bit masks of releases: ``met``, and ``problems`` by (kind, missing name); for all other releases it is unknown.
 
-    ``evidence`` is of each change.
+    ``evidence`` covers each change between met and unmet.
     """
 
     met: int = 0
@@ -36,7 +36,7 @@ class Judged:
 
 
 def judged(releases: Iterable[Surface], needs: Iterable[Need]) -> dict[Need, Judged]:
-    """Every need against every release of a package, the oldest first; only those that some release does not meet."""
+    """Check every need against every release of a package, oldest first; return those met by some releases but not others."""
     found = {need: Judged() for need in needs}
     for at, surface in enumerate(releases):
         world = World((surface,))

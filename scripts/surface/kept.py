@@ -1,4 +1,4 @@
-"""How much of each module the shipped tables keep: everything of what people import, names of the rest."""
+"""The level of detail that the shipped tables keep per module: everything for commonly imported ones, else names."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Detail:
             elif each[1].partition(".")[0] in own and each[2] is not None:
                 kept[("v",)] |= mask
         left_out = sum(mask for each, mask in says.items() if isinstance(each, tuple) and each[0] == "i" and each not in kept)
-        if kept and left_out:  # what is defined in one release and imported in another is there in both
+        if kept and left_out:  # a name defined in one release and imported in another exists in both
             kept[("v",)] |= left_out
         return kept
 
@@ -197,7 +197,7 @@ def _matches(table: dict[str, str], package: str, module: str) -> bool:
 
 
 def detail_of(package: str, module: str) -> Detail:
-    """How much of a module is kept."""
+    """Return how much of a module is kept."""
     if "." not in module:
         return WHOLE
     if _matches(_LEFT_OUT, package, module):
@@ -210,7 +210,7 @@ def detail_of(package: str, module: str) -> Detail:
 
 
 def without_provided(history: PackageHistory) -> None:
-    """Spells out the names that a package gives because of what stands in its other modules.
+    """List the names that a package provides through its other modules explicitly.
 
     ``__all__`` of the modules below it lists them, or a function of another module makes its ``__getattr__``.
     """
@@ -224,7 +224,7 @@ def without_provided(history: PackageHistory) -> None:
         if not listed:
             continue
         if name == "transformers.models":
-            continue  # the package above it gives the same names
+            continue  # its parent package provides the same names
         when = listed[None][None]
         for below, other in history.modules.items():
             if below.startswith(f"{name}."):

@@ -38,7 +38,7 @@ class Contents:
 
 
 def read_members(transport: Transport, file: File) -> Contents:
-    """The Python files of a release; :class:`Unread` where they cannot be had."""
+    """Return the Python files of a release; raises :class:`Unread` if they are unavailable."""
     contents = Contents()
     try:
         if file.filename.endswith((".whl", ".zip")):
@@ -79,7 +79,7 @@ def _ranged(transport: Transport, file: File, contents: Contents) -> None:
 
 
 def _runs(members: list[zipfile.ZipInfo]) -> list[list[int]]:
-    """Stretches of an archive that hold these members."""
+    """Return the byte ranges of an archive that contain these members."""
     runs: list[list[int]] = []
     for member in sorted(members, key=lambda each: each.header_offset):
         start = member.header_offset

@@ -19,7 +19,7 @@ KEPT = 6000
 
 
 class Mined:
-    """Reads records from the store, without what they use if that is not asked for, and keeps the latest."""
+    """Reads records from the store, without their uses unless requested, and caches the latest."""
 
     def __init__(self, store: Store, *, uses: bool = True) -> None:
         self.store, self._uses = store, uses
@@ -37,7 +37,7 @@ class Mined:
         body = self.store.record(FORM, source, place)
         module = None if body is None else unpack_module(body, uses=self._uses)
         if module is not None and place.endswith("?"):
-            module = replace(module, open=True)  # a stub says what is there, not what is missing
+            module = replace(module, open=True)  # a stub shows which names exist, not which are missing
         self._kept[key] = module
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
@@ -60,7 +60,7 @@ class Mined:
 
 
 def stubs_of(release: Release) -> dict[str, tuple[int, str]]:
-    """The source and the place of each stub of a module that is there itself too."""
+    """Return the source and place of each stub whose module also exists."""
     places = {place: source for source, place in places_of(release)}
     return {
         place[:-1].rstrip("/"): (source, place)
@@ -70,13 +70,13 @@ def stubs_of(release: Release) -> dict[str, tuple[int, str]]:
 
 
 def with_stub(module: Module, stub: Module) -> Module:
-    """A module with the names that its stub says it takes from compiled code, as far as its source leaves that open."""
+    """Return a module with the names that only its stub declares, if its source leaves its names open."""
     named = given_by_stub(module, stub)
     return replace(module, definitions={**dict.fromkeys(named, Value(0)), **module.definitions}) if named else module
 
 
 def given_by_stub(module: Module, stub: Module) -> list[str]:
-    """Public names of a stub that the module's own source does not show, where it takes names from what cannot be read."""
+    """Return public stub names missing from the module's source, if that imports names from unreadable modules."""
     if not (module.open or module.stars) or stub.problem is not None:
         return []
     return [
@@ -88,7 +88,7 @@ def given_by_stub(module: Module, stub: Module) -> list[str]:
 
 
 def modules_of(release: Release) -> dict[str, tuple[int, str]]:
-    """The source and the place of each module; a stub counts where there is nothing else."""
+    """Return the source and place of each module; a stub only counts without a module."""
     found: dict[str, tuple[int, str]] = {}
     for source, place in places_of(release):
         name = place.rstrip("/?")

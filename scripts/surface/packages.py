@@ -56,5 +56,5 @@ TOPS = {
 
 
 def tops_of(package: str) -> tuple[str, ...]:
-    """The top-level modules of a package."""
+    """Return the top-level modules of a package."""
     return TOPS.get(package, (package.replace("-", "_"),))

@@ -65,7 +65,7 @@ def default_folder() -> Path:
 
 
 class Store:
-    """For one thread; a run that is killed loses the release it was writing, nothing else."""
+    """The store, for a single thread; a killed run loses only the release it was writing."""
 
     def __init__(self, folder: Path | None = None) -> None:
         folder = folder or default_folder()
@@ -80,14 +80,14 @@ class Store:
         self._connection.close()
 
     def known(self, package: str) -> set[str]:
-        """The versions of a package that are in the store."""
+        """Return the versions of a package in the store."""
         return {row[0] for row in self._connection.execute("SELECT version FROM release WHERE package = ?", (package,))}
 
     def packages(self) -> list[str]:
         return [row[0] for row in self._connection.execute("SELECT DISTINCT package FROM release ORDER BY package")]
 
     def keep(self, found: Fetched) -> int:
-        """Adds a release; comes back with how many of its files were new."""
+        """Add a release; returns the number of new files."""
         new = 0
         with self._connection as connection:
             cursor = connection.execute(
@@ -121,14 +121,14 @@ class Store:
             connection.execute("INSERT OR REPLACE INTO unread VALUES (?, ?, ?)", (package, version, reason))
 
     def releases(self, package: str) -> Iterator[Release]:
-        """Every release of a package in the store, in no order."""
+        """Return every release of a package in the store, unordered."""
         rows = self._connection.execute("SELECT id, version, uploaded, opaque FROM release WHERE package = ?", (package,))
         for number, version, uploaded, opaque in rows.fetchall():
             members = dict(self._connection.execute("SELECT path, source FROM member WHERE release = ?", (number,)))
             yield Release(package, version, uploaded or "", tuple(filter(None, opaque.split("\n"))), members)
 
     def release(self, package: str, version: str) -> Release | None:
-        """One release, ``None`` where it is not in the store."""
+        """Return one release; ``None`` if it is not in the store."""
         query = "SELECT id, uploaded, opaque FROM release WHERE package = ? AND version = ?"
         row = self._connection.execute(query, (package, version)).fetchone()
         if row is None:
@@ -137,7 +137,7 @@ class Store:
         return Release(package, version, row[1] or "", tuple(filter(None, row[2].split("\n"))), members)
 
     def body(self, source: int) -> bytes:
-        """The content of one file."""
+        """Return the content of one file."""
         row = self._connection.execute("SELECT body FROM source WHERE id = ?", (source,)).fetchone()
         return zlib.decompress(row[0])
 

@@ -1,1 +1,1 @@
-"""Reports and plans as HTML: one file that loads nothing, and parts of a page for notebooks and the site."""
+"""Reports and plans as HTML: self-contained files, and fragments for notebooks and the site."""

@@ -1,4 +1,4 @@
-"""A fleet as one page: what ``compat fleet`` shows in a terminal."""
+"""A fleet report as one HTML page, with the content that ``compat fleet`` prints to a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def fleet_page(fleet: Fleet, ranged: Ranged) -> str:
-    """One file that loads nothing: the groups, what differs between nodes, and every finding with its nodes."""
+    """Render a self-contained page: the groups, the differences between nodes, and every finding with its nodes."""
     screen = screen_of(fleet, ranged)
     head = element("tr", element("th", "nodes", scope="col"), element("th", "environment", scope="col"))
     rows = [

@@ -1,4 +1,4 @@
-"""HTML pages: elements, style and a page that loads nothing. All text is escaped; only :func:`element` makes markup."""
+"""Self-contained HTML pages: elements and style. All text is escaped; only :func:`element` generates markup."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compat.errors import printable
 
 
 class Html(str):
-    """Finished markup. Made by the functions of this module alone."""
+    """Escaped markup, only created by the functions of this module."""
 
     __slots__ = ()
 
@@ -21,7 +21,7 @@ _LINKS = ("https://", "http://")
 
 
 def element(tag: str, *children: Child, **attributes: str | int | bool | None) -> Html:
-    """One element; children and attributes that are ``None`` are left out. ``aria_label`` means ``aria-label``."""
+    """Render one element; children and attributes that are ``None`` are omitted. ``aria_label`` becomes ``aria-label``."""
     head = "".join(
         f" {name.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{_text(str(value))}"')
         for name, value in attributes.items()
@@ -31,31 +31,31 @@ def element(tag: str, *children: Child, **attributes: str | int | bool | None) -
 
 
 def joined(children: Iterable[Child]) -> Html:
-    """Texts and elements one after the other."""
+    """Concatenate texts and elements."""
     return Html("".join(each if isinstance(each, Html) else _text(each) for each in children if each is not None))
 
 
 def raw(text: str) -> Html:
-    """A style sheet or a script of our own, unescaped; :class:`ValueError` if it could end its element."""
+    """Return a bundled style sheet or script unescaped; raises :class:`ValueError` if it could close its element."""
     if "</" in text or "<!--" in text:
         raise ValueError("a style sheet or a script must not hold '</' or '<!--'")
     return Html(text)
 
 
 def lines(text: str) -> Html:
-    """Text of several lines, for an element that keeps line breaks."""
+    """Render multi-line text for an element that preserves line breaks."""
     return Html("\n".join(map(_text, text.split("\n"))))
 
 
 def link(address: str, text: str | None = None) -> Html:
-    """A link to a web address; anything else is shown as code."""
+    """Render a link to a web address; anything else is rendered as code."""
     if not address.startswith(_LINKS):
         return element("code", address)
     return element("a", text or address, href=address, rel="noreferrer noopener")
 
 
 def _text(text: str) -> str:
-    """Escaped text without credentials; unprintable characters become escapes."""
+    """Escape text and redact credentials; unprintable characters become escapes."""
     return escape(printable(text))
 
 
@@ -182,7 +182,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 
 
 def page(title: str, content: Html) -> str:
-    """A whole HTML file with this content."""
+    """Render a complete HTML document with this content."""
     head = element(
         "head",
         element("meta", charset="utf-8"),

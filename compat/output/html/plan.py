@@ -1,4 +1,4 @@
-"""A plan as HTML: what changes and why, what to run, the diff of the files, and the requirements afterwards."""
+"""A plan as HTML: changes and reasons, commands to run, the diff of the files, and the resulting requirements."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def plan_page(
     before: Environment,
     title: str = "Repair plan",
 ) -> str:
-    """One page: the plan for an environment (``before``) with these errors, and the environment that results (``after``).
+    """Render the plan for an environment (``before``) with these errors, and the resulting environment (``after``).
 
-    ``differences`` are the changes of files as unified diffs, ``told`` describes the target.
+    ``differences`` are unified diffs of the changed files; ``told`` describes the target.
     """
     if plan.stands:
         verdict = proof_of(plan, len(errors))
@@ -105,7 +105,7 @@ def _table(changes: Sequence[Change]) -> Html:
 
 
 def _coloured(difference: str) -> Html:
-    """A unified diff with added and removed lines marked up; their signs stay, for readers without colour."""
+    """Mark up added and removed lines of a unified diff; the ``+`` and ``-`` signs stay for readers without colour."""
     shown = []
     for line in difference.rstrip("\n").split("\n"):
         kind = {"+": "ins", "-": "del"}.get(line[:1]) if not line.startswith(("+++", "---")) else None

@@ -1,4 +1,4 @@
-"""A report as HTML: the parts that notebooks and the site show, and a page of its own."""
+"""A report as HTML: fragments for notebooks and the site, and a standalone page."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _PICTURES = 12
 
 
 def fragment(report: Report, nothing: str | None = None) -> Html:
-    """The report for a notebook: with its style, but no page around it."""
+    """Render the report for a notebook, with its style but without a page."""
     return element("div", element("style", raw(REPORT)), element("section", *_body(report, nothing)), class_="compat")
 
 
 def body(report: Report, nothing: str | None = None) -> Html:
-    """The report for a page that has the style; ``nothing`` is the text where there are no findings."""
+    """Render the report for a page that already has the style; ``nothing`` is the text shown without findings."""
     return joined(_body(report, nothing))
 
 
 def outcomes_page(outcomes: Sequence[Outcome], nothing: str | None = None) -> str:
-    """One page about all outcomes, in their order."""
+    """Render one page for all outcomes, in their order."""
     shown = [outcome for outcome in outcomes if outcome.report is not None or outcome.error is not None]
     several = len(shown) > 1
     parts: list[Child] = []
@@ -59,7 +59,7 @@ def _body(report: Report, nothing: str | None) -> Iterator[Html]:
 def finding_of(
     finding: Finding, environment: Environment, read_from: str | None = None, *, pictured: bool = True, where: str = ""
 ) -> Html:
-    """One finding: what happens, why, why here, its fixes, and a picture of the requirements. ``where``: the nodes."""
+    """Render a finding: symptom, cause, why it applies, fixes and dependency graph. ``where`` names the nodes."""
     level = finding.severity if finding.verdict == "hit" else "possible"
     heading = element("h3", element("span", level, class_="badge"), finding.title)
     rows: list[tuple[str, Child]] = list(places_of(finding, read_from))
@@ -79,7 +79,7 @@ def finding_of(
 
 
 def fix_of(fix: Fix) -> Html:
-    """A fix: its command, then its description."""
+    """Render a fix: its command, then its description."""
     if fix.command is None:
         return element("span", fix.text)
     return joined(
@@ -88,6 +88,6 @@ def fix_of(fix: Fix) -> Html:
 
 
 def described(rows: Iterable[tuple[str, Child]]) -> Html:
-    """A description list without empty rows; empty where all are."""
+    """Render a description list without its empty rows; empty if all rows are."""
     told = [element("dt", name) + element("dd", value) for name, value in rows if value]
     return element("dl", *map(Html, told)) if told else Html()

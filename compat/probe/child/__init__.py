@@ -1,5 +1,5 @@
-"""What runs inside a probe's process: the standard library and torch, on any Python from 3.9, ``compat`` not needed.
+"""The code that runs in a probe's process: it needs Python 3.9 or later, the standard library and torch, but not ``compat``.
 
 The interpreter under test starts :mod:`start`, which loads this folder as the package ``compat_probe``. Modules here
-import one another relatively and nothing of ``compat``.
+use relative imports only and never import ``compat``.
 """

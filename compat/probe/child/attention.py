@@ -52,7 +52,7 @@ def probes(job: Job) -> Iterator[Probe]:
 
 
 def backend(job: Job, name: str) -> Verdict:
-    """One backend of torch alone; shapes that it refuses are left out."""
+    """Test a single torch backend; shapes that it rejects are skipped."""
     there = is_installed("torch.nn.attention")  # from torch 2.3 on
     attention = importlib.import_module("torch.nn.attention") if there else None
     which = getattr(getattr(attention, "SDPBackend", None), name, None)
@@ -70,7 +70,7 @@ def backend(job: Job, name: str) -> Verdict:
 
 
 def default(job: Job) -> Verdict:
-    """The backend that torch chooses, forwards; then its gradients in float32 against those of float64.
+    """Test the forward pass of torch's default backend, then its float32 gradients against float64.
 
     Gradients agree within 2⁻¹² of the largest of their tensor, sixty-four times what is usual.
     """
@@ -97,7 +97,7 @@ def default(job: Job) -> Verdict:
 
 
 def padding(job: Job) -> Verdict:
-    """A batch of sequences of different lengths: masked keys have no weight."""
+    """Test a batch of sequences of different lengths: masked keys must have no weight."""
     generator, lengths = torch.Generator().manual_seed(job.seed), (7, 33, 20)
     worst = 0.0
     for dtype in (torch.float32, torch.bfloat16):
@@ -113,7 +113,7 @@ def padding(job: Job) -> Verdict:
 
 
 def package(job: Job, load: Callable[[], Attend], causal_kind: str) -> Verdict:
-    """The attention of an installed package; ``causal_kind`` as in :func:`masked`."""
+    """Test the attention of an installed package; ``causal_kind`` as in :func:`masked`."""
     job.needs_accelerator()
     return _checked(job, load(), (torch.bfloat16, torch.float16), causal_kind)
 
@@ -142,7 +142,7 @@ def _checked(job: Job, attend: Attend, types: tuple[torch.dtype, ...], causal_ki
 
 
 def _compared(result: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> tuple[float, str]:
-    """The largest error as a share of its bound, and where it is beyond it, a description."""
+    """Return the largest error as a fraction of its bound, and a description if it exceeds the bound."""
     exact, bound = attended(q, k, v, mask)
     if tuple(result.shape) != tuple(exact.shape):
         return float("inf"), f"a result of shape {tuple(result.shape)}, not {tuple(exact.shape)}"
@@ -154,7 +154,7 @@ def _compared(result: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.T
 
 
 def masked(queries: int, keys: int, causal: str) -> torch.Tensor:
-    """True where a query may attend; causal masks align queries and keys at the ``"upper-left"`` or the ``"lower-right"``."""
+    """Return a mask that is True where a query may attend; causal masks are aligned ``"upper-left"`` or ``"lower-right"``."""
     everything = torch.ones(queries, keys, dtype=torch.bool)
     if not causal:
         return everything
@@ -162,7 +162,7 @@ def masked(queries: int, keys: int, causal: str) -> torch.Tensor:
 
 
 def attended(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The output in float64 and the error bound of each of its elements (see the module's docstring).
+    """Return the output in float64 and the error bound of each element (see the module's docstring).
 
     Queries, keys and values are [batch, heads, tokens, d]; one key head may serve a group of query heads. ``mask`` is True
     where a query may attend, and broadcasts over batch and heads.

@@ -1,4 +1,4 @@
-"""One rank of the test between nodes, started by torchrun on each: do the names lead there, and do collectives come out?"""
+"""One rank of the test between nodes, started by torchrun on each: checks host name resolution and collectives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CONNECT = 5.0
 
 
 def rank_main(job: Job) -> int:
-    """Says what is wrong as this rank sees it; 1 where the collectives did not come to an end."""
+    """Report the problems that this rank sees; returns 1 if the collectives did not complete."""
     rank, first = int(os.environ["RANK"]), os.environ["LOCAL_RANK"] == "0"
     distributed: Any = torch.distributed
     limit = datetime.timedelta(seconds=job.values["limit"])
@@ -31,7 +31,7 @@ def rank_main(job: Job) -> int:
             job.say("names", wrong=_names(store, limit))
         store.set(f"compat/backend/{rank}", "nccl" if torch.cuda.is_available() and distributed.is_nccl_available() else "gloo")
         backends = {store.get(f"compat/backend/{other}").decode() for other in range(world)}
-        # one node without a device leaves NCCL to nobody
+        # a single node without a device rules out NCCL for all
         job.values["backend"] = "nccl" if backends == {"nccl"} else "gloo"
         job.say("group", rank=rank, world=world, backend=job.values["backend"])
         return collectives.rank_main(job)
@@ -41,7 +41,7 @@ def rank_main(job: Job) -> int:
 
 
 def _names(store: Any, limit: datetime.timedelta) -> list[str]:
-    """Every node by its host name: what does not resolve here, does not answer, or is another machine."""
+    """Check every node by host name: whether it resolves here, answers, and is the expected machine."""
     here, own = int(os.environ["GROUP_RANK"]), socket.gethostname()
     token = os.urandom(8).hex()
     with socket.create_server(("", 0)) as listener:
@@ -55,12 +55,12 @@ def _names(store: Any, limit: datetime.timedelta) -> list[str]:
                 wrong.append(f"{own} does not reach {name}: {problem}")
         store.set(f"compat/over/{here}", "1")
         keys = [f"compat/over/{other}" for other in range(int(os.environ["GROUP_WORLD_SIZE"]))]
-        store.wait(keys, limit)  # the others may still be connecting
+        store.wait(keys, limit)  # other nodes may still be connecting
     return wrong
 
 
 def _answer(listener: socket.socket, token: str) -> None:
-    with contextlib.suppress(OSError):  # closed: everybody has connected
+    with contextlib.suppress(OSError):  # closed: all nodes have connected
         while True:
             connection, _ = listener.accept()
             with connection:
@@ -68,7 +68,7 @@ def _answer(listener: socket.socket, token: str) -> None:
 
 
 def _unreached(name: str, port: int, expected: str) -> str | None:
-    """Why a connection to a host by its name does not lead to the node that listens there."""
+    """Return why a connection to a host name does not reach the node that listens there."""
     try:
         address = str(socket.getaddrinfo(name, port, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
     except OSError:

@@ -1,4 +1,4 @@
-"""One rank of the test of collectives: whole numbers have to come out exactly, on every rank, in every form."""
+"""One rank of the collectives test: integer results must be exact on every rank, for every collective."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Number = Any
 
 
 def rank_main(job: Job) -> int:
-    """Joins the group, runs each collective, and says what came out wrong and how fast it was."""
+    """Join the group, run each collective, and report wrong results and the bandwidth."""
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     backend: str = job.values["backend"]
     local = int(os.environ["LOCAL_RANK"])
@@ -38,7 +38,7 @@ def rank_main(job: Job) -> int:
 
 
 def _numbers(rank: int, length: int, device: str) -> torch.Tensor:
-    """Large whole numbers that differ on every rank and in every place."""
+    """Return large integers that differ between ranks and between positions."""
     return (torch.arange(length, dtype=torch.int64) * 2_654_435_761 + rank * 97_003_201 + 1).to(device)
 
 
@@ -47,7 +47,7 @@ def _all_reduce(distributed: Number, rank: int, world: int, length: int, device:
     distributed.all_reduce(ours)
     expected = sum((_numbers(other, length, "cpu") for other in range(world)), torch.zeros(length, dtype=torch.int64))
     found = _difference(f"all-reduce of {length} numbers on rank {rank}", ours, expected)
-    # floats too: whatever the order of the sum was, it is the same bits everywhere
+    # for floats too: whatever the order of summation, all ranks must have the same bits
     floats = torch.sin(_numbers(rank, length, "cpu").double()).float().to(device)
     distributed.all_reduce(floats)
     everyone = [torch.empty_like(floats) for _ in range(world)]
@@ -87,7 +87,7 @@ def _difference(what: str, got: torch.Tensor, expected: torch.Tensor) -> list[st
 
 
 def _bandwidth(distributed: Number, world: int, device: str, megabytes: int) -> float:
-    """Bus bandwidth of an all-reduce in GB/s: bytes·2(n−1)/n by time, the figure of NCCL's own tests."""
+    """Return the bus bandwidth of an all-reduce in GB/s: bytes·2(n−1)/n per time, as NCCL's tests define it."""
     numbers = torch.ones(megabytes * 2**18, device=device)
     times = []
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""``torch.compile`` with dynamic shapes: one compiled product for many shapes, and a product of the wrong shape refused."""
+"""``torch.compile`` with dynamic shapes: one compiled matmul for many shapes, and mismatched shapes rejected."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def probes(job: Job) -> Iterator[Probe]:
 
 
 def needed(job: Job | None) -> None:
-    """Raises :class:`NotHere` where torch.compile has nothing to compile with."""
+    """Raise :class:`NotHere` if torch.compile is missing, or its C++ compiler on the CPU."""
     if not hasattr(torch, "compile"):
         raise NotHere("this torch has no torch.compile")
     if job is not None and job.on_cuda:
-        return  # what Triton lacks there is a finding
+        return  # anything missing from Triton there is a finding
     if not any(shutil.which(name) for name in (os.environ.get("CXX") or "g++", "g++", "clang++")):
         raise NotHere("torch.compile needs a C++ compiler for the CPU (g++, or $CXX), and none is on PATH")
 
 
 def dynamic(job: Job, dtype: torch.dtype) -> Verdict:
-    """One function compiled with ``dynamic=True`` for several numbers of rows: exact to the bit, and within the bound."""
+    """Test a function compiled with ``dynamic=True`` for several row counts: bit-exact integers, and reals within the bound."""
     needed(job)
     generator = torch.Generator().manual_seed(job.seed)
     function = _fresh(_product)
@@ -56,7 +56,7 @@ def dynamic(job: Job, dtype: torch.dtype) -> Verdict:
 
 
 def refusal(job: Job) -> Verdict:
-    """Inner dimensions that differ (320 and 48, as in the GRPO bug with Mistral) have to be refused when they are traced."""
+    """Test that mismatched inner dimensions (320 and 48, as in the GRPO bug with Mistral) are rejected during tracing."""
     needed(job)
     a = torch.ones(17, 320, device=job.device)
     b = torch.ones(48, 64, device=job.device)
@@ -75,14 +75,14 @@ _compiled: dict[str, Any] = {}
 
 
 def _bare(job: Job) -> Any:
-    """A product and nothing else, compiled once per process."""
+    """Return a single matmul, compiled once per process."""
     if job.device not in _compiled:
         _compiled[job.device] = _fresh(lambda a, b: torch.matmul(a, b.t()))
     return _compiled[job.device]
 
 
 def compiler(function: Any) -> Any:
-    """The function compiled; :class:`NotHere` where there is nothing to compile it with."""
+    """Return the compiled function; raises :class:`NotHere` without a compiler."""
     needed(None)
     return _fresh(function)
 

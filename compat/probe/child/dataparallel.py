@@ -1,12 +1,12 @@
-"""Whether ``nn.DataParallel`` hands every replica its share of a batch: the silent loss of data behind plain ``python``.
+"""Whether ``nn.DataParallel`` gives every replica its share of a batch: the silent data loss under plain ``python``.
 
-A keyword argument that is a tensor of one element cannot be spread over several devices: torch then starts only as many
-replicas as the shortest argument has parts, and the rest of the batch is gone without a word. transformers' Trainer passed
+A one-element tensor passed as keyword argument cannot be split over several devices: torch then starts only as many
+replicas as the shortest argument has parts, and silently drops the rest of the batch. transformers' Trainer passed
 such a ``num_items_in_batch`` from 4.51.0 to 4.56.2.
 
-With fewer than two GPUs torch's own code is run with devices that are all the CPU: DataParallel.forward, scatter_kwargs and
+With fewer than two GPUs, torch's own code runs with the CPU as every device: DataParallel.forward, scatter_kwargs and
 the Scatter function are real; ``torch._C._scatter`` splits with ``Tensor.chunk``, as the C++ function does before it copies,
-and replicas run one after the other.
+and replicas run sequentially.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GPUS, ROWS = 2, 3
 
 
 def shares(job: Job) -> Verdict:
-    """torch alone: the rows of all replicas together are the whole batch, in order."""
+    """Test torch alone: the replicas together must receive the whole batch, in order."""
     count = (job.values.get("devices") or 0) if job.on_cuda else 0
     real = count >= 2
     seen: list[tuple[int, list[int]]] = []
@@ -50,7 +50,7 @@ class _Seen(torch.nn.Module):  # type: ignore[misc, unused-ignore]
 
 
 def _noting(gpus: int, seen: list[tuple[int, list[int]]], *, emulated: bool) -> Any:
-    """A ``nn.DataParallel`` that records the rows of each batch and of each replica; ``emulated``: all on the CPU."""
+    """Return a ``nn.DataParallel`` that records the rows of each batch and replica; ``emulated``: all on the CPU."""
 
     class Noting(torch.nn.DataParallel):  # type: ignore[misc, unused-ignore]
         def scatter(self, inputs: Any, kwargs: Any, device_ids: Any) -> Any:
@@ -83,7 +83,7 @@ def _noting(gpus: int, seen: list[tuple[int, list[int]]], *, emulated: bool) -> 
 
 @contextmanager
 def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
-    """Replaces a name of a module for a moment; a build for CPU only may lack it."""
+    """Temporarily replace a module attribute, which CPU-only builds may lack."""
     before = getattr(module, name, None)
     setattr(module, name, value)
     try:
@@ -106,7 +106,7 @@ class _Concatenated:
 
 
 def trainer_shares(job: Job) -> Verdict:
-    """One step of transformers' Trainer, as plain ``python train.py`` runs it on a machine with several GPUs."""
+    """Test one step of transformers' Trainer, as plain ``python train.py`` runs it on a machine with several GPUs."""
     if not is_installed("transformers") or not is_installed("accelerate"):
         raise NotHere("transformers and accelerate are not both installed")
     count = (job.values.get("devices") or 0) if job.on_cuda else 0
@@ -125,7 +125,7 @@ def trainer_shares(job: Job) -> Verdict:
 
 
 def _one_step(gpus: int, rows_each: int, *, emulated: bool, folder: str) -> tuple[int, list[int]]:
-    """Rows of the batch, and the rows that each replica received."""
+    """Return the rows of the batch, and the rows that each replica received."""
     import transformers
 
     model, tokens = tiny_model.model(), tiny_model.tokenizer()

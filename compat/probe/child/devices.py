@@ -1,4 +1,4 @@
-"""Several devices together: copies between them, collectives over all of them, and whether each replica gets its share."""
+"""Several devices together: copies between them, collectives over all of them, and the share of each replica."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _count(job: Job) -> int:
 
 
 def copies(job: Job) -> Verdict:
-    """Copies between every ordered pair of devices, directly and through the host, arrive bit for bit."""
+    """Test that copies between every ordered pair of devices, directly and through the host, are bit-exact."""
     count = _count(job)
     if count < 2:
         job.needs_accelerator()
@@ -66,7 +66,7 @@ def _through_host(there: torch.Tensor, target: str) -> torch.Tensor:
 
 
 def collectives(job: Job, *, p2p: bool = True) -> Verdict:
-    """All-reduce, all-gather and broadcast in processes of their own: NCCL over all devices, gloo on the CPU."""
+    """Test all-reduce, all-gather and broadcast in separate processes: NCCL over all devices, gloo on the CPU."""
     distributed: Any = torch.distributed
     if not distributed.is_available():
         raise NotHere("this torch was built without torch.distributed")

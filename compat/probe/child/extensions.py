@@ -1,4 +1,4 @@
-"""Every compiled package of the environment that goes with torch, imported in a process of its own."""
+"""Imports every compiled package that builds on torch, each in a separate process."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _HALF = re.compile(r"can't load C\+\+/CUDA extensions|Error loading .*\.so|compi
 
 
 def probes(job: Job) -> Iterator[Probe]:
-    """One probe for each distribution, or one that says there is none."""
+    """Return one probe per distribution, or one that reports that there are none."""
     found = compiled_packages()
     for name, modules in found.items():
         yield name, partial(imported, name, modules)
@@ -73,7 +73,7 @@ def probes(job: Job) -> Iterator[Probe]:
 
 
 def compiled_packages() -> dict[str, tuple[str, ...]]:
-    """Distributions that are known to have CUDA code, and others that require torch and have an extension module."""
+    """Return distributions known to contain CUDA code, and others that require torch and have an extension module."""
     found: dict[str, tuple[str, ...]] = {}
     for distribution in importlib.metadata.distributions():
         name = re.sub(r"[-_.]+", "-", (distribution.metadata["Name"] or "").lower())
@@ -92,7 +92,7 @@ def _requires_torch(requirement: str) -> bool:
 
 
 def imported(name: str, modules: tuple[str, ...]) -> Verdict:
-    """Imports torch and then the modules, in another process; its last lines on stderr explain a failure."""
+    """Import torch and then the modules in another process; its last lines on stderr explain a failure."""
     try:
         done = subprocess.run([sys.executable, "-c", _PROGRAM, *modules], capture_output=True, text=True, timeout=_LIMIT,
                               check=False, errors="replace", stdin=subprocess.DEVNULL)  # fmt: skip
@@ -104,12 +104,12 @@ def imported(name: str, modules: tuple[str, ...]) -> Verdict:
         why = f"{', '.join(modules)} can be imported without its compiled code: {half[:300]}"
         return failed(why, last_words=_last(done.stderr))
     if done.returncode == 0:
-        found = done.stdout.split("\n")[-2].split()  # what the packages print comes before it
+        found = done.stdout.split("\n")[-2].split()  # output of the packages comes before it
         return passed({"modules": found, "version": importlib.metadata.version(name)})
     words = _last(done.stderr)
     how = words[-1] if done.returncode > 0 and words else f"ended by signal {-done.returncode}"
     why = f"{', '.join(modules)} cannot be imported: {how[:400]}{_meaning(done.stderr, name)}"
-    fix = None  # the parent has the tables of builds
+    fix = None  # the parent process has the tables of builds
     if torch.version.cuda is None and re.search(r"lib(torch_cuda|c10_cuda|cudart)\b.*cannot open", done.stderr):
         release = str(torch.__version__).partition("+")[0]
         fix = f"install torch {release} built for CUDA, from the index of torch's own builds"
@@ -121,7 +121,7 @@ def _last(text: str) -> list[str]:
 
 
 def _meaning(text: str, name: str) -> str:
-    """What a message of the loader says about the build, compared with the builds installed here; ``""`` if nothing."""
+    """Explain a loader error by comparing it with the installed builds; ``""`` if it says nothing about the build."""
     here = f"torch {torch.__version__}" + (f" for CUDA {torch.version.cuda}" if torch.version.cuda else " for CPU only")
     library = re.search(r"lib(cudart|cublas|cudnn|nvrtc|cusparse|cufft|nccl)\w*\.so\.(\d+)", text)
     if library and "cannot open shared object" in text:

@@ -1,4 +1,4 @@
-"""What an accelerator delivers compared with its maker's figures, and what NVML says about its state.
+"""An accelerator's measured rates compared with the vendor's figures, and its state according to NVML.
 
 Rates are medians of CUDA events around work that is queued ahead, after a warm-up: TFLOP/s of a product of 8192² bfloat16
 matrices (2·n³ operations), GB/s of a copy of a gibibyte (read and written). A card well cooled and powered reaches 50 to
@@ -41,19 +41,19 @@ def probes(job: Job) -> Iterator[Probe]:
 
 
 def matmul_rate(job: Job) -> Verdict:
-    """TFLOP/s of bfloat16 products (float16 where the card has no bfloat16 units)."""
+    """Test the TFLOP/s of bfloat16 matmuls (float16 if the card has no bfloat16 units)."""
     job.needs_accelerator()
     return judged_rate(job, "tflops", measured_tflops(job.device, 4096 if job.quick else 8192), LEAST_TFLOPS, "TFLOP/s")
 
 
 def copy_rate(job: Job) -> Verdict:
-    """GB/s of a copy within the device's memory, bytes read and bytes written."""
+    """Test the GB/s of a copy within device memory, counting bytes read and written."""
     job.needs_accelerator()
     return judged_rate(job, "gb_s", measured_gb_s(job.device, 2**28 if job.quick else 2**30), LEAST_GB_S, "GB/s")
 
 
 def measured_tflops(device: str, size: int) -> float:
-    """TFLOP/s of a square product, by the median time."""
+    """Return the TFLOP/s of a square matmul, by the median time."""
     modern = torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
     dtype = torch.bfloat16 if modern else torch.float16
     a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
@@ -62,7 +62,7 @@ def measured_tflops(device: str, size: int) -> float:
 
 
 def measured_gb_s(device: str, bytes_each: int) -> float:
-    """GB/s of a copy, read and written, by the median time."""
+    """Return the GB/s of a copy, counting reads and writes, by the median time."""
     bytes_each = min(bytes_each, torch.cuda.mem_get_info(device)[0] // 4)
     source = torch.randint(0, 255, (bytes_each,), dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
@@ -70,7 +70,7 @@ def measured_gb_s(device: str, bytes_each: int) -> float:
 
 
 def median_seconds(device: str, work: Callable[[], Any], times: int = 12, warm: int = 5) -> float:
-    """The median time of a piece of work on the device, by events queued around each call."""
+    """Return the median time of an operation on the device in seconds, by events queued around each call."""
     with torch.cuda.device(device):
         for _ in range(warm):
             work()
@@ -86,7 +86,7 @@ def median_seconds(device: str, work: Callable[[], Any], times: int = 12, warm: 
 
 
 def judged_rate(job: Job, key: str, rate: float, least: float, unit: str) -> Verdict:
-    """The verdict on a rate; it passes where the table has no figure for the card."""
+    """Return the verdict on a rate, which passes if the table has no figure for the card."""
     name = torch.cuda.get_device_name(job.device)
     row = peak_of(name, job.values.get("peaks", []))
     measured: dict[str, Any] = {key: round(rate, 1), "device": name}
@@ -102,7 +102,7 @@ def judged_rate(job: Job, key: str, rate: float, least: float, unit: str) -> Ver
 
 
 def peak_of(name: str, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The row for a device's name: the whole name, or its beginning where a row stands for several memory sizes."""
+    """Return the row for a device name: an exact match, or a prefix if a row covers several memory sizes."""
     name = name.lower().strip().removeprefix("nvidia ")
     for row in rows:
         pattern = row["pattern"].lower().strip().removeprefix("nvidia ")
@@ -111,11 +111,11 @@ def peak_of(name: str, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
     return None
 
 
-# --- The state of an NVIDIA device by NVML: clocks and what holds them back, memory errors, MIG, power
+# --- The state of an NVIDIA device by NVML: clocks and throttling, memory errors, MIG, power
 
 
 def state(job: Job) -> Verdict:
-    """What NVML says about the device while it is working."""
+    """Check the device's NVML state under load."""
     job.needs_accelerator()
     if torch.version.hip is not None:
         raise NotHere("NVML knows NVIDIA's devices only")
@@ -135,7 +135,7 @@ def state(job: Job) -> Verdict:
 
 
 def load(job: Job) -> Any:
-    """``pynvml`` of this interpreter, or else ``compat``'s own, whose path is in the job."""
+    """Import ``pynvml`` from this interpreter, or else from ``compat``'s, whose path is in the job."""
     try:
         import pynvml
 
@@ -155,7 +155,7 @@ def load(job: Job) -> Any:
 
 
 def _work(device: str) -> None:
-    """Queues a quarter of a second of products, however fast the card, so that clocks are those of a working one."""
+    """Queue a quarter of a second of matmuls, adjusted to the card's speed, so that clocks are those under load."""
     a = torch.randn(4096, 4096, device=device, dtype=torch.float16)
     for _ in range(2):  # the first also loads the library
         torch.cuda.synchronize(device)
@@ -167,7 +167,7 @@ def _work(device: str) -> None:
 
 
 def _handle(bindings: Any, device: str) -> Any:
-    """NVML's handle of the card, by its UUID: torch and NVML may count differently."""
+    """Return the card's NVML handle by UUID, since torch and NVML may number devices differently."""
     uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None)
     if uuid is None and os.environ.get("CUDA_VISIBLE_DEVICES"):
         raise NotHere("this torch does not provide the device's UUID, and CUDA_VISIBLE_DEVICES renumbers the devices")
@@ -181,7 +181,7 @@ def _handle(bindings: Any, device: str) -> Any:
 
 
 def read(bindings: Any, handle: Any) -> dict[str, Any]:
-    """The answers of the device; a question that it does not answer is left out."""
+    """Return the NVML values of the device, without those it does not support."""
     uncorrected, volatile, sm, memory = 1, 0, 1, 2
     questions: dict[str, tuple[Any, ...]] = {
         "name": ("nvmlDeviceGetName",),
@@ -220,7 +220,7 @@ def _ask(bindings: Any, function: str, *arguments: Any) -> Any:
 
 
 def judged(found: dict[str, Any]) -> Verdict:
-    """A healthy card is not slowed down, has no memory errors, and has the power it is made for."""
+    """Return the verdict: a healthy card is not throttled, has no memory errors, and no reduced power limit."""
     problems: list[str] = []
     fix = None
     for bit, text in SLOWED.items():

@@ -1,4 +1,4 @@
-"""The job of a probe's process, and the file to which its results are appended, one JSON object a line."""
+"""The job of a probe's process, and its results file, to which JSON lines are appended."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ class Job:
         return self.device.startswith("cuda")
 
     def needs_accelerator(self, why: str = "") -> None:
-        """Raises :class:`NotHere` on the CPU; ``why`` says what only an accelerator has."""
+        """Raise :class:`NotHere` on the CPU; ``why`` names the feature that requires an accelerator."""
         if not self.on_cuda:
             raise NotHere(f"no accelerator: {why}" if why else "no accelerator")
 
     def say(self, event: str, **values: Any) -> None:
-        """Appends one line to the results; earlier lines survive a crash."""
+        """Append one line to the results; earlier lines survive a crash."""
         line = json.dumps({"event": event, **values}, allow_nan=True, default=str) + "\n"
         with open(self.results, "a", encoding="utf-8") as file:
             file.write(line)
 
     def run(self, group: str, probes: Iterator[Probe]) -> None:
-        """Runs probes one after the other. An exception is the probe's verdict; a broken CUDA context ends the process."""
+        """Run probes in sequence. An exception becomes the probe's verdict; a broken CUDA context ends the process."""
         for name, probe in probes:
             full = f"{group}/{name}"
-            # --only names a probe, its group, or how its name begins
+            # --only gives a probe, its group, or a prefix of its name
             wanted = not self.only or any(f"{full}/".startswith((f"{each}/", f"{each}-")) for each in self.only)
             if full in self.skip or not wanted:
                 continue
@@ -76,7 +76,7 @@ class Job:
 
     @staticmethod
     def verdict(probe: Callable[[], Verdict]) -> Verdict:
-        """The verdict of a probe; an exception becomes one."""
+        """Run a probe and return its verdict, also for an exception."""
         try:
             return probe()
         except NotHere as reason:
@@ -100,7 +100,7 @@ class Job:
 
 
 def said(problem: BaseException) -> str:
-    """An exception on one line: its class and the first 400 characters of its message."""
+    """Format an exception on one line: its class and the first 400 characters of its message."""
     text = " ".join(str(problem).split())
     return f"{type(problem).__name__}: {text[:400]}" if text else type(problem).__name__
 
@@ -118,17 +118,17 @@ def could_not_run(why: str, **more: Any) -> Verdict:
 
 
 def missing(package: str) -> Verdict:
-    """The verdict of a probe whose package is not installed."""
+    """Return the verdict of a probe whose package is not installed."""
     return could_not_run(f"{package} is not installed")
 
 
 def is_installed(module: str) -> bool:
-    """Whether a top-level module can be found; it is not imported."""
+    """Return whether a top-level module can be found, without importing it."""
     return importlib.util.find_spec(module) is not None
 
 
 def needed(module: str, package: str) -> Any:
-    """A module of a package, imported; :class:`NotHere` where the package is not installed or lacks the module."""
+    """Import a module of a package; raises :class:`NotHere` if the package is not installed or lacks the module."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as absent:

@@ -1,9 +1,9 @@
-"""Matrix products of every type the device has, checked against exact arithmetic and for the same bits every time.
+"""Matrix products of every type the device supports, checked against exact arithmetic and for reproducible bits.
 
-For each type, shape and layout: a product of whole numbers, which has to be exact to the last bit; one of real numbers,
-which has to lie within the bound of :mod:`matrices`; one of positive whole numbers whose partial sums need float32, which
-has to be off by no more than the rounding of its result (so that sums kept in a short type are seen); and the first again,
-which has to give the same bits.
+For each type, shape and layout: a product of integers, which must be bit-exact; one of real numbers,
+which must lie within the bound of :mod:`matrices`; one of positive integers whose partial sums need float32, which
+must be off by no more than the rounding of its result (which detects accumulation in a short type); and the first again,
+which must give the same bits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FP8_SHAPES = ((128, 256, 128), (64, 512, 192), (16, 128, 32))
 
 
 def probes(job: Job) -> Iterator[Probe]:
-    """One probe a type; TF32 only where the hardware has it."""
+    """Return one probe per type; TF32 only on hardware that supports it."""
     yield "fp32", partial(product, job, torch.float32)
     if not job.quick:
         yield "fp64", partial(product, job, torch.float64)
@@ -42,7 +42,7 @@ def probes(job: Job) -> Iterator[Probe]:
 
 
 def product(job: Job, dtype: torch.dtype, *, tf32: bool = False) -> Verdict:
-    """All checks of one type; the first wrong number fails it."""
+    """Run all checks of one type; the first wrong element fails it."""
     generator = torch.Generator().manual_seed(job.seed)
     worst, products = 0.0, 0
     with precision(tf32=tf32):
@@ -59,7 +59,7 @@ def product(job: Job, dtype: torch.dtype, *, tf32: bool = False) -> Verdict:
                 return _failed(name, wrong, "real numbers")
             products += 2 + REPEATS
             worst = max(worst, share)
-        if UNIT[dtype] > UNIT[torch.float32]:  # sums of thousands, which float32 holds exactly and a short type does not
+        if UNIT[dtype] > UNIT[torch.float32]:  # sums in the thousands, exact in float32 but not in a short type
             m, k, n = 48, 1024, 56
             pair = (torch.randint(1, 8, (1, m, k), generator=generator), torch.randint(1, 8, (1, k, n), generator=generator))
             sums = pair[0][0].double() @ pair[1][0].double()
@@ -88,7 +88,7 @@ def whole_numbers(pair: Pair, generator: torch.Generator) -> tuple[Wrong | None,
 
 
 def real_numbers(pair: Pair, generator: torch.Generator, *, tf32: bool = False) -> tuple[float, Wrong | None]:
-    """The largest residual as a share of its bound, and an element beyond it."""
+    """Return the largest residual as a fraction of its bound, and an element beyond the bound."""
     a, b = pair
     result, worst = multiplied(a, b), 0.0
     for one in pieces(a, b, result):
@@ -100,7 +100,7 @@ def real_numbers(pair: Pair, generator: torch.Generator, *, tf32: bool = False) 
 
 
 def multiplied(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The product under test; :class:`ArithmeticError` unless it has the type, the shape and the device of a product."""
+    """Compute the product under test; raises :class:`ArithmeticError` for an unexpected type, shape or device."""
     result = torch.matmul(a, b)
     shape = (*a.shape[:-1], b.shape[-1])
     if result.device != a.device or result.dtype != a.dtype or tuple(result.shape) != shape:
@@ -169,7 +169,7 @@ def fp8(job: Job) -> Verdict:
 
 @contextmanager
 def precision(*, tf32: bool) -> Iterator[None]:
-    """TF32 on or off, and sums of parts in float32, for the time of a check."""
+    """Set TF32 on or off, and reduction in float32, for the duration of a check."""
     settings: Any = torch.backends.cuda.matmul
     names = ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
     before = {name: getattr(settings, name) for name in names if hasattr(settings, name)}

@@ -1,4 +1,4 @@
-"""Matrices to multiply, in shapes and layouts that kernels treat differently, and whether a matrix is their product.
+"""Test matrices in shapes and layouts that kernels treat differently, and checks of their products.
 
 Products are checked in O(n²) by Freivalds' method (1977):
 
@@ -45,7 +45,7 @@ SHAPES = {"quick": QUICK, "normal": NORMAL, "thorough": THOROUGH}
 
 
 def integers(dtype: torch.dtype, batch: int, m: int, k: int, n: int, generator: torch.Generator, limit: int = 0) -> Pair:
-    """Whole numbers whose product is exact in ``dtype`` whatever the order of its sums.
+    """Return integer matrices whose product is exact in ``dtype`` for any order of summation.
 
     Where the type has room, one side has entries of many bits, all odd: arithmetic that keeps fewer (TF32) cannot hold them.
     ``limit`` caps the entries, for types under test that are narrower than ``dtype``.
@@ -53,7 +53,7 @@ def integers(dtype: torch.dtype, batch: int, m: int, k: int, n: int, generator: 
     most = EXACT[dtype]
     room = max(most // k, 1)
     wide = min(room, limit or room)
-    if wide < 8:  # no room: signs, and no more of them in a row than the type can count
+    if wide < 8:  # no room: signs only, at most as many per row as the type can count
         left = torch.randint(-1, 2, (batch, m, k), generator=generator)
         left = left * (left.abs().cumsum(-1) <= most)
         right = torch.randint(0, 2, (batch, k, n), generator=generator) * 2 - 1
@@ -68,14 +68,14 @@ def integers(dtype: torch.dtype, batch: int, m: int, k: int, n: int, generator: 
 
 
 def reals(batch: int, m: int, k: int, n: int, generator: torch.Generator) -> Pair:
-    """Entries of both signs, of different sizes along the inner dimension."""
+    """Return entries of both signs and of different magnitudes along the inner dimension."""
     scale = torch.rand(k, generator=generator, dtype=torch.float64) + 0.5
     left = torch.randn((batch, m, k), generator=generator, dtype=torch.float64) * scale
     return left, torch.randn((batch, k, n), generator=generator, dtype=torch.float64)
 
 
 def laid_out(pair: Pair, layout: str, dtype: torch.dtype, device: str) -> Pair:
-    """The matrices in the type and the layout under test, on the device."""
+    """Return the matrices in the type and the layout under test, on the device."""
     left, right = (each.to(dtype).to(device) for each in pair)
     if layout == "transposed":
         return left.transpose(-1, -2).contiguous().transpose(-1, -2), right.transpose(-1, -2).contiguous().transpose(-1, -2)
@@ -86,7 +86,7 @@ def laid_out(pair: Pair, layout: str, dtype: torch.dtype, device: str) -> Pair:
 
 
 def pieces(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-    """The products of a batch one by one, on the CPU."""
+    """Return the products of a batch one by one, on the CPU."""
     for index in range(a.shape[0]):
         yield a[index].cpu(), b[index].cpu(), c[index].cpu()
 
@@ -104,7 +104,7 @@ SIGNS = 20
 
 
 def wrong_integer(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, generator: torch.Generator) -> Wrong | None:
-    """The first wrong element of ``c = a·b``, all of whole numbers; ``None`` if it is right. 2-D, on the CPU."""
+    """Return the first wrong element of ``c = a·b``, all 2-D integer matrices on the CPU; ``None`` if it is correct."""
     product = c.double()
     broken = ~torch.isfinite(c)
     broken = broken if bool(broken.any()) else product != product.round()
@@ -126,7 +126,7 @@ def wrong_integer(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, generator: 
 def wrong_real(
     a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, generator: torch.Generator, *, tf32: bool = False, split: int = 1
 ) -> tuple[float, Wrong | None]:
-    """The largest residual of a row as a share of its bound, and the worst element of the worst row beyond it.
+    """Return the largest residual of a row as a fraction of its bound, and the worst element of the worst row beyond it.
 
     ``split``: how many times a result may be rounded to its own type, as sums of parts are where that is allowed.
     """
@@ -139,7 +139,7 @@ def wrong_real(
     checking = LAMBDA**2 * (math.sqrt(a.shape[1]) + math.sqrt(right.shape[1])) * UNIT[torch.float64]
     bound = bound + checking * (rows * whole + of_c) + 1e-300
     share = residual / bound
-    beyond = ~(share <= 1)  # what is not a number is beyond it
+    beyond = ~(share <= 1)  # NaN exceeds any bound
     worst = float("nan") if bool(share.isnan().any()) else float(share.max())
     if not bool(beyond.any()):
         return worst, None

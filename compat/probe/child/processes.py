@@ -1,4 +1,4 @@
-"""Processes of a distributed job: started as torchrun starts its ranks, or by a launcher."""
+"""The processes of a distributed job: started as torchrun starts its ranks, or by a launcher."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start.py")
 
 
 class RankFailed(Exception):
-    """A rank failed or did not end in time; the message has its last words."""
+    """A rank failed or exceeded the time limit; the message has its last lines."""
 
 
 def free_port() -> int:
-    """A port on the loopback interface that was free a moment ago."""
+    """Return a port that is currently free on the loopback interface."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -28,7 +28,7 @@ def free_port() -> int:
 
 
 def write_job(job: Job, module: str, values: dict[str, Any]) -> str:
-    """Writes a job file for ranks whose code is ``rank_main`` of a module here; its results lie beside this job's."""
+    """Write a job file for ranks that run ``rank_main`` of a module here; its results go next to this job's."""
     folder = os.path.dirname(job.results)
     path = os.path.join(folder, f"{module}-{len(os.listdir(folder))}.json")
     content = {**job.values, "rank": module, "results": path + ".results", **values}
@@ -45,7 +45,7 @@ def rank_variables(rank: int, world: int, port: int) -> dict[str, str]:
 
 
 def run_ranks(path: str, world: int, limit: float, variables: dict[str, str] | None = None) -> list[dict[str, Any]]:
-    """Runs ``world`` ranks of a job file and returns their results by rank; :class:`RankFailed` for the first that fails."""
+    """Run ``world`` ranks of a job file and return their results by rank; raises :class:`RankFailed` for the first failure."""
     port, started = free_port(), []
     for rank in range(world):
         said = open(f"{path}.{rank}.stderr", "wb")  # noqa: SIM115
@@ -57,7 +57,7 @@ def run_ranks(path: str, world: int, limit: float, variables: dict[str, str] | N
 
 
 def run_launcher(command: list[str], path: str, limit: float, variables: dict[str, str] | None = None) -> list[dict[str, Any]]:
-    """Runs ``python``, ``torchrun`` or ``accelerate launch`` on a job file, outside of any rank; the results by rank."""
+    """Run ``python``, ``torchrun`` or ``accelerate launch`` on a job file, outside any rank; returns the results by rank."""
     ours = {name: value for name, value in os.environ.items() if name not in rank_variables(0, 1, 0) or name.startswith("OMP")}
     with open(f"{path}.0.stderr", "wb") as said:
         started = subprocess.Popen([*command, START, path], env={**ours, **(variables or {})}, stdout=said, stderr=said)
@@ -66,7 +66,7 @@ def run_launcher(command: list[str], path: str, limit: float, variables: dict[st
 
 
 def _wait(started: list[subprocess.Popen[bytes]], path: str, limit: float) -> None:
-    """Waits for all of them; the first that fails, and the time limit, end the others."""
+    """Wait for all ranks; the first failure or the time limit ends the others."""
     until = time.monotonic() + limit
     try:
         while True:
@@ -100,7 +100,7 @@ def _last_words(path: str, rank: int) -> str:
 
 
 def said_by(path: str) -> list[dict[str, Any]]:
-    """The lines that the ranks of a job appended to its results, ordered by rank."""
+    """Return the lines that a job's ranks appended to its results, ordered by rank."""
     try:
         with open(path + ".results", encoding="utf-8") as file:
             events = [json.loads(line) for line in file]

@@ -25,7 +25,7 @@ _HALVES = False  # not interleaved
 
 
 def probes(job: Job) -> Iterator[Probe]:
-    """Our own first; torch.compile unless the job is quick; then what the stack brings."""
+    """Return the probes: our own kernels first, torch.compile unless the job is quick, then the installed implementations."""
     yield from _of(EAGER, job)
     yield from _of(TRITON, job)
     if job.quick:
@@ -50,7 +50,7 @@ def _of(kernel: Kernel, job: Job) -> Iterator[Probe]:
 
 
 def turning(job: Job, kernel: Kernel, interleaved: bool) -> Verdict:
-    """Outputs and gradients of a kernel for every shape and type, within the bound of :mod:`rotary_reference`."""
+    """Test a kernel's outputs and gradients for every shape and type against the bound of :mod:`rotary_reference`."""
     kernel.check_usable(job)
     apply, worst, count = kernel.load(), 0.0, 0
     generator = torch.Generator().manual_seed(job.seed)
@@ -77,7 +77,7 @@ def _projected(x: torch.Tensor, job: Job) -> torch.Tensor:
 def _compared(
     apply: Apply, q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool, backward: bool
 ) -> tuple[float, str]:
-    """The largest error as a share of its bound, and where it is beyond it, a description."""
+    """Return the largest error as a fraction of its bound, and a description if it exceeds the bound."""
     inputs = [x.clone().requires_grad_(backward) for x in (q, k)]
     results = apply(inputs[0], inputs[1], cos, sin, interleaved)
     pairs = [("queries", results[0], q, False), ("keys", results[1], k, False)]
@@ -105,7 +105,7 @@ def _compared(
 
 
 def angles(job: Job, kernel: Kernel) -> Verdict:
-    """cos and sin of positions up to a million: from a fresh object, and after it has computed others."""
+    """Test cos and sin of positions up to a million: from a new object, and after it has computed others."""
     kernel.check_usable(job)
     assert kernel.tables is not None
     tables, worst = kernel.tables(), 0.0
@@ -132,11 +132,11 @@ def angles(job: Job, kernel: Kernel) -> Verdict:
 
 
 def lengths(job: Job, kernel: Kernel) -> Verdict:
-    """Tables one row shorter or longer than the tokens have to be refused: broadcast or read past the end, they are wrong."""
+    """Test that tables one row too short or too long are rejected: broadcasting or reading past the end is wrong."""
     kernel.check_usable(job)
     apply, refused = kernel.load(), {}
     q, k = (_projected(torch.randn(1, LONG, heads, 64), job) for heads in (2, 1))
-    # a kernel that refuses tables that fit has not looked at their length
+    # a kernel that rejects valid tables has not checked their length
     try:
         cos, sin = (table.to(job.device) for table in own_tables(torch.arange(LONG), 64))
         apply(q, k, cos, sin, _HALVES)
@@ -167,7 +167,7 @@ def lengths(job: Job, kernel: Kernel) -> Verdict:
 
 
 def xformers(job: Job) -> Verdict:
-    """``xformers.ops.rope_padded``, which computes its own angles: queries, and keys where it puts them into the cache."""
+    """Test ``xformers.ops.rope_padded``, which computes its own angles: the queries, and the keys it writes to the cache."""
     job.needs_accelerator()
     turn = getattr(needed("xformers.ops", "xformers"), "rope_padded", None)
     if turn is None:
@@ -182,7 +182,7 @@ def xformers(job: Job) -> Verdict:
 
 
 def rope_padded(job: Job, turn: Callable[..., torch.Tensor]) -> Verdict:
-    """The verdict on a ``rope_padded`` in both orders of pairs, on any device."""
+    """Return the verdict on a ``rope_padded`` in both orders of pairs, on any device."""
     bias = needed("xformers.ops.fmha.attn_bias", "xformers").BlockDiagonalCausalWithOffsetPaddedKeysMask
     generator, worst = torch.Generator().manual_seed(job.seed), 0.0
     for q_heads, k_heads, tokens, dim, offset in XFORMERS:

@@ -1,4 +1,4 @@
-"""The rotary kernels under test: our own, and those of the installed stack by their public entries, behind one signature."""
+"""The rotary kernels under test, behind one signature: our own, and the public functions of installed packages."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ TablesOf = Callable[[torch.Tensor, int, torch.dtype], Tables]
 
 @dataclass(frozen=True)
 class Kernel:
-    """One implementation and what it can do.
+    """An implementation and its capabilities.
 
-    ``load`` imports it and returns its call, ``module`` has to be installed for it. ``lengths``: it has to refuse tables of
+    ``load`` imports it and returns its callable; it needs ``module`` to be installed. ``lengths``: it must reject tables of
     another length; ``unchecked``: its releases read past the end of short tables, which only thorough runs report, since no
     other build fixes it; ``longer``: it takes the first rows of tables that are too long, as of a cache. ``own_type``: it
     takes cos and sin of the inputs' type. ``tables`` loads the function that computes its own angles.
@@ -41,7 +41,7 @@ class Kernel:
     module: str = ""
 
     def check_usable(self, job: Job) -> None:
-        """Raises :class:`NotHere` where it needs an accelerator; Triton's interpreter stands in for one on the CPU."""
+        """Raise :class:`NotHere` if it needs an accelerator; on the CPU, Triton's interpreter is used instead."""
         if self.cuda and os.environ.get("TRITON_INTERPRET") != "1":
             job.needs_accelerator()
 
@@ -50,14 +50,14 @@ class Kernel:
 
 
 def tables(positions: torch.Tensor, dim: int, base: float = BASE) -> Tables:
-    """cos and sin as training frameworks compute them: angles in float32, whatever the model's type."""
+    """Return cos and sin as training frameworks compute them: angles in float32, regardless of the model's type."""
     exponents = torch.arange(0, dim, 2, dtype=torch.float32, device=positions.device) / dim
     angles = positions.float()[:, None] * (1.0 / base**exponents)
     return angles.cos(), angles.sin()
 
 
 def eager(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool) -> Tables:
-    """Rotated queries and keys ([batch, heads, tokens, d]); the arithmetic is float32's, the result has the input's type."""
+    """Rotate queries and keys ([batch, heads, tokens, d]) with float32 arithmetic; the result has the input's type."""
     checked(q, k, cos, sin)
     return _rotated(q, cos, sin, interleaved), _rotated(k, cos, sin, interleaved)
 

@@ -1,4 +1,4 @@
-"""Rotary embeddings in float64, and how far rounding can take another implementation from them.
+"""Rotary embeddings in float64, and rounding error bounds for other implementations.
 
 A pair (a, b) at position p and frequency f is turned by the angle p·f: (a·cos − b·sin, b·cos + a·sin). Half-rotation pairs
 element i with i + d/2 (Llama), interleaved rotation 2i with 2i + 1 (GPT-J).
@@ -34,19 +34,19 @@ def frequencies(dim: int, base: float = BASE) -> torch.Tensor:
 
 
 def exact_tables(positions: torch.Tensor, dim: int, base: float = BASE) -> Tables:
-    """cos and sin of every position and frequency, in float64: one row a position, d/2 columns."""
+    """Return cos and sin of every position and frequency in float64: one row per position, d/2 columns."""
     angles = positions.double().cpu()[:, None] * frequencies(dim, base)
     return angles.cos(), angles.sin()
 
 
 def angle_bound(positions: torch.Tensor, dim: int, base: float = BASE) -> torch.Tensor:
-    """The largest error of cos and sin whose angles are computed in float32, by position and frequency."""
+    """Return the largest error of cos and sin with angles computed in float32, by position and frequency."""
     share = torch.arange(0, dim, 2, dtype=torch.float64) / dim * math.log(base) + 10
     return positions.double().cpu()[:, None] * frequencies(dim, base) * share * UNIT[torch.float32] + 2 * UNIT[torch.float32]
 
 
 def halves(x: torch.Tensor, interleaved: bool) -> Tables:
-    """The first and the second elements of all pairs."""
+    """Return the first and the second elements of all pairs."""
     if interleaved:
         return x[..., 0::2], x[..., 1::2]
     half = x.shape[-1] // 2
@@ -58,7 +58,7 @@ def joined(first: torch.Tensor, second: torch.Tensor, interleaved: bool) -> torc
 
 
 def turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool, backward: bool = False) -> Tables:
-    """``x`` ([batch, heads, tokens, d]) turned in float64 on the CPU, and |a·cos| + |b·sin| of every element."""
+    """Return ``x`` ([batch, heads, tokens, d]) rotated in float64 on the CPU, and |a·cos| + |b·sin| of every element."""
     c, s = cos.double().cpu(), sin.double().cpu()
     s = -s if backward else s
     a, b = halves(x.detach().double().cpu(), interleaved)
@@ -72,7 +72,7 @@ def turning_bound(size: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def checked(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> None:
-    """Raises :class:`ValueError` unless cos and sin have a row for every token and a column for every pair."""
+    """Raise :class:`ValueError` unless cos and sin have a row for every token and a column for every pair."""
     wanted = (q.shape[-2], q.shape[-1] // 2)
     for name, table in (("cos", cos), ("sin", sin)):
         if tuple(table.shape) != wanted or k.shape[-2] != wanted[0]:

@@ -1,4 +1,4 @@
-"""Unit roundoffs, and how far rounding alone can take a product from the exact one.
+"""Unit roundoffs, and error bounds for the rounding in a product.
 
 A dot product of length k that is accumulated with unit roundoff u is off by at most γ·Σ|a||b| with
 
@@ -34,18 +34,18 @@ EXACT = {torch.float64: 2**53, torch.float32: 2**24, torch.float16: 2**11, torch
 
 
 def accumulated_in(dtype: torch.dtype) -> float:
-    """The unit roundoff in which products of this type are summed: float32's for the short types, as the probes require."""
+    """Return the unit roundoff for accumulating products of this type: float32's for short types, as the probes require."""
     return UNIT[torch.float64] if dtype == torch.float64 else UNIT[torch.float32]
 
 
 def gamma(length: int, unit: float) -> float:
-    """λ·√k·u: see above."""
+    """Return λ·√k·u: see the module's docstring."""
     return LAMBDA * math.sqrt(length) * unit
 
 
 @dataclass(frozen=True)
 class Wrong:
-    """An element that is further from the exact value than rounding explains; ``bound`` is the largest error allowed."""
+    """An element whose error exceeds the rounding bound; ``bound`` is the largest error allowed."""
 
     at: tuple[int, ...]
     got: float
@@ -58,7 +58,7 @@ class Wrong:
 
 
 def compared(result: torch.Tensor, exact: torch.Tensor, bound: torch.Tensor) -> tuple[float, Wrong | None]:
-    """The largest error as a share of its bound; where one is larger than its bound (or not a number), the first of those.
+    """Return the largest error as a fraction of its bound; if any exceeds its bound (or is NaN), that of the first such one.
 
     ``exact`` and ``bound`` are float64 on the CPU, ``result`` is of any type and on any device.
     """
@@ -72,5 +72,5 @@ def compared(result: torch.Tensor, exact: torch.Tensor, bound: torch.Tensor) -> 
 
 
 def short_name(dtype: torch.dtype) -> str:
-    """``bfloat16`` for ``torch.bfloat16``."""
+    """Return ``bfloat16`` for ``torch.bfloat16``."""
     return str(dtype).partition(".")[2]

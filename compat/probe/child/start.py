@@ -1,4 +1,4 @@
-"""``python start.py JOB.json``: the first lines of a probe's process, run by the interpreter under test.
+"""``python start.py JOB.json``: the entry point of a probe's process, run by the interpreter under test.
 
 Python puts the folder of a script first on ``sys.path``, where its modules could hide those of real packages: the folder is
 removed from there and loaded as the package ``compat_probe`` instead.
@@ -15,7 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def end_with_parent() -> None:
-    """On Linux this process ends with its parent, however that ended; elsewhere the time limit ends it."""
+    """On Linux, end this process when its parent ends for any reason; elsewhere the time limit ends it."""
     if sys.platform == "linux":
         import ctypes
 
@@ -48,4 +48,4 @@ if __name__ == "__main__":
     ended = start(sys.argv[1])
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(ended)  # threads of libraries, or a broken context, have no say in how this ends
+    os._exit(ended)  # library threads or a broken context must not affect the exit

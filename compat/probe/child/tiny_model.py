@@ -1,4 +1,4 @@
-"""A language model and a tokenizer small enough to train anywhere in a second; nothing is downloaded."""
+"""A tiny language model and tokenizer that train in a second on any machine, without downloads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TEMPLATE = "{% for message in messages %}{{ message['content'] }} <eos> {% endf
 
 
 def model() -> Any:
-    """A Llama of one layer with random weights and no dropout."""
+    """Return a one-layer Llama with random weights and no dropout."""
     import transformers
 
     config = transformers.LlamaConfig(
@@ -23,7 +23,7 @@ def model() -> Any:
 
 
 def tokenizer() -> Any:
-    """One token a word: w0 to w199."""
+    """Return a tokenizer with one token per word: w0 to w199."""
     import tokenizers
     import transformers
 
@@ -39,12 +39,12 @@ def tokenizer() -> Any:
 
 
 def text(row: int) -> str:
-    """A row: a first word that no other row has, then words that follow from it."""
+    """Return the text of a row: a unique first word, then words derived from it."""
     return " ".join([f"w{row}", *(f"w{100 + (7 * row + column * column) % 100}" for column in range(11))])
 
 
 def rows_in(input_ids: Any) -> list[int]:
-    """The rows in a batch of token ids, by the first word of each that marks a row (generated words come later)."""
+    """Identify the rows in a batch of token ids by the first row-marking word of each (generated words come later)."""
     first, last = len(SPECIAL), len(SPECIAL) + 100
     found = (next((token - first for token in line if first <= token < last), None) for line in input_ids.tolist())
     return sorted({row for row in found if row is not None})

@@ -3,7 +3,7 @@
 Losses are finite; the ranks together saw each row of the batches that one process saw, none twice and none that belongs to
 another; and both steps' losses agree with those of one process. Forward and backward in float32 differ by the order of
 their sums only, so 1e-3 of the loss is far from rounding and near to any row that was lost; the second loss holds only if
-the gradients of the first step were put together rightly. Generations are random, so a GRPO loss has nothing to agree with.
+the gradients of the first step were merged correctly. Generations are random, so a GRPO loss has no reference value.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def probes(job: Job) -> Iterator[Probe]:
 
 
 def steps(job: Job) -> Verdict:
-    """The verdict on the trainer under the job's launcher: one process for each device, and one process for comparison."""
+    """Test the trainer under the job's launcher: one process per device, compared with a single process."""
     for name in _NEEDED:
         if not is_installed(name):
             raise NotHere(f"{name} is not installed")
     launcher: str = job.values["launcher"]
     gpus = max(min(job.values.get("devices") or 1, torch.cuda.device_count()), 1) if job.on_cuda else 0
-    # on the CPU two processes, but accelerate would need mpirun for them
+    # on the CPU two processes, except with accelerate, which would need mpirun
     world = 1 if launcher == "python" else gpus if job.on_cuda else 1 if launcher == "accelerate" else 2
     shares = gpus if launcher == "python" else world  # under plain python one process has all devices
     limit = job.values["limit"] * 0.45
@@ -69,7 +69,7 @@ def _launch_command(job: Job, launcher: str, world: int) -> list[str]:
 
 
 def judged(kind: str, launcher: str, world: int, alone: list[dict[str, Any]], together: list[dict[str, Any]]) -> Verdict:
-    """The verdict on the ranks' losses and rows, compared with those of one process."""
+    """Return the verdict on the ranks' losses and rows, compared with those of one process."""
     ranks = sorted(said["rank"] for said in together)
     if ranks != list(range(world)):
         why = f"{kind} under {launcher}: of {world} ranks only {ranks} finished"
@@ -95,7 +95,7 @@ def judged(kind: str, launcher: str, world: int, alone: list[dict[str, Any]], to
 
 
 def _wrong_rows(expected: list[list[int]], together: list[dict[str, Any]]) -> str:
-    """A description if not exactly one rank saw each row of the one process's batches; else ``""``."""
+    """Return a description unless exactly one rank saw each row of the single process's batches; else ``""``."""
     wanted = sorted({row for batch in expected for row in batch})
     seen = [sorted({row for batch in said["rows"] for row in batch}) for said in together]
     for rank, rows in enumerate(seen):
@@ -124,7 +124,7 @@ def rank_main(job: Job) -> int:
 
 
 def take_steps(job: Job) -> dict[str, Any]:
-    """Losses and gradient norms of each step, and the rows of every batch that this process computed on."""
+    """Return the losses and gradient norms of each step, and the rows of every batch that this process computed on."""
     kind: str = job.values["trainer"]
     trainer = _TRAINERS[kind](_arguments(job, job.values["rows"], kind))
     rows: list[list[int]] = []
@@ -144,7 +144,7 @@ def take_steps(job: Job) -> dict[str, Any]:
 
 def _note(rows: list[list[int]], args: tuple[Any, ...], named: dict[str, Any]) -> None:
     ids = named.get("input_ids", args[0] if args else None)
-    if ids is not None and torch.is_grad_enabled():  # generated tokens are no batch
+    if ids is not None and torch.is_grad_enabled():  # generated tokens are not a batch
         rows.append(tiny_model.rows_in(ids))
 
 
@@ -159,7 +159,7 @@ def _arguments(job: Job, rows: int, kind: str) -> dict[str, Any]:
 
 
 def _made(config: Any, values: dict[str, Any]) -> Any:
-    """A configuration with those of the values that this release accepts."""
+    """Create a configuration with only the values that this release accepts."""
     known = inspect.signature(config).parameters
     return config(**{name: value for name, value in values.items() if name in known})
 

@@ -1,4 +1,4 @@
-"""Triton: whether its ptxas knows the card, and whether a kernel compiles, runs and computes correctly."""
+"""Triton: whether its ptxas supports the card, and whether a kernel compiles, runs and computes correctly."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def probes(job: Job) -> Iterator[Probe]:
 
 
 def ptxas(job: Job) -> Verdict:
-    """The assembler that Triton would call has to list the card's architecture."""
+    """Test that the assembler that Triton would call lists the card's architecture."""
     capability = _capability(job)
     if torch.version.hip is not None:
         raise NotHere("ROCm's Triton has no ptxas")
@@ -35,7 +35,7 @@ def ptxas(job: Job) -> Verdict:
 
 
 def assembler_for(capability: int) -> Verdict:
-    """The verdict on ptxas for a capability such as 90; needs no device."""
+    """Return the verdict on ptxas for a capability such as 90; needs no device."""
     path = find_ptxas(capability)
     if path is None:
         return failed("Triton has no ptxas, and none is on PATH", fix="pip install --force-reinstall triton")
@@ -58,12 +58,12 @@ def assembler_for(capability: int) -> Verdict:
 
 
 def find_ptxas(capability: int) -> str | None:
-    """The path of the ptxas that Triton names; for releases before 3.3 where they look: a variable, their own folder, PATH."""
+    """Return the path of Triton's ptxas; for releases before 3.3, search as they do: a variable, their own folder, PATH."""
     package = _package()
     try:
         return str(importlib.import_module("triton.backends.nvidia.compiler").get_ptxas(capability).path)
     except RuntimeError:
-        return None  # Triton found none
+        return None  # Triton found no ptxas
     except (ImportError, AttributeError, TypeError):
         pass
     folder = os.path.join(package, "backends", "nvidia", "bin")
@@ -91,12 +91,12 @@ def _said(path: str, option: str) -> str:
 
 
 def compiles(job: Job) -> Verdict:
-    """A kernel compiled to the card's machine code, without the cache."""
+    """Test compiling a kernel to the card's machine code, without the cache."""
     return compiled_for(_capability(job))
 
 
 def compiled_for(capability: int) -> Verdict:
-    """The verdict on compiling our rotary kernel for a capability such as 90; needs no device."""
+    """Return the verdict on compiling our rotary kernel for a capability such as 90; needs no device."""
     _package()
     if torch.version.hip is not None:
         raise NotHere("skipped on this device: ROCm uses other target names")
@@ -116,7 +116,7 @@ def compiled_for(capability: int) -> Verdict:
 
 
 def aot(kernels: Any, capability: int, dtype: str, dim: int, *, interleaved: bool) -> dict[str, Any]:
-    """The rotary kernel compiled ahead of time: ``ptx`` and ``cubin``. Raises what Triton raises."""
+    """Compile the rotary kernel ahead of time to ``ptx`` and ``cubin``. Triton's exceptions propagate."""
     triton = importlib.import_module("triton")
     compiler = importlib.import_module("triton.compiler")
     target = importlib.import_module("triton.backends.compiler").GPUTarget("cuda", capability, 32)
@@ -139,7 +139,7 @@ def aot(kernels: Any, capability: int, dtype: str, dim: int, *, interleaved: boo
 
 
 def runs(job: Job) -> Verdict:
-    """A kernel compiled and started as every user of Triton does it; its result is compared bit by bit."""
+    """Test compiling and launching a kernel in the ordinary way; its result must be bit-exact."""
     job.needs_accelerator()
     _package()
     add = importlib.import_module(".triton_kernels", __package__).add

@@ -1,9 +1,9 @@
-"""Our own Triton kernels: a sum, the smallest that shows whether Triton's code runs, and rotary embeddings.
+"""Our own Triton kernels: a sum, the smallest test that Triton's code runs, and rotary embeddings.
 
 The rotary kernel reads and writes every element once, and a token's cos and sin serve all of its heads. One program rotates
 one token: the tile of its query heads, then that of its key heads. At 32 heads of 128 in bfloat16 that is 8 KiB in and 8 KiB
-out, in loads of 16 bytes; cos and sin add half a kibibyte that the next batch finds in the cache. That leaves a copy, so a
-device copy is the measure of it (``python -m benchmarks.probe``).
+out, in loads of 16 bytes; cos and sin add half a kibibyte that the next batch finds in the cache. The rest is a copy, so a
+device copy is the reference for its speed (``python -m benchmarks.probe``).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _turn_tokens(q, k, q_target, k_target, cos, sin, tokens,
 
 
 def blocks(q_heads: int, k_heads: int, pairs: int) -> dict[str, int]:
-    """The tile sizes of one program: all heads of a token where they fit into 8,192 elements."""
+    """Return the tile sizes of one program: all heads of a token if they fit into 8,192 elements."""
     block_pairs = triton.next_power_of_2(pairs)
     most = max(8192 // (2 * block_pairs), 1)
     return {
@@ -86,7 +86,7 @@ def blocks(q_heads: int, k_heads: int, pairs: int) -> dict[str, int]:
 
 
 def _launch(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool, sign: float) -> Tables:
-    """``sign`` is -1.0 backwards; as a number and no constant of the kernel, it does not make two of it."""
+    """Launch the kernel. ``sign`` is -1.0 for the backward pass, and not a constexpr, so the kernel is compiled once."""
     q, k = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k))
     q_target, k_target = torch.empty_like(q), torch.empty_like(k)
     batch, q_heads, tokens, dim = q.shape
@@ -113,7 +113,7 @@ class _Rotation(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
 
 
 def rotate(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool) -> Tables:
-    """Queries and keys ([batch, heads, tokens, d], any strides) rotated; :class:`ValueError` for tables that do not fit."""
+    """Rotate queries and keys ([batch, heads, tokens, d], any strides); raises :class:`ValueError` for mismatched tables."""
     checked(q, k, cos, sin)
     if not hasattr(tl, "split"):  # it refuses a kernel that only names it, in a branch that is not compiled
         raise NotHere("this Triton has no tl.split, which needs 3.0")

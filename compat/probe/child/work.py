@@ -1,4 +1,4 @@
-"""A whole job: imports torch, reports the stack, and runs the groups in order."""
+"""The job of a child process: imports torch, reports the stack, and runs the groups in order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_TORCH, BROKEN_TORCH, NO_DEVICE = 93, 94, 95
 
 
 def main(job_file: str) -> int:
-    """Runs the job; 0 unless torch or the device cannot be used."""
+    """Run the job; returns 0 unless torch or the device is unusable."""
     job = read_job(job_file)
     if "rank" in job.values:  # one of several processes of a group
         rank = importlib.import_module("compat_probe." + job.values["rank"])
@@ -38,10 +38,10 @@ def main(job_file: str) -> int:
             return NO_TORCH
         job.say("torch", status="broken", why=said(missing), library=missing.name)
         return BROKEN_TORCH
-    except Exception as problem:  # a library that cannot be loaded, a file that is cut short, a foreign symbol
+    except Exception as problem:  # a library that cannot be loaded, a truncated file, a missing symbol
         job.say("torch", status="broken", why=said(problem))
         return BROKEN_TORCH
-    if not hasattr(torch, "matmul"):  # a folder of that name without the package in it
+    if not hasattr(torch, "matmul"):  # a folder named torch without the package
         job.say("torch", status="broken", why="the folder 'torch' that Python finds is not torch's package")
         return BROKEN_TORCH
     job.say("hello", **stack(torch))
@@ -60,7 +60,7 @@ def main(job_file: str) -> int:
 
 
 def _device_is_there(torch: Any, job: Job) -> bool:
-    """Whether torch can use the device; if not, a result says why."""
+    """Return whether torch can use the device; if not, report the reason as a result."""
     if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
         verdict = could_not_run("this torch is a CPU-only build", cpu_only=True)
         job.say("result", probe="torch/device", seconds=0.0, **verdict)
@@ -82,7 +82,7 @@ def _device_is_there(torch: Any, job: Job) -> bool:
 
 
 def stack(torch: Any) -> dict[str, Any]:
-    """The versions of Python, torch and CUDA or ROCm, and the names of the devices."""
+    """Return the versions of Python, torch and CUDA or ROCm, and the names of the devices."""
     found: dict[str, Any] = {
         "python": ".".join(map(str, sys.version_info[:3])),
         "torch": str(torch.__version__),
