@@ -32,7 +32,12 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """One small group with the answers of this tree, in a folder of its own."""
     inputs = [
         Input("version", ("--version",)),
-        Input("fine", ("check", "--environment", "e.json", "--format", "json"), files={"e.json": b"{}"}, digest=True),
+        Input(
+            "fine",
+            ("check", "--environment", "e.json", "--format", "json"),
+            files={"e.json": b'{"python": "3.11"}'},
+            digest=True,
+        ),
     ]
     monkeypatch.setattr(golden, "ours", lambda: {"small": inputs})
     monkeypatch.setattr(golden, "ANSWERS", tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -201,6 +202,7 @@ def apply(edits: Sequence[Edit]) -> None:
         raise InputError("expected one edit for a file, not two")
     with ExitStack() as stack:
         files = [stack.enter_context(_opened(path, edit)) for path, edit in sorted(real.items())]
+        stack.enter_context(_signals_deferred())
         try:
             for file in files:
                 file.prepare()
@@ -224,6 +226,19 @@ def _replace(files: Sequence[_File]) -> None:
         raise
     for folder in {os.path.dirname(file.path) for file in files}:
         _flush_folder(folder)
+
+
+@contextlib.contextmanager
+def _signals_deferred() -> Iterator[None]:
+    """Let SIGINT and SIGTERM wait until the files are written and the temporary ones removed, which takes milliseconds."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

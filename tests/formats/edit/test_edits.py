@@ -153,6 +153,25 @@ def test_killed_at_any_moment_each_file_is_old_or_new(tmp_path: Path) -> None:
         assert all(file.read_bytes() in whole for file in files)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows cannot hold a signal back")
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_in_the_middle_waits_until_the_files_are_written(tmp_path: Path, ending: signal.Signals) -> None:
+    """It arrives between the renaming of two files: both are written then, and nothing temporary is left."""
+    program = (
+        "import os, sys\nfrom compat.formats.edit import files\nreal = os.replace\n"
+        "def replace(*paths):\n    os.kill(os.getpid(), int(sys.argv[1]))\n    real(*paths)\n"
+        "files.os.replace = replace\nfiles.apply([files.Edit(path, b'0\\n', b'1\\n') for path in sys.argv[2:]])\n"
+    )
+    paths = [tmp_path / name for name in ("a.txt", "b.txt")]
+    for path in paths:
+        path.write_bytes(b"0\n")
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(int(ending)), *map(str, paths)], cwd=ROOT, capture_output=True, check=False
+    )
+    assert done.returncode == -ending
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == {"a.txt": b"1\n", "b.txt": b"1\n"}
+
+
 def test_of_two_runs_at_once_one_writes_and_the_other_says_so(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     program = (
