@@ -1,5 +1,5 @@
-"""What releases define and use of one another: tables mined from published source, and the questions put to them.
+"""The APIs that releases define and use: tables mined from published source, and queries on them.
 
-``table.open_table`` opens the shipped table of a package, ``release.SourceSurface`` is the same for source that was read on
-the spot, ``world.World`` puts releases together and answers. Nothing is imported here: a check without a script needs none.
+``table.open_table`` opens the shipped table of a package, ``release.SourceSurface`` is its counterpart for source read at run
+time, and ``world.World`` answers queries on a set of releases. Nothing is imported here: a check without a script needs none.
 """

@@ -1,7 +1,7 @@
 """Which releases fail with which others, on import or later: the rows without their evidence.
 
-Some kilobytes that every check can afford; only where they say yes are the rows themselves opened, and only of those packages.
-Made out of them when the matrix is built.
+This index is a few kilobytes, small enough for every check to load; the rows of a package are opened only if it reports a
+failure. It is generated from the rows when the matrix is built.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ FRAMEWORKS = frozenset(
         "sentence-transformers", "auto-gptq", "autoawq",
     )
 )  # fmt: skip
-"""Packages that import submodules of others as soon as they are imported; following all of them would take a check too long."""
+"""Packages that import submodules of others at import time; following these imports for all packages would be too slow."""
 
 
 def packed(rows: Rows) -> bytes:
-    """The file's content."""
+    """Return the content of the index file for these rows."""
     known = {name: rows.versions(name) for name in sorted(rows.packages)}
     tiers = {tier: zlib.compress(marshal.dumps(_of_tier(rows, tier), 4), 9) for tier in TIERS}
     return marshal.dumps({"versions": zlib.compress(marshal.dumps(known, 4), 9), "tiers": tiers}, 4)
 
 
 def _of_tier(rows: Rows, tier: str) -> dict[str, list[tuple[str, int, int, tuple[str, ...]]]]:
-    """(package, its releases that fail, those of the consumer, what must be there) by consumer, sets as integers."""
+    """Return (package, its failing releases, consumer releases, required packages) by consumer, with sets as bit masks."""
     found = {}
     for consumer in sorted(rows.consumers):
         places = {version: at for at, version in enumerate(rows.versions(consumer))}
@@ -56,7 +56,7 @@ def _of_tier(rows: Rows, tier: str) -> dict[str, list[tuple[str, int, int, tuple
 
 
 class AtOnce:
-    """Opened; see the module."""
+    """The opened index; see the module docstring."""
 
     def __init__(self, content: bytes) -> None:
         opened: dict[str, Any] = marshal.loads(content)
@@ -66,13 +66,14 @@ class AtOnce:
 
     @property
     def packages(self) -> frozenset[str]:
-        """The packages that rows may be about."""
+        """The packages covered by the rows."""
         return frozenset(self._versions)
 
     def failing(self, listed: Mapping[str, Iterable[str]], *, tiers: Iterable[str] = ("E1",)) -> frozenset[str]:
-        """The packages of which a listed release fails with one of another package.
+        """Return the packages with a listed release that fails with a listed release of another package.
 
-        ``tiers`` as in :mod:`compat.interfaces.rows`: when they are imported (E1), when a module of theirs is, later.
+        ``tiers`` as in :mod:`compat.interfaces.rows`: on import of the package (E1), on import of one of its modules (E2), or
+        later (R1).
         """
         bits = {name: self._bits(name, versions) for name, versions in listed.items() if name in self._versions}
         tops = importable(listed)
@@ -97,19 +98,19 @@ class AtOnce:
 
 
 def importable(names: Iterable[str]) -> set[str]:
-    """Normalised names, and as a module of that name is written: what ``asks`` may mean."""
+    """Return the normalised names, and each name as a module (``-`` as ``_``): both forms occur in ``asks``."""
     found = set(names)
     return found | {name.replace("-", "_") for name in found}
 
 
 def place_of(known: tuple[str, ...], version: str) -> int | None:
-    """The index of a version among known ones, ignoring its local label; ``None`` if it is not among them."""
+    """Return the index of a version in ``known``, ignoring its local label; ``None`` if it is not listed."""
     version = version.partition("+")[0]
     try:
         return known.index(version)
     except ValueError:
         pass
-    try:  # written in another way
+    try:  # an equivalent spelling
         wanted = key_of(version)
     except ValueError:
         return None
@@ -117,5 +118,5 @@ def place_of(known: tuple[str, ...], version: str) -> int | None:
 
 
 def open_at_once() -> AtOnce:
-    """The shipped file."""
+    """Open the shipped index."""
     return AtOnce(read_table(os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "surface", _NAME)))

@@ -1,6 +1,6 @@
-"""Conditions of published source as typed values: tests of facts, and what puts them together.
+"""Conditions in published source as typed values: tests of facts, and their combinations.
 
-Apart from :mod:`compat.interfaces.guards`, which reads them from source text, so that a check need not import a parser.
+Separate from :mod:`compat.interfaces.guards`, which parses them from source text, so that a check does not import a parser.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class FactTest:
     """A fact compared with a value.
 
-    ``fact``: package, installed, capability, devices, python, os, variable, feature or precision; empty where nothing is
-    known of the condition. ``name`` is the distribution, the variable or the feature.
+    ``fact``: package, installed, capability, devices, python, os, variable, feature or precision; empty if the condition
+    was not understood. ``name`` is the distribution, the variable or the feature.
     """
 
     fact: str = ""
@@ -46,7 +46,7 @@ Condition: TypeAlias = "FactTest | Both | Either | Opposite"
 
 
 def polarized(condition: Condition, *, wanted: bool = True) -> Iterator[tuple[FactTest, bool]]:
-    """The tests of a condition, each with the answer that leads to it."""
+    """Yield the tests of a condition, each with the result that makes the condition hold."""
     if isinstance(condition, FactTest):
         if condition.fact:
             yield condition, wanted
@@ -58,5 +58,5 @@ def polarized(condition: Condition, *, wanted: bool = True) -> Iterator[tuple[Fa
 
 
 def fact_tests(condition: Condition) -> Iterator[FactTest]:
-    """The tests of facts in a condition."""
+    """Yield the tests of facts in a condition."""
     return (test for test, _ in polarized(condition))

@@ -1,4 +1,4 @@
-"""The options that the parsers of programs take, release by release; ``scripts/flags`` reads them out of published source."""
+"""The command-line options that programs accept in each release; ``scripts/flags`` extracts them from published source."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Parser:
         self._unread: int = content["unread"]
 
     def takes(self, version: str, name: str) -> bool | None:
-        """Whether a release takes an option; ``None`` where it is not known, or where no release has it.
+        """Return whether a release accepts an option; ``None`` if unknown, or if no release has the option.
 
-        Names are without the dashes in front and with ``-`` for ``_``. An option may be shortened, as :mod:`argparse` allows,
-        negated (``no-``), and be followed by a dot and a key.
+        Names omit the leading dashes and use ``-`` for ``_``. An option may be abbreviated, as :mod:`argparse` allows,
+        negated (``no-``), and followed by a dot and a key.
         """
         at = place_of(self.versions, version)
         name = name.partition(".")[0]
@@ -35,16 +35,16 @@ class Parser:
         return any(each.startswith(name) or name.removeprefix("no-") == each for each in now)
 
     def releases_with(self, name: str) -> tuple[str, ...]:
-        """The releases that take an option."""
+        """Return the releases that accept an option."""
         mask = self._flags.get(name, 0)
         return tuple(version for at, version in enumerate(self.versions) if mask >> at & 1)
 
     def instead(self, name: str) -> str | None:
-        """The option that the help of a removed option named instead."""
+        """Return the replacement named in the help text of a removed option."""
         return self._instead.get(name)
 
 
 def open_parsers() -> dict[str, Parser]:
-    """The parsers of the shipped table, by program."""
+    """Open the parsers of the shipped table, by program."""
     content, _ = header_of(read_table(path_of("flags")), MAGIC)
     return {name: Parser(each) for name, each in content.items()}

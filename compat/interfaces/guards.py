@@ -1,7 +1,7 @@
-"""Conditions of published source that facts of an environment decide: versions, devices, Python, the system, variables.
+"""Conditions in published source that depend on the environment: versions, devices, Python, the platform, variables.
 
-:func:`condition_of` reads a condition's source text; what it does not understand is a :class:`FactTest` of nothing, which no
-fact decides. A comparison with a value that is not a constant is not understood either.
+:func:`condition_of` parses a condition's source text; parts that it does not understand become an empty :class:`FactTest`,
+whose result is unknown. Comparisons with a value that is not a constant are not understood either.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OPEN = FactTest()
 
 
 def condition_of(text: str, distributions: Collection[str]) -> Condition:
-    """The condition that a text states. ``distributions`` are the names that modules and variables can stand for."""
+    """Parse a condition. ``distributions`` are the distribution names that modules and variables can refer to."""
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -41,7 +41,7 @@ _SWITCHES = {
     "use_vllm": "vllm", "use_liger_kernel": "liger", "use_liger_loss": "liger", "use_liger": "liger",
     "torch_compile": "torch-compile",
 }  # fmt: skip
-"""Arguments that put a feature on."""
+"""Arguments that enable a feature."""
 _PRECISIONS = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16"}
 _PASSED = frozenset(("parse", "Version", "LegacyVersion", "parse_version", "str", "tuple", "int", "split", "LooseVersion"))
 _PLAIN_PARTS = frozenset(("base_version", "release", "public"))
@@ -70,7 +70,7 @@ class _Reader:
         return self._named(_dotted(node).rpartition(".")[2])
 
     def _named(self, name: str) -> Condition:
-        """The condition that a name with a truth value means."""
+        """Return the condition that a name used as a truth value represents."""
         asked = _ASKED_NAME.match(name)
         if asked is not None:
             return self._asked(asked, None)
@@ -190,7 +190,7 @@ class _Reader:
         return "", ""
 
     def _distribution(self, name: str) -> str:
-        """The distribution that a module or a part of a variable's name stands for; empty where it is none."""
+        """Return the distribution that a module or a part of a variable name refers to; empty if there is none."""
         name = name.lower().strip("_")
         found = _MODULES.get(name, name.replace("_", "-"))
         return found if found in self._distributions else ""

@@ -1,4 +1,4 @@
-"""What is run when a module is imported: itself, the packages it is in, and what those import without a condition.
+"""What runs when a module is imported: the module, its parent packages, and their unconditional imports.
 
 :class:`Eager` follows the source of one release; :class:`Reach` follows the rows from release to release: ``unsloth`` imports
 ``unsloth_zoo.dataset_utils``, which imports a trainer of ``trl``, so a row about that trainer's module decides whether
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 
 class Eager:
-    """``modules``: each module of the release that is run, with the packages it is run for (none: always).
+    """The modules of one release that run on import.
 
-    ``outside``: (module, name) imported of other packages on the way, likewise.
+    ``modules`` maps each to the packages that must be installed for it to run (none: always). ``outside`` does the same for
+    each (module, name) imported from other packages.
     """
 
     def __init__(self, surface: Surface) -> None:
@@ -33,7 +34,7 @@ class Eager:
         self.outside: dict[tuple[str, str | None], Asks] = {}
 
     def run(self, names: Iterable[str]) -> Eager:
-        """Adds what importing these modules runs; those that need the fewest packages are followed first."""
+        """Add what importing these modules runs, following those that require the fewest packages first."""
         waiting: list[tuple[str, Asks]] = [(name, frozenset()) for name in names]
         while waiting:
             later: list[tuple[str, Asks]] = []
@@ -63,7 +64,7 @@ class Eager:
                     self.outside[key] = more
 
     def loaded(self, imported: Import) -> Iterator[str]:
-        """The modules of this release that an import of it loads: those around it, itself, and where the name comes from."""
+        """Yield the modules of this release that an import loads: the parents, the module, and the source of the name."""
         parts = imported.module.split(".")
         for at in range(1, len(parts) + 1):
             yield ".".join(parts[:at])
@@ -72,7 +73,7 @@ class Eager:
             yield from self.provider(imported.module, imported.name)
 
     def provider(self, module: str, name: str) -> Iterator[str]:
-        """The module that a lazy one loads for a name."""
+        """Yield the modules that a lazy module loads for a name."""
         record = self._surface.module(module) if self._surface.holds(module) == "source" else None
         if record is not None and record.lazy.get(name):
             place = record.lazy[name].rpartition(".")[0]
@@ -85,7 +86,7 @@ class Eager:
 
 
 class Reach:
-    """The modules that are run in one environment; ``installed`` are versions by normalised name."""
+    """The modules that imports run in one environment; ``installed`` maps normalised names to versions."""
 
     def __init__(self, rows: Rows, installed: Mapping[str, str]) -> None:
         self._rows, self._installed = rows, installed
@@ -93,7 +94,7 @@ class Reach:
         self._steps: dict[str, Mapping[str, tuple[str, ...]]] = {}
 
     def run_by(self, entries: Iterable[str]) -> dict[str, str]:
-        """Every module that importing these runs, with the one that imports it (an entry: with itself).
+        """Return every module that importing these entries runs, mapped to its importer (an entry: to itself).
 
         An entry is ``module``, or ``module:name`` for ``from module import name``.
         """
@@ -107,7 +108,7 @@ class Reach:
         return found
 
     def chain(self, run: Mapping[str, str], module: str) -> tuple[str, ...]:
-        """The imports that lead to a module, the entry first."""
+        """Return the chain of imports that leads to a module, entry first."""
         found = [module]
         while run[found[-1]] != found[-1]:
             found.append(run[found[-1]])
@@ -127,9 +128,9 @@ class Reach:
 def eager_rows(
     rows: Rows, installed: Mapping[str, str], consumers: Iterable[str] | None = None
 ) -> list[tuple[Row, tuple[str, ...]]]:
-    """The rows that break the import of an installed package: its own, and those of modules that a framework imports of it.
+    """Return the rows that break the import of an installed package or of a module that a framework imports from it.
 
-    Each with the imports that lead there. ``consumers``: the only packages of which something may fail.
+    Each comes with the chain of imports that leads there. ``consumers`` limits the result to failures in these packages.
     """
     entries = [top for package in sorted(FRAMEWORKS & installed.keys()) for top in rows.tops(package)]
     broken = rows.broken(installed, tiers=(E1, E2) if entries else (E1,), consumers=consumers)

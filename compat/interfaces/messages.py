@@ -1,9 +1,9 @@
-"""The messages that releases can raise, warn of or log, mined from their source: which of them a text shows.
+"""Find the messages in a text that releases can raise, warn of or log, mined from their source.
 
-A template is a message with a hole (:data:`HOLE`) for each part that is known only at run time. ``index.bin`` has, sorted, the
-hash of an anchor of each template: two or three words in a row that few other templates have. A text is searched by looking
+A template is a message with a hole (:data:`HOLE`) for each part that is known only at run time. ``index.bin`` holds the sorted
+hashes of an anchor per template: two or three consecutive words that few other templates share. A text is searched by looking
 up each of its pairs and triples of words once, so that the search is linear in its length; only the few templates whose
-anchor is there are compared. ``PACKAGE.bin`` has the templates of one package in the order of the index, with the places and
+anchor occurs are compared. ``PACKAGE.bin`` holds the templates of one package in the order of the index, with the places and
 releases of each. ``scripts/messages/tables.py`` writes the files.
 """
 
@@ -26,20 +26,20 @@ MAGIC = b"compat-messages-1\n"
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "messages")
 _SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "matrix", "messages")
 LONGEST_TEXT = 8000
-"""Most characters of a message that are compared; templates are far shorter."""
+"""Maximum number of characters of a text that are compared; templates are far shorter."""
 _MOST_ALIKE = 64
-"""Templates with the same anchor; where there are more, the anchor says nothing."""
+"""Maximum number of templates that share an anchor; beyond it, the anchor is not distinctive."""
 _LEAST_CUT = 30
-"""Letters that have to be there of a message whose end is cut off."""
+"""Minimum number of letters that must match in a truncated message."""
 _MANY_WORDS = 6
 _BEGINNING = 12
-"""Characters by which the part that is cut off is recognized."""
+"""Number of characters by which a truncated part is recognized."""
 _WORD = re.compile(r"[A-Za-z0-9_]+")
 
 
 @record(frozen=True)
 class Place:
-    """Where releases raise a message: ``guards`` are the conditions around it, the innermost first."""
+    """Where releases raise a message: ``guards`` are the enclosing conditions, innermost first."""
 
     module: str
     function: str
@@ -51,8 +51,8 @@ class Place:
 class Template:
     """One message of a package. ``kind``: raise, warn or log; ``name``: the exception or warning class, or the level.
 
-    ``places`` are those of the most releases where there are many; ``versions`` are the releases that have it anywhere, and
-    ``known`` all releases of the package that were read, in order.
+    ``places`` are limited to those in the most releases if there are many; ``versions`` are the releases that contain the
+    message anywhere, and ``known`` all releases of the package that were read, in order.
     """
 
     package: str
@@ -66,7 +66,7 @@ class Template:
 
 @record(frozen=True)
 class Match:
-    """A template found in a text: from ``start`` to ``end`` of the text, ``letters`` of it the template's own."""
+    """A template found in a text, from ``start`` to ``end``; ``letters`` and ``words`` count matches of its constant parts."""
 
     template: Template
     start: int
@@ -88,7 +88,7 @@ class Table:
         return len(self.texts)
 
     def template(self, number: int) -> Template:
-        """A template by its number."""
+        """Return a template by its number."""
         content = self._content
         kind, _, name = content["names"][content["name"][number]].partition(" ")
         flat = content["places"][number]
@@ -110,9 +110,9 @@ class Table:
         return map(self.template, range(len(self)))
 
     def near(self, template: Template) -> Iterator[Place]:
-        """Where releases say about the same: with half of all words in common, or on the same condition in the same function.
+        """Yield the places of similar messages: half of all words shared, or the same condition in the same function.
 
-        A text with few words in common counts in the same module only.
+        Messages that share few words count in the same module only.
         """
         modules = {place.module for place in template.places}
         conditions = {(place.function, place.guards[:1]) for place in template.places}
@@ -130,7 +130,7 @@ class Table:
 
 
 class Messages:
-    """The tables of a folder, the shipped one or one of mined tables; a package's is opened when an anchor of it is found."""
+    """The tables in a folder, shipped or mined; the table of a package is opened when one of its anchors is found."""
 
     def __init__(self, folder: str = FOLDER) -> None:
         self._folder = folder
@@ -146,7 +146,7 @@ class Messages:
         self._tables: dict[str, Table] = {}
 
     def table(self, package: str) -> Table:
-        """The messages of one of :attr:`packages`."""
+        """Return the messages of one of :attr:`packages`."""
         if package not in self._tables:
             self._tables[package] = Table(value_of(self._read(package)))
         return self._tables[package]
@@ -159,9 +159,9 @@ class Messages:
             return file.read()
 
     def find(self, text: str, packages: Sequence[str] = ()) -> list[Match]:
-        """The templates that a text shows, the one that explains most of it first.
+        """Return the templates found in a text, longest match first.
 
-        Where an anchor belongs to many templates, only those of ``packages`` are compared.
+        If an anchor belongs to many templates, only those of ``packages`` are compared.
         """
         text = plain(text)
         seen: dict[tuple[str, int], Match] = {}
@@ -175,7 +175,7 @@ class Messages:
         return sorted(seen.values(), key=lambda each: (-each.letters, each.template.package, each.template.text))
 
     def _anchored(self, hashed: int, packages: Sequence[str]) -> Iterator[tuple[str, int]]:
-        """The templates with an anchor: (package, number)."""
+        """Yield the templates with an anchor as (package, number)."""
         first = at = bisect_left(self._hashes, hashed)
         while at < len(self._hashes) and self._hashes[at] == hashed:
             at += 1
@@ -187,17 +187,17 @@ class Messages:
 
 
 def open_messages() -> Messages:
-    """The tables that this package ships, or in a source tree that was never built those that were mined."""
+    """Open the shipped tables, or the mined ones in a source tree without built tables."""
     return Messages(_SOURCES if not os.path.exists(FOLDER) and os.path.isdir(_SOURCES) else FOLDER)
 
 
 def plain(text: str) -> str:
-    """A text as templates are compared with it: one space for any white space, no more than :data:`LONGEST_TEXT`."""
+    """Normalise a text for comparison: collapse white space and truncate to :data:`LONGEST_TEXT` characters."""
     return " ".join(text[: 2 * LONGEST_TEXT].split())[:LONGEST_TEXT]
 
 
 def matched(template: Template, text: str) -> Match | None:
-    """The place of a template in a plain text; ``None`` where it is not there. The end may be cut off."""
+    """Match a template against a normalised text; ``None`` if it does not occur. The end may be truncated."""
     parts = template.text.split(HOLE)
     begin = end = text.find(parts[0])
     if begin < 0:
@@ -226,7 +226,7 @@ def letters_in(parts: Sequence[str]) -> int:
 
 
 def anchors_in(template: str) -> Iterator[str]:
-    """The runs of three, or else two, whole words in a row of a template's constant parts."""
+    """Yield the runs of three consecutive whole words in a template's constant parts, or of two if there are none."""
     runs = [
         [word[0] for word in _WORD.finditer(part) if _whole(word, part, first=at == 0, last=at == template.count(HOLE))]
         for at, part in enumerate(template.split(HOLE))
@@ -238,7 +238,7 @@ def anchors_in(template: str) -> Iterator[str]:
 
 
 def _whole(word: re.Match[str], part: str, *, first: bool, last: bool) -> bool:
-    """Whether a word of a constant part cannot go on in the hole beside it."""
+    """Return whether a word of a constant part is complete: it cannot continue in an adjacent hole."""
     return (first or word.start() > 0) and (last or word.end() < len(part))
 
 

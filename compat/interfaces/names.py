@@ -1,4 +1,4 @@
-"""Names within one release: a module's own, its re-exports, what it gives on demand. Other packages are left to the world."""
+"""Names within one release: a module's own, its re-exports and its lazy names. ``World`` resolves those of other packages."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ _DEEPEST = 40
 VALUE = "value"
 _NOTHING = ("absent", "never", "unknown")
 OUTSIDE = "outside"
-"""A meaning whose ``module`` is the dotted name of something in another package."""
+"""The kind of a meaning whose ``module`` is a dotted name in another package."""
 _FALLS_BACK = {"transformers": ("Fast", "ImageProcessor")}
-"""Endings that a package's own lazy module replaces when a name is not there: those names are not absent for certain."""
+"""Endings for which a package's own lazy module substitutes missing names, so that these are not certainly absent."""
 KEPT_ALIVE = {"transformers": ("_fast",)}
-"""Endings of modules that a package puts into ``sys.modules`` under names it computes."""
+"""Endings of modules that a package adds to ``sys.modules`` under computed names."""
 
 
 class Names:
-    """Looks names up in one release, and remembers them."""
+    """Looks up names in one release, with a cache."""
 
     def __init__(self, surface: Surface) -> None:
         self.surface = surface
         self._known: dict[tuple[str, str], Meaning] = {}
 
     def get(self, module: str, name: str, depth: int = 0) -> Meaning:
-        """What ``from module import name`` gives."""
+        """Resolve ``from module import name``."""
         key = module, name
         found = self._known.get(key)
         if found is None:
             if depth > _DEEPEST:
                 return UNKNOWN
-            self._known[key] = UNKNOWN  # a circle of re-exports
+            self._known[key] = UNKNOWN  # in case of cyclic re-exports
             found = self._known[key] = self._look(module, name, depth + 1)
         return found
 
@@ -102,7 +102,7 @@ class Names:
         return Meaning(VALUE, self.surface, module, name, None, definition.line)
 
     def _imported(self, module: str, name: str, found: Imported, depth: int) -> Meaning:
-        """A re-export; whatever it leads to, the name itself is there."""
+        """Resolve a re-export; the name itself exists even if its target is unknown."""
         if found.module.partition(".")[0] not in self.surface.tops:
             dotted = found.module if found.name is None else f"{found.module}.{found.name}"
             return Meaning(OUTSIDE, self.surface, dotted, "", None, found.line)
@@ -116,7 +116,7 @@ class Names:
         return target
 
     def _provided(self, record: Module, name: str, depth: int) -> tuple[Meaning | None, bool]:
-        """What star imports and laziness give; or nothing, and whether that is unsure."""
+        """Resolve a name from star imports or lazy tables; if not found, also return whether it may exist nevertheless."""
         unsure = False
         for star in record.stars:
             if star.partition(".")[0] not in self.surface.tops or self.surface.holds(star) != "source":
@@ -141,7 +141,7 @@ class Names:
         return self._from_getter(record, name, unsure=unsure) if record.getter else (None, unsure)
 
     def _from_getter(self, record: Module, name: str, *, unsure: bool) -> tuple[Meaning | None, bool]:
-        """What a ``__getattr__`` gives that a function of another module makes."""
+        """Resolve a name from a ``__getattr__`` created by a function of another module."""
         made_by = self.surface.module(record.getter)
         if made_by is None or made_by.problem is not None:
             return None, True

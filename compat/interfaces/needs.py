@@ -1,4 +1,4 @@
-"""What a module needs of other packages: imported names, attributes, calls, inherited methods, overrides."""
+"""What a module needs from other packages: imported names, attributes, calls, inherited methods, overrides."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ OPAQUE_BASES = ("builtins", "abc", "typing", "enum", "typing_extensions", "colle
 
 
 class Need(NamedTuple):
-    """What some code needs; a tuple, because millions are compared when the tables are made. By ``kind``:
+    """A need of code; a tuple, because millions are compared when the tables are built. By ``kind``:
 
     - ``import``: ``from target import name`` (``name`` is ``None`` for the module itself);
     - ``attribute``: the dotted name ``target``;
-    - ``call``: ``target(…)`` with so many positional arguments and these keywords;
-    - ``method``: ``name`` of an object of class ``target``, called;
-    - ``inherited``: ``name`` of the first of ``bases`` that has it, called on ``self`` or ``super()``;
-    - ``override``: a method ``name`` with this ``signature`` replaces that of ``bases``, which may call it.
+    - ``call``: ``target(…)`` with this number of positional arguments and these keywords;
+    - ``method``: a call of method ``name`` on an object of class ``target``;
+    - ``inherited``: a call of ``name`` on ``self`` or ``super()``, defined by the first of ``bases`` that has it;
+    - ``override``: a method ``name`` with this ``signature`` overrides that of ``bases``, which may call it.
     """
 
     kind: str
@@ -48,26 +48,26 @@ class Place:
 
 
 def packages_of(need: Need) -> frozenset[str]:
-    """The top-level modules that a need is about."""
+    """Return the top-level modules that a need refers to."""
     if need.kind in ("inherited", "override"):
         return frozenset(base.partition(".")[0] for base in need.bases)
     return frozenset((need.target.partition(".")[0],))
 
 
 class Consumer:
-    """Needs of one release's modules. Code in a ``try``, under a test of versions or for type checkers needs nothing."""
+    """The needs of one release's modules. Code in a ``try``, under a version test or for type checking is ignored."""
 
     def __init__(self, surface: Surface) -> None:
         self.surface = surface
         self._world = World((surface,))
 
     def needs(self, module: Module) -> Iterator[tuple[Need, Place]]:
-        """What a module needs, the same need as often as it is written."""
+        """Yield the needs of a module, with repetitions."""
         yield from direct_needs(module, self.surface.tops)
         yield from self.inherited_needs(module)
 
     def inherited_needs(self, module: Module) -> Iterator[tuple[Need, Place]]:
-        """What the classes of a module need of bases in other packages."""
+        """Yield what the classes of a module need from bases in other packages."""
         for name, definition in module.definitions.items():
             if isinstance(definition, Class):
                 yield from self._of_class(module, name, definition)
@@ -106,7 +106,7 @@ class Consumer:
         return None
 
     def _chain(self, module: str, name: str) -> tuple[tuple[Meaning, ...], tuple[str, ...]]:
-        """A class with its bases of the same package, and the first bases that are of others."""
+        """Return a class with its bases in the same package, and the nearest bases in other packages."""
         found = self._world.find(f"{module}.{name}")
         if found.kind != "class":
             return (), ()
@@ -130,7 +130,7 @@ class Consumer:
 
 
 def direct_needs(module: Module, own: frozenset[str]) -> Iterator[tuple[Need, Place]]:
-    """Needs that a module's own record tells: imports, attributes, and calls of what is named or made in it."""
+    """Yield the needs in a module's own record: imports, attributes, and calls of names and of methods of objects."""
     for imported in module.imports:
         if not imported.flags & GUARDED and imported.module and imported.module.partition(".")[0] not in own:
             name = imported.name if imported.name != "*" else None

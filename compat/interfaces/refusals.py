@@ -1,6 +1,6 @@
-"""On which conditions releases refuse to work, mined from their source (``matrix/guards/``): which rows a release has.
+"""The conditions under which releases refuse to work, mined from their source (``matrix/guards/``).
 
-Compiled to one file with a block a package, opened where the package is there. ``scripts/guards/tables.py`` writes the rows.
+Compiled to one file with a block per package, opened only if the package is used. ``scripts/guards/tables.py`` writes the rows.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "guards.bin")
 IMPORT = "import"
-"""The reach of what runs as soon as the package is imported."""
+"""The ``reach`` of code that runs on import of the package."""
 _RELEASED = key_of("1")[5]
 
 
 @record(frozen=True)
 class Refusal:
-    """What a release raises (or warns of) where a condition holds.
+    """An error that a release raises (or a warning) if a condition holds.
 
-    ``reach`` are alternatives, one of which the workload has to show: ``import``, or a fact and its word (``task=lora``).
+    ``reach`` lists alternatives, of which the workload must match one: ``import``, or a fact and its value (``task=lora``).
     """
 
     package: str
@@ -55,7 +55,7 @@ class Refusals:
         return frozenset(self._index)
 
     def of(self, package: str, version: str) -> Iterator[Refusal]:
-        """The rows of one release; none of a version from between releases."""
+        """Yield the rows of one release; none for development versions."""
         if package not in self._index or not is_version(version):
             return
         first, end = self._index[package]
@@ -83,7 +83,7 @@ def _opened(value: Any) -> Condition:
 
 
 def packed(rows: Iterable[dict[str, str]], names: frozenset[str]) -> bytes:
-    """The file's content out of the rows of ``matrix/guards/*.csv``; ``names`` are those that modules may stand for."""
+    """Compile the rows of ``matrix/guards/*.csv``; ``names`` are the distributions that modules may refer to."""
     from compat.interfaces.guards import condition_of
 
     found: dict[str, list[tuple[Any, ...]]] = {}

@@ -1,4 +1,4 @@
-"""One release of a package as its source describes it: which modules it has, and the record of each."""
+"""One release of a package as described by its source: its modules, and the record of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
 
     class Surface(Protocol):
-        """What :class:`compat.interfaces.world.World` asks a release; tables and source on the spot both answer."""
+        """The interface of a release for :class:`compat.interfaces.world.World`, implemented by tables and by read source."""
 
         @property
         def package(self) -> str: ...
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
         @property
         def tops(self) -> frozenset[str]: ...
         def module(self, name: str) -> Module | None:
-            """The record of a module; ``None`` where there is none of that name, or where it was not read."""
+            """Return the record of a module; ``None`` if it does not exist or was not read."""
 
         def holds(self, name: str) -> str | None:
-            """``source``, ``opaque`` (compiled, left out: anything may be in it), ``folder`` (no ``__init__``) or ``None``."""
+            """Return ``source``, ``opaque`` (compiled or omitted, so unknown), ``folder`` (no ``__init__``) or ``None``."""
 
         def had(self, name: str) -> bool:
-            """Whether an older release is known to have a module."""
+            """Return whether an older release is known to have a module."""
 
         def provided_by_modules(self, package: str) -> dict[str, str]:
-            """Where each name comes from that ``__all__`` of a module below ``package`` lists."""
+            """Map each name in ``__all__`` of the modules below ``package`` to its module."""
 
 
 NO_PACKAGES = frozenset(
@@ -42,13 +42,13 @@ NO_PACKAGES = frozenset(
         "cli", "cicd", "accelerator", "blackwell", "unsloth_zoo_downloads", "unsloth_compiled_cache",
     )
 )  # fmt: skip
-"""Top-level folders that packages install by mistake; imports do not mean them."""
+"""Top-level folders that packages install by mistake; imports do not refer to them."""
 
 
 class SourceSurface:
-    """Modules that were read from source. ``read`` gives the record of a module among ``names``, and is asked once for each.
+    """Modules read from source. ``read`` returns the record of a module in ``names``, and is called once for each.
 
-    ``opaque`` are modules, or whole packages, that are there and were not read.
+    ``opaque`` are modules, or whole packages, that exist but were not read.
     """
 
     def __init__(
@@ -83,13 +83,13 @@ class SourceSurface:
         return "opaque" if _among(name, self.aliases) else None
 
     def had(self, name: str) -> bool:
-        return False  # of other releases nothing is known here
+        return False  # other releases are unknown here
 
     @property
     def aliases(self) -> frozenset[str]:
-        """Modules that are made importable without a file by what ``__init__`` of the package takes from its modules."""
+        """Modules made importable without a file, by the package's ``__init__`` or the modules it imports from."""
         if self._aliases is None:
-            self._aliases = frozenset()  # where reading them asks again
+            self._aliases = frozenset()  # in case reading them recurses
             found = [alias for top in self.tops for module in self._begun_with(top) for alias in module.aliases]
             self._aliases = frozenset(found)
         return self._aliases
@@ -115,7 +115,7 @@ class SourceSurface:
 
 
 def _among(name: str, modules: Collection[str]) -> bool:
-    """Whether it is one of the modules, or below one."""
+    """Return whether a name is one of the modules or below one."""
     while name:
         if name in modules:
             return True
@@ -128,10 +128,10 @@ def _among(name: str, modules: Collection[str]) -> bool:
 
 @record(frozen=True)
 class Meaning:
-    """``kind`` is module, class, function, method, value, unknown, absent or never (in no release that is known).
+    """``kind`` is module, class, function, method, value, outside, unknown, absent or never (in no known release).
 
-    ``module`` is where it is defined and ``name`` its name there (``Trainer.train`` of a method). What is ``absent`` is so
-    for certain; ``name`` is then the first part that is missing, and ``module`` the module or class that lacks it.
+    ``module`` is where it is defined and ``name`` its name there (``Trainer.train`` for a method). ``absent`` is certain;
+    ``name`` is then the first missing part, and ``module`` the module or class that lacks it.
     """
 
     kind: str
@@ -155,7 +155,7 @@ def absent(surface: Surface, module: str, name: str) -> Meaning:
 
 @record(frozen=True)
 class Complaint:
-    """Why a call does not fit: ``keyword`` (its name), ``positional`` (how many are given), ``missing`` (a required name)."""
+    """Why a call is invalid: ``keyword`` (its name), ``positional`` (the number passed), ``missing`` (a required name)."""
 
     kind: str
     what: str

@@ -1,8 +1,8 @@
-"""What releases need of one another and some releases do not have: rows found by comparing all pairs of tracked packages.
+"""Needs of releases that some releases of other packages do not meet: rows from comparing all pairs of tracked packages.
 
-One file: a header with the releases of every package, then blocks for each package that needs something: the needs of its
-imports (``E``), those of what it does later (``R``), and which of its modules import which (``X``), as far as that leads to a
-row. ``scripts/surface/rows.py`` writes it.
+One file: a header with the releases of every package, then blocks for each consumer: the needs of its imports (``E``), those
+of code that runs later (``R``), and which of its modules import which (``X``), limited to imports that lead to a row.
+``scripts/surface/rows.py`` writes it.
 """
 
 from __future__ import annotations
@@ -38,10 +38,9 @@ class Evidence:
 class Row:
     """``consumer`` at ``version`` needs something that ``package`` does not have in the releases ``bad``.
 
-    ``tier``: E1 the import of the package itself fails, E2 that of one of its modules, R1 a call or an import made later.
-    ``asks``: only where these are installed too. ``kind`` and ``target`` say what is needed (:mod:`.needs`), ``problem`` what
-    is wrong with it (``name``, ``keyword``, ``positional``, ``override-keyword``, ``override-positional``), ``missing`` the
-    name.
+    ``tier``: E1 the import of the package itself fails, E2 that of one of its modules, R1 a later call or import. ``asks``:
+    applies only if these packages are installed too. ``kind`` and ``target`` describe the need (:mod:`.needs`), ``problem`` why
+    it is not met (``name``, ``keyword``, ``positional``, ``override-keyword``, ``override-positional``), ``missing`` the name.
     """
 
     consumer: str
@@ -67,7 +66,7 @@ class Row:
 
     @property
     def what(self) -> str:
-        """What is needed, in short: ``accelerate.utils.memory.clear_device_cache``, ``peft.get_peft_model(low_memory=)``."""
+        """The need in short: ``accelerate.utils.memory.clear_device_cache``, ``peft.get_peft_model(low_memory=)``."""
         whole = f"{self.target}.{self.name}" if self.name and self.kind != "override" else self.target
         if self.problem == "keyword":
             return f"{whole}({self.missing}=)"
@@ -81,17 +80,17 @@ class Row:
 
 
 def place_in(path: str, line: int) -> str:
-    """A line of a file, or the file where no line is known."""
+    """Format a line of a file, or the file alone if the line is unknown (0)."""
     return f"{path}:{line}" if line else path
 
 
 def module_of(path: str) -> str:
-    """The module that a file of a release is."""
+    """Return the module name of a file of a release."""
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def open_rows(path: str | None = None) -> Rows | None:
-    """The shipped rows, or those in a file; ``None`` where that is not there or of another form."""
+    """Open the shipped rows, or those in a file; ``None`` if the file cannot be read or has another format."""
     from compat.interfaces.table import path_of
 
     if path is None:
@@ -105,7 +104,7 @@ def open_rows(path: str | None = None) -> Rows | None:
 
 
 class Rows:
-    """Opened block by block: nothing is read of packages that are not there."""
+    """The rows, opened block by block: blocks of packages that are not installed are never read."""
 
     def __init__(self, content: bytes) -> None:
         from compat.interfaces.table import header_of, value_of
@@ -126,20 +125,20 @@ class Rows:
 
     @property
     def packages(self) -> frozenset[str]:
-        """The packages that rows may be about."""
+        """The packages covered by the rows."""
         return frozenset(self._versions)
 
     def versions(self, package: str) -> tuple[str, ...]:
-        """The known releases of a package, oldest first."""
+        """Return the known releases of a package, oldest first."""
         return self._versions.get(package, ())
 
     def broken(
         self, installed: Mapping[str, str], *, tiers: Iterable[str] = (E1, E2, R1), consumers: Iterable[str] | None = None
     ) -> list[Row]:
-        """What the installed releases (by normalised name) need of one another and do not have, in these tiers.
+        """Return the rows for needs that the installed releases (by normalised name) do not meet, in these tiers.
 
-        A row whose ``asks`` names something else than what is installed is left out. Whether an E2 or R1 row is ever reached
-        is for the caller to judge.
+        Rows with packages in ``asks`` that are not installed are omitted. The caller decides whether an E2 or R1 row is ever
+        reached.
         """
         found: list[Row] = []
         wanted = frozenset(tiers)
@@ -158,7 +157,7 @@ class Rows:
         self, listed: Mapping[str, Iterable[str]], *, tiers: Iterable[str], later: bool = False,
         consumers: Iterable[str] | None = None,
     ) -> list[Row]:  # fmt: skip
-        """What :meth:`broken` says of any choice of one release each, in a single pass; ``later``: of calls as well."""
+        """Return the rows of :meth:`broken` for any choice of one release per package, in one pass; ``later`` includes R1."""
         wanted = frozenset((*tiers, R1) if later else tiers)
         tops = importable(listed)
         bits = {package: self._bits(package, versions) for package, versions in listed.items()}
@@ -169,7 +168,7 @@ class Rows:
         ]  # fmt: skip
 
     def of(self, consumer: str, version: str, *, kind: str = "E", needed: Mapping[str, str] | None = None) -> list[Row]:
-        """The rows of one release; with ``needed`` only those that these releases of other packages do not meet."""
+        """Return the rows of one release; with ``needed``, only those that these releases of other packages do not meet."""
         bits = None if needed is None else {package: self._bits(package, (version,)) for package, version in needed.items()}
         return self._of(consumer, version, kind, bits)
 
@@ -190,7 +189,7 @@ class Rows:
         return found
 
     def all_of(self, consumer: str, *, kind: str = "E", tier: str = "") -> list[tuple[tuple[str, ...], Row]]:
-        """Every row of a package (of a tier) with the releases it is true of; the row is that of the newest of them."""
+        """Return every row of a package (of a tier) with the releases it applies to; the row is that of the newest one."""
         block = self._block(consumer, kind)
         versions, found = self.versions(consumer), []
         for row in block["rows"]:
@@ -206,14 +205,14 @@ class Rows:
     # Imports
 
     def package_of(self, node: str) -> str | None:
-        """The package of a module, by its top."""
+        """Return the package of a module, by its top-level module."""
         return self._tops.get(node.partition(":")[0].partition(".")[0])
 
     def tops(self, package: str) -> tuple[str, ...]:
         return tuple(top for top, each in self._tops.items() if each == package)
 
     def steps(self, package: str, version: str, here: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """What each module runs when it is imported, as far as it leads to a row; ``here`` is what is installed."""
+        """Return what each module imports when it runs, limited to imports that lead to a row; ``here``: installed packages."""
         at = self._position(package, version)
         if at is None:
             return {}
@@ -239,11 +238,11 @@ class Rows:
 
     @property
     def parts(self) -> tuple[tuple[str, str], ...]:
-        """The blocks there are: package and kind."""
+        """The package and kind of each block."""
         return tuple(self._blocks)
 
     def part(self, package: str, kind: str) -> Any:
-        """A block as it is written; for the program that writes it."""
+        """Return a block in its stored form, for the scripts that write rows."""
         return self._block(package, kind)
 
     def _block(self, consumer: str, kind: str) -> Any:
@@ -256,19 +255,19 @@ class Rows:
         return self._opened[key]
 
     def _position(self, package: str, version: str) -> int | None:
-        """Which of the known releases a version is; local labels do not count."""
+        """Return the index of a version among the known releases, ignoring its local label."""
         place = package, version
         if place not in self._positions:
             self._positions[place] = place_of(self.versions(package), version)
         return self._positions[place]
 
     def _bits(self, package: str, versions: Iterable[str]) -> int:
-        """The set of these releases."""
+        """Return the set of these releases as a bit mask."""
         places = (self._position(package, version) for version in versions)
         return sum({1 << at for at in places if at is not None})
 
 
 def _chosen(names: Iterable[str], consumers: Iterable[str] | None) -> list[str]:
-    """Those that are asked about, in the order of all."""
+    """Return the names in ``consumers`` (all names for ``None``), in their order."""
     wanted = None if consumers is None else frozenset(consumers)
     return [name for name in names if wanted is None or name in wanted]

@@ -1,7 +1,7 @@
-"""The shipped table of one package: what every known release has, opened module by module.
+"""The shipped table of one package: the contents of every known release, opened module by module.
 
-A file is a header and chunks of blocks, a block a module, each chunk compressed by itself: a question about one module
-costs the header and one chunk. docs/surface.md describes the form; ``scripts/surface/tables.py`` writes it.
+A file is a header and separately compressed chunks of blocks, with one block per module: a query about one module reads
+the header and one chunk. docs/surface.md describes the format; ``scripts/surface/tables.py`` writes it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def path_of(package: str) -> str:
 
 
 def tracked() -> dict[str, str]:
-    """The package of each top-level module that has a table."""
+    """Map each top-level module that has a table to its package."""
     found: dict[str, str] = value_at(read_table(path_of("index")).decode("ascii"))
     return found
 
 
 def open_table(package: str, path: str | None = None) -> Table | None:
-    """The shipped table of a package, or the one in a file; ``None`` where there is none, or none of this form."""
+    """Open the shipped table of a package, or the one in a file; ``None`` if it does not exist or has another format."""
     if path is None:
         return Table(read_table(path_of(package))) if package in tracked().values() else None
     try:
@@ -79,30 +79,30 @@ class Table:
         return frozenset(name.partition(".")[0] for name in self._modules) - NO_PACKAGES
 
     def surface(self, version: str) -> TableSurface | None:
-        """One release; ``None`` for one that the table does not know. Local labels do not count."""
+        """Return one release, ignoring its local label; ``None`` if it is not in the table."""
         at = place_of(self.versions, version)
         return TableSurface(self, at) if at is not None else None
 
     def surfaces(self) -> Iterator[TableSurface]:
-        """Every release, oldest first."""
+        """Yield every release, oldest first."""
         return (TableSurface(self, at) for at in range(len(self.versions)))
 
     def releases_with(self, module: str) -> tuple[str, ...]:
-        """The releases that have a module."""
+        """Return the releases that have a module."""
         place = self._modules.get(module)
         mask = self._mask(self._opaque.get(module, -1) if place is None else self._life[place], 0)
         return tuple(version for at, version in enumerate(self.versions) if mask >> at & 1)
 
     def modules(self) -> tuple[str, ...]:
-        """Every module of any release, read or not."""
+        """Return every module of any release, read or not."""
         return (*self._modules, *self._opaque)
 
     def names_in(self, module: str) -> frozenset[str]:
-        """The names that any release has in a module, as far as they are in the table; for suggestions."""
+        """Return the names in the table that any release has in a module; for suggestions."""
         return self.known(module) if module in self._modules else frozenset()
 
     def renames(self, module: str, owner: str, old: str) -> tuple[tuple[str | None, str | None, tuple[str, ...]], ...]:
-        """What became of a keyword of a class or function: its new name, the version announced for its end, who says so."""
+        """Return announced renames of a keyword: the new name, the version of its removal, the releases that announce it."""
         found = []
         for row in self.block(module).get("rename", ()) if module in self._modules else ():
             if row[0] == [owner, old]:
@@ -115,11 +115,11 @@ class Table:
     # For the surfaces
 
     def _mask(self, number: int, whole: int) -> int:
-        """A set of releases by its number; 0 is the whole life of what it is about, -1 none."""
+        """Return a set of releases by its number; 0 is ``whole``, -1 the empty set."""
         return whole if number == 0 else self._masks[number - 1] if number > 0 else 0
 
     def has(self, module: str, bit: int) -> str | None:
-        """``source``, ``opaque`` or ``None``, for one release."""
+        """Return ``source``, ``opaque`` or ``None`` for a module in one release."""
         place = self._modules.get(module)
         if place is not None and self._mask(self._life[place], 0) & bit:
             return "source" if self._chunk[place] >= 0 and self._mask(self._read[place], 0) & bit else "opaque"
@@ -142,7 +142,7 @@ class Table:
         return found
 
     def _start(self, place: int, chunk: int) -> int:
-        """The start of a block in its chunk: after those of the modules before it."""
+        """Return the offset of a block in its chunk: the total length of the blocks before it."""
         before = range(self._chunk.index(chunk), place)
         return sum([abs(self._length[at]) for at in before if self._chunk[at] == chunk])
 
@@ -154,7 +154,7 @@ class Table:
         return found
 
     def statements(self, module: str, section: str, bit: int) -> Iterator[tuple[Any, Any]]:
-        """What a section says of one release: about, says."""
+        """Yield the statements of a section that apply to one release, as (subject, value)."""
         whole = self._mask(self._life[self._modules[module]], 0)
         masks = self._masks
         for row in self.block(module).get(section, ()):
@@ -166,15 +166,15 @@ class Table:
                     yield row[0], row[at + 1]
 
     def once(self, says: Any, make: Callable[[Any], Any]) -> Any:
-        """What is made of a statement; releases that say the same share it."""
-        key = id(says)  # blocks stay open: no other statement gets its place
+        """Return ``make(says)``, cached so that releases share the result for the same statement."""
+        key = id(says)  # blocks stay in memory, so ids are not reused
         found = self._made.get(key)
         if found is None:
             found = self._made[key] = make(tuples(says))
         return found
 
     def folders(self) -> Mapping[str, int]:
-        """The releases that have modules below each name."""
+        """Map each dotted name to the releases that have modules below it, as a bit mask."""
         if not self._folders:
             modules = *((name, self._life[at]) for name, at in self._modules.items()), *self._opaque.items()
             for name, number in modules:
@@ -209,7 +209,7 @@ class TableSurface:
         return any(self.table.has(name, 1 << at) for at in range(self._bit.bit_length() - 1))
 
     def provided_by_modules(self, package: str) -> dict[str, str]:
-        return {}  # the table spells them out
+        return {}  # the table lists them explicitly
 
     def module(self, name: str) -> Module | None:
         if name not in self._kept:
@@ -252,7 +252,7 @@ def _method(says: tuple[Any, ...]) -> Function:
 
 
 class _Members:
-    """What a module's classes have, by class."""
+    """The members of a module's classes, by class."""
 
     def __init__(self, table: Table, said: Callable[[str], Iterator[tuple[Any, Any]]], names: set[str]) -> None:
         self._once = table.once
@@ -273,9 +273,9 @@ class _Members:
         )  # fmt: skip
 
 
-# --- How the files of the surface are written: JSON text under LZMA, in parts that are opened one by one.
+# --- The encoding of the surface files: JSON text under LZMA, in parts that are opened separately.
 #
-# Text, as LZMA finds what repeats in it better than in marshal's references: the files are a sixth smaller.
+# LZMA compresses repetitions in text better than marshal's references: the files are a sixth smaller.
 
 
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "pb": 0, "dict_size": 4 << 20}]
@@ -283,31 +283,31 @@ _scanner: list[Callable[[str, int], tuple[Any, int]]] = []
 
 
 def text_of(part: bytes) -> str:
-    """The text of a part."""
+    """Decompress the text of a part."""
     return lzma.decompress(part, lzma.FORMAT_RAW, None, FILTERS).decode("ascii")
 
 
 def value_at(text: str, start: int = 0) -> Any:
-    """The JSON value that begins at a place of a text."""
+    """Decode the JSON value that begins at ``start``."""
     if not _scanner:
         _scanner.append(_scanner_there_is())
     return _scanner[0](text, start)[0]
 
 
 def value_of(part: bytes) -> Any:
-    """The one value of a part."""
+    """Decompress and decode the value of a part."""
     return value_at(text_of(part))
 
 
 def header_of(content: bytes, magic: bytes) -> tuple[Any, int]:
-    """The header of a file that begins with ``magic`` and the header's length, and where what follows begins."""
+    """Return the header of a file, which follows ``magic`` and the header's length, and the offset of the rest."""
     at = len(magic) + 4
     end = at + int.from_bytes(content[len(magic) : at], "little")
     return value_of(content[at:end]), end
 
 
 def tuples(value: Any) -> Any:
-    """Lists as tuples all through: what can be compared and hashed."""
+    """Convert nested lists to tuples, which can be hashed."""
     return tuple([tuples(each) for each in value]) if type(value) is list else value
 
 

@@ -1,4 +1,4 @@
-"""Whether a world of releases meets a need; ``None`` unless that is certain, which is never reported."""
+"""Whether a world of releases meets a need; ``None`` unless certain, and such a verdict is never reported."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @record(frozen=True)
 class Verdict:
-    """``met`` is ``None`` where it is not known. ``missing`` says what is wrong: the name, keyword or number that does not fit.
+    """``met`` is ``None`` if unknown. ``missing`` is the missing name, or the rejected keyword or number of arguments.
 
-    ``where`` is what was found, or what lacks it, and ``line`` the line there.
+    ``where`` is the definition found, or the owner that lacks it, and ``line`` the line there.
     """
 
     met: bool | None
@@ -31,7 +31,7 @@ _UNKNOWN = Verdict(None)
 
 
 def verdict_on(world: World, need: Need) -> Verdict:
-    """Whether the releases of a world meet a need."""
+    """Return whether the releases of a world meet a need."""
     kind, target, name, bases, positional, keywords, signature = need
     if kind == "import":
         return _found(world.imported(target, name))

@@ -1,4 +1,4 @@
-"""Several releases together, one of each package: what names mean, classes with their bases, and whether a call fits."""
+"""A set of releases, one per package: resolves names, classes with their bases, and whether a call is valid."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class World:
     # Names
 
     def find(self, dotted: str) -> Meaning:
-        """The meaning of a dotted name; ``unknown`` unless it is certain."""
+        """Resolve a dotted name; ``unknown`` unless it is certain."""
         found = self._found.get(dotted)
         if found is None:
             self._found[dotted] = UNKNOWN
@@ -77,14 +77,14 @@ class World:
             found = self.attribute(found, part)
             if found.kind == OUTSIDE:
                 beyond = self.find(".".join((found.module, *parts[at + 1 :])))
-                # a re-export of what the other package does not have is that package's matter
+                # a re-export of a name missing from the other package is reported for that package
                 return beyond if beyond.kind not in ("absent", "never") or at < len(parts) - 1 else UNKNOWN
             if found.kind in ("unknown", "absent", "never", VALUE, "function", "method") and at < len(parts) - 1:
                 return found if found.kind in ("absent", "never") else UNKNOWN
         return found
 
     def imported(self, module: str, name: str | None) -> Meaning:
-        """What ``from module import name`` gives (``name`` ``None`` or ``*``: the module)."""
+        """Resolve ``from module import name`` (``name`` ``None`` or ``*``: the module)."""
         surface = self.surface_of(module)
         if surface is None:
             return UNKNOWN
@@ -108,8 +108,8 @@ class World:
         )
 
     def _no_module(self, surface: Surface, package: str, name: str) -> Meaning:
-        """A module that is not among the files; packages keep old ones alive under names that they have."""
-        if not package:  # one that is not there yet may be another distribution's until it is
+        """Resolve a module without a file: unknown if the package may keep it alive as a name, otherwise absent."""
+        if not package:  # before it is added here, it may belong to another distribution
             return absent(surface, "", name) if surface.had(name) else UNKNOWN
         record = surface.module(package)
         if record is not None and (name in record.definitions or name in record.lazy):
@@ -126,13 +126,13 @@ class World:
         return UNKNOWN
 
     def _inside(self, found: Meaning) -> Meaning:
-        """Follows a name out of its package."""
+        """Resolve a name re-exported from another package."""
         return self.find(found.module) if found.kind == OUTSIDE else found
 
     # Classes
 
     def bases(self, of: Meaning) -> tuple[tuple[Meaning, ...], bool]:
-        """A class and those it inherits from, nearest first; and whether all of them are known."""
+        """Return a class and its bases, nearest first, and whether all of them are known."""
         key = of.module, of.name
         found = self._mro.get(key)
         if found is None:
@@ -157,7 +157,7 @@ class World:
         return tuple(chain), complete
 
     def member(self, of: Meaning, name: str) -> Meaning:
-        """An attribute of a class; ``absent`` only where all of the class's bases are known."""
+        """Resolve an attribute of a class; ``absent`` only if all bases of the class are known."""
         for each in self.bases(of)[0]:
             definition = each.definition
             if not isinstance(definition, Class):
@@ -179,9 +179,9 @@ class World:
         return absent(of.surface, of.dotted, name)
 
     def constructor(self, of: Meaning, *, after: Meaning | None = None) -> tuple[Signature, Meaning] | None:
-        """The parameters of calling a class, with ``self``, and the class that defines them; ``None`` if unknown.
+        """Return the signature of calling a class, including ``self``, and the class that defines it; ``None`` if unknown.
 
-        ``after``: as seen by ``super().__init__`` of that class.
+        ``after``: resolve as ``super().__init__`` in that class does.
         """
         chain = self.bases(of)[0]
         if after is not None:
@@ -210,7 +210,7 @@ class World:
     # Calls
 
     def callee(self, found: Meaning) -> tuple[Signature, int, Meaning] | None:
-        """What is called when a name is: its signature, how many parameters are filled already, where it is."""
+        """Return the signature of a callable, the number of already bound parameters and its place; ``None`` if unknown."""
         if found.kind == "class":
             made = self.constructor(found)
             return _of_constructor(made) if made is not None else None
@@ -225,7 +225,7 @@ class World:
     def rejected(
         self, signature: Signature, bound: int, callee: Meaning, positional: int, keywords: Iterable[str], *, depth: int = 0
     ) -> tuple[Complaint, ...]:
-        """Why a call with so many positional and these keyword arguments does not fit; ``()`` where it does, or may."""
+        """Return why a call with this many positional and these keyword arguments is invalid; ``()`` if it may be valid."""
         if set(signature.decorators) & _UNREADABLE:
             return ()
         if "staticmethod" in signature.decorators:
@@ -244,7 +244,7 @@ class World:
     def _past_decorators(
         self, signature: Signature, callee: Meaning, complaints: tuple[Complaint, ...]
     ) -> tuple[Complaint, ...]:
-        """What decorators do not take themselves: old keywords, say."""
+        """Drop complaints about keywords that decorators may consume, such as old names."""
         for decorator in signature.decorators if callee.surface is not None else ():
             found = self.find(f"{callee.module}.{decorator}")
             record = found.surface.module(found.module) if found.surface is not None and found.name else None
@@ -255,7 +255,7 @@ class World:
         return complaints
 
     def _forwarded(self, signature: Signature, callee: Meaning, keyword: str, depth: int) -> bool:
-        """Whether ``**kwargs`` certainly brings a keyword to where it is rejected."""
+        """Return whether ``**kwargs`` certainly forwards a keyword to a callee that rejects it."""
         if not signature.forwards or len(signature.forwards) != 1 or depth > _DEEPEST_FORWARD:
             return False
         target = signature.forwards[0]
@@ -279,7 +279,7 @@ class World:
         return self.inherited(owner, method) if owner.kind == "class" else None
 
     def inherited(self, of: Meaning, method: str) -> tuple[Signature, int, Meaning] | None:
-        """The method that ``super().method`` in a class calls; ``None`` if unknown."""
+        """Return the method that ``super().method`` in a class calls; ``None`` if unknown."""
         if method == "__init__":
             made = self.constructor(of, after=of)
             return _of_constructor(made) if made is not None else None
@@ -294,9 +294,9 @@ class World:
         return None
 
     def override_complaints(self, of: Meaning, method: str, signature: Signature) -> tuple[tuple[Complaint, int], ...]:
-        """Calls of ``self.method(…)`` in the bases of a class that an override with this signature does not take.
+        """Return the ``self.method(…)`` calls in the bases of a class that an override with this signature would reject.
 
-        Each with the line of the call; calls under a test of versions or in a ``try`` do not count.
+        Each comes with the line of the call; calls under a version test or in a ``try`` are ignored.
         """
         found = []
         for each in self.bases(of)[0]:
@@ -315,5 +315,5 @@ def _of_constructor(made: tuple[Signature, Meaning]) -> tuple[Signature, int, Me
 
 
 def _takes_positional(signature: Signature) -> bool:
-    """Whether a decorator still takes keyword-only parameters by position."""
+    """Return whether a decorator still accepts keyword-only parameters by position."""
     return any("positional" in decorator for decorator in signature.decorators)

@@ -1,4 +1,4 @@
-"""The ranges of a script in words: for each bound the line that decides it, and the other name on the other side."""
+"""Explanations of a script's version ranges: for each bound, the line that sets it and the name in the excluded release."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 @record(frozen=True)
 class Reason:
-    """Why a release is out: what the code uses at ``place``, and what is said of it.
+    """Why a release is excluded: what the code uses at ``place``, and the explanation.
 
-    ``said``: the package itself says that it is ``renamed``, else that is only alike. ``left``: to a base in another package.
+    ``said``: ``renamed`` is stated by the package or is the same name in another module, otherwise it is only similar.
+    ``left``: the need is deferred to a base class in another package.
     """
 
     place: str
@@ -37,10 +38,10 @@ class Reason:
 
 @record(frozen=True)
 class Explained:
-    """The releases of one package: ``first`` to ``last`` without ``holes``; ``None`` where none will do.
+    """The releases of one package: ``first`` to ``last`` without ``holes``; ``None`` if no release is suitable.
 
-    ``below`` and ``above`` are the releases next to them and why they are out. ``with_others`` says what releases of other
-    packages it takes.
+    ``below`` and ``above`` are the adjacent releases with the reasons that exclude them. ``with_others`` describes the releases
+    of other packages that are required.
     """
 
     package: str
@@ -55,7 +56,7 @@ class Explained:
 
     @property
     def specifier(self) -> str:
-        """The releases as a specifier set; "" for all of them."""
+        """The releases as a specifier set; empty for all known releases."""
         versions = self.range.versions
         parts = []
         if self.first is not None and self.first != versions[0]:
@@ -68,7 +69,7 @@ class Explained:
 
 @record(frozen=True)
 class Nowhere:
-    """Something that no known release has, and the nearest name that one has."""
+    """A name or keyword missing from every known release, with the most similar existing name."""
 
     package: str
     place: str
@@ -81,7 +82,7 @@ def explained(ranges: tuple[Range, ...], reverse: Reverse, releases: Releases) -
 
 
 def nowhere(reverse: Reverse, releases: Releases, wanted: WantedOf) -> tuple[Nowhere, ...]:
-    """What no release has: of names only those that are like one that is known."""
+    """Return what no release has; names are included only if they resemble a known one."""
     found = []
     for each in reverse.hopeless:
         package = wanted.packages_of(each)[0]
@@ -122,7 +123,7 @@ def _one(each: Range, ranges: tuple[Range, ...], reverse: Reverse, releases: Rel
 
 
 def _with_others(each: Range, ranges: tuple[Range, ...], reverse: Reverse) -> tuple[str, ...]:
-    """What the oldest and the newest release of a range take of the packages they lean on."""
+    """Describe which releases of the packages they depend on the oldest and the newest release of a range require."""
     found: list[str] = []
     good = [version for version in each.versions if version in each.allowed]
     for other in ranges:
@@ -198,7 +199,7 @@ def _text(need: Need, lacks: str, found: Renamed | None, *, newer: bool) -> str:
 
 
 def _conflict(each: Range, releases: Releases) -> tuple[Reason, ...]:
-    """What cannot be had together: each thing with the releases that have it, the rarest first."""
+    """Return the conflicting needs, each with the releases that meet it, rarest first."""
     lacking: dict[int, Wanted | Bound | Apart] = {}
     for why in each.why.values():
         lacking.update((id(one), one) for one in why)

@@ -1,4 +1,4 @@
-"""Requirements that a script states itself: it refuses to run where they do not hold."""
+"""Requirements that a script enforces itself, and the configuration attributes that it reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REQUIRED = ("require_version", "require_version_core")
 
 
 def bounds_in(tree: ast.Module, source: bytes, path: str) -> tuple[Bound, ...]:
-    """What the source of a script states: in calls, and in inline metadata (PEP 723)."""
+    """Return the requirements in a script's source: from calls, and from inline metadata (PEP 723)."""
     found: tuple[Bound, ...] = ()
     if b"check_min_version" in source or b"require_version" in source:
         found = bounds_of(tree, path)
@@ -24,7 +24,7 @@ def bounds_in(tree: ast.Module, source: bytes, path: str) -> tuple[Bound, ...]:
 
 
 def bounds_of(tree: ast.Module, path: str) -> tuple[Bound, ...]:
-    """What calls of ``check_min_version("4.46.0")`` and ``require_version("datasets>=2.14")`` state that are always made."""
+    """Return the bounds of ``check_min_version("4.46.0")`` and ``require_version("datasets>=2.14")`` calls that always run."""
     package, found = "transformers", []
     calls = []
     for node in _always(tree):
@@ -46,7 +46,7 @@ def bounds_of(tree: ast.Module, path: str) -> tuple[Bound, ...]:
 
 
 def _always(tree: ast.Module) -> Iterator[ast.AST]:
-    """The statements that run with the script: not those in classes and functions other than ``main``."""
+    """Yield the nodes that run with the script, skipping bodies of classes and of functions other than ``main``."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop(0)
@@ -96,10 +96,10 @@ def _inline(source: bytes, path: str) -> list[Bound]:
     return [each for each in stated if _readable(each)]
 
 
-# --- Attributes that a script reads of configuration objects: made by a call, or parsed from the command line.
+# --- Attributes that a script reads from configuration objects: created by a call, or parsed from the command line.
 #
-# ``model_args.torch_dtype`` where ``model_args`` came of ``HfArgumentParser((ScriptArguments, ModelConfig))``. A name that is
-# also bound to something else is left alone, and so is an attribute that the script sets or tests with ``hasattr``.
+# ``model_args.torch_dtype`` where ``model_args`` comes from ``HfArgumentParser((ScriptArguments, ModelConfig))``. A name that
+# is also bound to something else is ignored, and so is an attribute that the script sets or tests with ``hasattr``.
 
 
 _PARSERS = ("HfArgumentParser", "TrlParser", "H4ArgumentParser")
@@ -109,7 +109,7 @@ _ASKS = ("hasattr", "getattr", "setattr", "delattr")
 
 
 def fields_of(tree: ast.Module, module: Module) -> tuple[Field, ...]:
-    """The attributes that are read of objects whose class is certain."""
+    """Return the attributes read from objects whose class is certain."""
     reading = _Reading(tree, module)
     return tuple(reading.fields())
 
@@ -136,7 +136,7 @@ class _Reading:
                     yield Field(next(iter(of)), node.attr, node.lineno, sure)
 
     def _class(self, node: ast.expr | None) -> str:
-        """The dotted place of an imported class; "" for anything else."""
+        """Return the dotted name of an imported class; "" for anything else."""
         found = self._module.definitions.get(node.id) if isinstance(node, ast.Name) else None
         if not isinstance(found, Imported) or not found.name or found.flags:
             return ""
@@ -195,7 +195,7 @@ class _Reading:
                 self._left_alone.add((of.id, name.value))
 
     def _parameters(self) -> None:
-        """Bindings that are no assignments; a parameter is what the script itself passes under the same name."""
+        """Process bindings other than assignments; a parameter keeps the type of a variable passed under the same name."""
         passed = {
             (node.func.id, at, each.id)
             for node, _ in self._nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
@@ -216,7 +216,7 @@ class _Reading:
         given = node.args
         for at, each in enumerate((*given.posonlyargs, *given.args)):
             if (node.name, at, each.arg) not in passed:
-                self._types.setdefault(each.arg, set()).add("")  # whatever its annotation says, it may be of a subclass
+                self._types.setdefault(each.arg, set()).add("")  # may be a subclass of the annotation
         for each in (*given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))):
             self._types.setdefault(each.arg, set()).add("")
 
@@ -231,7 +231,7 @@ def _names(node: ast.Assign) -> list[str]:
 
 
 def _is_plain(made: str) -> bool:
-    """Whether a class is a plain record: transformers' own configurations take any attribute."""
+    """Return whether a class has a fixed set of attributes; configurations of transformers accept any attribute."""
     return made.endswith(_CONFIGURATIONS) and not (made.startswith("transformers.") and made.endswith("Config"))
 
 
@@ -240,7 +240,7 @@ def _last(node: ast.expr) -> str:
 
 
 def _conditioned(tree: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
-    """Every node, and whether it is unconditional."""
+    """Yield every node and whether it is unconditional."""
     waiting: list[tuple[ast.AST, bool]] = [(tree, True)]
     while waiting:
         node, sure = waiting.pop()

@@ -1,4 +1,4 @@
-"""Scripts, notebooks and package folders → records."""
+"""Read scripts, notebooks and package folders into records."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from compat.interfaces.source.records import Module
 
 LIMIT = 2 << 20
-"""Bytes of one script; what is larger was generated."""
+"""Maximum size of a script in bytes; larger files are generated."""
 MOST_FILES = 2000
-"""Python files of one folder that are read."""
+"""Maximum number of Python files read from one folder."""
 _MOST_ENTRIES = 50_000
 _NOT_CODE = frozenset(("__pycache__", "node_modules", "site-packages", "build", "dist", "venv", "env", "wandb"))
 
 
 def read_code(paths: Iterable[str]) -> Code:
-    """Everything that is named: ``.py`` files, notebooks and folders.
+    """Read the given ``.py`` files, notebooks and folders.
 
-    What cannot be read is among :attr:`Code.problems`; :class:`InputError` only where nothing is named that exists.
+    Unreadable files are listed in :attr:`Code.problems`. Raises :class:`InputError` for a folder without Python files.
     """
     files: list[CodeFile] = []
     problems: list[InputError] = []
@@ -60,7 +60,7 @@ def _notes_of(file: CodeFile) -> tuple[str, ...]:
 
 
 def read_file(path: str, name: str, *, is_package: bool = False) -> CodeFile:
-    """One script or notebook; :class:`InputError` with line and reason where it is no Python that can be read."""
+    """Read one script or notebook. Raises :class:`InputError` with line and reason if it is not valid Python."""
     if path.lower().endswith(".ipynb"):
         return read_notebook(path, name)
     source = _content(path)
@@ -93,7 +93,7 @@ def _content(path: str) -> bytes:
 
 
 def _python_files(path: str) -> tuple[list[tuple[str, str, bool]], list[str]]:
-    """(path, module name, whether it is a package's ``__init__``) of everything that a path names, and notes."""
+    """Return (path, module name, whether it is a package's ``__init__``) of each Python file under a path, and notes."""
     if not os.path.isdir(path):
         return [(path, _identifier(os.path.basename(path)), False)], []
     is_package = os.path.isfile(os.path.join(path, "__init__.py"))
@@ -117,7 +117,7 @@ def _python_files(path: str) -> tuple[list[tuple[str, str, bool]], list[str]]:
 
 def _walked(path: str, notes: list[str]) -> Iterator[tuple[str, str]]:
     seen = 0
-    for folder, folders, names in os.walk(path):  # links to folders are not followed: they may lead in a circle
+    for folder, folders, names in os.walk(path):  # does not follow links to folders: they may form a cycle
         folders[:] = sorted(each for each in folders if not _left_out(folder, each))
         seen += len(names) + len(folders)
         yield from ((folder, name) for name in sorted(names) if name.endswith((".py", ".ipynb")))
@@ -138,7 +138,7 @@ def _identifier(name: str) -> str:
 
 
 def beside(path: str) -> frozenset[str]:
-    """The modules and packages that a script finds before what is installed: those in its own folder."""
+    """Return the modules and packages in a script's own folder, which shadow installed ones."""
     folder = path if os.path.isdir(path) else os.path.dirname(path) or os.curdir
     own = None if os.path.isdir(path) else os.path.basename(path)
     found = set()
@@ -157,11 +157,11 @@ def beside(path: str) -> frozenset[str]:
     return frozenset(found)
 
 
-# --- A notebook as one module; its lines are called by cell.
+# --- A notebook as one module, with lines reported by cell.
 
 
 class _Places:
-    """What lines of the joined code are called."""
+    """Maps lines of the joined code to cells."""
 
     def __init__(self, path: str, notebook: Notebook) -> None:
         self._path, self._notebook = path, notebook
@@ -173,7 +173,7 @@ class _Places:
 
 
 def read_notebook(path: str, name: str) -> CodeFile:
-    """A notebook's code cells, read as one script; :class:`InputError` where nothing of it can be read."""
+    """Read a notebook's code cells as one script. Raises :class:`InputError` if it cannot be read."""
     notebook = Notebook(path)
     try:
         module = module_of(notebook.tree, b"", name)
@@ -183,7 +183,7 @@ def read_notebook(path: str, name: str) -> CodeFile:
     return CodeFile(path, module, _Places(path, notebook), stated, fields_of(notebook.tree, module), is_notebook=True)
 
 
-# --- Records of scripts, kept in the user's cache with the hash of the source.
+# --- Records of scripts, stored in the user's cache with the hash of the source.
 
 
 if TYPE_CHECKING:
@@ -192,10 +192,10 @@ if TYPE_CHECKING:
 
 
 def kept_record(source: bytes, name: str, path: str, read: Callable[[], Record], *, is_package: bool = False) -> Record:
-    """The record of a source: the kept one, or what ``read`` returns, which is then kept."""
+    """Return the record of a source from the cache, or else the result of ``read``, which is then cached."""
     here = os.path.dirname(__file__)
     whose = os.path.abspath(path).encode(errors="surrogateescape")
-    place = place_in_cache("scripts", f"{zlib.crc32(whose):08x}")  # the latest of each path: it does not grow with every change
+    place = place_in_cache("scripts", f"{zlib.crc32(whose):08x}")  # one entry per path, so the cache stays small
     stamp = stamp_of(here, os.path.join(os.path.dirname(here), "source")), name, is_package, _hash(source)
     found = _opened(kept(place), stamp, path)
     if found is None:
@@ -206,7 +206,7 @@ def kept_record(source: bytes, name: str, path: str, read: Callable[[], Record],
 
 def _hash(source: bytes) -> bytes:
     try:
-        from _blake2 import blake2b  # hashlib opens OpenSSL, which costs as much as reading the script
+        from _blake2 import blake2b  # hashlib loads OpenSSL, which takes as long as reading the script
     except ImportError:
         from hashlib import blake2b
     return blake2b(source, digest_size=32).digest()
@@ -221,7 +221,7 @@ def _packed(stamp: Stamp, record: Record) -> bytes:
 
 
 def _opened(content: bytes | None, stamp: Stamp, path: str) -> Record | None:
-    """The record; ``None`` where its stamp is another one (of another source, name or version of this code)."""
+    """Return the cached record; ``None`` if it is invalid or its stamp differs (source, name or version of this code)."""
     from compat.interfaces.source.packed import unpack_module
 
     try:

@@ -1,4 +1,4 @@
-"""What was read of the user's code."""
+"""Records of the user's code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @record(frozen=True)
 class Bound:
-    """A requirement that code states itself: ``check_min_version``, ``require_version``, inline metadata."""
+    """A requirement stated in code: ``check_min_version``, ``require_version``, inline metadata."""
 
     package: str
     specifier: str
@@ -24,7 +24,7 @@ class Bound:
 
 @record(frozen=True)
 class Field:
-    """``attribute`` of an object of class ``of`` is read; ``sure``: under no condition."""
+    """A read of ``attribute`` on an object of class ``of``; ``sure``: unconditional."""
 
     of: str
     attribute: str
@@ -34,7 +34,7 @@ class Field:
 
 @record(frozen=True)
 class CodeFile:
-    """One file: its record, and how a line of the record is called (``train.py:12``, ``run.ipynb cell 3, line 2``)."""
+    """One file: its record, and ``place``, which formats a line number (``train.py:12``, ``run.ipynb cell 3, line 2``)."""
 
     path: str
     module: Module
@@ -46,9 +46,9 @@ class CodeFile:
 
 @record(frozen=True)
 class Code:
-    """Files that are judged together. ``problems`` are those that could not be read, each with its reason.
+    """Files that are checked together. ``problems`` are the errors of files that could not be read.
 
-    ``shadowed`` are top-level modules next to the code: an import finds those, not the installed package.
+    ``shadowed`` are top-level modules next to the code: imports resolve to these instead of the installed package.
     """
 
     files: tuple[CodeFile, ...]
@@ -58,5 +58,5 @@ class Code:
 
     @property
     def tops(self) -> frozenset[str]:
-        """The top-level modules of the code itself."""
+        """The top-level modules of this code."""
         return frozenset(each.module.name.partition(".")[0] for each in self.files)

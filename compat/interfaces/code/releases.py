@@ -1,8 +1,8 @@
-"""Which releases have everything that some code uses: for each tracked package, then for those that inherit from others.
+"""Which releases provide everything that code uses: for each tracked package, then across packages that inherit from others.
 
-A class may inherit what it takes from another package (``trl.SFTConfig`` from ``transformers.TrainingArguments``). Such a
-need is met by a release together with releases of the other package. It is split into the parts that each has, so that
-pairs need not be compared.
+A class may inherit its parameters from another package (``trl.SFTConfig`` from ``transformers.TrainingArguments``). Such a
+need is met by a release in combination with releases of the other package. It is split into one part per package, so that
+pairs of releases need not be compared.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from compat.interfaces.table import Table
 
 _MOST = 5000
-"""Most answers kept for a release; with more, only new ones are kept."""
+"""Maximum number of cached answers per release; beyond it, only new answers are stored."""
 
 
 class KeptAnswers:
-    """Answers about one release from the user's cache: a question → its answer, both as plain values.
+    """Answers about one release from the user's cache: query to answer, both as plain values.
 
-    They hold for one table and the code that reads it: the file has a stamp of both."""
+    They are valid for one table and one version of the code that reads it; the file has a stamp of both."""
 
     def __init__(self, package: str, version: str) -> None:
         here = os.path.dirname(__file__)
@@ -46,7 +46,7 @@ class KeptAnswers:
         self._before = len(self.answers)
 
     def save(self) -> None:
-        """Keeps what was added."""
+        """Write new answers to the cache."""
         if len(self.answers) > self._before and self._stamp is not None:
             new = dict(list(self.answers.items())[self._before :]) if len(self.answers) > _MOST else self.answers
             keep(self._place, marshal.dumps((self._stamp, new), 4))
@@ -63,7 +63,7 @@ def _read(content: bytes | None, stamp: str | None) -> dict[tuple[Any, ...], Any
 
 @record(frozen=True)
 class Lean:
-    """A need that a release leaves to another package: there it is ``need``."""
+    """A need that a release defers to another package, as ``need`` of that package."""
 
     package: str
     need: Need
@@ -71,7 +71,7 @@ class Lean:
 
 @record(frozen=True)
 class Answer:
-    """Whether a release meets a need: yes, no, unknown (``None``), or another package decides."""
+    """Whether a release meets a need: yes, no, unknown (``None``), or deferred to another package (``lean``)."""
 
     met: bool | None
     lean: Lean | None = None
@@ -83,9 +83,9 @@ _NO = Answer(met=False)
 
 @record(frozen=True)
 class Range:
-    """The releases of one package that will do. ``why`` says of every other one what it lacks.
+    """The suitable releases of one package. ``why`` lists what each excluded release lacks.
 
-    ``alone`` are those that have everything themselves; ``allowed`` are left when the other packages are considered too.
+    ``alone`` are the releases suitable on their own; ``allowed`` those that remain once other packages are considered.
     """
 
     package: str
@@ -97,7 +97,7 @@ class Range:
 
 
 class Releases:
-    """Answers about single releases, cached; ``tables`` opens the table of a package."""
+    """Cached answers about single releases; ``tables`` opens the table of a package."""
 
     def __init__(self, tables: Callable[[str], Table | None], tracked: Mapping[str, str]) -> None:
         self._open, self._tracked = tables, tracked
@@ -120,7 +120,7 @@ class Releases:
         return self._worlds[key]
 
     def put(self, surface: Surface) -> None:
-        """Adds a release that is in no table: source that was read on the spot."""
+        """Add a release that is in no table, from source read at run time."""
         key = surface.package, surface.version
         if key not in self._worlds:
             self._worlds[key] = World((surface,))
@@ -142,14 +142,14 @@ class Releases:
         return self._answers[key]
 
     def nowhere(self, package: str, need: Need) -> bool:
-        """Whether every known release of a package certainly lacks a need: it says nothing about which one is meant."""
+        """Return whether every known release of a package fails a need, which then cannot distinguish between releases."""
         table = self.table(package)
         return table is not None and all(
             self.answer(package, version, need).met is False for version in reversed(table.versions)
         )
 
     def home(self, package: str, version: str, module: str, name: str) -> str | None:
-        """The module in which a class is defined that ``from module import name`` gives; ``None`` for all else."""
+        """Return the module that defines the class imported by ``from module import name``; ``None`` if it is not a class."""
         kept, key = self._kept.get((package, version)), ("home", module, name)
         if kept is not None and key in kept.answers:
             found: str | None = kept.answers[key]
@@ -162,21 +162,21 @@ class Releases:
         return home
 
     def remember(self, installed: Mapping[str, str]) -> None:
-        """Takes answers about these releases from the user's cache, until :meth:`save` puts new ones there."""
+        """Load cached answers about these releases; :meth:`save` stores new ones."""
         for package, version in installed.items():
             key = package, version
             if key not in self._kept and key not in self._worlds and package in self._tracked.values():
                 self._kept[key] = KeptAnswers(package, version)
 
     def save(self) -> None:
-        """Keeps what :meth:`remember` began."""
+        """Write new answers about the releases passed to :meth:`remember` to the cache."""
         for each in self._kept.values():
             each.save()
 
     def _answered(self, world: World, need: Need) -> Answer:
         kind, target, _, bases, *_ = need
         if kind not in ("import", "attribute") and world.find(bases[0] if bases else target).kind == "absent":
-            return _NO  # what takes it is not there
+            return _NO  # its owner does not exist
         lean = self._left_to_others(world, need)
         verdict = verdict_on(world, need)
         if verdict.met is False or lean is None:
@@ -184,7 +184,7 @@ class Releases:
         return Answer(None, lean)
 
     def _left_to_others(self, world: World, need: Need) -> Lean | None:
-        """What a class of this release has from a base in another package."""
+        """Return the need that a class of this release defers to a base in another package, if any."""
         kind, target, name, bases, _, keywords, _ = need
         owner = world.find(bases[0] if kind in ("override", "inherited") and bases else target)
         if kind in ("import", "attribute") or owner.kind != "class" or len(bases) > 1:
@@ -202,7 +202,7 @@ class Releases:
 
 
 def _has_itself(world: World, owner: Meaning, method: str, keywords: tuple[str, ...]) -> bool:
-    """Whether the classes of this release say all there is to say: the method is theirs, or the field."""
+    """Return whether the classes of this release determine the answer: they define the method or the field themselves."""
     dataclass = False
     for each in world.bases(owner)[0]:
         definition = each.definition
@@ -223,7 +223,7 @@ def _has_itself(world: World, owner: Meaning, method: str, keywords: tuple[str, 
 
 
 def _outer_bases(world: World, owner: Meaning) -> Iterable[str]:
-    """The dotted bases of a class that are not in this world, the nearest first."""
+    """Yield the dotted names of a class's bases outside this world, nearest first."""
     for each in world.bases(owner)[0]:
         if isinstance(each.definition, Class) and each.surface is not None:
             for base in each.definition.bases:
@@ -236,7 +236,7 @@ def _outer_bases(world: World, owner: Meaning) -> Iterable[str]:
 
 
 class Reverse:
-    """The releases that some code can do with."""
+    """Computes the releases that meet the needs of code."""
 
     def __init__(self, wanted: WantedOf, releases: Releases, bounds: Iterable[Bound] = ()) -> None:
         self._wanted, self._releases = wanted, releases
@@ -245,7 +245,7 @@ class Reverse:
         self.hopeless: tuple[Wanted, ...] = tuple(self._nowhere())
 
     def _nowhere(self) -> Iterator[Wanted]:
-        """What every known release lacks: it says nothing about which release is meant."""
+        """Yield the needs that no known release meets; these cannot distinguish between releases."""
         for each in self._wanted.all:
             for package in self._wanted.packages_of(each)[:1]:
                 table = self._releases.table(package)
@@ -260,7 +260,7 @@ class Reverse:
         return table is None or any(self._met(answer.lean.package, each, answer.lean.need) for each in table.versions)
 
     def ranges(self) -> tuple[Range, ...]:
-        """One for each package that the code uses, and for those that these lean on where not every release will do."""
+        """Return a range for each package that the code uses, and for their dependencies if some releases are excluded."""
         found: dict[str, Range] = {}
         waiting = list(self._wanted.packages())
         while waiting:
@@ -304,7 +304,7 @@ class Reverse:
         return Range(package, table.versions, alone, alone, why, leaning)
 
     def _together(self, found: dict[str, Range]) -> dict[str, Range]:
-        """Takes away what no release of a package leant on goes with, on both sides."""
+        """Remove, on both sides, releases that work with no allowed release of the package they depend on (or vice versa)."""
         from compat.records import replace
 
         changed = True
@@ -329,7 +329,7 @@ class Reverse:
         return found
 
     def partners(self, each: Range, version: str, other: Range) -> frozenset[str]:
-        """The releases of another package with which a release has what it leaves to that."""
+        """Return the releases of another package that meet the needs a release defers to it."""
         good = other.allowed
         for wanted, package in each.leaning.get(version, ()):
             lean = self._releases.answer(each.package, version, wanted.need).lean
@@ -347,7 +347,7 @@ class Reverse:
         return self._releases.answer(package, version, need).met is not False
 
     def _left_alone(self, each: Range, version: str, other: Range) -> tuple[Wanted, ...]:
-        """What no release of the other package that is left has for a release."""
+        """Return the needs that a release defers and that no remaining release of the other package meets."""
         lacking = []
         for wanted, package in each.leaning.get(version, ()):
             lean = self._releases.answer(each.package, version, wanted.need).lean
@@ -356,7 +356,7 @@ class Reverse:
         return tuple(lacking) or tuple(wanted for wanted, package in each.leaning.get(version, ()) if package == other.package)
 
     def _unwanted(self, each: Range, other: str, version: str, range_: Range) -> tuple[Wanted, ...]:
-        """What a release of the other package lacks that every release left to go with it leaves to it."""
+        """Return the needs deferred by the remaining releases that a release of the other package does not meet."""
         lacking: dict[int, Wanted] = {}
         for mine in each.versions:
             if mine in each.allowed:

@@ -1,4 +1,4 @@
-"""What became of a name or keyword that a release does not have: its new name, its old one, the nearest that is there."""
+"""What a name or keyword missing from a release is called there: its new name, its old name, or the most similar one."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 _LIKE = 0.78
-"""How alike two names are of which one may be meant for the other, as :mod:`difflib` counts."""
+"""Minimum :mod:`difflib` similarity for one name to be suggested for another."""
 
 
 @record(frozen=True)
 class Renamed:
-    """``name`` is the name in the other release; ``said``: the package states it, otherwise it is only similar."""
+    """``name`` in the other release; ``said``: stated by the package or the same name elsewhere, otherwise only similar."""
 
     name: str
     said: bool
 
 
 def in_other_release(releases: Releases, package: str, need: Need, has: str, lacks: str) -> Renamed | None:
-    """What a need that release ``has`` meets is called in release ``lacks``; ``None`` if unknown."""
+    """Return the name in release ``lacks`` for a need that release ``has`` meets; ``None`` if unknown."""
     having, lacking, table = releases.world(package, has), releases.world(package, lacks), releases.table(package)
     if having is None or lacking is None or table is None:
         return None
@@ -48,7 +48,7 @@ def in_other_release(releases: Releases, package: str, need: Need, has: str, lac
 
 
 def nearest(releases: Releases, package: str, need: Need) -> str | None:
-    """The name most like one that no release has, of those that some release has in its place."""
+    """Return the most similar name in any release for a name that no release has; ``None`` if there is none."""
     table = releases.table(package)
     if table is None:
         return None
@@ -67,14 +67,14 @@ def nearest(releases: Releases, package: str, need: Need) -> str | None:
 
 
 def alike(name: str, names: Iterable[str]) -> Iterator[str]:
-    """The names most like one, best first."""
+    """Yield the most similar names, best first."""
     import difflib
 
     yield from difflib.get_close_matches(name, sorted(each for each in names if each != name), 3, _LIKE)
 
 
 def _owners(world: World, need: Need) -> Iterator[Meaning]:
-    """The classes and functions that a call is about, those that classes inherit from among them."""
+    """Yield the functions and classes that a call refers to, including base classes."""
     _, target, name, bases, *_ = need
     found = world.find(bases[0] if bases else target)
     if found.kind == "class":
@@ -95,7 +95,7 @@ def _said_new(table: Table, having: World, need: Need) -> Iterator[str]:
 
 
 def _said_old(table: Table, having: World, need: Need) -> Iterator[str]:
-    """What a keyword was called before, as any release says that took both."""
+    """Yield the former names of a keyword, as documented by any release that accepted both."""
     for owner in _owners(having, need):
         for row in table.block(owner.module).get("rename", ()):
             if row[0][0] == owner.name.partition(".")[0] and any(says[0] == need.keywords[0] for says in row[2::2]):
@@ -103,7 +103,7 @@ def _said_old(table: Table, having: World, need: Need) -> Iterator[str]:
 
 
 def taken(world: World, need: Need) -> set[str]:
-    """The names that the called thing takes."""
+    """Return the parameter names that the callee accepts."""
     _, target, name, bases, *_ = need
     found = world.find(bases[0] if bases else target)
     if name and name != "__init__" and found.kind == "class":
@@ -116,7 +116,7 @@ def taken(world: World, need: Need) -> set[str]:
 
 
 def _elsewhere(table: Table, lacking: World, need: Need) -> Renamed | None:
-    """Where the same name is defined in a release, if it is in another module there; else a name that is alike."""
+    """Return the place in another module where a release defines the same name, or else a similar name."""
     name = need.name if need.kind == "import" else need.target.rpartition(".")[2]
     if not name:
         return None

@@ -1,7 +1,7 @@
-"""Which releases that have all a script uses also work together: can be installed and imported with each other.
+"""Which of the releases that meet a script's needs are also compatible: can be installed and imported together.
 
-Of two packages that a script uses, a release of one is out where no release left of the other goes with it: what one of
-them imports as soon as it is imported, or what it declares, rules all of those out.
+A release of one package is excluded if it is compatible with no remaining release of another package that the script uses,
+because of an import at import time or a declared requirement of either.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @record(frozen=True)
 class Apart:
-    """Why two releases do not go together: ``place``, of the package ``by``, says it of ``what``."""
+    """Why two releases are incompatible: ``place`` in package ``by`` imports or requires ``what``."""
 
     by: str
     place: str
@@ -37,10 +37,10 @@ class Apart:
 
 
 def narrowed(ranges: tuple[Range, ...], certain: frozenset[str], rows: Rows, declared: Declared) -> tuple[Range, ...]:
-    """The ranges without releases that go with none of what is left of another package.
+    """Return the ranges without releases that are incompatible with all remaining releases of another package.
 
-    ``certain``: the packages that are there whenever the code runs. Where nothing would be left the ranges stay as they are:
-    what the code asks for is then what there is to tell.
+    ``certain``: the packages that are installed whenever the code runs. If no release of a package would remain, the ranges are
+    returned unchanged, so that the needs of the code itself are reported.
     """
     given = {each.package: each for each in ranges if each.allowed and each.package in certain}
     refused = _refused(given, rows, declared)
@@ -58,7 +58,7 @@ def narrowed(ranges: tuple[Range, ...], certain: frozenset[str], rows: Rows, dec
 
 
 def _less(range_: Range, left: Mapping[str, set[str]], refused: Mapping[tuple[str, str], Refused]) -> Range:
-    """A range with what is left of it, and for all else what says so now that it is known what is left of the others."""
+    """Return a range reduced to its remaining releases, with a reason for each removed one."""
     mine, why = range_.package, dict(range_.why)
     for version in range_.allowed - left[mine]:
         for (one, other), apart in refused.items():
@@ -74,7 +74,7 @@ def _told(said: Apart, mine: str, other: str) -> Apart:
 
 
 def _refused(given: Mapping[str, Range], rows: Rows, declared: Declared) -> dict[tuple[str, str], Refused]:
-    """What the releases of two packages say of each other, for both."""
+    """Return the incompatible releases of each pair of packages, in both directions."""
     found: dict[tuple[str, str], Refused] = {}
     for one in given.values():
         for other, versions, bad, apart in (*_by_import(one, given, rows), *_by_declaration(one, given, declared)):

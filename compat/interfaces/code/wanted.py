@@ -1,4 +1,4 @@
-"""What the user's code needs of tracked packages: each need once, with the line that states it."""
+"""What the user's code needs from tracked packages: each need once, with its line."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ PATCHERS = {
     "axolotl": frozenset(("trl", "transformers", "peft", "accelerate")),
     "swift": frozenset(("trl", "transformers", "peft", "accelerate")),
 }
-"""Frameworks that patch other packages when they are imported, so that the source of those does not show what they take."""
+"""Frameworks that patch other packages on import, so that the source of those packages does not show what they accept."""
 
 
 @record(frozen=True)
 class Wanted:
-    """``need`` as in :mod:`compat.interfaces.needs`, of a call one keyword at a time. ``sure``: under no condition.
+    """A ``need`` as in :mod:`compat.interfaces.needs`, with at most one keyword of a call. ``sure``: unconditional.
 
-    ``line`` is that of the record of ``file``.
+    ``line`` is a line of the record of ``file``.
     """
 
     need: Need
@@ -42,7 +42,7 @@ class Wanted:
 
     @property
     def what(self) -> str:
-        """The need in short: ``trl.SFTTrainer(tokenizer=)``, ``trl.DPOTrainer``, ``Trainer.compute_loss(…) as overridden``."""
+        """The need in short: ``trl.SFTTrainer(tokenizer=)``, ``compute_loss as it overrides that of transformers.Trainer``."""
         kind, target, name, bases, positional, keywords, _ = self.need
         if kind == "override":
             return f"{name} as it overrides that of {bases[0]}"
@@ -57,7 +57,7 @@ class Wanted:
 
 
 class WantedOf:
-    """The needs of some code, by package. ``tracked`` is the package of each top-level module."""
+    """The needs of code, by package. ``tracked`` maps each top-level module to its package."""
 
     def __init__(self, code: Code, tracked: Mapping[str, str]) -> None:
         self.code, self.tracked = code, tracked
@@ -67,7 +67,7 @@ class WantedOf:
         self.all = tuple(self._distinct())
 
     def packages(self) -> tuple[str, ...]:
-        """Tracked packages that the code uses, in the order in which it first does."""
+        """Return the tracked packages that the code uses, in order of first use."""
         return tuple(dict.fromkeys(package for each in self.all for package in self.packages_of(each)))
 
     def packages_of(self, wanted: Wanted) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ class WantedOf:
 
     def _needs(self, file: CodeFile) -> Iterator[tuple[Need, Place]]:
         own = self.code.tops
-        # what a parameter is annotated with may be a subclass that has more
+        # an argument may be of a subclass of the annotation, with more methods
         certain = tuple(call for call in file.module.calls if call.kind != "typed")
         yield from direct_needs(replace(file.module, calls=certain), own)
         for each in file.fields:
@@ -115,7 +115,7 @@ def _patchers(code: Code) -> tuple[str, ...]:
 
 
 def _singly(need: Need) -> Iterator[Need]:
-    """A call's needs one by one: that the callee takes so many positional arguments, and each keyword."""
+    """Split a call into single needs: one for the number of positional arguments, and one for each keyword."""
     if need.kind not in ("call", "method", "inherited") or not need.keywords:
         yield need
         return
@@ -126,17 +126,17 @@ def _singly(need: Need) -> Iterator[Need]:
 
 
 def names_of(need: Need) -> tuple[str, ...]:
-    """The dotted names that a need begins with."""
+    """Return the dotted names that a need refers to."""
     return need.target, *need.bases
 
 
 def imported(need: Need) -> str | None:
-    """The dotted name that an import binds."""
+    """Return the dotted name that an import need refers to; ``None`` for other needs."""
     if need.kind != "import":
         return None
     return f"{need.target}.{need.name}" if need.name else need.target
 
 
 def follows(need: Need, gone: Iterable[str]) -> bool:
-    """Whether a need is about something below names that are not there."""
+    """Return whether a need refers to one of the missing names or something below one."""
     return any(name == missing or name.startswith(f"{missing}.") for name in names_of(need) for missing in gone)

@@ -1,4 +1,4 @@
-"""What a package says about names that changed: deprecation decorators, and the texts of warnings."""
+"""Renames that a package announces: in deprecation decorators, and in warning messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compat.interfaces.source.records import Rename
 from compat.interfaces.source.scopes import dotted, identifiers, text_of, walk
 
 _QUOTED = r"[`'\"‘“]+([A-Za-z_][\w.]*)(?:\(\)|=[^`'\"]*)?[`'\"’”]+"
-# Texts that re compiles when they are first used, and keeps: compiling them takes 10 ms, and a user's script has none of this.
+# Plain strings that re compiles and caches on first use: compiling them takes 10 ms, and user scripts rarely need them.
 _OLD = (
     r"(?<![`'\"‘“])"
     + _QUOTED
@@ -32,7 +32,7 @@ _NEW_NAMES = frozenset(("new_name", "new", "new_arg", "new_args", "replacement")
 
 
 def renames_in(node: ast.AST, owner: str) -> list[Rename]:
-    """Every rename that decorators and texts of a function or class state."""
+    """Return every rename announced by decorators and messages in a function or class."""
     found: dict[tuple[str, str | None], Rename] = {}
     for each in walk(node):
         if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -47,7 +47,7 @@ def renames_in(node: ast.AST, owner: str) -> list[Rename]:
 
 
 def _by_decorator(node: ast.expr, owner: str) -> list[Rename]:
-    """``@deprecate_kwarg("tokenizer", version="0.16.0", new_name="processing_class")`` and its relatives."""
+    """Parse ``@deprecate_kwarg("tokenizer", version="0.16.0", new_name="processing_class")`` and similar decorators."""
     if not isinstance(node, ast.Call) or "deprecat" not in (dotted(node.func) or "").lower():
         return []
     olds: list[str] = []
@@ -84,7 +84,7 @@ def _texts(call: ast.Call) -> list[tuple[str, int]]:
 
 
 def _by_text(text: str, owner: str, line: int) -> list[Rename]:
-    """``"`max_seq_length` is deprecated and will be removed in 0.20. Use `max_length` instead."``."""
+    """Parse ``"`max_seq_length` is deprecated and will be removed in 0.20. Use `max_length` instead."``."""
     old = re.search(_OLD, text)
     if old is None:
         return []
@@ -97,7 +97,7 @@ def _last(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-# --- Decorators that take keywords the functions below them do not: old names that they translate, or drop with a warning.
+# --- Decorators that accept keywords the decorated function does not: old names that they translate, or drop with a warning.
 
 
 _LOOKS = frozenset(("items", "keys", "values", "copy"))
@@ -106,10 +106,10 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def wrappers_in(tree: ast.Module) -> dict[str, tuple[str, ...] | None]:
-    """Functions of a module that, used as decorators, look into ``**kwargs``: the keywords they may take out of it.
+    """Return the decorators defined in a module that inspect ``**kwargs``, with the keywords that they may consume.
 
-    All texts that could be names count; ``None`` if unknown. Decorators that hand ``**kwargs`` on as it is are
-    left out, and so are those that are called first: their own arguments name what they take.
+    All strings that could be names count; ``None`` if unknown. Decorators that pass ``**kwargs`` on unchanged are omitted, and
+    so are decorator factories: their own arguments name the keywords.
     """
     functions = {each.name: each for each in tree.body if isinstance(each, _FUNCTIONS)}
     found: dict[str, tuple[str, ...] | None] = {}
@@ -126,7 +126,7 @@ def wrappers_in(tree: ast.Module) -> dict[str, tuple[str, ...] | None]:
 
 
 def _inside(function: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """The functions defined in a function, not those in these."""
+    """Yield the functions defined directly in a function."""
     waiting: list[ast.AST] = list(ast.iter_child_nodes(function))
     while waiting:
         node = waiting.pop()
@@ -137,7 +137,7 @@ def _inside(function: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDe
 
 
 class _Looks:
-    """What a wrapper does with ``**kwargs``: ``any``: it inspects them; not ``plain``: the use cannot be followed."""
+    """How a wrapper uses ``**kwargs``. ``any``: it inspects them; not ``plain``: the use cannot be followed."""
 
     def __init__(self, name: str, functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef]) -> None:
         self._name, self._functions = name, functions

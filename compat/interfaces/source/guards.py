@@ -1,4 +1,4 @@
-"""What a condition around code means for it: a test of versions, of what is installed, of type checking, or any other."""
+"""Classify a condition around code: a test of versions, of installed packages, of type checking, or any other."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _OF_PLATFORM = frozenset(("PY3", "os.name", "sys.platform", "sys.version_info"))
 
 
 def guard_of(test: ast.expr) -> int:
-    """The flag of code that runs where ``test`` holds (or, but for type checking, where it does not)."""
+    """Return the flag of code that runs if ``test`` holds (or, except for type checking, if it does not)."""
     words = list(_words(test))
     if any(word == "TYPE_CHECKING" for word in words):
         return TYPES
@@ -85,7 +85,7 @@ def _of_version(word: str) -> bool:
 
 
 def _asks_for_version(test: ast.expr) -> bool:
-    """``is_torch_available("2.1")``: installed, and at least of that version."""
+    """Return whether a test is like ``is_torch_available("2.1")``: installed in at least that version."""
     return any(
         isinstance(node, ast.Call) and (node.args or node.keywords) and (dotted(node.func) or "").endswith(_INSTALLED)
         for node in walk(test)
@@ -98,7 +98,7 @@ def _of_installation(word: str) -> bool:
 
 
 def asked_by(test: ast.expr) -> tuple[str, ...]:
-    """The packages a test asks for: ``peft`` for ``is_peft_available()``, ``_PEFT_AVAILABLE`` and ``HAS_PEFT``."""
+    """Return the packages a test requires: ``peft`` for ``is_peft_available()``, ``_PEFT_AVAILABLE`` and ``HAS_PEFT``."""
     found = []
     for word in _words(test):
         low = word.lower().strip("_")
@@ -120,12 +120,12 @@ def is_dead(test: ast.expr) -> bool:
 
 
 def leaves(body: list[ast.stmt]) -> bool:
-    """Whether a block ends by leaving the one around it."""
+    """Return whether a block ends by leaving the enclosing block."""
     return bool(body) and isinstance(body[-1], (ast.Raise, ast.Return, ast.Continue, ast.Break))
 
 
 def guard_of_try(node: ast.Try) -> int:
-    """:data:`TRY` where a failure in the body is caught and handled; handlers that all raise again handle nothing."""
+    """Return :data:`TRY` if a failure in the body is caught and handled, 0 if not or if all handlers re-raise."""
     caught = any(_catches(handler) for handler in node.handlers)
     handled = not all(handler.body and isinstance(handler.body[-1], ast.Raise) for handler in node.handlers)
     return TRY if caught and handled else 0

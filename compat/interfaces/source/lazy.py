@@ -1,4 +1,4 @@
-"""Modules that give their names on demand: which names, and from where."""
+"""Modules that provide names lazily: which names, and from where."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIGNS = (
 
 
 class Lazy:
-    """``names`` to dotted places (``""`` unknown), ``listed``, ``open`` and ``getter`` as :class:`records.Module` has them."""
+    """Maps ``names`` to dotted places (``""`` unknown); ``listed``, ``open`` and ``getter`` as in :class:`records.Module`."""
 
     def __init__(self, module: str, *, is_package: bool = False) -> None:
         self.module, self._is_package = module, is_package
@@ -28,7 +28,7 @@ class Lazy:
         self.getter = ""
 
     def read(self, tree: ast.Module, source: bytes) -> None:
-        """``source`` is looked through first: nearly all modules show no sign of it."""
+        """Read the lazy names; ``source`` is searched first because nearly all modules have none."""
         if any(sign in source for sign in _SIGNS):
             self._read(tree)
 
@@ -55,7 +55,7 @@ class Lazy:
             self.names.setdefault(name, "")
 
     def _made_getter(self, tree: ast.Module, getter: ast.FunctionDef | None) -> str:
-        """The module of a function that makes a ``__getattr__`` for this one: ``f(__name__)``, as itself or what it ends in."""
+        """Return the module of the function that creates this module's ``__getattr__``, by ``f(__name__)``; "" if unknown."""
         if getter is None:
             wanted = {"__getattr__"}
         else:
@@ -78,7 +78,7 @@ class Lazy:
         return ""
 
     def _conditional_getter(self, tree: ast.Module) -> None:
-        """A ``__getattr__`` that is defined under a condition (numpy): the names it compares with, but for those it refuses."""
+        """Read a conditional ``__getattr__`` (numpy): add the names it compares with, except those it rejects."""
         for each in tree.body:
             for node in walk(each) if isinstance(each, (ast.If, ast.Try)) else ():
                 if isinstance(node, ast.FunctionDef) and node.name == "__getattr__" and node.args.args:
@@ -88,9 +88,9 @@ class Lazy:
                             self.names.update(dict.fromkeys(identifiers(test.test), ""))
 
     def _opens(self, tree: ast.Module) -> bool:
-        """Names put into the namespace that cannot be read: ``globals().update``, ``globals()[name] = …``, ``setattr``.
+        """Return whether unknown names enter the namespace: ``globals().update``, ``globals()[name] = …``, ``setattr``.
 
-        What a ``__getattr__`` keeps there it gives anyway; of a loop over texts these are the names.
+        Names cached by a ``__getattr__`` are ignored, since it provides them anyway; those of a loop over strings are added.
         """
         looped: set[int] = set()
         for node in _outside_getters(tree):
@@ -120,7 +120,7 @@ class Lazy:
         return False
 
     def _aliases(self, tree: ast.Module, node: ast.Call) -> bool:
-        """Whether names are set by a function that is called with their texts: modules that keep an old name."""
+        """Return whether a function called only with literal strings sets the names: modules that keep an old name."""
         inside = next((each for each in walk(tree) if isinstance(each, ast.FunctionDef) and node in walk(each)), None)
         if inside is None:
             return False
@@ -132,7 +132,7 @@ class Lazy:
         return bool(texts) and None not in texts
 
     def _table(self, node: ast.Dict) -> None:
-        """``{"trainer": ["Trainer"]}`` and ``{"Trainer": ".trainer:Trainer"}``."""
+        """Read ``{"trainer": ["Trainer"]}`` and ``{"Trainer": ".trainer:Trainer"}``."""
         for key, value in zip(node.keys, node.values):
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
                 self._entry(key.value, value)
@@ -155,14 +155,14 @@ class Lazy:
                 self._put(key, f"{self.module}{text}.{key}")
 
     def _put(self, name: str, place: str) -> None:
-        # dummies come before the real thing or after it: a real place holds
+        # dummies may come before or after the real object: the real place wins
         if "dummy_" not in place or not self.names.get(name):
             if "dummy_" not in self.names.get(name, "dummy_"):
                 return
             self.names[name] = place
 
     def _assignment(self, node: ast.Assign | ast.AugAssign) -> None:
-        """``_import_structure["trainer"] = ["Trainer"]`` and ``+=``."""
+        """Read ``_import_structure["trainer"] = ["Trainer"]`` and ``+=``."""
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         for target in targets:
             if (
@@ -173,7 +173,7 @@ class Lazy:
                 self._entry(target.slice.value, node.value)
 
     def _addition(self, node: ast.Call) -> None:
-        """``_import_structure["trainer"].append("Trainer")`` and ``extend``."""
+        """Read ``_import_structure["trainer"].append("Trainer")`` and ``extend``."""
         called = node.func
         if not (
             isinstance(called, ast.Attribute)
@@ -188,7 +188,7 @@ class Lazy:
 
 
 def _outside_getters(tree: ast.Module) -> Iterator[ast.AST]:
-    """Every node of a module, outer ones first, but for the bodies of a ``__getattr__``."""
+    """Yield every node of a module, outer ones first, skipping each ``__getattr__``."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
@@ -198,7 +198,7 @@ def _outside_getters(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def _looped(node: ast.AST) -> list[str]:
-    """The texts of ``for name in ("a", "b"): globals()[name] = …``."""
+    """Return the strings of ``for name in ("a", "b"): globals()[name] = …``."""
     if not (isinstance(node, ast.For) and isinstance(node.target, ast.Name) and isinstance(node.iter, (ast.List, ast.Tuple))):
         return []
     sets = any(
@@ -211,7 +211,7 @@ def _looped(node: ast.AST) -> list[str]:
 
 
 def _made_for_this(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """``name = f(__name__)`` at the top of a module: name and f."""
+    """Yield (name, f) for each top-level ``name = f(__name__)``."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name):
             arguments = node.value.args
@@ -226,7 +226,7 @@ def _assigns(node: ast.AST, name: str) -> bool:
 
 
 def given_to_others(tree: ast.Module, source: bytes) -> tuple[str, ...]:
-    """The keys ``"module:name"`` of tables at the top of a module: what a ``__getattr__`` that it makes gives to others."""
+    """Return the ``"module:name"`` keys of top-level tables, provided to other modules by a ``__getattr__`` created here."""
     if b"__getattr__" not in source and b"getattr" not in source:
         return ()
     found: dict[str, None] = {}
@@ -259,7 +259,7 @@ def _lazy_class(node: ast.AST) -> bool:
 
 
 def _is_closed(getter: ast.FunctionDef) -> bool:
-    """Whether a ``__getattr__`` gives the names it spells out and raises for all others."""
+    """Return whether a ``__getattr__`` provides only the names it spells out and raises for all others."""
     last = getter.body[-1]
     if not isinstance(last, ast.Raise):
         return False
@@ -273,18 +273,18 @@ def _is_closed(getter: ast.FunctionDef) -> bool:
 
 
 def _of_imported(node: ast.AST) -> bool:
-    """``getattr(import_module(…), name)`` after a look into a table; what it asks is one of the package's own modules."""
+    """Return whether the object read is an imported module: ``getattr(import_module(…), name)`` after a table lookup."""
     return isinstance(node, (ast.Call, ast.Name)) and "mod" in (dotted(node.func if isinstance(node, ast.Call) else node) or "")
 
 
-# --- Modules that exist without a file: a finder in ``sys.meta_path``, or an entry in ``sys.modules``, gives them.
+# --- Modules that exist without a file, provided by a finder in ``sys.meta_path`` or an entry in ``sys.modules``.
 
 
 _FINDERS_SIGNS = (b"sys.meta_path", b"sys.modules[")
 
 
 def aliases_in(tree: ast.Module, source: bytes, module: str) -> tuple[str, ...]:
-    """The dotted names of the module's own package that it may make importable: all that its text spells out."""
+    """Return the dotted names in its own package that a module may make importable: all that its strings spell out."""
     if not any(sign in source for sign in _FINDERS_SIGNS) or not any(_puts_modules(node) for node in walk(tree)):
         return ()
     top = module.partition(".")[0]

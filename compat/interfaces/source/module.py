@@ -1,4 +1,4 @@
-"""Source → record; see the package."""
+"""Parse source into a :class:`Module` record; see the package docstring."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from compat.interfaces.source.scopes import ClassDraft
 from compat.interfaces.source.walker import Walker
 
 FORM = 4
-"""The number of the record's form: another one makes every kept record unread."""
+"""Version of the record format; a change invalidates all stored records."""
 LARGEST = 8 << 20
-"""Bytes; larger files are generated, and parsing one would take gigabytes."""
+"""Maximum size in bytes; larger files are generated, and parsing one would take gigabytes of memory."""
 
 
 def read_module(source: bytes, name: str, *, is_package: bool = False, stub: bool = False) -> Module:
-    """What a module defines and uses; of a ``stub`` only what it defines. Raises nothing."""
+    """Return what a module defines and uses; for a ``stub`` only what it defines. Raises nothing."""
     if len(source) > LARGEST:
         return Module(name, is_package, f"larger than {LARGEST >> 20} MB")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in what others wrote
+            warnings.simplefilter("ignore")  # invalid escapes in third-party source
             tree = ast.parse(source)
         return module_of(tree, source, name, is_package=is_package, stub=stub)
     except SyntaxError as problem:
@@ -35,7 +35,7 @@ def read_module(source: bytes, name: str, *, is_package: bool = False, stub: boo
 
 
 def module_of(tree: ast.Module, source: bytes, name: str, *, is_package: bool = False, stub: bool = False) -> Module:
-    """What a tree that is parsed already defines and uses; :class:`RecursionError` where it is nested too deeply."""
+    """Return what a parsed tree defines and uses. Raises :class:`RecursionError` if it is nested too deeply."""
     walker = Walker(name, is_package)
     walker.run(tree)
     lazy = Lazy(name, is_package=is_package)

@@ -1,4 +1,4 @@
-"""Records as bytes and back: ``marshal`` in a version that every supported Python shares."""
+"""Serialise records with ``marshal``, in a format version that every supported Python shares."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ def _plain(definition: Any) -> tuple[Any, ...]:
 
 
 def unpack_module(body: bytes, *, uses: bool = True) -> Module:
-    """The record that :func:`pack_module` packed, or what it defines alone; what ``marshal`` raises for anything else."""
+    """Return the record packed by :func:`pack_module`, without ``uses`` only its definitions and renames.
+
+    Invalid input raises the exceptions of ``zlib`` and ``marshal``.
+    """
     values = dict(zip(Module.__annotations__, marshal.loads(zlib.decompress(body))))
     values["definitions"] = {name: _definition(each) for name, each in values["definitions"].items()}
     for name, kind in (("imports", Import), ("calls", Call), ("uses", Use), ("renames", Rename)):

@@ -1,7 +1,7 @@
-"""What a module's source says: the records.
+"""Records of a module's source.
 
 Names are absolute and dotted: relative imports are resolved, and a name of the module itself is ``module.name``.
-``flags`` say under which conditions something is reached; 0 is "when the module is imported, always".
+``flags`` describe the conditions under which code runs; 0 is "always, when the module is imported".
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 TRY = 1
-"""In a ``try`` whose handlers catch the failure and go on, or under ``contextlib.suppress``."""
+"""In a ``try`` whose handlers catch the failure and continue, or under ``contextlib.suppress``."""
 HANDLER = 2
-"""In an ``except`` block: it runs when something else failed."""
+"""In an ``except`` block: runs after another failure."""
 VERSION = 4
 """Under a test of a version or of availability (``hasattr``, ``find_spec``, a signature)."""
 AVAILABLE = 8
-"""Under a test whether a package is installed (``is_peft_available()``)."""
+"""Under a test that a package is installed (``is_peft_available()``)."""
 BRANCH = 16
-"""Under another ``if``."""
+"""Under any other ``if``."""
 TYPES = 32
 """Under ``TYPE_CHECKING``: never run."""
 FUNCTION = 64
@@ -34,9 +34,9 @@ GUARDED = TRY | HANDLER | VERSION | TYPES
 class Signature:
     """The parameters of a function.
 
-    ``required`` are keyword-only ones without a default, ``extra`` keywords accepted besides: popped from ``**kwargs``, or an
-    old name that a decorator translates. ``forwards`` is where ``**kwargs`` goes when it goes nowhere else, ``()`` when nothing
-    reads it, ``None`` if unknown. ``super().m`` in it is the next class's method.
+    ``required`` are keyword-only parameters without a default, ``extra`` further accepted keywords: popped from ``**kwargs``,
+    or old names that a decorator translates. ``forwards`` lists the callees that receive ``**kwargs``, ``()`` if there are
+    none, ``None`` if unknown. ``super().m`` in it is the method of the next class.
     """
 
     positional: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Function:
 
 @record(frozen=True)
 class SelfCall:
-    """``self.method(…)`` in a class: a subclass that overrides the method has to accept it."""
+    """A call ``self.method(…)`` in a class: an override in a subclass must accept it."""
 
     method: str
     positional: int
@@ -71,11 +71,11 @@ class SelfCall:
 
 @record(frozen=True)
 class Class:
-    """``bases`` are dotted, ``?`` where an expression. ``fields`` are annotated names with whether each has a default.
+    """``bases`` are dotted names, ``?`` for an expression. ``fields`` are annotated names, and whether each has a default.
 
-    ``instance`` are attributes set on ``self``, ``made`` the class each was made from where it is a plain call.
-    ``dynamic``: it has a metaclass, ``__getattr__`` or class keywords, so that its attributes are unknown. ``partial``: not all
-    of its methods and attributes are here.
+    ``instance`` are attributes set on ``self``, ``made`` maps those assigned from a plain call to the class called.
+    ``dynamic``: it has a metaclass, ``__getattr__`` or class keywords, so that its attributes are unknown. ``partial``: some of
+    its methods and attributes are omitted.
     """
 
     line: int
@@ -108,9 +108,9 @@ class Value:
 
 @record(frozen=True)
 class Import:
-    """``name`` is ``None`` for ``import module`` and ``*`` for a star import; ``scope`` is the class and function it is in.
+    """``name`` is ``None`` for ``import module``, ``*`` for a star import; ``scope`` is the enclosing class and function.
 
-    ``asks`` are the packages whose presence is tested around it (:data:`AVAILABLE`), as the tests name them.
+    ``asks`` are the packages whose installation is tested around it (:data:`AVAILABLE`), as named in the tests.
     """
 
     module: str
@@ -123,10 +123,10 @@ class Import:
 
 @record(frozen=True)
 class Call:
-    """A call of something that may belong to another package.
+    """A call whose callee may belong to another package.
 
     ``kind``: ``name`` (``target`` is dotted), ``super`` and ``self`` (``target`` is the attribute, ``of`` the class in this
-    module), ``made`` and ``typed`` (``target`` is the method, ``of`` the class an object was made from or annotated with).
+    module), ``made`` and ``typed`` (``target`` is the method, ``of`` the class the object was created from or annotated with).
     """
 
     kind: str
@@ -143,7 +143,7 @@ class Call:
 
 @record(frozen=True)
 class Use:
-    """A dotted name that is read; ``stored`` where it is assigned to instead, which is how frameworks patch others."""
+    """A dotted name that is read, or assigned to if ``stored``, which is how frameworks patch other packages."""
 
     target: str
     flags: int
@@ -155,9 +155,9 @@ class Use:
 
 @record(frozen=True)
 class Rename:
-    """A message or decorator that says a keyword has another name now; ``new`` is ``None`` where it only goes away.
+    """A rename of a keyword, announced by a message or decorator; ``new`` is ``None`` if it is removed without replacement.
 
-    ``owner`` is the class or function in this module, ``until`` the version named as the last or the first without it.
+    ``owner`` is the class or function in this module, ``until`` the announced last version with it or first without it.
     """
 
     owner: str
@@ -169,15 +169,15 @@ class Rename:
 
 @record(frozen=True)
 class Module:
-    """One module. ``problem`` says why it could not be parsed: everything in it is then unknown.
+    """One module. ``problem`` explains why it could not be parsed: its contents are then unknown.
 
-    ``lazy`` are names provided on demand, with the dotted place where that is known (else ``""``). ``listed``: the ``__all__``
-    of every module below it is provided too. ``open``: names may exist that cannot be seen (``globals().update``, a
-    ``__getattr__`` that asks elsewhere). ``wrappers`` are decorators with the keywords that they may take themselves (``None``:
-    unknown), ``aliases`` modules that are made importable without a file. ``all`` is ``__all__`` where it is a plain list.
-    ``getter`` is the module of the function that makes its ``__getattr__``, ``gives`` the names that such a function of this
-    module gives to others (``"module:name"``). ``known``, of a shipped table: the names that some release has here; another
-    one is in no release, or where ``partial`` was left out of the table.
+    ``lazy`` maps names provided on demand to their dotted places (``""`` if unknown). ``listed``: names in the ``__all__`` of
+    every module below it are provided too. ``open``: names may exist that cannot be determined (``globals().update``, a
+    ``__getattr__`` that looks elsewhere). ``wrappers`` maps decorators to the keywords that they may consume (``None``:
+    unknown), ``aliases`` are modules made importable without a file. ``all`` is ``__all__`` if it is a plain list.
+    ``getter`` is the module of the function that creates its ``__getattr__``, ``gives`` the names that such a function in this
+    module provides to others (``"module:name"``). ``known``, in a shipped table: the names that any release has here; any other
+    name is in no release or, if ``partial``, was omitted from the table.
     """
 
     name: str
@@ -202,7 +202,7 @@ class Module:
 
     @property
     def path(self) -> str:
-        """Its file in the release."""
+        """The path of its file in the release."""
         return self.name.replace(".", "/") + ("/__init__.py" if self.is_package else ".py")
 
 

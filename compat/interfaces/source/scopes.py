@@ -1,4 +1,4 @@
-"""Small questions to syntax trees."""
+"""Helpers for syntax trees, and the scopes, class drafts and uses collected while walking one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compat.interfaces.source.records import Call, Class, Function, Import, Self
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """The node and all nodes below it, in no order, without recursion."""
+    """Yield the node and all its descendants in arbitrary order, without recursion."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -22,7 +22,7 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def dotted(node: ast.AST) -> str | None:
-    """``a.b.c`` of a plain chain of names, ``super().m`` of one that starts there; ``None`` for anything else."""
+    """Return ``a.b.c`` for a plain chain of names, ``super().m`` for one that starts with ``super()``; ``None`` otherwise."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -37,23 +37,23 @@ def dotted(node: ast.AST) -> str | None:
 
 
 def decorators(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> tuple[str, ...]:
-    """The last name of each decorator, called or not; ``?`` where it is an expression."""
+    """Return the last name of each decorator, called or not; ``?`` for an expression."""
     called = (each.func if isinstance(each, ast.Call) else each for each in node.decorator_list)
     return tuple((dotted(each) or "?").rpartition(".")[2] for each in called)
 
 
 def strings(node: ast.AST) -> list[str]:
-    """Every string below a node."""
+    """Return every string constant below a node."""
     return [each.value for each in walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
 
 
 def identifiers(node: ast.AST) -> list[str]:
-    """Every string below a node that could be a name."""
+    """Return every string constant below a node that is a valid identifier."""
     return [text for text in strings(node) if text.isidentifier()]
 
 
 def text_of(node: ast.AST) -> str | None:
-    """The text of a string, of an f-string (what it inserts left out as ``…``) or of strings added up."""
+    """Return the text of a string, an f-string (with ``…`` for inserted values) or concatenated strings, else ``None``."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.JoinedStr):
@@ -64,14 +64,14 @@ def text_of(node: ast.AST) -> str | None:
     return None
 
 
-# --- The meaning of a name at a place in a module: imports, local classes, objects made from classes.
+# --- The meaning of a name at a place in a module: imports, local classes, objects created from classes.
 
 
 UNKNOWN = ""
 
 
 class Scope:
-    """One namespace. ``names`` to dotted places (:data:`UNKNOWN` for a variable), ``types`` to the class of an object."""
+    """One namespace. ``names`` maps to dotted places (:data:`UNKNOWN` for a variable), ``types`` to the class of an object."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -82,7 +82,7 @@ class Scope:
 
 
 class Scopes:
-    """The namespaces around a place, the module's first."""
+    """The namespaces enclosing a place, outermost (the module's) first."""
 
     def __init__(self, module: str) -> None:
         self.module = module
@@ -93,7 +93,7 @@ class Scopes:
         return self.all[-1]
 
     def bind(self, name: str, place: str = UNKNOWN, *, kind: str | None = None, of: str = "") -> None:
-        """A name gets a meaning here; ``kind`` says it is an object ``made`` from or ``typed`` as class ``of``."""
+        """Bind a name in the innermost scope; ``kind`` marks an object ``made`` from or ``typed`` as class ``of``."""
         here = self.here
         here.names[name] = place
         here.tables.pop(name, None)
@@ -103,7 +103,7 @@ class Scopes:
             here.types.pop(name, None)
 
     def place(self, dotted: str) -> str | None:
-        """A chain of names as an absolute one; ``None`` where it starts at a variable or at nothing known."""
+        """Resolve a chain of names to an absolute name; ``None`` if it starts with a variable or an unknown name."""
         first, _, rest = dotted.partition(".")
         found = self._scope_of(first)
         place = found.names[first] if found is not None else UNKNOWN
@@ -112,7 +112,7 @@ class Scopes:
         return f"{place}.{rest}" if rest else place
 
     def type_of(self, name: str) -> tuple[str, str] | None:
-        """The class of the object that a variable holds, and how that is known."""
+        """Return how the class of the object in a variable is known (``made`` or ``typed``), and the class."""
         found = self._scope_of(name)
         return found.types.get(name) if found is not None else None
 
@@ -121,18 +121,18 @@ class Scopes:
         return found.tables.get(name) if found is not None else None
 
     def _scope_of(self, name: str) -> Scope | None:
-        """Names of a class body are seen in that body alone."""
+        """Return the scope that binds a name; names of a class body are visible only in that body."""
         for scope in reversed(self.all):
             if name in scope.names and (scope.kind != "class" or scope is self.all[-1]):
                 return scope
         return None
 
 
-# --- A class as it is put together while its body is walked.
+# --- A class as it is collected while its body is walked.
 
 
 class ClassDraft:
-    """Bases and class-level names at once, methods and what is set on ``self`` as they come."""
+    """Collects a class: bases and class-level names on creation, methods and attributes of ``self`` during the walk."""
 
     def __init__(self, node: ast.ClassDef, scopes: Scopes, *, at_top: bool) -> None:
         self.name, self.line, self.at_top = node.name, node.lineno, at_top
@@ -180,7 +180,7 @@ def _base(node: ast.expr, scopes: Scopes) -> str:
 
 
 def _statements(node: ast.ClassDef) -> list[ast.stmt]:
-    """The class body, with what is under conditions in it."""
+    """Return the statements of the class body, including those under conditions."""
     found: list[ast.stmt] = []
     waiting: list[ast.stmt] = list(node.body)
     while waiting:
@@ -196,11 +196,11 @@ def _statements(node: ast.ClassDef) -> list[ast.stmt]:
     return found
 
 
-# --- What a module uses, noted as its tree is walked: imports, calls, dotted names and what it assigns to in other packages.
+# --- What a module uses, recorded as its tree is walked: imports, calls, dotted names and assignments to other packages.
 
 
 class Conditions:
-    """Under what the walk is now: flags, the packages asked for, the classes and functions around."""
+    """The state of the walk: flags, the packages tested for, the enclosing classes and functions."""
 
     def __init__(self) -> None:
         self.flags = 0
@@ -214,7 +214,7 @@ class Conditions:
 
 
 class Uses:
-    """Collects; names of the module's own package are left out."""
+    """Collects imports, calls and names, except names of the module's own package."""
 
     def __init__(self, module: str, scopes: Scopes, now: Conditions) -> None:
         self._own = module.partition(".")[0] + "."
@@ -222,13 +222,13 @@ class Uses:
         self.imports: list[Import] = []
         self.calls: list[Call] = []
         self.names: dict[tuple[str, int, str, bool, tuple[str, ...]], int] = {}
-        """(target, flags, scope, whether it is assigned to, what is asked for) → the first line."""
+        """(target, flags, scope, whether it is assigned to, packages tested for) → the first line."""
 
     def note_import(self, module: str, name: str | None, line: int) -> None:
         self.imports.append(Import(module, name, self._now.flags, line, self._now.scope, self._now.asks))
 
     def note_name(self, node: ast.Attribute) -> bool:
-        """Whether the chain starts at something known by name."""
+        """Record a name that is read; return whether its chain resolves to an absolute name."""
         place = self._place(node)
         if place is not None and not place.startswith(self._own):
             self._note(place, node.lineno, stored=False)
@@ -278,7 +278,7 @@ class Uses:
                 self.calls.append(Call(kind, target, of, *one))
 
     def _callee(self, chain: str) -> tuple[str, str, str] | None:
-        """The kind, the target and what it is of, as :class:`records.Call` has them."""
+        """Return ``kind``, ``target`` and ``of`` as in :class:`records.Call`; ``None`` for calls that are not recorded."""
         first, _, rest = chain.partition(".")
         classes = self._now.classes
         if first in ("super()", "self"):

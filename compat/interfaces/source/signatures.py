@@ -1,4 +1,4 @@
-"""The parameters of a function, and what becomes of its ``**kwargs``."""
+"""The parameters of a function, and how it uses its ``**kwargs``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def signature_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Signature:
 
 
 class _Flow:
-    """Follows ``**kwargs`` through a body. ``plain``: it is read by key and forwarded, and nothing else is done with it."""
+    """Follows ``**kwargs`` through a body. ``plain``: it is only read by key and forwarded."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -75,7 +75,7 @@ class _Flow:
         self._key(node.slice)
 
     def _compare(self, node: ast.Compare) -> None:
-        """``"key" in kwargs``; strings compared with something else may be keys in a loop over it."""
+        """Read ``"key" in kwargs``; strings compared with other values may be keys in a loop over it."""
         if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
             if any(self._is_it(each) for each in node.comparators):
                 self._understood += 1

@@ -1,4 +1,4 @@
-"""Walks a module's tree once: definitions at its top, and what it uses anywhere."""
+"""Walk a module's tree once, collecting its top-level definitions and everything it uses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Walker:
-    """Collects; :meth:`run` once."""
+    """Collects definitions and uses; call :meth:`run` once."""
 
     def __init__(self, module: str, is_package: bool) -> None:
         self.module, self.is_package = module, is_package
@@ -55,7 +55,7 @@ class Walker:
         here = self.scopes.here
         for statement in tree.body:
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                here.names[statement.name] = f"{self.module}.{statement.name}"  # functions may name what comes below them
+                here.names[statement.name] = f"{self.module}.{statement.name}"  # functions may refer to later definitions
         self._block(tree.body)
 
     # Statements in order
@@ -90,7 +90,7 @@ class Walker:
         self._now.flags, self._now.asks = before
 
     def _after_leaving(self, test: ast.expr) -> None:
-        """What follows ``if version < …: return`` runs under the opposite of that test."""
+        """Apply the negated test to the code after ``if version < …: return``."""
         guard = guard_of(test)
         if guard & AVAILABLE and is_negated(test):
             self._now.asks += asked_by(test)
@@ -189,9 +189,9 @@ class Walker:
             self.scopes.bind(name, place)
 
     def _define(self, name: str, definition: Definition | ClassDraft) -> None:
-        """The first definition of a name holds, but a class or function without a condition replaces an import.
+        """Record a definition: the first one wins, but an unconditional class or function replaces an import.
 
-        Overloads only declare parameters of the function that follows.
+        Later definitions also replace plain values and overloads.
         """
         if self._now.where:
             return
@@ -236,7 +236,7 @@ class Walker:
         self.scopes.all.pop()
 
     def _annotated_type(self, node: ast.expr | None) -> str | None:
-        """The class an annotation names: ``X``, ``"X"``, ``X | None``, ``Optional[X]``."""
+        """Return the class that an annotation names: ``X``, ``"X"``, ``X | None``, ``Optional[X]``."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
             try:
                 node = ast.parse(node.value, mode="eval").body
@@ -343,7 +343,7 @@ class Walker:
             self.scopes.here.tables[name] = [(key, self._now.flags) for key in keys]
 
     def _made_of(self, value: ast.expr | None) -> str | None:
-        """The class whose call made a value; a capital letter distinguishes classes from functions."""
+        """Return the class whose call created a value; a capital letter distinguishes classes from functions."""
         chain = dotted(value.func) if isinstance(value, ast.Call) else None
         if not chain or not chain.rpartition(".")[2][:1].isupper() or chain.startswith(("super()", "self.")):
             return None
