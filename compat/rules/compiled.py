@@ -1,8 +1,8 @@
-"""The compiled matrix: one file, a small header that is always read and one block a rule that is read when needed.
+"""The compiled matrix: a file with a small header that is always read, and one block per rule that is read on demand.
 
-The header holds what decides whether a rule concerns an environment at all (its package conditions, by distribution), so
-a check costs what its distributions cost, not what the matrix holds. The blocks are marshalled plain values;
-``compat.rules.rule`` gives them their names again.
+The header indexes the package conditions of the rules by distribution, so the cost of a check depends on the number of
+installed distributions, not on the size of the matrix. The blocks are marshalled plain values, which are converted back to the
+dataclasses of ``compat.rules.rule``.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from typing import Any
 
 _VERSION = 4
-"""Of the marshal format: the oldest that every supported Python writes and reads alike."""
+"""The marshal format version: the oldest one that all supported Python versions write and read identically."""
 FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "rules.bin")
 
 
 class Matrix:
-    """An opened matrix. ``detectors`` maps a distribution to (detector, file, text) to look for in what is installed.
+    """An opened matrix. ``detectors`` maps a distribution to (detector, file, text) to look for in its installed files.
 
-    ``variables`` are the environment variables that rules ask about, ``newest`` the newest release of a package that
-    they were held against, ``names`` every distribution that some condition names.
+    ``variables`` are the environment variables that rules depend on, ``newest`` maps a package to the newest release that was
+    assessed, and ``names`` are all distributions that occur in a condition.
     """
 
     def __init__(self, content: bytes) -> None:
-        """``content`` as :func:`packed` writes it."""
+        """Open a matrix from ``content``, as written by :func:`packed`."""
         self._start = 8 + int.from_bytes(content[:8], "big")
         header = marshal.loads(content[8 : self._start])
         self._index, self._places, self.variables, self.detectors, self.newest, self.names = header
@@ -45,10 +45,10 @@ class Matrix:
         return len(self._places) - 1
 
     def concerned(self, keys: Mapping[str, Key | None]) -> list[int]:
-        """Numbers of the rules that may hold for these distributions, in the matrix's order.
+        """Return the numbers of the rules that may apply to these distributions, in the matrix's order.
 
-        ``keys`` maps each distribution that is there to its version's key (``None``: unknown, or several). A rule is left
-        out where one of them contradicts it, or where it names none of them.
+        ``keys`` maps each installed distribution to its version key (``None``: unknown, or several versions). A rule is left
+        out if one of them contradicts it, or if it names none of them.
         """
         open_rules: set[int] = set(self._index.get("", ()))
         contradicted: set[int] = set()
@@ -61,19 +61,19 @@ class Matrix:
         return sorted(open_rules - contradicted)
 
     def rule(self, number: int) -> Rule:
-        """A rule by its number."""
+        """Return a rule by its number."""
         if number not in self._opened:
             start, end = (self._start + place for place in self._places[number : number + 2])
             self._opened[number] = _unpacked(marshal.loads(self._content[start:end]))
         return self._opened[number]
 
     def rules(self) -> list[Rule]:
-        """Every rule, in the matrix's order."""
+        """Return all rules, in the matrix's order."""
         return [self.rule(number) for number in range(len(self))]
 
 
 def packed(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> bytes:
-    """The compiled form of a sequence of rules, and of the newest releases they were held against."""
+    """Compile a sequence of rules and the newest releases that were assessed."""
     index: dict[str, list[Any]] = {}
     detectors: dict[str, set[tuple[str, str, str]]] = {}
     variables: set[str] = set()
@@ -116,12 +116,12 @@ def named_distributions(rule: Rule) -> set[str]:
 
 
 def in_memory(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> Matrix:
-    """A matrix of these rules that is in no file."""
+    """Build a matrix from these rules in memory, without a file."""
     return Matrix(packed(rules, newest))
 
 
 def open_matrix(extra: Sequence[str] = ()) -> Matrix:
-    """The matrix this package ships, with the rules of ``extra`` files added.
+    """Open the matrix shipped with this package, and add the rules from the ``extra`` files.
 
     In a source tree whose rule files are newer than the compiled file, the rule files are read instead.
     """
@@ -144,7 +144,7 @@ def _shipped() -> Matrix:
 
 
 def _source_folder() -> str | None:
-    """``matrix/rules`` beside the package, where this runs from a source tree."""
+    """``matrix/rules`` next to the package; ``None`` if this does not run from a source tree."""
     folder = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "matrix", "rules")
     return folder if os.path.isdir(folder) else None
 

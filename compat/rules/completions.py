@@ -1,8 +1,8 @@
-"""Trying out the answers to open questions, where Kleene's logic alone is not exact.
+"""Enumerate the possible values of unknown facts where Kleene's logic alone is not exact.
 
-Kleene's rules lose something only where a rule asks for one unknown fact in several conditions ("trl below 0.16 … unless
-trl is 0.15.2"). For each such fact a few stand-ins are enough: one for every way its value can lie to the bounds and
-words the rule mentions. The rule holds exactly if it holds for all of them, and is clear exactly if it holds for none.
+Kleene's logic is imprecise only if a rule uses one unknown fact in several conditions ("trl below 0.16 … unless trl is
+0.15.2"). For each such fact a few representative values are enough: one for each position relative to the bounds and words
+that the rule mentions. The rule holds if and only if it holds for all of them, and is clear if and only if it holds for none.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 LIMIT = 20_000
-"""Combinations tried at most; beyond that the answer stays "possible", which is never wrong, only less exact."""
+"""The maximum number of combinations; beyond it the verdict stays "possible", which is never wrong, only less precise."""
 
 OTHER = "(another)"
 _NUMBERS = ("workload.processes", "workload.batch_size")
 
 
 def answers(atoms: Sequence[Atom], facts: Facts) -> Iterator[Facts]:
-    """The facts with every fact that ``atoms`` ask for more than once, and that is unknown, answered in every way.
+    """Yield the facts completed in every possible way, for each unknown fact that ``atoms`` use more than once.
 
-    ``atoms`` are those of a rule that are not decided. Yields nothing where no fact is asked for twice, or where there
-    are more than :data:`LIMIT` combinations.
+    ``atoms`` are the undecided atoms of a rule. Yields nothing if no fact is used twice, or if there are more than
+    :data:`LIMIT` combinations.
     """
     asked = by_root(atoms)
     choices = {root: _stand_ins(root, about, facts) for root, about in asked.items() if len(about) > 1}
@@ -61,7 +61,7 @@ def _stand_ins(root: str, atoms: list[Atom], facts: Facts) -> list[Any]:
 
 
 def _may_be(root: str, value: str, facts: Facts) -> bool:
-    """A model whose family its name does not tell is still not one that its name would have told."""
+    """Whether a fact can have this value; a model name without a recognized family rules out all recognizable families."""
     return root != "workload.model" or facts.value(root) is None or family_of(value) is not None
 
 
@@ -71,7 +71,7 @@ def _numbers(atoms: list[Atom]) -> list[int]:
 
 
 def _cells(ranges: Iterable[Ranges]) -> list[Any]:
-    """A key for every place a version can have among the bounds: below them all, each bound, just above each."""
+    """A version key for every position relative to the bounds: below all of them, at each one, and just above each one."""
     bounds = sorted({key for each in ranges for interval in each for key in (interval[0], interval[2]) if key})
     return [(-1,), *(cell for bound in bounds for cell in (bound, (*bound, 0)))]
 
@@ -95,7 +95,7 @@ def _copies(name: str, versions: Sequence[Any], sources: Sequence[Source | None]
         details = source.details if source else {}
         for kind, *found in itertools.product(given, *([True, False] for _ in detectors)):
             if kind in ("index", "conda") and any(found):
-                continue  # a release is never the code of a commit
+                continue  # a release never contains the code of a commit
             contains = {**dict(zip(detectors, found)), **details.get("contains", {})}
             yield Distribution(name=name, version=version, source=Source(kind, {**details, "contains": contains}))
 
@@ -125,7 +125,7 @@ def _accelerators(atoms: list[Atom], facts: Facts) -> list[tuple[Accelerator, ..
 def _completed(
     known: tuple[Accelerator, ...], conditions: list[tuple[Any, ...]], highest: int
 ) -> list[tuple[Accelerator, ...]]:
-    """Known devices with what is unknown of them filled in; of a kind that may have more, any number of devices."""
+    """Known devices with their unknown properties filled in; one that has :func:`has_more` occurs any number of times."""
     options: list[list[tuple[Accelerator, ...]]] = []
     size = 1
     for device in known:
@@ -144,7 +144,7 @@ def _highest_count(atoms: list[Atom]) -> int:
 
 
 def _devices(conditions: list[tuple[Any, ...]], known: Accelerator) -> list[Accelerator]:
-    """One device for every way it can stand to the conditions, where that is not known."""
+    """One device for every combination of unknown properties that the conditions distinguish."""
     ways: list[list[Any]] = [
         ["nvidia", "amd", OTHER, *(v for c in conditions for v in c[0] or ())],
         list(_cells(c[1] for c in conditions if c[1])),

@@ -1,6 +1,6 @@
-"""Conditions of a rule: TOML tables in, plain tuples (*atoms*) out.
+"""Parse the conditions of a rule from TOML tables into plain tuples (*atoms*).
 
-An atom is a tuple whose first element names its form; ``compat.rules.logic`` gives it its meaning:
+An atom is a tuple whose first element is its form; ``compat.rules.logic`` evaluates it:
 
 ========================================  ====================================================================
 ``("word", path, values)``                the fact at ``path`` is one of the words
@@ -10,8 +10,8 @@ An atom is a tuple whose first element names its form; ``compat.rules.logic`` gi
 ``("accelerators", count, device)``       the number of visible devices that match lies in ``count``
 ``("package", name, how, ranges)``        a distribution is ``in`` the ranges, ``present`` or ``absent``
 ``("source", name, kinds)``               the distribution was installed from one of these kinds of source
-``("code", name, detector, commits, repository)``  the installed code is one of these commits or holds that text
-``("any", atoms)``                        at least one of them
+``("code", name, detector, commits, repository)``  the installed code is one of these commits or contains the text
+``("any", atoms)``                        at least one of the atoms holds
 ========================================  ====================================================================
 """
 
@@ -53,7 +53,7 @@ _CODE_KEYS = ("detector", "file", "text", "commits", "repository")
 
 
 def atoms_of(table: Mapping[str, Any]) -> tuple[Atom, ...]:
-    """The atoms of one ``[rule.when]`` or ``[[rule.unless]]`` table; ``ValueError`` says what is wrong with it."""
+    """Return the atoms of a ``[rule.when]`` or ``[[rule.unless]]`` table; raises ``ValueError`` if the table is invalid."""
     if not table:
         raise ValueError("a table of conditions is empty")
     found: list[Atom] = []
@@ -70,7 +70,7 @@ def atoms_of(table: Mapping[str, Any]) -> tuple[Atom, ...]:
 
 
 def package_atoms(value: Any) -> list[Atom]:
-    """``{trl = ">=0.14.0,<0.16.0", vllm = "!", torch = "*"}``: in range, absent, present in any version."""
+    """Parse ``{trl = ">=0.14.0,<0.16.0", vllm = "!", torch = "*"}``: in range, absent, present in any version."""
     found: list[Atom] = []
     for name, specifier in table_of("packages", value).items():
         if not isinstance(specifier, str):
@@ -83,21 +83,21 @@ def package_atoms(value: Any) -> list[Atom]:
 
 
 def words(key: str, value: Any) -> tuple[str, ...]:
-    """A non-empty list of words, as a tuple."""
+    """Check that ``value`` is a non-empty list of strings and return it as a tuple; raises ``ValueError`` otherwise."""
     if not isinstance(value, list) or not value or not all(isinstance(word, str) and word for word in value):
         raise ValueError(f"{key}: expected a list of words, not {value!r}")
     return tuple(value)
 
 
 def table_of(key: str, value: Any) -> dict[str, Any]:
-    """A non-empty table."""
+    """Check that ``value`` is a non-empty table and return it; raises ``ValueError`` otherwise."""
     if not isinstance(value, dict) or not value:
         raise ValueError(f"{key}: expected a table, not {value!r}")
     return value
 
 
 def known_keys(key: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    """``ValueError`` where a table has a key that means nothing."""
+    """Raise ``ValueError`` if a table has an unknown key."""
     for name in table:
         if name not in known:
             raise ValueError(f"{key}: unknown key {name!r} (known: {', '.join(known)})")
@@ -168,7 +168,7 @@ def _code(value: Any) -> list[Atom]:
 
 
 def code_atom(name: str, spec: Any) -> Atom:
-    """The atom of one ``code`` condition (``file`` and ``text`` go to the detector table, see :func:`detectors_of`)."""
+    """Return the atom of one ``code`` condition; its ``file`` and ``text`` are read by :func:`detectors_of`."""
     table = table_of(f"code.{name}", spec)
     known_keys(f"code.{name}", table, _CODE_KEYS)
     for key in ("detector", "file", "text", "repository"):
@@ -184,7 +184,7 @@ def code_atom(name: str, spec: Any) -> Atom:
 
 
 def detectors_of(table: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
-    """(package, detector, file, text) of every ``code`` condition in a table of conditions."""
+    """Return (package, detector, file, text) for each ``code`` condition in a table of conditions."""
     return [(normalized(name), spec["detector"], spec["file"], spec["text"]) for name, spec in table.get("code", {}).items()]
 
 
@@ -199,11 +199,11 @@ _FORMS: dict[str, Callable[[Any], list[Atom]]] = {
 }
 
 
-# --- Conditions of rules in words.
+# --- Conditions as text.
 
 
 def condition(atom: Atom) -> str:
-    """One condition in words."""
+    """Return one condition as text."""
     form = atom[0]
     if form == "package":
         return f"{atom[1]} {written(atom[3])}" if atom[2] == "in" else f"{atom[1]} {atom[2]}"

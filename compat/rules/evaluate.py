@@ -1,4 +1,4 @@
-"""Curated rules: does one hold here, could it, and what would settle it."""
+"""Evaluate curated rules: whether a rule holds, may hold, and which unknown facts would decide it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @record(frozen=True)
 class Verdict:
-    """``hit``, ``clear`` or ``possible``; for the last the facts (by path) that would decide it, and how likely it holds."""
+    """``hit``, ``clear`` or ``possible``; the latter with the paths of the facts that decide it and its likelihood (0 to 1)."""
 
     word: str
     unknown: tuple[str, ...] = ()
@@ -32,9 +32,10 @@ HIT, CLEAR = Verdict("hit"), Verdict("clear")
 def judge(
     environment: Environment, matrix: Matrix, only: frozenset[str] | None = None, answers: Answers | None = None
 ) -> tuple[Finding, ...]:
-    """Findings of every rule (of these, by their names) that holds, or that could for a distribution known to be in range.
+    """Return the findings of every rule that holds or may hold.
 
-    ``answers`` are those given for environments that differ in distributions, interpreter and platform alone.
+    ``only`` limits them to the rules with these ids. ``answers`` caches results across environments that differ only in
+    their distributions, interpreter and platform.
     """
     facts = Facts(environment)
     found = []
@@ -51,14 +52,14 @@ def _judged(rule: Rule, facts: Facts) -> Finding | None:
 
 
 class Answers:
-    """What rules said: a rule is judged anew only where a distribution that it names, or the place, is another one."""
+    """A cache of rule results: a rule is evaluated again only if a distribution that it names or the place differs."""
 
     def __init__(self) -> None:
         self._names: dict[int, tuple[str, ...]] = {}
         self._given: dict[tuple[object, ...], tuple[object, Finding | None]] = {}
 
     def of(self, number: int, rule: Rule, facts: Facts) -> Finding | None:
-        """The finding of a rule, by its number; ``None`` where it does not hold."""
+        """Return the finding of the rule with this number; ``None`` if it is clear."""
         if number not in self._names:
             self._names[number] = tuple(sorted(named_distributions(rule)))
         copies = [facts.package(name) for name in self._names[number]]
@@ -66,14 +67,14 @@ class Answers:
         states = (tuple(map(id, each)) if isinstance(each, list) else each for each in copies)
         asked = (number, here.python, here.os, here.machine, not here.accelerators, *states)
         if asked not in self._given:
-            self._given[asked] = copies, _judged(rule, facts)  # the copies are kept, so that no other gets the id of one
+            self._given[asked] = copies, _judged(rule, facts)  # keep the copies alive, so that their ids are not reused
         return self._given[asked][1]
 
 
 def verdict_of(rule: Rule, facts: Facts) -> Verdict:
-    """Whether a rule holds: *hit* exactly if it holds however the unknown facts turn out, *clear* if it never does.
+    """Evaluate a rule: *hit* if it holds for all values of the unknown facts, *clear* if it holds for none.
 
-    Unknown facts for which the rule states a default (``presume``) count as having it.
+    Unknown facts for which the rule declares a default (``presume``) take that default.
     """
     facts = facts.presuming(rule.presume)
     answer = _kleene(rule, facts)
@@ -90,7 +91,7 @@ def verdict_of(rule: Rule, facts: Facts) -> Verdict:
 
 
 def _required(unsettled: list[Atom], rule: Rule) -> list[Atom]:
-    """Of the conditions that are open those that must hold: an exemption makes a rule no less likely."""
+    """The undecided conditions that must hold; undecided exemptions do not lower the likelihood."""
     return [atom for atom in unsettled if atom in rule.packages or atom in rule.when]
 
 
@@ -103,7 +104,7 @@ def _kleene(rule: Rule, facts: Facts) -> bool | None:
 
 
 def _exempts(atom: Atom, facts: Facts) -> bool | None:
-    """As :func:`holds`, but a variable that nobody stated and a distribution that nobody mentioned exempt from nothing."""
+    """Like :func:`holds`, but ``False`` for variables and distributions that are not mentioned: they do not exempt."""
     answer = holds(atom, facts)
     if answer is not None:
         return answer
@@ -112,7 +113,7 @@ def _exempts(atom: Atom, facts: Facts) -> bool | None:
 
 
 def _undecided(rule: Rule, facts: Facts) -> list[Atom]:
-    """The atoms on which the answer still depends."""
+    """The atoms on which the verdict still depends."""
     open_atoms = [atom for atom in (*rule.packages, *rule.when) if holds(atom, facts) is None]
     for atoms in rule.unless:
         states = [_exempts(atom, facts) for atom in atoms]
@@ -135,7 +136,7 @@ def _tried_out(rule: Rule, facts: Facts, unsettled: list[Atom]) -> set[bool | No
 
 
 def finding_of(rule: Rule, verdict: Verdict, facts: Facts) -> Finding:
-    """The finding that a rule's verdict makes."""
+    """Return the finding for a rule and its verdict."""
     return Finding(
         rule=rule.id, origin="rule", verdict=verdict.word, severity=rule.severity, effect=rule.effect, title=rule.title,
         why=rule.why, confidence=rule.confidence, packages=packages_of(rule, facts), facts=rests_on(rule),
@@ -145,5 +146,5 @@ def finding_of(rule: Rule, verdict: Verdict, facts: Facts) -> Finding:
 
 
 def contract_names(unknown: tuple[str, ...]) -> tuple[str, ...]:
-    """Paths of facts in the vocabulary of the report: the keys of the described environment, and ``install``."""
+    """Convert fact paths to the vocabulary of the report: the keys of a described environment, and ``install``."""
     return tuple(dict.fromkeys("install" if path.endswith(".source") else path.partition(".")[0] for path in unknown))

@@ -1,4 +1,4 @@
-"""What the bounds of rules rest on (``matrix/evidence``, written by ``make audit``), compiled for ``compat rules show``."""
+"""Evidence for the version bounds of rules (``matrix/evidence``, from ``make audit``), compiled for ``compat rules show``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIELDS = ("package", "bound", "inside", "outside", "how", "seen", "date")
 
 @record(frozen=True)
 class BoundEvidence:
-    """One end of a range: the release inside, its neighbour outside, and what was seen of them, how and on which day."""
+    """Evidence for one bound of a range: the releases inside and outside it, what was observed, how, and the date."""
 
     package: str
     bound: str
@@ -29,7 +29,7 @@ class BoundEvidence:
 
 
 def packed(rules: Iterable[Rule], rows: Iterable[Mapping[str, str]]) -> bytes:
-    """The content of the compiled file: the rows that agree with the rules as they stand."""
+    """Return the content of the compiled file: the rows that agree with the current rules."""
     ranges = {(rule.id, atom[1]): atom[3] for rule in rules for atom in rule.packages if atom[2] == "in"}
     found: dict[str, list[tuple[str, ...]]] = {}
     for row in rows:
@@ -40,5 +40,5 @@ def packed(rules: Iterable[Rule], rows: Iterable[Mapping[str, str]]) -> bytes:
 
 
 def evidence_of(rule: str) -> tuple[BoundEvidence, ...]:
-    """The rows about a rule; none where the audit has not run since, or the rule is the user's own."""
+    """Return the evidence for a rule; empty if no audit has run since the rule changed, or if it is user-defined."""
     return tuple(BoundEvidence(*row) for row in marshal.loads(read_table(FILE)).get(rule, ()))

@@ -1,7 +1,7 @@
-"""An environment as the conditions of rules see it: one lookup a fact, ``None`` where it is unknown.
+"""The facts of an environment that rule conditions use: one lookup per fact, ``None`` if unknown.
 
-Facts that follow from others are derived here: a GPU's capability from its name, which devices the job sees, the task
-from the trainer, features that imply or exclude each other.
+Facts that follow from others are derived here: the devices visible to the job, the task from the trainer, and features that
+imply or exclude each other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IMPLIED = {
     "zero-1": ("deepspeed",), "zero-2": ("deepspeed",), "zero-3": ("deepspeed",), "fsdp2": ("fsdp",),
 }  # fmt: skip
 SHARDING = ("zero-1", "zero-2", "zero-3", "fsdp", "fsdp2")
-"""One process group shards in one way: where one of these is known to be on, the others are off."""
+"""Mutually exclusive sharding methods: if one of them is known to be on, the others are off."""
 
 MODEL_FAMILIES = (
     "mistral", "mixtral", "ministral", "llama", "qwen2", "qwen3", "qwen", "gemma", "phi", "falcon", "gpt-oss", "gpt2",
@@ -34,14 +34,14 @@ MODEL_FAMILIES = (
 )  # fmt: skip
 
 ABSENT = "absent"
-"""State of a distribution that is known not to be there."""
+"""The state of a distribution that is known not to be installed."""
 
 
 class Facts:
-    """Facts of one environment; ``presume`` (defaults of a rule) fills in what nothing is known about.
+    """The facts of one environment; ``presume`` (a rule's defaults) fills in unknown facts.
 
     ``given`` overrides facts by their root ("workload.task", "distributions.trl", "workload.features", "accelerators",
-    "variables.NAME"): that is how answers to an open question are tried out.
+    "variables.NAME"); this is used to try possible values of unknown facts.
     """
 
     def __init__(
@@ -59,22 +59,22 @@ class Facts:
         self._features = self._derived_features()
 
     def presuming(self, presume: tuple[tuple[str, Any], ...]) -> Facts:
-        """The same facts with a rule's defaults filled in where nothing is known."""
+        """The same facts with a rule's defaults filled in for unknown ones."""
         return Facts(self.environment, presume, self._given, self._packages) if presume else self
 
     def completed(self, given: Mapping[str, Any]) -> Facts:
-        """The same facts with some of the unknown ones answered."""
+        """The same facts with values for some of the unknown ones."""
         return Facts(self.environment, tuple(self._presumed.items()), {**self._given, **given}, self._packages)
 
     def keys(self) -> dict[str, Key | None]:
-        """The distributions that are known to be there, with their versions' keys; ``None``: unknown, or several."""
+        """The version keys of the installed distributions, by name; ``None`` for an unknown version or several copies."""
         return {
             name: key_of(copies[0].version) if len(copies) == 1 and copies[0].version is not None else None
             for name, copies in self._packages.items()
         }
 
     def value(self, path: str) -> Any:
-        """A scalar fact by its path in the described environment, words in lower case."""
+        """A scalar fact by its path in the described environment, strings in lower case; ``None`` if unknown."""
         if path in self._given:
             return self._given[path]
         if path.startswith("workload."):
@@ -83,9 +83,9 @@ class Facts:
             if value is None and name == "task" and self.workload.trainer:
                 value = TRAINER_TASKS.get(self.workload.trainer.lower())
             if value is None and name == "processes" and self.workload.launcher == "python":
-                value = 1  # plain python starts one process, whatever it finds
+                value = 1  # plain python starts one process, regardless of the GPUs
             if value == "accelerate" and name == "launcher" and self.workload.processes == 1:
-                value = "python"  # without a second process accelerate starts the script as it is
+                value = "python"  # with one process, accelerate runs the script directly
             if value is None and not self._told_otherwise(name):
                 value = self._presumed.get(name)
         else:
@@ -93,7 +93,7 @@ class Facts:
         return value.lower() if isinstance(value, str) else value
 
     def is_presumed(self, path: str) -> bool:
-        """Whether a scalar fact is a rule's default because nothing is known about it."""
+        """Whether a scalar fact is unknown and takes a rule's default."""
         name = path.removeprefix("workload.")
         if name is path or name not in self._presumed:
             return False
@@ -101,11 +101,11 @@ class Facts:
         return not known and not self._told_otherwise(name)
 
     def _told_otherwise(self, name: str) -> bool:
-        """A script that was read and shows no trainer is not presumed to train in the usual way."""
+        """Whether a default must not be used: the task is not presumed if a script was read and shows no trainer."""
         return name == "task" and self.workload.script is not None
 
     def package(self, name: str) -> list[Distribution] | str | None:
-        """A distribution's copies, :data:`ABSENT` where it is known not to be there, ``None`` where that is unknown."""
+        """A distribution's copies; :data:`ABSENT` if it is known not to be installed, ``None`` if that is unknown."""
         if f"distributions.{name}" in self._given:
             given: list[Distribution] | str = self._given[f"distributions.{name}"]
             return given
@@ -117,14 +117,14 @@ class Facts:
         return None
 
     def accelerators(self) -> tuple[Accelerator, ...] | None:
-        """The devices the job sees, ``None`` where that is unknown."""
+        """The devices visible to the job; ``None`` if unknown."""
         if "accelerators" in self._given:
             given: tuple[Accelerator, ...] = self._given["accelerators"]
             return given
         return self.environment.accelerators
 
     def feature(self, name: str) -> bool | None:
-        """Whether the workload has a feature."""
+        """Whether the workload has a feature; ``None`` if unknown."""
         known = self._features.get(name)
         if known is None and self.workload.features_complete:
             return False
@@ -146,7 +146,7 @@ class Facts:
         return known
 
     def variable(self, name: str) -> tuple[bool, str | None]:
-        """(whether it is known, its value or ``None`` where it is not set)."""
+        """Return (whether the variable is known, its value or ``None`` if it is not set)."""
         if f"variables.{name}" in self._given:
             return True, self._given[f"variables.{name}"]
         variables = self.environment.variables
@@ -165,9 +165,9 @@ def _by_name(environment: Environment) -> dict[str, list[Distribution]]:
 
 
 def comparable(distribution: Distribution) -> Distribution:
-    """The distribution with the version that can be compared: a wheel's address tells it, and some texts are none.
+    """The distribution with a comparable version or none: taken from a wheel's URL, dropped if it is not a valid version.
 
-    Conda numbers some of its packages in its own way; and where a range is given beside a version, the range counts.
+    Conda uses its own version scheme for some packages. If a specifier is given in addition to a version, the specifier counts.
     """
     version, source = distribution.version, distribution.source
     if version is not None:
@@ -181,7 +181,7 @@ def comparable(distribution: Distribution) -> Distribution:
 
 
 def _of_wheel(address: Any, name: str) -> str | None:
-    """The version in the file name of a wheel of that name."""
+    """The version in the file name of a wheel of this distribution; ``None`` if the URL is not one."""
     if not isinstance(address, str) or ".whl" not in address:
         return None
     file = address.partition("#")[0].partition("?")[0].rpartition("/")[2].replace("%2B", "+").replace("%2b", "+")
@@ -191,7 +191,7 @@ def _of_wheel(address: Any, name: str) -> str | None:
 
 
 def visible(environment: Environment) -> Environment:
-    """The environment with only those accelerators that the job sees (``CUDA_VISIBLE_DEVICES`` and AMD's like)."""
+    """The environment with only the accelerators visible to the job (``CUDA_VISIBLE_DEVICES`` and AMD's equivalents)."""
     if not environment.accelerators or not environment.variables:
         return environment
     for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
@@ -204,19 +204,19 @@ def visible(environment: Environment) -> Environment:
 
 
 def seen_by_torch(environment: Environment) -> Environment:
-    """The environment without GPUs where torch is built for the CPU: it finds none, so nothing runs on them."""
+    """The environment, without GPUs if torch is a CPU-only build: such a build cannot use them."""
     copies = [copy for copy in environment.distributions or () if copy.name == "torch"]
     without = [(copy.version or "").partition("+")[2].partition(".")[0] == "cpu" for copy in copies]
     return replace(environment, accelerators=()) if environment.accelerators and copies and all(without) else environment
 
 
 def has_more(device: Accelerator) -> bool:
-    """Whether a device stands for at least one of its kind: how many there are is not known."""
+    """Whether a device represents an unknown number (at least one) of identical devices."""
     return device.extra.get("more") is True
 
 
 def _chosen(environment: Environment, chosen: str) -> tuple[Accelerator, ...] | None:
-    """CUDA reads the list up to the first entry that names no device; ``None`` where nobody can tell which one it names."""
+    """The devices in the list, up to the first invalid entry as in CUDA; ``None`` if it is unknown which ones they are."""
     devices = environment.accelerators or ()
     open_kind = next((at for at, device in enumerate(devices) if has_more(device)), None)
     devices = tuple(_single(device) for device in devices)
@@ -225,14 +225,14 @@ def _chosen(environment: Environment, chosen: str) -> tuple[Accelerator, ...] | 
         word = part.strip()
         number = int(word) if word.isascii() and word.isdigit() and len(word) < 10 else None
         if number is not None and open_kind is not None and number > open_kind:
-            # another one of that kind, none at all, or one of what is listed after it
+            # another device of that kind, no device, or one listed after it
             return _with_more(found) if found and open_kind == len(devices) - 1 else None
         if number is not None and number < len(devices):
             found.append(devices[number])
             continue
         matching = [d for d in devices if word and str(d.extra.get("uuid", "")).startswith(word)]
         if len(matching) != 1:
-            # a device named by an id we were not told of still counts as one
+            # a device with an unknown id still counts as one device
             if word.startswith(("GPU-", "MIG-")) and not any("uuid" in d.extra for d in devices):
                 found.append(devices[min(len(found), len(devices) - 1)])
                 continue
@@ -242,7 +242,7 @@ def _chosen(environment: Environment, chosen: str) -> tuple[Accelerator, ...] | 
 
 
 def _single(device: Accelerator) -> Accelerator:
-    """The device alone, without the others there may be of its kind."""
+    """The device without the mark that there may be more of its kind."""
     return replace(device, extra={key: value for key, value in device.extra.items() if key != "more"})
 
 
@@ -252,12 +252,12 @@ def _with_more(devices: list[Accelerator]) -> tuple[Accelerator, ...]:
 
 
 def family_of(model: str) -> str | None:
-    """The architecture family a model's name tells, ``None`` where it does not."""
-    name = model.lower().rstrip("/").rpartition("/")[2]  # the organisation may be called like another family
+    """The architecture family recognized from a model name; ``None`` if it cannot be recognized."""
+    name = model.lower().rstrip("/").rpartition("/")[2]  # the organisation may have the name of another family
     found = [family for family in MODEL_FAMILIES if family in name]
     return max(found, key=len) if found else (name if name == model.lower() and name.isalnum() else None)
 
 
 def number_key(value: int) -> Key:
-    """A number as a version, so that one kind of range serves both."""
+    """The version key of a number, so that the same ranges work for versions and numbers."""
     return key_of(str(value))

@@ -1,4 +1,4 @@
-"""Conditions of published source held against facts, in three-valued logic; and those facts in words."""
+"""Evaluate conditions from published source against facts, in three-valued logic, and format them as text."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ FACTS_OF = {
     "capability": "accelerators", "devices": "accelerators", "python": "python", "os": "os", "variable": "variables",
     "feature": "workload", "precision": "workload",
 }  # fmt: skip
-"""What a test asks for, in the vocabulary of the report; the other tests are of packages."""
+"""The fact that each kind of test needs, in the vocabulary of the report; all other tests concern packages."""
 _SYSTEMS = {"win32": "windows", "nt": "windows", "linux": "linux", "linux2": "linux", "darwin": "darwin", "windows": "windows"}
 
 
 def holds(condition: Condition, facts: Facts, *, presumed: bool = False) -> bool | None:
-    """Whether a condition holds; ``None`` where the facts do not decide it.
+    """Whether a condition holds; ``None`` if the facts do not decide it.
 
-    ``presumed``: what is installed can be imported, and a variable that nobody stated is not set. After an error neither can
-    be taken for granted.
+    ``presumed``: assume that installed packages can be imported and that unknown variables are not set. After an error,
+    neither can be assumed.
     """
     if isinstance(condition, Opposite):
         answer = holds(condition.part, facts, presumed=presumed)
@@ -67,7 +67,7 @@ def _test(test: FactTest, facts: Facts, *, presumed: bool) -> bool | None:
 
 
 def _package(test: FactTest, facts: Facts) -> bool | None:
-    """A package that is not there has no version; that it is there does not prove that it can be imported."""
+    """Test a package: an absent one has no version, and an installed one cannot necessarily be imported."""
     copies = facts.package(test.name)
     if copies == ABSENT:
         return False if test.fact == "installed" else None
@@ -78,7 +78,7 @@ def _package(test: FactTest, facts: Facts) -> bool | None:
 
 
 def _devices(test: FactTest, facts: Facts) -> bool | None:
-    """Of several devices all have to give the same answer; how many there are may be open."""
+    """Test the devices: all of them must give the same result, and their number may be unknown."""
     devices = facts.accelerators()
     if devices is None or any(device.vendor not in (None, "nvidia") for device in devices):
         return None
@@ -100,7 +100,7 @@ def _equal(value: str, test: FactTest) -> bool | None:
 
 
 def _cut(version: str, like: str) -> str:
-    """``sys.version_info == (3, 12)`` is written for the release series."""
+    """Truncate a version to the precision of ``like``: ``sys.version_info == (3, 12)`` means the release series."""
     return ".".join(version.split(".")[: like.count(".") + 1])
 
 
@@ -120,7 +120,7 @@ def _compared(version: str, operator: str, value: str) -> bool | None:
 
 
 def known_in_words(conditions: Iterable[Condition], facts: Facts) -> tuple[str, ...]:
-    """The facts that conditions ask for, as far as they are known: ``torch 2.3.0``, ``compute capability 7.0``."""
+    """The known facts that conditions depend on, as text: ``torch 2.3.0``, ``compute capability 7.0``."""
     tests = [test for condition in conditions for test in fact_tests(condition)]
     return tuple(dict.fromkeys(text for test in tests for text in _said(test, facts)))
 

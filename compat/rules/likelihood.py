@@ -1,7 +1,7 @@
-"""How likely an open question is to be answered as the rule wants it: 0 for one about a package that nobody mentioned.
+"""The likelihood that unknown facts make a rule hold: 0 for packages that are not listed.
 
-A tool that says that everything might be wrong has said nothing. Each unknown fact makes a finding less likely, by how often
-it is as rules want it; where a file leaves a release open, by how many of the admitted releases are bad.
+Reporting that everything might be wrong is useless. Each unknown fact lowers the likelihood of a finding, by how often the
+fact has the value that rules require; for an open release, by the share of allowed releases that are bad.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ _FACTS = {
 }
 _OTHER = 0.3
 _BUILT = 0.5
-"""A distribution that is there, built or installed in the way that is bad."""
+"""The likelihood that an installed distribution was built or installed in the way that a rule requires."""
 _NEWEST = 0.8
-"""Where the newest release that is admitted is bad: it is what installers take."""
+"""The likelihood of a bad release if the newest allowed release is bad, because installers select it."""
 _PYTHONS = {"3.8": 1, "3.9": 2, "3.10": 5, "3.11": 5, "3.12": 5, "3.13": 2, "3.14": 1}
-"""How often the interpreters are met beside each other where nobody says which one it is."""
+"""Relative frequency of Python versions, for environments of unknown version."""
 _AMD, _SEVERAL = 0.1, 0.45
 _TASKS = frozenset(("sft", "dpo", "grpo", "train", "lora", "qlora", "inference", "serve", "import"))
-"""What most people do; the other tasks are rare."""
+"""Common tasks; all others are rare."""
 _RARE_TASK = 0.2
 
 
 def of_paths(unknown: Iterable[str]) -> float:
-    """The likelihood of some unknown facts (paths as in ``Finding.unknown``), by their kind alone."""
+    """The likelihood (0 to 1) for unknown facts (paths as in ``Finding.unknown``), based only on their kind."""
     result = 1.0
     for path in unknown:
         result *= _FACTS.get(path, _FACTS.get(".".join(path.split(".")[:2]), _FACTS.get(path.partition(".")[0], _OTHER)))
@@ -62,7 +62,7 @@ def of_paths(unknown: Iterable[str]) -> float:
 
 
 def of_atoms(unsettled: Iterable[Atom], facts: Facts) -> float:
-    """The likelihood of conditions that the known facts leave open."""
+    """The likelihood (0 to 1) that all of these undecided conditions hold."""
     result = 1.0
     for atom in unsettled:
         result *= _of_atom(atom, facts)
@@ -102,7 +102,7 @@ def _of_devices(atom: Atom) -> float:
 
 
 def _of_release(copy: Distribution, bad: Ranges) -> float:
-    """How likely an open release is a bad one: the newest admitted one counts most, else the share of bad ones."""
+    """The likelihood that an open release is bad: high if the newest allowed one is, otherwise the share of bad ones."""
     if copy.version is not None:
         return float(contains(bad, key_of(copy.version)))
     asked = copy.name, copy.specifier, bad
@@ -112,7 +112,7 @@ def _of_release(copy: Distribution, bad: Ranges) -> float:
 
 
 _shares: dict[tuple[str, str | None, Ranges], float] = {}
-"""What was found out: a file with hundreds of selections asks the same for each."""
+"""Cached results: a file with hundreds of selections needs the same ones for each."""
 
 
 def _share(name: str, specifier: str | None, bad: Ranges) -> float:
@@ -128,7 +128,7 @@ _admitted: dict[tuple[str, str | None], list[Key]] = {}
 
 
 def _admitted_by(name: str, specifier: str | None) -> list[Key]:
-    """The published releases that a requirement admits, oldest first; all of them where it cannot be read."""
+    """The published releases that a specifier allows, oldest first; all releases if it cannot be parsed."""
     try:
         admitted = EVERY if specifier is None else ranges_of(specifier)
     except ValueError:
@@ -137,7 +137,7 @@ def _admitted_by(name: str, specifier: str | None) -> list[Key]:
 
 
 def _published(name: str) -> list[Key]:
-    """The releases of a distribution that were not yanked, oldest first."""
+    """The releases of a distribution that are not yanked, oldest first."""
     from compat.tables.declared import open_declared
 
     if name not in _releases:

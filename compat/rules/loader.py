@@ -1,4 +1,4 @@
-"""Rule files (TOML) → rules. Strict: what is not understood is an error that names the file and the rule."""
+"""Load rules from TOML files. Strict: anything unknown is an error that names the file and the rule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z")
 
 
 def load_folder(folder: str) -> tuple[Rule, ...]:
-    """Every rule of every ``*.toml`` in a folder, ordered by file and position; ids are unique across the folder."""
+    """Load all rules from the ``*.toml`` files in a folder, by file and position; ids must be unique in the folder."""
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".toml"))
     except OSError as problem:
@@ -37,7 +37,7 @@ def load_folder(folder: str) -> tuple[Rule, ...]:
 
 
 def load_assessed(folder: str) -> dict[str, str]:
-    """The newest release of each package that rules or tables know: ``assessed.toml`` over ``facts/releases.csv``."""
+    """Return the newest assessed release of each package; ``assessed.toml`` takes precedence over ``facts/releases.csv``."""
     matrix = os.path.dirname(folder)
     path = os.path.join(matrix, "assessed.toml")
     newest = {**_newest_followed(os.path.join(matrix, "facts", "releases.csv")), **parse_toml(path)[1].get("newest", {})}
@@ -50,7 +50,7 @@ def load_assessed(folder: str) -> dict[str, str]:
 
 
 def _newest_followed(path: str) -> dict[str, str]:
-    """The newest final release of each package in the table of releases; none where there is no table."""
+    """The newest final release of each package in the table of releases; empty if there is no table."""
     import csv
 
     newest: dict[str, str] = {}
@@ -67,7 +67,7 @@ def _newest_followed(path: str) -> dict[str, str]:
 
 
 def unique(rules: list[Rule]) -> tuple[Rule, ...]:
-    """The rules, or :class:`InputError` where two of them share an id."""
+    """Return the rules as a tuple; raises :class:`InputError` if two of them have the same id."""
     seen: dict[str, Rule] = {}
     for rule in rules:
         if rule.id in seen:
@@ -77,7 +77,7 @@ def unique(rules: list[Rule]) -> tuple[Rule, ...]:
 
 
 def load_file(path: str) -> tuple[Rule, ...]:
-    """The rules of one file; raises :class:`InputError` with file, line and rule for anything that is not right."""
+    """Load the rules from one file; raises :class:`InputError` with file, line and rule if it is invalid."""
     text, document = parse_toml(path)
     for key in document:
         if key != "rule":
@@ -98,7 +98,7 @@ def load_file(path: str) -> tuple[Rule, ...]:
 
 
 def rule_of(table: Any, file: str = "", line: int = 0) -> Rule:
-    """One ``[[rule]]`` table as a rule; ``ValueError`` says what is wrong with it."""
+    """Convert a ``[[rule]]`` table to a rule; raises ``ValueError`` if the table is invalid."""
     known_keys("rule", table_of("rule", table), _KEYS)
     for key in _REQUIRED:
         if key not in table:
@@ -194,7 +194,7 @@ def _fix(table: Mapping[str, Any]) -> FixTemplate:
 
 
 def _moved(key: str, value: Any) -> tuple[tuple[str, str], ...]:
-    """The packages of a fix with the versions that they are moved to."""
+    """The packages of a fix, with the specifiers they are changed to."""
     for name, specifier in table_of(key, value).items():
         if not isinstance(specifier, str) or not ranges_of(specifier):
             raise ValueError(f"{key}.{name}: no version matches {specifier!r}")
@@ -202,7 +202,7 @@ def _moved(key: str, value: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _version(kind: str, value: Any) -> str:
-    """The version that a commit calls itself; only a source install has one."""
+    """The version that a commit declares; only allowed for a source install."""
     if value != "" and (kind != "source-install" or not isinstance(value, str) or not is_version(value)):
         raise ValueError(f"fix.version: expected the version of the commit of a source-install, not {value!r}")
     return str(value)
@@ -224,10 +224,10 @@ def _line_of(text: str, word: str) -> int | None:
     return next((number for number, line in enumerate(text.splitlines(), 1) if word in line), None)
 
 
-# --- Examples of a rule: a short table in the rule file → a described environment.
+# --- Examples of a rule: convert a short table in the rule file to a described environment.
 #
-# ``{ packages = { trl = "0.17.0" }, gpus = "A100:2", launcher = "python" }`` lists every distribution there is unless
-# ``complete = false``, and everything else is unknown, as in a described environment.
+# ``{ packages = { trl = "0.17.0" }, gpus = "A100:2", launcher = "python" }`` lists all installed distributions unless
+# ``complete = false``; everything else is unknown, as in a described environment.
 
 
 _MACHINE = (
@@ -248,7 +248,7 @@ VERDICTS = ("hit", "clear", "possible")
 
 
 def example_of(table: Mapping[str, Any]) -> Example:
-    """One ``[[rule.example]]`` table; ``ValueError`` says what is wrong with it."""
+    """Convert a ``[[rule.example]]`` table to an example; raises ``ValueError`` if the table is invalid."""
     known_keys("example", table, VERDICTS)
     if len(table) != 1:
         raise ValueError("example: expected exactly one of hit, clear, possible")
@@ -275,7 +275,7 @@ def _environment(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def accelerators_of(text: str) -> list[dict[str, Any]]:
-    """``"A100:2"`` or ``"A100:2,T4"`` as a list of accelerators by name; ``"none"`` as none."""
+    """Parse ``"A100:2"`` or ``"A100:2,T4"`` into a list of accelerators by name; ``"none"`` gives an empty list."""
     if text == "none":
         return []
     found: list[dict[str, Any]] = []

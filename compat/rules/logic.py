@@ -1,7 +1,7 @@
-"""Three-valued logic: ``True``, ``False``, or ``None`` where what is known does not decide it.
+"""Three-valued logic: ``True``, ``False``, or ``None`` if the known facts do not decide it.
 
-Kleene's rules decide each atom and each conjunction. They are exact as long as no unknown fact is asked for twice in
-one rule; where one is, the answers it could give are tried out (``compat.rules.completions``).
+Atoms and conjunctions are evaluated with Kleene's logic. This is exact as long as a rule uses no unknown fact twice; if it
+does, the possible values of that fact are enumerated (``compat.rules.completions``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _MOST_DEVICES = 4096
-"""Counts that are tried one by one."""
+"""The maximum number of device counts that are tried one by one."""
 
 
 def conjunction(values: Iterable[bool | None]) -> bool | None:
@@ -50,7 +50,7 @@ def holds(atom: Atom, facts: Facts) -> bool | None:
 
 
 def paths(atom: Atom, facts: Facts) -> tuple[str, ...]:
-    """The facts an atom that is not decided would need, by their paths in the described environment."""
+    """The facts that would decide an undecided atom, as paths in the described environment."""
     form = atom[0]
     if form in ("word", "range"):
         return (atom[1],)
@@ -68,7 +68,7 @@ def paths(atom: Atom, facts: Facts) -> tuple[str, ...]:
 
 
 def asked_twice(atoms: Iterable[Atom]) -> bool:
-    """Whether two of these conditions may depend on one another: only then is Kleene's logic not exact."""
+    """Whether two of these conditions may depend on the same fact; only then is Kleene's logic inexact."""
     seen: set[str] = set()
     for atom in atoms:
         facts = {_single(each) for each in (atom[1] if atom[0] == "any" else (atom,))}
@@ -79,7 +79,7 @@ def asked_twice(atoms: Iterable[Atom]) -> bool:
 
 
 def _single(atom: Atom) -> str:
-    """As :func:`_root`, with features that neither imply nor exclude each other apart."""
+    """Like :func:`_root`, but distinguishes features that neither imply nor exclude others."""
     if atom[0] == "feature" and atom[1] not in _RELATED:
         return f"workload.features.{atom[1]}"
     return _root(atom)
@@ -89,7 +89,7 @@ _RELATED = frozenset((*SHARDING, *(name for names in IMPLIED.values() for name i
 
 
 def by_root(atoms: Iterable[Atom]) -> dict[str, list[Atom]]:
-    """Atoms by the fact that settles them: a distribution's presence, version, source and code are one answer."""
+    """Group atoms by the fact that decides them; a distribution's presence, version, source and code are one fact."""
     asked: dict[str, list[Atom]] = {}
     for atom in atoms:
         if atom[0] == "any":
@@ -131,7 +131,7 @@ def _range(atom: Atom, facts: Facts) -> bool | None:
 
 
 def key_from(value: Any) -> Any:
-    """The comparison key of a version, of a number, or of a stand-in that is a key already (``completions``)."""
+    """The comparison key of a version or a number; representative values (``completions``) already are keys."""
     if isinstance(value, str):
         return key_of(value)
     return number_key(value) if isinstance(value, int) else value
@@ -174,12 +174,12 @@ def _in_range(copy: Any, ranges: Ranges) -> bool | None:
 
 
 def _within(specifier: str, ranges: Ranges) -> bool | None:
-    """Whether every release that a range admits lies in ``ranges``, or none does."""
+    """``True`` if every release that a specifier allows lies in ``ranges``, ``False`` if none does, else ``None``."""
     if (specifier, ranges) not in _compared:
         try:
             asked = ranges_of(specifier)
         except ValueError:
-            return None  # a local version, or text that is no specifier set
+            return None  # a local version, or not a valid specifier set
         both = intersect(asked, ranges)
         _compared[specifier, ranges] = False if not both else True if both == asked else None
     return _compared[specifier, ranges]
@@ -189,7 +189,7 @@ _compared: dict[tuple[str, Ranges], bool | None] = {}
 
 
 def _agreed(values: Iterable[bool | None]) -> bool | None:
-    """What all copies of a distribution agree on; with two versions on one path it is unknown which one is imported."""
+    """The value on which all copies agree, else ``None``; with two installed versions, the imported one is unknown."""
     agreed: bool | None = None
     for value in values:
         if value is None or (agreed is not None and value is not agreed):
@@ -215,7 +215,7 @@ def _code(atom: Atom, facts: Facts) -> bool | None:
 
 
 def _holds_code(copy: Distribution, detector: str, commits: tuple[str, ...], repository: str) -> bool | None:
-    """What was read in the installed file decides; then the commit; a release from an index is never a commit."""
+    """Whether a copy contains the code: by the text in its installed file, else its commit; index releases never do."""
     if copy.source is None:
         return None
     read = copy.source.details.get("contains")
@@ -248,7 +248,7 @@ def _count_in(wanted: Ranges, least: int, most: int) -> bool | None:
 
 
 def _count_from(wanted: Ranges, least: int) -> bool | None:
-    """As :func:`_count_in`, where there may be any number above ``least``: beyond the last bound nothing changes."""
+    """Like :func:`_count_in`, for any number from ``least`` up; counts above the last bound are equivalent."""
     highest = max((int(key[1][0]) for interval in wanted for key in (interval[0], interval[2]) if key), default=0)
     if highest - least > _MOST_DEVICES:
         return True if _covers(wanted, least, None) else None
@@ -280,7 +280,7 @@ def _device_matches(accelerator: Accelerator, device: tuple[Any, ...]) -> bool |
 
 
 def _nvidia_only(vendor: str | None, capability: Any, test: Callable[[Any], bool]) -> bool | None:
-    """Compute capability is NVIDIA's: a device of another vendor has none."""
+    """Test a compute capability; only NVIDIA devices have one."""
     if vendor not in (None, "nvidia"):
         return False
     return None if capability is None else test(capability)

@@ -1,4 +1,4 @@
-"""A rule of the matrix, as it is judged and shown."""
+"""The data model of a rule in the matrix."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ RELATIONS: dict[str, Callable[[int, int], bool]] = {
 
 @record(frozen=True)
 class Signature:
-    """The error a rule's bug shows: exception class, message pattern and frames (regular expressions).
+    """The error caused by a rule's bug: exception class, message pattern and frames (regular expressions).
 
     ``exception`` is the class name without its module. ``frames`` must all be found in the traceback, in this order;
-    each is searched in "path of the file::function". A short message without frames
-    is weak: the same text may belong to other bugs, so it is a hit only where everything else that the rule asks for is known.
-    ``relation`` is one of :data:`RELATIONS` between the numbers that the message's groups ``a`` and ``b`` hold.
+    each is searched in "path of the file::function". A short message without frames is weak, because other bugs may cause the
+    same text: it is a hit only if everything else that the rule requires is known. ``relation`` is one of :data:`RELATIONS`,
+    between the numbers in the message's groups ``a`` and ``b``.
     """
 
     exception: str | None
@@ -37,10 +37,10 @@ class Signature:
 
 @record(frozen=True)
 class FixTemplate:
-    """A fix as the rule states it; ``packages`` are (name, specifier) pairs moved together, the first one at fault.
+    """A fix in a rule; ``packages`` are (name, specifier) pairs changed together, the one with the bug first.
 
-    ``version`` is what the commit of a source install calls itself, where it may be a candidate of a repair. ``along`` are
-    further (name, specifier) pairs, moved only where they are installed in another version.
+    ``version`` is the version that the commit of a source install declares, if a repair may select it. ``along`` are further
+    (name, specifier) pairs, changed only if they are installed in another version.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class FixTemplate:
 
 @record(frozen=True)
 class Example:
-    """A smallest environment that must hit, or a neighbour that must stay clear (JSON of the described environment)."""
+    """A minimal environment that must hit, or a similar one that must stay clear (JSON of the described environment)."""
 
     verdict: str
     environment: dict[str, Any]
@@ -65,8 +65,8 @@ class Example:
 class Rule:
     """One known-bad combination. ``packages``, ``when`` and each of ``unless`` are conjunctions of atoms.
 
-    It holds where all of ``packages`` and ``when`` hold and none of ``unless`` does. ``presume`` is what is taken as
-    given where nothing is known: defaults of the libraries involved, never a guess about the machine.
+    It holds if all of ``packages`` and ``when`` hold and none of ``unless`` does. ``presume`` gives values for unknown facts:
+    defaults of the libraries involved, never guesses about the machine.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""What a finding says in words: the facts it rests on here, and the fixes with a command to paste."""
+"""The text of findings: the facts that a finding is based on, and its fixes with commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LABELS = {
 
 
 def packages_of(rule: Rule, facts: Facts) -> dict[str, str | None]:
-    """Every distribution the rule is about, with its version here."""
+    """Return the distributions that the rule concerns, with their installed versions; ``None`` if unknown."""
     found: dict[str, str | None] = {}
     for atom in rule.packages:
         copies = facts.package(atom[1])
@@ -35,7 +35,7 @@ def packages_of(rule: Rule, facts: Facts) -> dict[str, str | None]:
 
 
 def rests_on(rule: Rule) -> tuple[str, ...]:
-    """The facts other than packages that a rule depends on, in the vocabulary of the report."""
+    """Return the facts other than packages that a rule depends on, in the vocabulary of the report."""
     found: dict[str, None] = {}
     for atom in (*rule.when, *(atom for atoms in rule.unless for atom in atoms)):
         for name in _fact_names(atom):
@@ -59,7 +59,7 @@ def _fact_names(atom: Atom) -> tuple[str, ...]:
 
 
 def here(rule: Rule, facts: Facts) -> str:
-    """Which facts of this environment make the rule apply: "transformers 4.51.3, plain python, 2 × NVIDIA A100"."""
+    """Format the facts that make the rule apply: "transformers 4.51.3, plain python, 2 × NVIDIA A100"."""
     parts = [text for atom in (*rule.packages, *rule.when) if holds(atom, facts) for text in said(atom, facts)]
     if facts.is_presumed("workload.task") and facts.value("workload.task"):
         parts.append(f"task taken as {facts.value('workload.task')}")
@@ -67,7 +67,7 @@ def here(rule: Rule, facts: Facts) -> str:
 
 
 def said(atom: Atom, facts: Facts) -> tuple[str, ...]:
-    """What the environment says about the fact an atom asks for."""
+    """Format the environment's value of the fact that an atom depends on."""
     form = atom[0]
     if form == "package":
         return (_package(atom[1], facts),)
@@ -108,7 +108,7 @@ def _origin(name: str, facts: Facts) -> str:
 
 
 def devices(facts: Facts) -> str:
-    """The accelerators in words: "2 × NVIDIA A100-SXM4-80GB"."""
+    """Format the accelerators: "2 × NVIDIA A100-SXM4-80GB"."""
     found = facts.accelerators() or ()
     names = [device.name or device.compute_capability or device.gfx or "GPU" for device in found]
     least = {name for device, name in zip(found, names) if has_more(device)}
@@ -117,14 +117,14 @@ def devices(facts: Facts) -> str:
 
 
 def fixes_for(rule: Rule, facts: Facts) -> tuple[Fix, ...]:
-    """The rule's alternatives that can apply here, best first."""
+    """Return the rule's fixes that may apply in this environment, best first."""
     return tuple(
         fix_of(template, facts) for template in rule.fixes if conjunction(holds(a, facts) for a in template.when) is not False
     )
 
 
 def fix_of(template: FixTemplate, facts: Facts) -> Fix:
-    """A rule's fix as it is reported. Its text states whatever its command does not."""
+    """Convert a rule's fix for the report; its text includes any details that its command lacks."""
     along = tuple(pair for pair in template.along if _is_elsewhere(*pair, facts))
     if along:
         template = replace(template, packages=(*template.packages, *along))
@@ -139,14 +139,14 @@ def fix_of(template: FixTemplate, facts: Facts) -> Fix:
 
 
 def _is_elsewhere(name: str, specifier: str, facts: Facts) -> bool:
-    """Whether a distribution is installed in a version that a fix moves along."""
+    """Whether a distribution is installed in a version outside the specifier."""
     copies = facts.package(name)
     ranges = ranges_of(specifier)
     return isinstance(copies, list) and any(each.version and not contains(ranges, key_of(each.version)) for each in copies)
 
 
 def content_of(template: FixTemplate) -> tuple[str, ...]:
-    """What a reader must be given to apply the fix: each package with its versions, each word to run, the setting."""
+    """Return the details needed to apply a fix: packages with versions, words of the command, or the setting."""
     if template.kind == "source-install":
         return tuple(where for _, where in template.packages)
     if template.packages:
@@ -157,7 +157,7 @@ def content_of(template: FixTemplate) -> tuple[str, ...]:
 
 
 def quoted(word: str) -> str:
-    """A word as a shell takes it; :mod:`shlex` is loaded only where it has something to do."""
+    """Quote a word for the shell; :mod:`shlex` is imported only if quoting is needed."""
     if all(letter.isalnum() or letter in "/._-+@%" for letter in word):
         return word
     import shlex
