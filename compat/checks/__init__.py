@@ -1,4 +1,4 @@
-"""Environment × matrix → findings."""
+"""Checks of one environment against the rule matrix and the derived tables."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 def judged(environment: Environment, matrix: Matrix) -> tuple[Environment, tuple[Finding, ...], tuple[str, ...]]:
-    """Every finding about an environment, worst first; with it the environment as it was judged, and notes about it.
+    """The environment as it was checked, its findings (most severe first), and notes.
 
-    Names of accelerators are looked up first, so that the environment in a report says what the verdict rests on.
+    Accelerator names are resolved first, so the environment in a report shows the facts that the verdict is based on.
     """
     from compat.checks import derived, guards, installation
     from compat.checks import interfaces as surface
@@ -33,7 +33,7 @@ def judged(environment: Environment, matrix: Matrix) -> tuple[Environment, tuple
 
 
 def not_assessed(environment: Environment, matrix: Matrix) -> tuple[str, ...]:
-    """A note about the distributions that are newer than rules and tables know, and where there is nothing to judge at all."""
+    """A note that lists distributions newer than the assessed releases, or one that says that no packages are known."""
     from compat.versions import is_version, key_of
 
     if not environment.distributions:
@@ -52,11 +52,11 @@ def not_assessed(environment: Environment, matrix: Matrix) -> tuple[str, ...]:
 
 
 _LISTED = 6
-"""Distributions that one note names."""
+"""The maximum number of distributions listed in one note."""
 
 
 def named_devices(environment: Environment) -> tuple[Environment, tuple[str, ...]]:
-    """The environment with the capability of every accelerator whose name is known."""
+    """The environment with the compute capability filled in for every recognized accelerator name, and notes."""
     if not environment.accelerators:
         return environment, ()
     from compat.records import replace

@@ -1,8 +1,8 @@
-"""A former report as the baseline of a new one: only findings that it does not have are shown.
+"""Baselines: compare a report with an earlier one and show only the new findings.
 
-A finding is the same one if the same rule found it for the same target in the same file. Findings about the installation
-itself come from one rule for every distribution, so for them the names of the distributions belong to it. Versions never do:
-a finding that a version bump did not fix is not new.
+Two findings are the same if they have the same rule, target and file. Findings about the installation itself share one rule
+for all distributions, so their identity also includes the distribution names. Versions are never part of the identity: a
+finding that persists after a version bump is not new.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _VERDICTS = ("possible", "hit")
 
 @record(frozen=True)
 class Baseline:
-    """What a former report found: the identity of each finding, and whether it certainly held (``hit``)."""
+    """The findings of an earlier report: the identity of each one, and whether its verdict was ``hit``."""
 
     certain: Mapping[Identity, bool]
 
     def has(self, finding: Finding, file: str | None) -> bool:
-        """Whether the finding was there before; one that was only possible then and holds now is new."""
+        """Whether the baseline contains the finding; one that was only possible and is now a hit counts as new."""
         certain = self.certain.get(_identity(file, finding.rule, finding.origin, finding.target, finding.packages))
         return certain is not None and (certain or finding.verdict != "hit")
 
 
 def known(path: str) -> Baseline:
-    """The findings of a JSON report of ours, or of a list of them; :class:`InputError` for anything else."""
+    """Read the baseline from a JSON report of ``compat check`` or a list of reports; raises :class:`InputError` otherwise."""
     from compat.files import regular
     from compat.syntax.json import parse_json, read_text
 
@@ -54,14 +54,14 @@ def known(path: str) -> Baseline:
 
 
 def new_only(outcome: Outcome, baseline: Baseline) -> Outcome:
-    """The outcome without what the baseline has, and with a note that says how much that is.
+    """The outcome without the findings in the baseline, and with a note of how many were dropped.
 
-    The exit code is left as it was: it follows from the findings and a threshold that only the caller knows.
+    The exit code is unchanged: it depends on the findings and a threshold that only the caller knows.
     """
     report = outcome.report
     if report is None:
         return outcome
-    # a report on its own has no name for what has no file; in a list every entry has one
+    # a single report may have no file name; in a list every entry has one
     files = (None, outcome.name) if report.file is None else (report.file,)
     new = tuple(f for f in report.findings if not any(baseline.has(f, file) for file in files))
     dropped = len(report.findings) - len(new)
@@ -72,12 +72,12 @@ def new_only(outcome: Outcome, baseline: Baseline) -> Outcome:
 
 
 def fingerprint(finding: Finding, file: str | None) -> str:
-    """32 hexadecimal digits that stay the same as long as the finding counts as the same one."""
+    """A hash of the finding's identity (32 hexadecimal digits), stable across reports."""
     from hashlib import sha256
 
     where, rule, target, names = _identity(file, finding.rule, finding.origin, finding.target, finding.packages)
     parts = [where, rule, "" if target is None else f"={target}", *names]
-    text = "".join(f"{len(part)}:{part}" for part in parts)  # no part can pass for two
+    text = "".join(f"{len(part)}:{part}" for part in parts)  # the lengths make the parts unambiguous
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -86,17 +86,17 @@ def _identity(file: str | None, rule: str, origin: str, target: str | None, pack
 
 
 def _normal(file: str | None) -> str:
-    """A path relative to the current directory, with ``/`` between its parts."""
+    """The path relative to the current directory, with ``/`` as the separator."""
     if not file:
         return ""
     try:
         return os.path.relpath(file).replace("\\", "/")
-    except (ValueError, OSError):  # another drive, or a current directory that is gone
+    except (ValueError, OSError):  # a path on another drive, or a deleted current directory
         return file.replace("\\", "/")
 
 
 class _Misplaced(Exception):
-    """What was expected, and where in the document."""
+    """An unexpected value: what was expected, and its location in the document."""
 
     def __init__(self, message: str, place: Place) -> None:
         super().__init__(message)
@@ -119,7 +119,7 @@ def _report_entries(report: Any, place: Place) -> Iterator[tuple[Identity, str]]
         raise _Misplaced("expected a JSON report of 'compat check', or a list of them", place)
     file = _checked(report, "file", (str, type(None)), "a text", place)
     if "schema" not in report and isinstance(report.get("error"), str):
-        return  # a file that could not be read then
+        return  # this file could not be read when the report was written
     if report.get("schema") != SCHEMA:
         raise _Misplaced(f"expected a report of schema {SCHEMA!r}", (*place, "schema"))
     for position, finding in enumerate(_checked(report, "findings", (list,), "a list", place)):
@@ -147,7 +147,7 @@ def _checked(document: dict[str, Any], key: str, kinds: tuple[type, ...], expect
 
 
 def _line(text: str, place: Place) -> int | None:
-    """The line of a place, or of its parent if it does not exist."""
+    """The line of a location in the document, or of its nearest existing parent; ``None`` if unknown."""
     from compat.syntax.json import line_of
 
     for length in range(len(place), -1, -1):

@@ -1,7 +1,7 @@
-"""Which extras and groups are tried together where a file leaves the choice.
+"""Selections of extras and groups to check where a lock file leaves them open.
 
-Nothing but the defaults, every choice alone, and everything that goes together: a finding needs some releases at once,
-and each of those selections can be installed.
+These are the defaults, each choice on its own, and the maximal sets without a conflict. Each selection is installable, so a
+finding that needs several releases at once is only reported for releases that can be installed together.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 _MOST = 200
-"""Largest sets that are tried; beyond that every choice is still tried alone."""
+"""The limit on maximal sets to check; each choice is always checked on its own as well."""
 
 _MOST_BY_TWO = 60
-"""Choices of which every two are tried for a conflict that the file does not declare."""
+"""The largest number of choices for which all pairs are checked for undeclared conflicts."""
 
 
 @record(frozen=True)
 class Asked:
-    """What the command line or a target asks to be installed; ``None``: it does not say.
+    """The extras, groups and environment requested on the command line or by a target; ``None`` if unspecified.
 
-    ``declared``: a target says it, for all files of a project; one that has no extras at all may be among them.
+    ``declared``: a target requests them for all files of a project, some of which may have no extras at all.
     """
 
     extras: tuple[str, ...] | None = None
@@ -39,16 +39,16 @@ class Asked:
 
 @record(frozen=True)
 class Chosen:
-    """One set of choices, by their numbers; ``label`` is "" for the default one."""
+    """A set of choices, as indices; ``label`` is "" for the default set."""
 
     numbers: frozenset[int]
     label: str = ""
 
 
 def choice_sets(listing: Listing, asked: Asked, pairs: Sequence[tuple[int, int]] = ()) -> list[Chosen]:
-    """The sets to try, plain ones first; :class:`InputError` where something is asked for that the file does not have.
+    """The sets of choices to check, simplest first; raises :class:`InputError` for an unknown extra, group or environment.
 
-    ``pairs`` are choices that conflict although the file does not declare it.
+    ``pairs`` are choices that conflict although the file declares no conflict between them.
     """
     if listing.exclusive:
         return _environments(listing, asked)
@@ -81,7 +81,7 @@ def _environments(listing: Listing, asked: Asked) -> list[Chosen]:
 
 
 def _wanted(listing: Listing, asked: Asked, defaults: frozenset[int]) -> frozenset[int]:
-    """The packages that are always installed, and the chosen extras and groups; by default the default groups."""
+    """The packages that are always installed plus the requested extras and groups (by default, the default groups)."""
     wanted = {number for number in defaults if listing.choices[number].kind == "package"}
     if asked.groups is None:
         wanted |= {number for number in defaults if listing.choices[number].kind == "group"}
@@ -91,7 +91,7 @@ def _wanted(listing: Listing, asked: Asked, defaults: frozenset[int]) -> frozens
                 continue
             of_kind = [number for number, choice in enumerate(listing.choices) if choice.kind == kind]
             found = [number for number in of_kind if _named(listing.choices[number], name)]
-            if not found and name == "all":  # unless one of them is called so
+            if not found and name == "all":  # unless a choice has this name
                 found = of_kind
             elif not found:
                 raise _unknown(kind, name, listing)
@@ -115,13 +115,13 @@ def _unknown(kind: str, name: str, listing: Listing) -> InputError:
 
 
 def _owner(listing: Listing, number: int) -> Iterable[int]:
-    """The member of a workspace that an extra or group belongs to."""
+    """The workspace member that an extra or group belongs to."""
     owner = listing.choices[number].package
     return [at for at, choice in enumerate(listing.choices) if choice.kind == "package" and choice.name == owner]
 
 
 def twos(listing: Listing, asked: Asked) -> list[tuple[int, int]]:
-    """Every two choices that no declared conflict keeps apart; none where what is installed is said, or there are too many."""
+    """Every pair of choices without a declared conflict; empty if extras or groups were requested, or there are too many."""
     if asked.extras is not None or asked.groups is not None or len(listing.choices) > _MOST_BY_TWO:
         return []
     hostile = _hostile(listing.conflicts)
@@ -130,12 +130,12 @@ def twos(listing: Listing, asked: Asked) -> list[tuple[int, int]]:
 
 
 def set_of_two(pair: tuple[int, int], listing: Listing) -> Chosen:
-    """Two choices and the packages they belong to."""
+    """The set of two choices and the packages they belong to."""
     return Chosen(frozenset((*pair, *(owner for number in pair for owner in _owner(listing, number)))))
 
 
 def _made_possible(wanted: set[int], defaults: frozenset[int], conflicts: Sequence[Sequence[int]]) -> frozenset[int]:
-    """What is wanted, with those defaults that do not conflict with it."""
+    """The wanted choices plus the defaults that do not conflict with them."""
     for number in sorted(defaults):
         if not any(number in conflict and not wanted.isdisjoint(set(conflict) - {number}) for conflict in conflicts):
             wanted.add(number)
@@ -143,7 +143,7 @@ def _made_possible(wanted: set[int], defaults: frozenset[int], conflicts: Sequen
 
 
 def _largest(listing: Listing, conflicts: Sequence[Sequence[int]]) -> list[Chosen]:
-    """Every largest set without a conflict."""
+    """Every maximal set of choices without a conflict."""
     hostile = _hostile(conflicts)
     free = {number for number in range(len(listing.choices)) if number not in hostile}
     if not hostile:
@@ -167,7 +167,7 @@ def _hostile(conflicts: Sequence[Sequence[int]]) -> dict[int, set[int]]:
 
 
 def _independent(hostile: dict[int, set[int]]) -> list[set[int]]:
-    """Largest sets of which no two conflict: cliques of what gets along (Bron and Kerbosch), the first :data:`_MOST`."""
+    """Maximal sets without conflicts, at most :data:`_MOST` (Bron-Kerbosch on the graph of compatible choices)."""
     everyone = set(hostile)
     friends = {number: everyone - enemies - {number} for number, enemies in hostile.items()}
     found: list[set[int]] = []
@@ -186,14 +186,14 @@ def _independent(hostile: dict[int, set[int]]) -> list[set[int]]:
     return found
 
 
-# --- Which extras and groups uv refuses to install together: those in which two members of a declared conflict count.
+# --- Extras and groups that uv refuses to install together: two members of a declared conflict are active.
 #
-# An extra counts where it is chosen and where a dependency asks for it (``kit[cpu]``). uv's command line names extras and
-# groups without their package: one also counts where another of its name is chosen and its own package is installed.
+# An extra is active if it is selected or if a dependency requests it (``kit[cpu]``). uv's command line names extras and
+# groups without their package, so one is also active if another of the same name is selected and its package is installed.
 
 
 def extras_asked_for(listing: Listing) -> dict[int, int]:
-    """The nodes that stand for an extra of a declared conflict that some dependency asks for, and the extra."""
+    """Graph nodes that represent a conflicting extra requested by some dependency, mapped to that extra."""
     conflicting = _conflicting(listing)
     leading: dict[int, set[int | None]] = {}
     for _, child, _, choice in listing.edges or () if conflicting else ():
@@ -208,14 +208,17 @@ def extras_asked_for(listing: Listing) -> dict[int, int]:
 
 
 def has_namesakes(listing: Listing) -> bool:
-    """Whether a choice of a declared conflict may count because another one has its name."""
+    """Whether a choice in a declared conflict may be active because another package has a choice of the same name."""
     return bool(_namesakes(listing))
 
 
 def refusals(
     listing: Listing, chosen: Sequence[int], active: Sequence[int], installed: dict[int, int]
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Worlds that uv refuses, and the conflict; given are those in which choices are made, are active, and those of nodes."""
+    """Yield the worlds that uv refuses, with the conflict.
+
+    ``chosen`` and ``active``: the worlds in which each choice is selected or active; ``installed``: those of each node.
+    """
     namesakes = _namesakes(listing)
     owners = {entry.distribution.name: at for at, entry in enumerate(listing.entries)} if namesakes else {}
 
@@ -241,7 +244,7 @@ def _conflicting(listing: Listing) -> set[int]:
 
 
 def _namesakes(listing: Listing) -> dict[int, list[int]]:
-    """For every choice of a declared conflict those of other packages that have its name."""
+    """For each choice in a declared conflict, all choices with the same kind and name, where there are several."""
     by_name: dict[tuple[str, str], list[int]] = {}
     for number, choice in enumerate(listing.choices):
         if choice.package is not None and choice.kind != "package":

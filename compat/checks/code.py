@@ -1,4 +1,4 @@
-"""The user's code against one environment: what these releases do not have of what it uses."""
+"""Check the user's code against one environment: find names and arguments that the installed releases do not have."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 INHERITED_FROM = frozenset(("transformers", "accelerate", "peft", "torch", "huggingface-hub", "datasets"))
-"""Packages that classes of others inherit from: code may use them without a word about them."""
+"""Packages whose classes are subclassed by other packages: code may use them without importing them."""
 _kept: dict[tuple[tuple[str, float, int], ...], WantedOf] = {}
 _releases: list[Releases] = []
 
 
 def wanted_of(paths: tuple[str, ...]) -> WantedOf:
-    """What the code of some files needs; read once as long as the files stay as they are."""
+    """The needs of the code in some files, cached until a file changes."""
     key = tuple((path, *_stamp(path)) for path in paths)
     if key not in _kept:
         _kept.clear()
@@ -54,27 +54,27 @@ def _stamp(path: str) -> tuple[float, int]:
 
 
 def releases() -> Releases:
-    """The releases of the shipped tables, with the answers that were given."""
+    """The releases in the shipped tables, with their cached answers."""
     if not _releases:
         _releases.append(Releases(open_table, tracked()))
     return _releases[0]
 
 
 def remember(paths: tuple[str, ...], installed: Mapping[str, str]) -> None:
-    """Takes what was found out before about the releases that code uses from the cache; :func:`judge_code` adds to it."""
+    """Load the cached answers about the releases that the code uses; :func:`judge_code` adds to the cache."""
     used = {*wanted_of(paths).packages(), *INHERITED_FROM}
     releases().remember({name: version for name, version in installed.items() if name in used})
 
 
 def judge_code(paths: tuple[str, ...], installed: Mapping[str, str]) -> Iterator[Finding]:
-    """One finding for each thing that the code uses and an installed release does not have."""
+    """Yield a finding for each name or argument that the code uses and an installed release does not have."""
     wanted = wanted_of(paths)
     known = releases()
     seen: set[str] = set()
     gone: set[str] = set()
     for each in wanted.all:
         if follows(each.need, gone):
-            continue  # what is missing is reported once
+            continue  # report each missing name once
         for package in wanted.packages_of(each):
             found = None if package not in installed else lacked_by(known, package, installed, each.need)
             if found is None:
@@ -89,7 +89,7 @@ def judge_code(paths: tuple[str, ...], installed: Mapping[str, str]) -> Iterator
 
 
 def lacked_by(known: Releases, package: str, installed: Mapping[str, str], need: Need) -> str | None:
-    """The package whose installed release lacks a need: the one named, or the one it leaves the need to."""
+    """The package whose installed release does not meet a need: ``package``, or the one it defers to; ``None`` if met."""
     depth = 0
     while package in installed and depth < 4:
         answer = known.answer(package, installed[package], need)
@@ -147,7 +147,7 @@ def _why(each: Wanted, package: str, lacking: str, installed: Mapping[str, str])
 
 
 def _line(each: Wanted) -> str:
-    """The place without its file, which is shown separately."""
+    """The location without the file name, which is shown separately."""
     return f"Line {each.line}" if not each.file.is_notebook else each.place.removeprefix(each.file.path).strip().capitalize()
 
 
@@ -173,7 +173,7 @@ def fixes_of(
     nowhere: bool,
     what: str = "has everything your code uses",
 ) -> Iterator[Fix]:
-    """What makes a need that ``lacking`` does not meet be met; ``what`` a release that does all of it is said to do."""
+    """Yield fixes for a need that ``lacking`` does not meet; ``what`` describes a release that meets all needs."""
     from compat.interfaces.code.renamed import nearest
 
     if nowhere:
@@ -181,7 +181,7 @@ def fixes_of(
         if near:
             yield Fix("config", None, None, f"did you mean {near}?")
         return
-    for moved in dict.fromkeys((lacking, package)):  # what it leaves to another, it may have had itself
+    for moved in dict.fromkeys((lacking, package)):  # an earlier release may have defined it itself
         found = tuple(_by_moving(moved, each, package, wanted, installed, known, what))
         if found:
             yield from found
@@ -191,11 +191,11 @@ def fixes_of(
 def _by_moving(
     moved: str, each: Wanted, package: str, wanted: WantedOf, installed: Mapping[str, str], known: Releases, what: str
 ) -> Iterator[Fix]:
-    """What the nearest releases with it are, and what the installed one calls it."""
+    """Yield the nearest releases that have it, and its name in the installed release if it was renamed."""
     from compat.interfaces.code.renamed import in_other_release
 
     if not is_version(installed[moved]):
-        return  # source that was read on the spot: there is no next release of it
+        return  # read from a source tree: it has no next release
     table = known.table(moved)
     versions = () if table is None else table.versions
     about = [
@@ -225,7 +225,7 @@ def _met(known: Releases, each: Wanted, wanted: WantedOf, installed: Mapping[str
 
 
 def _says(known: Releases, each: Wanted, wanted: WantedOf, installed: Mapping[str, str]) -> bool:
-    """Whether a need says anything about releases: what none has does not."""
+    """Whether a need distinguishes releases: one that no known release meets does not."""
     return all(
         name not in installed or lacked_by(known, name, installed, each.need) is None or not known.nowhere(name, each.need)
         for name in wanted.packages_of(each)

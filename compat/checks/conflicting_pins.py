@@ -1,4 +1,4 @@
-"""Requirements that cannot be met together: two lines of a file that leave no version of one distribution."""
+"""Conflicting requirements: two lines of a requirements file that no version of a distribution satisfies."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 _EVIDENCE = "https://pip.pypa.io/en/stable/topics/dependency-resolution/"
 _MOST = 8
-"""Lines about one distribution that are held against each other."""
+"""The maximum number of lines for one distribution that are compared with each other."""
 _FACTS = ("python", "os", "machine")
 
 
 def judge_pins(listing: Listing, known: Environment, asked: Asked) -> tuple[Finding, ...]:
-    """A finding for every distribution of a requirements file that no installer can find a version of."""
+    """Return a finding for each distribution of a requirements file whose requirements cannot be resolved."""
     if listing.kind != "requirements":
         return ()
     lines: dict[str, list[int]] = {}
@@ -37,7 +37,7 @@ def judge_pins(listing: Listing, known: Environment, asked: Asked) -> tuple[Find
 
 
 def _of_one(numbers: list[int], installed: list[int], worlds: Worlds) -> Iterator[Finding]:
-    """The pair of lines that most worlds install, if there is one that contradicts itself."""
+    """Yield a finding for the conflicting pair of lines that applies in the most worlds, if any."""
     entries = worlds.listing.entries
     pairs = [
         (installed[first] & installed[second], first, second)
@@ -51,7 +51,7 @@ def _of_one(numbers: list[int], installed: list[int], worlds: Worlds) -> Iterato
 
 
 def _disjoint(left: Distribution, right: Distribution) -> bool:
-    """Whether no version is both; what cannot be compared may be."""
+    """Whether no version satisfies both; ``False`` if they cannot be compared."""
     if left.specifier is None and right.specifier is None:
         return _different(left.version or "", right.version or "")
     try:
@@ -64,7 +64,7 @@ def _disjoint(left: Distribution, right: Distribution) -> bool:
 
 
 def _different(left: str, right: str) -> bool:
-    """Two pins; ``2.6.0`` is also met by ``2.6.0+cu124``, and by no other label than its own is ``2.6.0+cu124``."""
+    """Whether two pins differ; ``2.6.0`` also matches ``2.6.0+cu124``, which only matches its own local label."""
     if not is_version(left) or not is_version(right):
         return False
     labels = [version.partition("+")[2].lower().replace("-", ".").replace("_", ".") for version in (left, right)]
@@ -72,7 +72,7 @@ def _different(left: str, right: str) -> bool:
 
 
 def _decisive(inside: list[Place], everywhere: list[Place]) -> tuple[str, ...]:
-    """What about the target says whether both lines count there."""
+    """The facts about the target that decide whether both lines apply."""
 
     def values(places: list[Place], name: str) -> set[object]:
         return {place.python[:2] if name == "python" else getattr(place, name) for place in places}

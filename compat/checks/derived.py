@@ -1,4 +1,4 @@
-"""Findings that follow from tables: wheels against hardware, declared requirements, yanked releases."""
+"""Findings derived from tables rather than rules: wheels and hardware, declared requirements, yanked releases."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from compat.model import Environment, Finding
 
 
 def judge(environment: Environment, suspects: frozenset[str] | None = None) -> tuple[Finding, ...]:
-    """Every derived finding about an environment whose devices are those that the job sees.
+    """Every derived finding about an environment whose accelerators are those visible to the job.
 
-    ``suspects``: the only packages whose source has anything to say here (default: unknown).
+    ``suspects`` limits the checks of published source to these packages (``None``: no limit).
     """
     from compat.checks import builds, guards, releases
     from compat.checks import interfaces as surface
@@ -27,7 +27,7 @@ def judge(environment: Environment, suspects: frozenset[str] | None = None) -> t
 
 
 def _of_code(environment: Environment) -> tuple[Finding, ...]:
-    """Findings about the user's code and options; their readers are imported only where there are any: they are not free."""
+    """Findings about the user's code and options; the modules that read them are imported only when needed."""
     found: list[Finding] = []
     if environment.workload is not None and environment.workload.code:
         from compat.checks import missing_modules
@@ -41,7 +41,7 @@ def _of_code(environment: Environment) -> tuple[Finding, ...]:
 
 
 def asked_about() -> frozenset[str]:
-    """The distributions that derived findings may be about."""
+    """The names of all distributions that derived findings can concern."""
     from compat.checks.builds import NAMES
     from compat.tables.declared import open_declared
 

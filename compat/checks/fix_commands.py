@@ -1,4 +1,4 @@
-"""Fixes that move one package, and the command that makes one in a project, where the tool that wrote the lock makes it."""
+"""Fixes that change the version of one package, with a command for pip or for the tool that manages the project."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 
 def upgrade_to(name: str, version: str, text: str) -> Fix:
-    """An upgrade to a release or a later one."""
+    """A fix that upgrades to ``version`` or later."""
     return Fix("upgrade", name, f">={version}", text, f'pip install "{name}>={version}"')
 
 
 def downgrade_to(name: str, version: str, text: str, *, kind: str = "downgrade") -> Fix:
-    """A release or an earlier one; the command takes that very release, the newest that does."""
+    """A fix that downgrades to ``version`` or earlier; the command installs exactly ``version``, the newest one that works."""
     return Fix(kind, name, f"<={version}", text, f'pip install "{name}=={version}"')
 
 
 def in_project(finding: Finding, kind: str) -> Finding:
-    """The finding with commands for the project whose file of this kind it was found in."""
-    from compat.formats.registry import format_named  # what is installed is in no file
+    """The finding with fix commands for the project tool that belongs to this kind of file (such as ``uv add``)."""
+    from compat.formats.registry import format_named  # imported late: not needed for installed environments
 
     tool = format_named(kind).add
     return finding if tool is None else replace(finding, fixes=tuple(_by(tool, fix) for fix in finding.fixes))
@@ -41,7 +41,7 @@ _FINAL = key_of("1")
 def nearest_fixes(
     name: str, here: str, good: Iterable[str], known: tuple[str, ...], text: str, *, check: Callable[[str], bool] | None = None
 ) -> Iterator[Fix]:
-    """The first good release after and the last one before the one that is there; ``check`` may turn a release down."""
+    """Yield the nearest good release after and before the installed one; ``check`` may reject a release."""
     key = key_of(here)
     candidates = list(good)
     finals = [version for version in candidates if is_version(version) and key_of(version)[2:] == _FINAL[2:]] or candidates

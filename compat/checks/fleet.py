@@ -1,7 +1,7 @@
-"""What must be alike on all nodes of a job, held against what is: findings of origin ``fleet``.
+"""Differences between the nodes of a job: findings of origin ``fleet``.
 
-NCCL refuses to connect releases whose major.minor differ (``bootstrap.cc`` compares what both sides send); processes of one job
-exchange pickled objects and call the same collectives in the same order, which other releases of the stack need not do.
+NCCL refuses connections between releases with different major.minor (``bootstrap.cc`` compares them). The processes of a job
+exchange pickled objects and must call the same collectives in the same order, which different releases may not do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _STACK = (
     "transformers", "trl", "accelerate", "peft", "deepspeed", "vllm", "sglang", "ray", "unsloth", "unsloth-zoo", "datasets",
     "flash-attn", "xformers", "bitsandbytes", "triton", "megatron-core", "transformer-engine", "nvidia-cudnn-cu12", "numpy",
 )  # fmt: skip
-"""Packages that take part in what nodes say to each other."""
+"""Packages involved in communication between nodes."""
 _ALIKE = (
     "NCCL_ALGO", "NCCL_PROTO", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE", "NCCL_NET", "NCCL_NET_PLUGIN",
     "NCCL_BUFFSIZE", "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_CUMEM_ENABLE", "NCCL_NVLS_ENABLE", "NCCL_IB_GID_INDEX",
@@ -25,16 +25,16 @@ _ALIKE = (
     "PYTORCH_CUDA_ALLOC_CONF", "CUDA_DEVICE_MAX_CONNECTIONS", "LD_LIBRARY_PATH", "VLLM_USE_V1", "VLLM_ATTENTION_BACKEND",
 )  # fmt: skip
 _SKEW = 900.0
-"""Seconds between a clock and the middle one: Kerberos refuses tickets from 300 on, and gathering itself takes minutes."""
+"""Allowed clock skew from the median, in seconds. Kerberos rejects tickets from 300 s, but gathering itself takes minutes."""
 _SKEW_WITHIN = 60.0
-"""The same where it is known when the nodes were read."""
+"""Allowed clock skew in seconds if the time at which the nodes were read is known."""
 _NCCL = ("nvidia-nccl-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu11", "nvidia-nccl")
 _SHOWN = 4
 
 
 @record(frozen=True)
 class Group:
-    """Nodes whose environments are the same."""
+    """Nodes with identical environments."""
 
     environment: Environment
     nodes: tuple[Node, ...]
@@ -46,7 +46,7 @@ class Group:
 
 @record(frozen=True)
 class Value:
-    """One value of something that should be alike, and the hosts that have it."""
+    """One value of a property that should be the same on all nodes, and the hosts that have it."""
 
     text: str
     hosts: tuple[str, ...]
@@ -56,9 +56,10 @@ Ranged = Callable[[Sequence[str]], str]
 
 
 def compare(groups: Sequence[Group], ranged: Ranged, window: tuple[float, float] | None = None) -> tuple[Finding, ...]:
-    """What differs between nodes where it matters, and which probes failed. ``ranged`` writes hosts: ``node[001-126,128]``.
+    """Return findings for relevant differences between nodes and for failed probes.
 
-    ``window`` is when the nodes were read, by the clock of this machine.
+    ``ranged`` formats host names: ``node[001-126,128]``. ``window`` is the start and end of the time in which the nodes were
+    read, by this machine's clock.
     """
     found = _probes(groups)
     if sum(len(group.nodes) for group in groups) > 1:
@@ -75,7 +76,7 @@ def _differs(
     packages: Mapping[str, str | None] | None = None, facts: tuple[str, ...] = (),
 ) -> Told:  # fmt: skip
     def finding(ranged: Ranged) -> Finding:
-        # the odd ones first: it is they who have to change
+        # the rarest values first: those nodes have to change
         ordered = sorted(values, key=lambda value: (len(value.hosts), value.text))
         shown = [f"{value.text} on {ranged(value.hosts)}" for value in ordered[:_SHOWN]]
         more = len(ordered) - len(shown)
@@ -89,7 +90,7 @@ def _differs(
 
 
 def _values(said: Iterable[tuple[str | None, tuple[str, ...]]]) -> list[Value]:
-    """The known values and who has them, the commonest first."""
+    """The known values with their hosts, most common first."""
     hosts: dict[str, list[str]] = {}
     for text, names in said:
         if text is not None:
@@ -115,7 +116,7 @@ def _versions(groups: Sequence[Group]) -> list[Told]:
     complete = any(group.environment.distributions_complete for group in groups)
 
     def of(*names: str) -> list[Value]:
-        """Releases of the first of these packages that is there; "absent" where a complete list has none of them."""
+        """Per group, the version of the first of these packages that is installed; "absent" if a complete list has none."""
         said = []
         for group, versions in zip(groups, installed):
             version = next((versions[name] for name in names if versions.get(name)), None)
@@ -189,7 +190,7 @@ def _count(environment: Environment) -> str | None:
 
 
 def _kinds(environment: Environment) -> str | None:
-    """The devices of a node in words; MIG instances are called by their profile and differ from whole devices."""
+    """The distinct GPU models of a node as text; MIG instances are named by their profile and differ from whole GPUs."""
     names = {
         each.name or each.compute_capability or each.gfx or each.vendor or "GPU" for each in environment.accelerators or ()
     }
@@ -261,7 +262,7 @@ def _network(groups: Sequence[Group]) -> list[Told]:
 
 
 def _speed(node: Node) -> str | None:
-    """The fastest link of a node, where the kernel says how fast it is."""
+    """The speed of the fastest link of a node; ``None`` if the kernel reports no speed."""
     speeds = [each.speed for each in node.interfaces or () if each.speed and each.kind in ("ethernet", "infiniband")]
     return f"{max(speeds) / 1000:g} Gbit/s" if speeds else None
 
@@ -300,11 +301,11 @@ def _shared(groups: Sequence[Group]) -> list[Told]:
 
 
 def _clocks(groups: Sequence[Group], window: tuple[float, float] | None) -> list[Told]:
-    """Clocks that show a time outside of ``window``; without one, those far from the middle of all files."""
+    """A finding for clocks outside ``window``; without a window, for those far from the median."""
     clocks = [node.clock for group in groups for node in group.nodes if node.clock is not None]
     if window is None and len(clocks) < 3:
         return []
-    # gathered files are written one after the other: only a difference larger than that counts
+    # gathered files are written one after the other, so small differences are expected
     first, last = window or (statistics.median(clocks),) * 2
     least = _SKEW if window is None else _SKEW_WITHIN
 
@@ -321,11 +322,11 @@ def _clocks(groups: Sequence[Group], window: tuple[float, float] | None) -> list
 
 
 _BETWEEN = {"nodes/names": "Nodes cannot reach each other by name", "nodes/collectives": "Collectives between the nodes fail"}
-"""Probes that need several nodes, and what it means that one fails."""
+"""Probes that need several nodes, and the title of the finding if one fails."""
 
 
 def _probes(groups: Sequence[Group]) -> list[Told]:
-    """Every probe that failed somewhere: one finding a probe, with each reason and the nodes that gave it."""
+    """One finding for each probe that failed, with each reason and the nodes that reported it."""
     failed: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
     fixes: dict[str, str] = {}
     for node in (node for group in groups for node in group.nodes):

@@ -1,9 +1,9 @@
-"""Conditions on which an installed release refuses to work, where the facts decide them before anything is run.
+"""Guards in package source: conditions under which an installed release raises an error or warns.
 
-Rows are mined from published source (:mod:`compat.interfaces.refusals`). What runs as soon as a package is imported counts
-where the package is there; what a feature reaches counts only where the workload shows that feature. Where only the reach is
-open the finding is a question, folded, and only where releases that are there would be refused; a condition that the facts
-leave open says nothing.
+The conditions are extracted from published source (:mod:`compat.interfaces.refusals`). A guard that runs at import applies if
+the package is installed; a guard in feature code applies only if the workload uses that feature. If it is unknown whether the
+workload reaches the code, the finding is a low-likelihood question, and only if installed releases alone trigger the guard.
+A condition that the facts do not decide is not reported.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     _Polarized = tuple[FactTest, bool]
 
 _UNREACHED = frozenset(("import", "install", "build"))
-"""Tasks that run no code of a feature."""
+"""Tasks that do not run feature code."""
 _SERVED = ("serve", "inference")
 _ENGINES = frozenset(("vllm", "sglang"))
-"""What serves models itself: nothing of the other packages is reached by serving, and nothing of these by training alone."""
+"""Inference engines: serving does not reach guards in other packages, and training alone does not reach guards in these."""
 _FOLDED = 0.2
-"""The likelihood of a refusal that may not be reached: too low to be asked about."""
+"""The likelihood of a guard that may not be reached; too low to be asked as a question."""
 _opened: list[Refusals] = []
 
 
 def judge(facts: Facts) -> Iterator[Finding]:
-    """Every refusal that holds; several of one place about the same are one finding."""
+    """Yield a finding for every guard that applies, one for each package and subject."""
     copies = {copy.name: copy for copy in facts.environment.distributions or () if copy.version and not of_no_index(copy)}
     if not copies:
         return
@@ -50,7 +50,7 @@ def judge(facts: Facts) -> Iterator[Finding]:
 
 
 def open_once() -> Refusals:
-    """The shipped rows, read once."""
+    """The shipped table of guards, read once."""
     if not _opened:
         from compat.interfaces.refusals import Refusals
 
@@ -59,7 +59,7 @@ def open_once() -> Refusals:
 
 
 def told_otherwise(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """The findings without refusals that a curated rule or a violated requirement already reports as an error."""
+    """The findings without guards for packages that another finding already reports as an error."""
     loud = [each for each in findings if each.origin != "guard" and each.verdict == "hit" and each.severity == "error"]
     return tuple(
         each for each in findings
@@ -68,7 +68,7 @@ def told_otherwise(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
 
 
 def reached(row: Refusal, facts: Facts) -> bool | None:
-    """Whether the workload reaches the code of a row; ``None`` if unknown."""
+    """Whether the workload reaches the code of a guard; ``None`` if unknown."""
     if IMPORT in row.reach:
         return True
     task = facts.value("workload.task")
@@ -130,7 +130,7 @@ def _finding(row: Refusal, copy: Distribution, facts: Facts) -> Finding | None:
 
 
 def _of_releases(condition: Condition) -> bool:
-    """Whether the releases alone lead to a refusal: a package that a feature needs is no question without the feature."""
+    """Whether releases alone trigger the guard: a missing optional package is not reported unless the feature is used."""
     from compat.interfaces.conditions import polarized
 
     leading = {test.fact for test, wanted in polarized(condition) if test.fact != "installed" or not wanted}
@@ -146,7 +146,7 @@ def _version(name: str, facts: Facts) -> str | None:
 
 
 def _fixes(condition: Condition, facts: Facts) -> Iterator[Fix]:
-    """The fixes for the innermost part of a condition that leads to the refusal."""
+    """Yield the fixes for the innermost part of a condition that triggers the guard."""
     from compat.interfaces.conditions import Both, FactTest, polarized
     from compat.rules.guard_logic import holds
 
@@ -162,7 +162,7 @@ def _fixes(condition: Condition, facts: Facts) -> Iterator[Fix]:
 
 
 def _of_part(leading: list[_Polarized], tests: list[_Polarized], facts: Facts) -> Iterator[Fix]:
-    """``leading``: those tests of a part, each with the answer that leads to the refusal, that have this answer."""
+    """Yield the fixes for one part; ``leading`` are its tests whose result here is the one that triggers the guard."""
     named = set()
     for test, wanted in leading:
         if test.fact == "package" and test.name not in named:

@@ -1,8 +1,8 @@
-"""What a partial description leaves out and yet implies: the releases that a listed release pins.
+"""Releases implied by a partial description: those that a listed release pins.
 
-``torch 2.9.1`` alone is never alone: it pins triton, NCCL and cuDNN. A pin can be overruled, so that a finding about an implied
-release is a question, never a hit. Requirements that are open imply nothing: the newest release that they admit is bad beside
-half of what was locked long ago.
+``torch 2.9.1`` also pins triton, NCCL and cuDNN. A pin can be overridden, so a finding about an implied release is a question,
+never a hit. Ranges imply nothing: the newest release that they allow may be incompatible with older listed releases, which
+would cause false warnings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PINNED = 0.8
 
 @record(frozen=True)
 class Implied:
-    """A release that is not listed; ``by`` is the one that pins it."""
+    """A release that is not listed; ``by`` is the release that pins it."""
 
     name: str
     version: str
@@ -35,7 +35,7 @@ class Implied:
 
 
 def judge(environment: Environment, found: tuple[Finding, ...], matrix: Matrix) -> tuple[Finding, ...]:
-    """The findings of an environment with the likely questions that implied releases raise."""
+    """Add the likely questions about implied releases to the findings of an environment."""
     from compat.checks import builds
     from compat.rules import evaluate as rules
     from compat.rules.facts import Facts, seen_by_torch
@@ -57,7 +57,7 @@ def judge(environment: Environment, found: tuple[Finding, ...], matrix: Matrix) 
 
 
 def implied_by(environment: Environment, declared: Declared) -> Mapping[str, Implied]:
-    """The releases that are pinned and not listed, by name; none where the list is complete."""
+    """The pinned releases that are not listed, by name; empty if the list is complete."""
     if environment.distributions_complete:
         return {}
     listed = environment.distributions or ()
@@ -74,7 +74,10 @@ def implied_by(environment: Environment, declared: Declared) -> Mapping[str, Imp
 
 
 def _pinned(name: str, version: str, environment: Environment, declared: Declared) -> Iterator[Implied]:
-    """What a release pins whatever its extras. A marker that nothing decides counts; where several pins are left none does."""
+    """Yield the releases that a release pins regardless of extras.
+
+    A requirement whose marker may hold counts; a package with several different specifiers is skipped.
+    """
     package = declared.package(name)
     place = None if package is None else package.place(version)
     if package is None or place is None:
@@ -89,7 +92,7 @@ def _pinned(name: str, version: str, environment: Environment, declared: Declare
 
 
 def _asked(finding: Finding, implied: Mapping[str, Implied]) -> Finding:
-    """A finding about implied releases as the question whether those releases are there."""
+    """Convert a finding about implied releases into the question whether they are installed."""
     names = [name for name in finding.packages if name in implied]
     stated = (f"{name} {version}" for name, version in finding.packages.items() if name not in implied and version)
     known = of_paths(finding.unknown) if finding.likelihood is None else finding.likelihood

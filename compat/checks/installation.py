@@ -1,4 +1,4 @@
-"""Findings that need no matrix: several copies of a distribution, a driver that is there but cannot be used."""
+"""Findings about the installation itself: duplicate distributions and unusable NVIDIA drivers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _DRIVER = "https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceEnumvs.html"
 
 
 def judge(environment: Environment) -> tuple[Finding, ...]:
-    """Findings about how things are installed."""
+    """Return the findings about duplicate or shadowed distributions and about the driver."""
     return (*_twice(environment), *_shadowed(environment), *_driver(environment))
 
 
 def _twice(environment: Environment) -> Iterator[Finding]:
-    """Two versions in one folder: an interrupted upgrade; which one is imported depends on the files left."""
+    """Two versions in one folder, as after an interrupted upgrade; the remaining files decide which one is imported."""
     copies: dict[str, list[Distribution]] = {}
     for distribution in environment.distributions or ():
         if distribution.marker is None and distribution.version and is_version(distribution.version):

@@ -1,7 +1,7 @@
-"""Findings about published Python source: what releases need of one another and do not have, and what the user's code does.
+"""Findings from published Python source: names that a release or the user's code uses and another release does not have.
 
-Without code only imports count that fail as soon as a package is imported. What fails later, in a submodule or in a call, is
-told where the code, trainer or model that is given reaches it; :func:`unreached` lists the rest.
+Without code, only failures at package import are reported. A later failure, in a submodule or in a call, is reported if the
+given code, trainer or model reaches it; :func:`unreached` lists the rest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _at_once: list[AtOnce] = []
 
 
 def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding]:
-    """Every finding about an environment, and about the code of its workload; ``about``: only between these packages."""
+    """Yield findings about the installed releases and the workload's code; ``about`` limits them to these packages."""
     installed = releases_in(facts.environment)
     if about is not None:
         installed = {name: version for name, version in installed.items() if name in about}
@@ -64,7 +64,7 @@ def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding
 
 
 def suspects(releases: Iterable[tuple[str, str | None]], workload: Workload | None) -> frozenset[str]:
-    """The distributions, of some that are listed in one or more releases, that :func:`judge` may find something about."""
+    """The listed distributions that findings of :func:`judge` may concern; ``releases`` may list several versions of each."""
     listed: dict[str, dict[str, None]] = {}
     for name, version in releases:
         if version is not None:
@@ -81,7 +81,7 @@ def suspects(releases: Iterable[tuple[str, str | None]], workload: Workload | No
 
 
 def _failing(listed: Mapping[str, str | Iterable[str]], *, later: bool) -> frozenset[str] | None:
-    """The packages of which something fails when it is imported, or ``later``; ``None`` where the rows have to be asked."""
+    """The packages that fail at import, or ``later`` in submodules and calls; ``None`` if the full table must be consulted."""
     if not _at_once:
         _at_once.append(open_at_once())
     (first,) = _at_once
@@ -90,14 +90,14 @@ def _failing(listed: Mapping[str, str | Iterable[str]], *, later: bool) -> froze
 
 
 def unreached(environment: Environment) -> Iterator[Finding]:
-    """Failures in a submodule or in a call that may not be reached, as open questions."""
+    """Yield failures in submodules and calls that the workload may not reach, as open questions."""
     rows = open_rows_once()
     if rows is not None:
         yield from of_unreached(environment, releases_in(environment), rows)
 
 
 def told_once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings without those from source that a curated rule reports, with the name and for the same packages."""
+    """The findings without those from source that a curated rule already reports: same packages, and it mentions the name."""
     every = tuple(findings)
     if not any(each.origin == "surface" for each in every):
         return every
@@ -112,7 +112,7 @@ def _tells(rule: Finding, found: Finding) -> bool:
 
 
 def open_rows_once() -> Rows | None:
-    """The shipped rows, read once; ``None`` where there are none."""
+    """The shipped table, read once; ``None`` if there is none."""
     if not _opened:
         from compat.interfaces.rows import open_rows
 
@@ -121,7 +121,7 @@ def open_rows_once() -> Rows | None:
 
 
 def releases_in(environment: Environment) -> dict[str, str]:
-    """The distributions of which one release is known to be there, as an index has it."""
+    """The distributions installed in exactly one known version from an index, with that version."""
     found: dict[str, str] = {}
     several = set()
     for copy in environment.distributions or ():
@@ -138,14 +138,14 @@ def _says_what_runs(workload: Workload) -> bool:
     return bool(workload.trainer or workload.model or workload.code)
 
 
-# --- What fails later than at import, where the code, trainer or model that is given comes to it.
+# --- Failures after import that the given code, trainer or model reaches.
 
 
 _HAVE_TRAINERS = ("trl", "transformers", "sentence-transformers", "setfit")
 
 
 class Reached:
-    """What a workload runs: ``modules`` that it imports, and ``classes`` that it uses."""
+    """The code that a workload runs: the ``modules`` it imports and the ``classes`` it uses."""
 
     def __init__(self, workload: Workload, installed: Mapping[str, str], rows: Rows) -> None:
         self._model = (workload.model or "").lower().replace("-", "_")
@@ -187,7 +187,7 @@ def _imports_of(workload: Workload, installed: Mapping[str, str], rows: Rows) ->
 
 
 def _called_by(workload: Workload) -> frozenset[str]:
-    """The methods that code calls itself; of a trainer every method may be run."""
+    """The methods that the code calls directly; any method of a trainer may run."""
     if not workload.code:
         return frozenset()
     from compat.checks.code import wanted_of
@@ -196,7 +196,7 @@ def _called_by(workload: Workload) -> frozenset[str]:
 
 
 def _home(module: str, name: str | None, installed: Mapping[str, str], rows: Rows) -> str | None:
-    """The module in which an imported class is defined."""
+    """The module that defines an imported class; ``None`` if unknown."""
     from compat.checks.code import releases
 
     package = rows.package_of(module)
@@ -208,7 +208,7 @@ def _home(module: str, name: str | None, installed: Mapping[str, str], rows: Row
 def of_reached(
     workload: Workload, installed: Mapping[str, str], rows: Rows, failing: frozenset[str] | None = None
 ) -> Iterator[Finding]:
-    """Rows of submodules and calls that the workload comes to; ``failing``: the only packages of which something may fail."""
+    """Yield findings for submodules and calls that the workload reaches; ``failing``: the only packages that may fail."""
     broken = rows.broken(installed, tiers=("E2", "R1"), consumers=failing)
     if not broken:
         return
@@ -219,7 +219,7 @@ def of_reached(
 
 
 def of_unreached(environment: Environment, installed: Mapping[str, str], rows: Rows) -> Iterator[Finding]:
-    """The same if the workload is unknown."""
+    """Yield the failures in submodules and calls that the workload is not known to reach, as questions."""
     from compat.model import Workload
 
     reached = Reached(environment.workload or Workload(), installed, rows)
@@ -256,7 +256,7 @@ def _asks(row: Row) -> str:
     return f"uses {row.what}, which"
 
 
-# --- Rows of the tables as findings: one for each two packages, with the nearest releases that would do.
+# --- Table rows as findings: one for each pair of packages, with the nearest compatible releases.
 
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ if TYPE_CHECKING:
 
 
 def of_imports(broken: Iterable[tuple[Row, tuple[str, ...]]], installed: Mapping[str, str], rows: Rows) -> Iterator[Finding]:
-    """Imports that fail when a package is imported; each row with the imports that lead to it."""
+    """Yield findings for imports that fail when a package is imported; each row comes with its import chain."""
     chains = {id(row): chain for row, chain in broken}
     for (consumer, package), found in paired(row for row, _ in broken).items():
         first = found[0]
@@ -289,7 +289,7 @@ def _why(row: Row, chain: tuple[str, ...]) -> str:
 
 
 def paired(rows: Iterable[Row]) -> dict[Pair, list[Row]]:
-    """Rows by who needs something, and of whom."""
+    """Rows grouped by (consumer, package)."""
     found: dict[Pair, list[Row]] = {}
     for row in rows:
         found.setdefault((row.consumer, row.package), []).append(row)
@@ -297,7 +297,7 @@ def paired(rows: Iterable[Row]) -> dict[Pair, list[Row]]:
 
 
 def said_of_others(found: list[Row]) -> str:
-    """What else of the same two packages is not there, in a sentence."""
+    """A sentence that lists the other missing names of the same pair of packages; "" if there are none."""
     names = list(dict.fromkeys(row.what for row in found))[1:]
     if not names:
         return ""
@@ -306,7 +306,7 @@ def said_of_others(found: list[Row]) -> str:
 
 
 def evidence_of(row: Row, here: str, there: str) -> Iterator[str]:
-    """The line that needs it, the file without it nearest to the release that is there, and the line that has it."""
+    """Yield the line that uses a name, then, nearest to the installed release, a file without it and a line with it."""
     yield f"{row.consumer} {here} {row.place}"
     known = sorted(row.evidence, key=lambda each: _apart(each, there))
     for has in (False, True):
@@ -321,7 +321,7 @@ def _apart(each: Evidence, there: str) -> tuple[int, ...]:
 
 
 def fixes_of(consumer: str, package: str, found: list[Row], installed: Mapping[str, str], rows: Rows) -> Iterator[Fix]:
-    """The nearest releases of either of the two with which this is gone."""
+    """Yield the nearest releases of either package that fix the failure."""
     bad = {version for row in found for version in row.bad}
     good = [version for version in rows.versions(package) if version not in bad]
     yield from nearest_fixes(package, installed[package], good, rows.versions(package), f"has what {consumer} needs")
@@ -335,15 +335,15 @@ def fixes_of(consumer: str, package: str, found: list[Row], installed: Mapping[s
     yield from nearest_fixes(consumer, installed[consumer], good, rows.versions(consumer), text)
 
 
-# --- The packages of a lock that can fail with each other: others need not be distinguished.
+# --- Packages of a lock file that can fail with each other; the rest need not be distinguished.
 
 
 def broken_together(
     releases: Mapping[str, Iterable[str]], rows: Rows, *, later: bool, failing: frozenset[str] | None = None
 ) -> frozenset[str]:
-    """The packages of every row that some choice of the listed releases breaks; ``later``: those of calls too.
+    """The packages of every row that some combination of the listed releases breaks; ``later`` includes failures in calls.
 
-    ``failing``: the only packages of which something may fail.
+    ``failing``: the only packages that may fail.
     """
     listed = {name: versions for name, versions in releases.items() if name in rows.packages}
     frameworks = FRAMEWORKS & listed.keys()
@@ -351,12 +351,12 @@ def broken_together(
     broken = rows.broken_by_some(listed, tiers=tiers, later=later, consumers=failing)
     found = {name for row in broken for name in (row.consumer, row.package)}
     if any(row.tier == "E2" for row in broken):
-        found |= frameworks  # one of them may be what runs the module
+        found |= frameworks  # one of them may import the module
     return frozenset(found)
 
 
 def used_by_code(paths: tuple[str, ...]) -> frozenset[str]:
-    """The packages that code uses, and those that their classes inherit from."""
+    """The packages that the code uses, and those whose classes other packages subclass."""
     from compat.checks.code import INHERITED_FROM, wanted_of
 
     return frozenset(wanted_of(paths).packages()) | INHERITED_FROM

@@ -1,4 +1,4 @@
-"""Checking the rules themselves: examples do what they say, and no fix leads into this or another rule."""
+"""Lint the rules: each example must give its stated verdict, and no fix may trigger this rule or another one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @record(frozen=True)
 class Problem:
-    """What is wrong with a rule, in one line."""
+    """A problem with a rule, as a one-line message."""
 
     rule: str
     message: str
@@ -35,7 +35,7 @@ class Problem:
 
 
 def problems_of(rules: Sequence[Rule], among: Sequence[Rule] | None = None) -> list[Problem]:
-    """Everything that is wrong with ``rules``; their fixes are held against the rules of ``among`` (default: the same)."""
+    """Return all problems with ``rules``; their fixes are checked against the rules in ``among`` (default: ``rules``)."""
     others = rules if among is None else among
     return [
         Problem(rule.id, message, rule.file, rule.line)
@@ -64,7 +64,7 @@ def _signatures(rule: Rule) -> Iterator[str]:
 
 
 def _unsaid(rule: Rule) -> Iterator[str]:
-    """Every output prints the command of a fix, or its text where it has none: whichever it is must be enough to apply it."""
+    """Yield fixes with incomplete output: the command that is printed (the text if there is none) must suffice to apply it."""
     for template in rule.fixes:
         fix = fix_of(template, Facts(Environment()))
         for part in content_of(template):
@@ -88,7 +88,7 @@ def _fixes(rule: Rule, others: Sequence[Rule]) -> Iterator[str]:
 
 
 def _rivals(rule: Rule, fix: FixTemplate, environment: Environment, others: Sequence[Rule]) -> list[Rule]:
-    """Other rules of severity error, about a distribution that the fix moves, that its result can hold everything for."""
+    """Other rules of severity error about a distribution that the fix changes, if the result can contain all their packages."""
     moved = {normalized(name) for name, _ in fix.packages}
     there = {each.name for each in environment.distributions or ()} | moved
     return [
@@ -102,9 +102,9 @@ def _rivals(rule: Rule, fix: FixTemplate, environment: Environment, others: Sequ
 
 
 def applied(fix: FixTemplate, environment: Environment, rules: Sequence[Rule]) -> Iterator[Environment]:
-    """The environment after a fix, once for each part of the fix's range that rules distinguish.
+    """Yield the environment after a fix, once for each part of the fix's range that the rules distinguish.
 
-    Nothing is yielded for fixes whose effect is unknown (a driver, a configuration in prose).
+    Yields nothing for fixes whose effect is unknown (a driver, a configuration described in text).
     """
     if fix.kind in ("upgrade", "downgrade", "pin"):
         yield from _moved(fix, environment, rules)
@@ -122,7 +122,7 @@ def applied(fix: FixTemplate, environment: Environment, rules: Sequence[Rule]) -
 
 
 def _moved(fix: FixTemplate, environment: Environment, rules: Sequence[Rule]) -> Iterator[Environment]:
-    """All packages of the fix at the lowest release it admits; then each of them, alone, at every other place."""
+    """The packages of the fix at the lowest version it allows, with each in turn at every version the rules distinguish."""
     places = {normalized(name): _places(normalized(name), spec, rules) for name, spec in fix.packages}
     lowest = {name: found[0] for name, found in places.items() if found}
     there = {each.name for each in environment.distributions or ()}
@@ -141,7 +141,7 @@ def _places(name: str, spec: str, rules: Sequence[Rule]) -> list[Any]:
             if atom[1] == name and atom[2] == "in":
                 bounds |= {key for interval in atom[3] for key in (interval[0], interval[2]) if key}
     cells = sorted(cell for bound in bounds for cell in (bound, (*bound, 0)))
-    cells += [_below(interval[2]) for interval in ranges if interval[2]]  # what an installer takes
+    cells += [_below(interval[2]) for interval in ranges if interval[2]]  # the version that an installer selects
     return [cell for cell in cells if contains(ranges, cell)]
 
 

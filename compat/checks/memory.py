@@ -1,7 +1,7 @@
-"""What a model needs of a GPU's memory: an estimate from published formulas, never more than a warning (docs/memory.md).
+"""GPU memory that a model needs: an estimate from published formulas, reported as a warning at most (docs/memory.md).
 
-Weights, gradients and Adam's moments are counted exactly; activations are those of Korthikanti et al. (2022) without the
-attention scores, which fused attention does not keep. Buffers of libraries, fragmentation and longer sequences are not in it.
+Weights, gradients and Adam's moments are counted exactly; activations follow Korthikanti et al. (2022) without the attention
+scores, which fused attention does not store. Library buffers, fragmentation and longer sequences are not included.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ GIB = 2**30
 _TOKENS = 4096
 _RANK = 16
 _CONTEXT = 1 * GIB
-"""The CUDA context, the kernels that are loaded, and cuBLAS's workspace."""
+"""Bytes for the CUDA context, loaded kernels and the cuBLAS workspace."""
 _NF4 = 0.5 + 0.127 / 8
-"""Bytes of a 4-bit weight with double quantization (Dettmers et al. 2023, section 3)."""
+"""Bytes per 4-bit weight with double quantization (Dettmers et al. 2023, section 3)."""
 _LAYER = 34
-"""Bytes that a layer keeps of a token, by hidden size (Korthikanti et al. 2022, section 4.1)."""
+"""Activation bytes per layer, token and unit of hidden size (Korthikanti et al. 2022, section 4.1)."""
 _FITS = 0.92
-"""The part of a device's memory that an estimate may reach: allocators do not get all of it."""
+"""The fraction of a device's memory that an estimate may use; allocators cannot use all of it."""
 _WHOLE = ("zero-3", "fsdp", "fsdp2")
 USES = {"inference": "inference", "lora": "LoRA", "qlora": "QLoRA", "full": "full training"}
 _OF_TASK = {"inference": "inference", "serve": "inference", "lora": "lora", "qlora": "qlora"}
@@ -31,7 +31,7 @@ _OF_TASK = {"inference": "inference", "serve": "inference", "lora": "lora", "qlo
 
 @record(frozen=True)
 class Estimate:
-    """Bytes on each of ``devices`` for one use; ``shared`` says how they divide it, "" where each has all of it."""
+    """Bytes on each of ``devices`` for one use; ``shared`` is the sharding method, "" for no sharding."""
 
     use: str
     devices: int
@@ -47,7 +47,7 @@ class Estimate:
         return self.weights + self.gradients + self.optimizer + self.activations + self.kv_cache + _CONTEXT
 
     def fits(self, memory: float | None) -> bool | None:
-        """Whether a device with so many bytes has room; ``None`` where that is unknown."""
+        """Whether it fits into this many bytes of device memory; ``None`` if the size is unknown."""
         return None if memory is None else self.total <= memory * _FITS
 
     def to_json(self, memory: float | None) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Estimate:
 
 @record(frozen=True)
 class Memory:
-    """The estimates for one model on the devices of an environment; ``device`` is the bytes of the smallest one."""
+    """The estimates for one model on the devices of an environment; ``device`` is the memory of the smallest one, in bytes."""
 
     model: ModelSize
     tokens: int
@@ -73,7 +73,7 @@ class Memory:
                 "estimates": [each.to_json(self.device) for each in self.estimates]}  # fmt: skip
 
     def rows(self) -> list[str]:
-        """The model and its estimates in words, a line each."""
+        """The model and its estimates as lines of text."""
         model = self.model
         size = f"{model.kind or 'a model'}, {model.parameters / 1e9:.2f} billion parameters ({model.files})"
         lines = [f"{size}, {self.batch} × {self.tokens} tokens"]
@@ -89,7 +89,7 @@ class Memory:
 
 
 def estimated(model: ModelSize, environment: Environment) -> Memory:
-    """What inference, LoRA, QLoRA and full training need on one device, and on all that are there together."""
+    """Estimate inference, LoRA, QLoRA and full training on one device, and on all devices together."""
     work = environment.workload
     batch = (work and work.batch_size) or 1
     tokens = min(model.positions or _TOKENS, _TOKENS)
@@ -112,7 +112,7 @@ def _estimate(model: ModelSize, use: str, seen: int, devices: int, shared: str, 
     tables = sum(each.rows * each.columns * each.count for each in model.matrices if each.embedding)
     adapters = sum(_RANK * (each.rows + each.columns) * each.count for each in model.matrices if not each.embedding)
     weights = model.parameters * 2.0
-    if use == "inference" and model.stored is not None:  # float32 files are loaded in 16 bits, quantized ones as they are
+    if use == "inference" and model.stored is not None:  # float32 files are loaded in 16 bits, quantized ones unchanged
         weights = min(weights, model.stored)
     gradients = optimizer = kv_cache = 0.0
     if use == "inference":
@@ -122,7 +122,7 @@ def _estimate(model: ModelSize, use: str, seen: int, devices: int, shared: str, 
         trained = model.parameters if use == "full" else adapters
         if use == "qlora":
             weights = (model.parameters - tables) * _NF4 + tables * 2.0
-        # what is trained is kept in float32, with a gradient and two moments of Adam
+        # trained parameters are kept in float32, with a gradient and the two Adam moments
         weights = trained * 4.0 if use == "full" else weights + trained * 4.0
         gradients, optimizer = trained * 4.0, trained * 8.0
         kept = model.layers * 2 + _LAYER if checkpointed else model.layers * _LAYER
@@ -137,12 +137,12 @@ def _estimate(model: ModelSize, use: str, seen: int, devices: int, shared: str, 
 
 
 def judge(memory: Memory, environment: Environment) -> Iterator[Finding]:
-    """A warning where what is to be run is known and fits no way, or where nothing at all does."""
+    """Yield a warning if no estimate for the given task fits or, if the task is unknown, none fits at all."""
     work = environment.workload
     task = (work and work.task) or ""
     features = (work and work.features) or ()
     absent = (work and (work.features_complete or "peft" in (work.features_absent or ()))) or False
-    uses: tuple[str, ...] = ("full",) if absent else ("lora", "qlora", "full")  # what nobody ruled out may be what is run
+    uses: tuple[str, ...] = ("full",) if absent else ("lora", "qlora", "full")  # any of these may be run unless ruled out
     if task in _OF_TASK:
         uses = (_OF_TASK[task],)
     elif "peft" in features:

@@ -1,4 +1,4 @@
-"""Modules that the user's code imports and nothing that is installed provides."""
+"""Modules that the user's code imports and no installed distribution provides."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ PROVIDERS = {
     "tiktoken": ("tiktoken",), "tqdm": ("tqdm",), "tyro": ("tyro",), "wandb": ("wandb",), "yaml": ("pyyaml",),
     "zmq": ("pyzmq",),
 }  # fmt: skip
-"""The distributions that provide a module which is often imported; the first is the one to install."""
+"""Commonly imported modules and the distributions that provide them; the first one is suggested."""
 _GUIDE = "https://packaging.python.org/en/latest/discussions/distribution-package-vs-import-package/"
 
 
 def judge(environment: Environment) -> Iterator[Finding]:
-    """One error for each module that is imported under no condition; none if it is unknown what is installed."""
+    """Yield an error for each missing module that is imported unconditionally; nothing if the package list is incomplete."""
     code = environment.workload.code if environment.workload is not None else None
     if not code or not environment.distributions_complete:
         return
@@ -61,7 +61,7 @@ def judge(environment: Environment) -> Iterator[Finding]:
 
 
 def _is_missing(top: str, environment: Environment) -> bool:
-    """Whether nothing provides a module: no distribution of that name, and no file where the interpreter looks."""
+    """Whether nothing provides a module: no matching distribution, and no file on the import path."""
     known = providers(top)
     names = {copy.name for copy in environment.distributions or ()}
     if not names.isdisjoint((*known, normalized(top))):
@@ -77,7 +77,7 @@ def providers(top: str) -> tuple[str, ...]:
 
 
 def _lies_in(folder: str, top: str) -> bool:
-    """Whether a folder of the import path has a module; an editable install names its modules in a file of its own."""
+    """Whether a folder on the import path contains a module; an editable install lists its modules in a separate file."""
     for name in _listed(folder):
         if name.partition(".")[0] == top:
             return True

@@ -1,7 +1,7 @@
-"""Options of a launch command, and keys of its configuration files, that the parser of the installed release does not take.
+"""Launch command options and configuration keys that the installed release does not accept.
 
-Only of parsers that refuse what they do not know, and only what some release of the package takes: an option that no release
-has is more often one that was not read than a misspelling.
+Only parsers that reject unknown options are checked, and only options that some release accepts: an option that no release
+has is more often one missing from the tables than a misspelling.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _LLAMAFACTORY = ("ModelArguments", "DataArguments", "TrainingArguments", "FinetuningArguments", "GeneratingArguments")
 _LAUNCHER = "accelerate launch"
 _EVERYWHERE = frozenset(("config", "accelerate_config", "help", "env"))
-"""What trl's parser takes itself: options, and keys of its file."""
+"""Options and configuration keys that trl's own parser accepts."""
 _REFUSALS = {
     "vllm serve": "vLLM's argument parser exits with an error at an unknown option.",
     "sglang serve": "SGLang's argument parser exits with an error at an unknown option.",
@@ -46,14 +46,14 @@ _OF_CLASSES = "The parser accepts the fields of {classes}, and raises ValueError
 
 @record(frozen=True)
 class _Parser:
-    """The dataclasses whose fields are options, the most particular first, and what else is taken."""
+    """The dataclasses whose fields are options, most specific first, and the other accepted options."""
 
     classes: tuple[str, ...]
     own: frozenset[str] = frozenset()
 
 
 def judge(environment: Environment) -> Iterator[Finding]:
-    """One error for each option that the installed release of the program does not take, and another release does."""
+    """Yield an error for each option that the installed release does not accept and another release does."""
     workload = environment.workload
     assert workload is not None
     installed = releases_in(environment)
@@ -73,12 +73,12 @@ def judge(environment: Environment) -> Iterator[Finding]:
         parser = _classes_of(option.parser, workload)
         if parser is not None:
             launcher = programs[_LAUNCHER].releases_with(key[1].replace("_", "-"))
-            if not (option.parser.startswith("trl ") and launcher):  # handed on to accelerate launch
+            if not (option.parser.startswith("trl ") and launcher):  # passed on to accelerate launch
                 yield from _of_classes(option, key[1], parser, installed)
 
 
 def _of_program(option: Option, version: str) -> Finding:
-    """An option of a program whose releases are in the table of parsers."""
+    """The finding for an option of a program in the table of parsers."""
     program = open_parsers()[option.parser]
     name = option.name.lstrip("-").replace("_", "-")
     having = program.releases_with(name)
@@ -92,7 +92,7 @@ def _of_program(option: Option, version: str) -> Finding:
 
 
 def _classes_of(parser: str, workload: Workload) -> _Parser | None:
-    """The dataclasses that a parser's options are the fields of; ``None`` where they are not known."""
+    """The dataclasses that define a parser's options; ``None`` if unknown."""
     name, _, task = parser.partition(" ")
     if parser == "accelerate config":
         return _Parser(("accelerate.commands.config.config_args.ClusterConfig",), frozenset(("dynamo_backend", "fp16")))
@@ -136,14 +136,14 @@ def _of_classes(option: Option, name: str, parser: _Parser, installed: Mapping[s
     wanted = {each: _wanted(each, name) for _, each in there}
     if any(_may_take(package, wanted[each][1], installed) for package, each in there):
         return
-    for package, each in there:  # the class that another release takes it in is what it is about
+    for package, each in there:  # report the class that has the option in another release
         if _in_some_release(package, wanted[each][1].need):
             yield _of_class(option, package, each, wanted[each], installed, [last.rpartition(".")[2] for _, last in there])
             return
 
 
 def _may_take(package: str, wanted: Wanted, installed: Mapping[str, str]) -> bool:
-    """Whether a class may take an option: it, a longer name, or what denies it."""
+    """Whether a class may accept an option: as a field name, an abbreviation of one, or its ``no_`` form."""
     if lacked_by(releases(), package, installed, wanted.need) is None:
         return True
     name, need = wanted.need.keywords[0], wanted.need
@@ -160,7 +160,7 @@ def _may_take(package: str, wanted: Wanted, installed: Mapping[str, str]) -> boo
 
 
 def _in_some_release(package: str, need: Need) -> bool:
-    """Whether some release has the field, in the class or in one that it inherits from in another package."""
+    """Whether some release has the field, in the class itself or in a base class from another package."""
     table, leans = releases().table(package), set()
     for version in reversed(table.versions if table is not None else ()):
         world, answer = releases().world(package, version), releases().answer(package, version, need)
@@ -178,7 +178,7 @@ def _has_field(world: World, need: Need) -> bool:
 
 
 def _wanted(dotted: str, name: str) -> tuple[WantedOf, Wanted]:
-    """What calling a class with a field needs, as a line of code that does so."""
+    """The need of a call of the class with this field as keyword argument, derived from generated code."""
     module, _, last = dotted.rpartition(".")
     source = f"from {module} import {last}\n{last}({name}=0)\n"
     record_ = module_of(ast.parse(source), source.encode(), "asked")
@@ -209,12 +209,12 @@ def _finding(option: Option, package: str, version: str, title: str, why: str, f
     )  # fmt: skip
 
 
-# --- The dataclasses that a script gives to the argument parser of transformers or trl, from its syntax tree.
+# --- The dataclasses that a script passes to the argument parser of transformers or trl, from its syntax tree.
 
 
 _PARSERS = ("transformers.HfArgumentParser", "trl.TrlParser", "trl.commands.cli_utils.TrlParser")
 _TOLERANT = frozenset(("parse_known_args", "parse_known_intermixed_args"))
-"""Methods that return unknown options instead of refusing them."""
+"""Methods that return unknown options instead of rejecting them."""
 
 
 @record(frozen=True)
@@ -226,7 +226,7 @@ class ScriptParser:
 
 
 def parser_of(tree: ast.Module) -> ScriptParser | None:
-    """The options that the parser of a script takes; ``None`` if it has none or several, or not all is known."""
+    """The options that a script's parser accepts; ``None`` without exactly one parser, or if not all options are known."""
     imported = dict(_imported(tree))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
@@ -246,7 +246,7 @@ def parser_of(tree: ast.Module) -> ScriptParser | None:
 def _resolve(
     name: str, imported: dict[str, str], classes: dict[str, ast.ClassDef], outside: list[str], own: set[str], seen: set[str]
 ) -> bool:
-    """Add the fields of a class of the script, or the class of a package; returns whether it is one of the two."""
+    """Add the fields of a class in the script, or the name of an imported class; return whether it was resolved."""
     if name in imported:
         outside.append(imported[name])
         return True

@@ -1,4 +1,4 @@
-"""Which open questions are asked: likely ones about installed packages; the rest is folded into one line or left out."""
+"""Rank open questions: ask likely ones about installed packages, and fold the rest into one line or drop them."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST = 3
-"""Open questions that are asked at a time."""
+"""The maximum number of open questions asked at a time."""
 LEAST = 0.25
-"""Likelihood below which none is asked."""
+"""The minimum likelihood of a question that is asked."""
 _WARNING = 0.9
 """The weight of a warning, relative to an error."""
 
 
 def about_what_is_there(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings without questions about distributions that were not mentioned."""
+    """The findings without questions that have likelihood 0, such as those about distributions that are not listed."""
     return tuple(finding for finding in findings if finding.verdict != "possible" or likelihood(finding) > 0)
 
 
 def folded(findings: Sequence[Finding]) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """The findings without unlikely questions, and a note that counts those and says what would settle most of them."""
+    """The findings without unlikely questions, and a note with their number and the facts that would settle most of them."""
     questions = [finding for finding in findings if finding.verdict == "possible"]
     order = sorted(questions, key=lambda finding: -likelihood(finding))
     asked = _distinct([finding for finding in order if likelihood(finding) >= LEAST])[:MOST]
@@ -35,13 +35,13 @@ def folded(findings: Sequence[Finding]) -> tuple[tuple[Finding, ...], tuple[str,
 
 
 def likelihood(finding: Finding) -> float:
-    """Between 0 and 1: how likely the unknown facts are as the finding wants them; a warning counts a little less."""
+    """The likelihood (0 to 1) that the unknown facts make the finding apply; a warning is weighted slightly lower."""
     known = of_paths(finding.unknown) if finding.likelihood is None else finding.likelihood
     return known if finding.severity == "error" else known * _WARNING
 
 
 def _distinct(questions: list[Finding]) -> list[Finding]:
-    """The likeliest of those that the same facts would settle: an answer to it answers the others."""
+    """The likeliest question for each set of unknown facts; its answer settles the others with the same set."""
     first: dict[tuple[str, ...], Finding] = {}
     for finding in questions:
         first.setdefault(finding.unknown, finding)

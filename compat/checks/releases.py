@@ -1,4 +1,4 @@
-"""Releases that the index withdrew, and wheels that this Python or this glibc cannot take."""
+"""Yanked releases, and releases that do not support this Python or have no wheel for this glibc."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ELSEWHERE = ("vcs", "directory", "image", "conda", "url")
 
 
 def judge(facts: Facts, declared: Declared) -> Iterator[Finding]:
-    """Findings about single releases."""
+    """Yield findings about individual releases: yanked, unsupported Python, unsupported glibc."""
     for copy in facts.environment.distributions or ():
         if copy.name not in declared or copy.version is None or not is_version(copy.version):
             continue

@@ -1,7 +1,7 @@
-"""Declared requirements that an environment does not meet: violated ones, and of what is installed missing ones too.
+"""Declared requirements that an environment violates, and missing requirements of installed packages.
 
 A violated requirement is a warning: a source install, an override or a known fix may violate a pin on purpose. It is an error
-where the package refuses to be imported then, or is compiled for the exact release it pins. Extras count only where requested.
+if the package then fails to import, or is compiled for the exact release it pins. Extras count only if requested.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ REFUSED_AT_IMPORT = {
         )
     ),
 }
-"""What transformers' dependency_versions_check compares when it is imported."""
+"""Packages whose versions transformers checks at import (dependency_versions_check)."""
 _SPEC = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
 
 
 EXTENSIONS_OF_TORCH = frozenset(("torchvision", "torchaudio", "torchtext"))
-"""What is compiled for exactly one torch, which it states as a pin."""
+"""Packages that are compiled for exactly one torch release, which they pin."""
 _BUILDS_DIFFER = ("torch", "torchvision", "torchaudio")
 _OF_THE_BUILD = ("nvidia-", "triton", "pytorch-triton")
-"""Beginnings of names that each build of torch pins in its own way: that for another CUDA, another release of them."""
+"""Prefixes of packages whose pins differ between builds of torch: a build for another CUDA pins another version."""
 
 
 def judge(facts: Facts, declared: Declared) -> Iterator[Finding]:
-    """What installed distributions declare in their METADATA; of others what the followed releases declare of each other."""
+    """Check the METADATA of installed distributions; for others, the requirements in the tables of tracked packages."""
     names = {copy.name for copy in facts.environment.distributions or ()}
     for copy in facts.environment.distributions or ():
         if copy.requires is not None:
@@ -90,11 +90,11 @@ def _violated(
     yield finding
 
 
-# --- What is installed says itself what it requires: the build that is there, and packages that no table follows.
+# --- Requirements from installed METADATA: those of the installed build, and of packages that are not in the tables.
 
 
 def _of_metadata(copy: Distribution, lines: tuple[str, ...], facts: Facts, declared: Declared) -> Iterator[Finding]:
-    """Requirements that are missing or violated."""
+    """Yield findings for missing or violated requirements."""
     for line in lines:
         written, _, marker = line.partition(";")
         name, specifier = _taken_apart(written)
@@ -115,7 +115,7 @@ def _of_metadata(copy: Distribution, lines: tuple[str, ...], facts: Facts, decla
 
 
 def _taken_apart(written: str) -> tuple[str, str]:
-    """Name and specifier set of ``torch[opt] (>=2.0)``; of an address the name alone."""
+    """Split ``torch[opt] (>=2.0)`` into name and specifier set; only the name for a direct URL."""
     written = written.partition("@")[0].strip()
     rest = written.lstrip(_LETTERS)
     name = written[: len(written) - len(rest)]
@@ -132,7 +132,7 @@ _known_ranges: dict[str, Ranges | None] = {}
 
 
 def _ranges(specifier: str) -> Ranges | None:
-    """The ranges of a specifier set; ``None`` where it is empty, or holds what no range can."""
+    """The ranges of a specifier set; ``None`` if it is empty or cannot be expressed as ranges."""
     if specifier not in _known_ranges:
         try:
             _known_ranges[specifier] = ranges_of(specifier) if specifier else None
@@ -171,13 +171,13 @@ def _applies(requirement: Requirement, environment: Environment) -> bool:
 
 
 def may_apply(requirement: Requirement, environment: Environment) -> bool:
-    """Whether nothing that is known of the environment contradicts the marker of a requirement."""
+    """Whether no known fact contradicts the marker of a requirement."""
     marker = requirement[2]
     return marker is None or _holds(marker, environment) is not False
 
 
 def _holds(marker: Marker, environment: Environment) -> bool | None:
-    """Whether a marker holds; ``None`` where what it asks is not known."""
+    """Whether a marker holds; ``None`` if it depends on unknown facts."""
     form = marker[0]
     if form == "is":
         return _compared(marker[1], environment)
@@ -201,7 +201,7 @@ def _compared(comparison: Comparison, environment: Environment) -> bool | None:
         return version_holds(numbers[:2] if name == "python_version" else numbers, operator, text)
     known = {
         **dict(zip(OF_SYSTEM, SYSTEMS.get(environment.os or "", ()))),
-        # what declares a marker about the machine on Linux is built for the usual one
+        # packages with a machine marker for Linux are built for x86_64
         "platform_machine": environment.machine or ("x86_64" if environment.os == "linux" else None),
         "platform_python_implementation": "CPython",
         "implementation_name": "cpython",
@@ -252,14 +252,14 @@ def _fixes(copy: Distribution, other: Distribution, requirement: Requirement, pa
         yield Fix("upgrade" if newer else "downgrade", copy.name, spec, text, f'pip install "{copy.name}=={accepting}"')
 
 
-# --- What distributions of an environment require of each other, met or not: for pictures and explanations.
+# --- Requirements between the distributions of an environment, met or not: for graphs and explanations.
 
 
 @record(frozen=True)
 class Requires:
     """One distribution requires another, in a version of ``specifier`` ("" for any).
 
-    ``met`` is ``None`` where there is no version to compare; ``extra`` is the one that asks.
+    ``met`` is ``None`` if there is no version to compare; ``extra`` is the extra that has the requirement.
     """
 
     asking: str
@@ -270,7 +270,7 @@ class Requires:
 
 
 def requires_among(environment: Environment, names: Collection[str]) -> tuple[Requires, ...]:
-    """What those of the named distributions that are there require of one another, as far as it is known."""
+    """The known requirements between those of the named distributions that are in the environment."""
     from compat.tables.declared import open_declared
 
     copies = {copy.name: copy for copy in environment.distributions or () if copy.name in names}
@@ -287,7 +287,7 @@ def requires_among(environment: Environment, names: Collection[str]) -> tuple[Re
 def _asked_of(
     copy: Distribution, names: Collection[str], environment: Environment, declared: Declared
 ) -> Iterator[tuple[str, str, Ranges | None, str | None]]:
-    """(name, specifier, its ranges, extra) of every requirement that applies: by its METADATA, else by the tables."""
+    """Yield (name, specifier, ranges, extra) for each requirement that applies, from METADATA or else from the tables."""
     if copy.requires is not None:
         for line in copy.requires:
             written, _, marker = line.partition(";")

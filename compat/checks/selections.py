@@ -1,8 +1,8 @@
-"""A listing × matrix → findings: every installable selection is judged, and the answers are put together.
+"""Check a lock file or requirements file: check every installable selection and merge the findings.
 
-Within one set of extras and groups the interpreter and the platform are unknown facts: what holds in every world is a
-*hit*, what holds in some is *possible*, and says which fact decides. Sets of extras and groups are not facts but things
-can be installed: a finding holds if it holds in one of them, and names those.
+Within one set of extras and groups, the interpreter and the platform are unknown facts: a finding that holds in every world
+is a *hit*; one that holds in some is *possible* and names the facts that decide. Sets of extras and groups are not facts but
+alternatives that can be installed: a finding holds if it holds in one of them, and lists those.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @record(frozen=True)
 class _Selection:
-    """The worlds in which the same releases (of those that any rule asks about) are installed, and what was found."""
+    """The worlds in which the same relevant releases are installed, and their findings."""
 
     mask: int
     places: tuple[Place, ...]
@@ -42,9 +42,9 @@ class _Selection:
 def judged_listing(
     listing: Listing, known: Environment, matrix: Matrix, asked: Asked | None = None
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """Findings for every installable selection of a listing, worst first, and notes.
+    """The findings for every installable selection of a listing, most severe first, and notes.
 
-    ``known`` are the facts of the target (its distributions are not used): those of the file and those that were given.
+    ``known`` holds the facts about the target, from the file and from the user; its distributions are not used.
     """
     from compat.checks import derived, named_devices
     from compat.checks import interfaces as surface
@@ -73,7 +73,7 @@ def judged_listing(
 
 
 def _classes(everything: int, relevant: list[tuple[Entry, int]]) -> list[int]:
-    """The worlds, taken apart wherever some release is installed in one and not in the other."""
+    """Partition the worlds so that the same relevant releases are installed throughout each part."""
     classes = [everything]
     for mask in {mask for _, mask in relevant}:
         parts = []
@@ -89,7 +89,7 @@ def _judged(
     asking: frozenset[str] | None = None, *, relevant: list[tuple[Entry, int]], worlds: Worlds, known: Environment,
     matrix: Matrix, answers: Answers,
 ) -> _Selection:  # fmt: skip
-    """One selection judged; where ``settled`` is given it is known already, and only the rules ``asking`` are open."""
+    """Check one selection; if its other findings are already ``settled``, evaluate only the rules ``asking``."""
     from compat.checks import derived, guards
     from compat.checks import interfaces as surface
     from compat.rules import evaluate as rules
@@ -109,9 +109,9 @@ def _judged(
 
 
 def _settled(selection: _Selection, judged: Callable[..., _Selection], worlds: Worlds) -> list[_Selection]:
-    """The selection, once per place if a rule depends on the interpreter or the platform.
+    """The selection, split by place if a rule depends on the interpreter or the platform.
 
-    Nothing else is judged again: an answer that did not need them is the same in every place.
+    Only those rules are evaluated again; the other findings are the same in every place.
     """
     asking = {finding.rule: _PLACE.intersection(finding.unknown) for finding in selection.findings if finding.origin == "rule"}
     facts = frozenset(name for names in asking.values() for name in names)
@@ -130,13 +130,13 @@ _PLACE = {"python", "os", "machine"}
 
 
 def _alone(distribution: Distribution) -> Distribution:
-    """The release as it is installed: in a selection its marker has done its work."""
+    """The release without its marker, which has already been evaluated for the selection."""
     distribution = comparable(distribution)
     return replace(distribution, marker=None) if distribution.marker else distribution
 
 
 def _python(places: list[Place], entries: list[Entry], known: Environment) -> str | None:
-    """The interpreter of a selection, as exactly as it is known."""
+    """The Python version of a selection, as precisely as it is known."""
     if known.python is not None:
         return known.python
     for entry in entries:  # conda installs the interpreter as well
@@ -151,7 +151,7 @@ def _common(values: list[str], known: str | None) -> str | None:
 
 
 def _located(finding: Finding, entries: list[Entry], listing: Listing) -> Finding:
-    """The finding with the line of the first of its distributions that the file lists."""
+    """The finding with the location of the first of its distributions that is listed in the file."""
     if finding.location is not None:
         return finding
     by_name = {entry.distribution.name: entry for entry in reversed(entries)}
@@ -180,15 +180,15 @@ def _merged(selections: list[_Selection], worlds: Worlds) -> list[Finding]:
 
 
 def _said(labels: list[str]) -> tuple[str, ...]:
-    """The plainest selections that show it: a single extra rather than everything that contains it."""
+    """The labels of the simplest selections with the finding: a single extra rather than every extra."""
     plain = [label for label in labels if not label.startswith("every")]
     return tuple(plain or labels[:1])
 
 
 def _of_one_set(selections: list[_Selection]) -> dict[Key, Finding]:
-    """The findings of one set of choices; a rule that does not hold in all of its worlds is possible.
+    """The findings for one set of choices; a finding that does not hold in all of its worlds is possible.
 
-    A question that arises in some of them only is less likely: interpreter and platform have to be as there, too.
+    A question that arises only in some worlds is less likely, because the interpreter and platform must match as well.
     """
     holding: dict[tuple[str, str], list[_Selection]] = {}
     found: dict[Key, Finding] = {}
@@ -207,7 +207,7 @@ def _of_one_set(selections: list[_Selection]) -> dict[Key, Finding]:
 
 
 def _possible(finding: Finding, where: list[_Selection], selections: list[_Selection]) -> Finding:
-    """A finding that holds for some interpreters or platforms only: they are what would settle it."""
+    """The finding as *possible*, for one that holds only for some interpreters or platforms; those facts decide it."""
     inside = {place for selection in where for place in selection.places}
     everywhere = {place for selection in selections for place in selection.places}
     decisive = [name for name in ("python", "os", "machine") if _values(inside, name) != _values(everywhere, name)]
@@ -224,9 +224,9 @@ def _values(places: set[Place], name: str) -> set[object]:
 
 
 def described(listing: Listing) -> Environment:
-    """A listing as one environment: the facts of the file, and each release with its marker.
+    """Convert a listing to one environment: the facts in the file, and each release with its marker.
 
-    Releases of one name that only the graph distinguishes carry the markers that lead to them.
+    Several releases of one name that only the dependency graph distinguishes get the markers on their incoming edges.
     """
     seen: set[str] = set()
     several: set[str] = set()
@@ -247,7 +247,7 @@ def described(listing: Listing) -> Environment:
 
 
 def _leading(markers: dict[str | None, None]) -> str | None:
-    """One marker for those on the edges that lead to an entry, ``None`` where one of them has none."""
+    """Merge the markers on the edges that lead to an entry into one; ``None`` if an edge has no marker."""
     if not markers or None in markers:
         return None
     texts = [marker for marker in markers if marker is not None]

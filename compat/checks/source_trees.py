@@ -1,4 +1,4 @@
-"""Packages that are installed from source: what their code imports at once and other installed releases do not have."""
+"""Packages installed from source: names that they import at package import and other installed releases do not have."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from compat.interfaces.source.records import Module
 
 TREE = "tree"
-"""The key of a source's details that names the folder of its modules."""
+"""The key in a source's details for the folder that contains its modules."""
 
 
 def trees_in(environment: Environment, tracked: Mapping[str, str]) -> dict[str, SourceSurface]:
-    """The source of each package that was not installed as a release, as far as its folder is known."""
+    """The source of each package that was installed from source, if its folder is known."""
     found: dict[str, SourceSurface] = {}
     for copy in environment.distributions or ():
         root = copy.source.details.get(TREE) if copy.source is not None else None
@@ -36,7 +36,7 @@ def trees_in(environment: Environment, tracked: Mapping[str, str]) -> dict[str, 
 
 
 def of_trees(trees: Mapping[str, SourceSurface], installed: Mapping[str, str], releases: Releases) -> Iterator[Finding]:
-    """Names that a source tree imports as soon as it is imported, and an installed release certainly does not have."""
+    """Yield findings for names that a source tree imports at import time and an installed release certainly does not have."""
     surfaces = [table.surface(version) for name, version in installed.items() if (table := releases.table(name)) is not None]
     world = World([*trees.values(), *(each for each in surfaces if each is not None)])
     here = importable((*installed, *trees))
@@ -77,7 +77,7 @@ def _place(tree: SourceSurface, module: str, name: str | None, eager: Eager) -> 
     return module
 
 
-# --- The source of a package as it is installed: modules are read when they are asked for, and kept by their content.
+# --- The source of an installed package: modules are read on demand and cached by content.
 
 
 _MOST_MODULES = 20_000
@@ -86,7 +86,7 @@ _LARGEST = 2 << 20
 
 
 def tree_of(package: str, version: str, root: str, tops: tuple[str, ...]) -> SourceSurface | None:
-    """The modules below ``root`` of a package with these top-level modules; ``None`` where they are not there."""
+    """The modules of a package below ``root``, given its top-level modules; ``None`` if there are none."""
     names: dict[str, str] = {}
     opaque: list[str] = []
     for top in tops:
@@ -120,7 +120,7 @@ def _collect(root: str, top: str, names: dict[str, str], opaque: list[str]) -> N
 
 
 def _kept_module(package: str, path: str, name: str) -> Module | None:
-    """The record of a file, kept by its content in the user's cache; ``None`` where it cannot be read."""
+    """The record of a file, cached by content in the user's cache; ``None`` if the file cannot be read."""
     import zlib
     from hashlib import sha256
 

@@ -1,4 +1,4 @@
-"""Drivers and CUDA toolkits as the system at hand installs them: the command of a fix, and where it is documented."""
+"""Commands that install drivers and CUDA toolkits on this system, with links to their documentation."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _UBUNTU = "https://documentation.ubuntu.com/server/how-to/graphics/install-nvidi
 _WSL = "https://docs.nvidia.com/cuda/wsl-user-guide/"
 _WINDOWS = "https://www.nvidia.com/drivers/"
 _TOOLKIT = re.compile(r"CUDA_HOME=/usr/local/cuda-(\d+(?:\.\d+)?)(?=\s|$)")
-"""The fix of a rule that needs a toolkit of a major release."""
+"""Matches a rule's fix that requires a CUDA toolkit of some release."""
 
 
 @record(frozen=True)
 class Host:
-    """What decides how a driver is installed. ``family`` and ``release`` are those of /etc/os-release, as far as known."""
+    """The facts that decide how a driver is installed; ``family`` and ``release`` come from /etc/os-release, "" if unknown."""
 
     os: str
     family: str = ""
@@ -30,7 +30,7 @@ class Host:
 
 
 def host_of(os_name: str, os_release: str, *, wsl: bool, container: bool, conda: bool) -> Host:
-    """A host by the text of its /etc/os-release (os-release(5)): ``ubuntu``, ``debian``, ``rhel``, or "" for another system."""
+    """The host for the text of /etc/os-release (os-release(5)); its family is ``ubuntu``, ``debian``, ``rhel``, or ""."""
     values = dict(line.split("=", 1) for line in os_release.splitlines() if "=" in line)
     names = f"{values.get('ID', '')} {values.get('ID_LIKE', '')}".replace('"', "").split()
     family = next((name for name in names if name in ("ubuntu", "debian", "rhel", "fedora")), "")
@@ -41,7 +41,7 @@ def host_of(os_name: str, os_release: str, *, wsl: bool, container: bool, conda:
 
 
 def on(host: Host, findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings with commands for this host where a fix installs a driver or a toolkit; its source is evidence."""
+    """Add commands for this host to fixes that install a driver or a toolkit, and their documentation to the evidence."""
     return tuple(_completed(host, finding) for finding in findings)
 
 
@@ -83,7 +83,7 @@ _REPOSITORY = "NVIDIA's package repository"
 
 
 def _toolkit(host: Host, version: str) -> tuple[Fix, str]:
-    """The toolkit beside those that are there; a package ``cuda`` would bring a driver with it."""
+    """A fix that installs the toolkit next to existing ones, and its source; the package ``cuda`` would add a driver."""
     text = f"install the CUDA {version} toolkit"
     if host.conda:
         return Fix("config", text=text, command=f'conda install -c nvidia "cuda-toolkit={version}"'), _CUDA_GUIDE

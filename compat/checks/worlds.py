@@ -1,7 +1,7 @@
-"""Every world a file can be installed in, as the bits of one number.
+"""The worlds in which a file can be installed, as bit masks.
 
-A world is an interpreter, a platform and a set of choices (extras, groups). A release of a lock file is installed in some
-of them: one walk over the lock's graph, with sets of worlds instead of yes and no, finds all installable selections.
+A world is an interpreter, a platform and a set of choices (extras, groups). Each release in a lock file is installed in some
+of them: one traversal of the lock's graph that propagates sets of worlds finds all installable selections.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 _MINORS = tuple((3, minor) for minor in range(8, 16))
-"""Interpreters that are tried where nothing says which one it is."""
+"""Minor Python versions to check if the target's version is unknown."""
 _LATE_PATCH = 99
 _WALKS = 9
-"""Walks over a lock's graph until no more extras become active; real locks need three at most."""
+"""The limit on traversals until no more extras become active; real lock files need at most three."""
 _PLATFORMS = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"), ("darwin", "x86_64"), ("windows", "AMD64"))
 _SAME_MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
 
@@ -67,7 +67,7 @@ class Worlds:
         self.all = self._made_for()
 
     def _use_possible(self, asked: Asked) -> None:
-        """Only sets that uv installs: in none of them two choices of a declared conflict count."""
+        """Use only sets of choices that uv installs: no two choices of a declared conflict are active."""
         from compat.checks.choices import extras_asked_for, has_namesakes
 
         listing = self.listing
@@ -100,7 +100,7 @@ class Worlds:
         return refused
 
     def _fitting(self, places: list[Place]) -> list[Place]:
-        """Only interpreters that the file is made for, unless that leaves none."""
+        """The places whose Python satisfies the file's requires-python; all places if none does."""
         required = self.listing.requires_python
         if not required:
             return places
@@ -121,11 +121,11 @@ class Worlds:
         return alive or self.all
 
     def _platform_only(self, comparison: Comparison) -> int:
-        """uv writes the extras of a fork as well, but does not look at them when it installs."""
+        """The worlds of a comparison, ignoring extras: uv records them in environments but ignores them when it installs."""
         return self.all if _is_choice(comparison) else self._meaning(comparison)
 
     def installed(self) -> list[int]:
-        """For every entry the worlds in which it is installed."""
+        """For each entry, the worlds in which it is installed."""
         entries = self.listing.entries
         if self.listing.edges is None:
             return [self.all & self.where(entry.distribution.marker) for entry in entries]
@@ -133,9 +133,9 @@ class Worlds:
         return [masks.get(number, 0) & self.all for number in range(len(entries))]
 
     def _reached(self) -> dict[int, int]:
-        """For every node the worlds in which it is installed.
+        """For each node, the worlds in which it is installed.
 
-        Markers on extras are evaluated again while the walk finds more requested extras.
+        Markers on extras are evaluated again as long as the traversal finds more requested extras.
         """
         always: dict[int, list[int]] = {}
         below: Below = {}
@@ -159,7 +159,7 @@ class Worlds:
         return masks
 
     def _of_edge(self, edge: Edge) -> int:
-        """The worlds in which an edge holds; the extra it leads to is active then."""
+        """The worlds in which an edge applies, assuming that the extra it leads to is active."""
         _, child, marker, choice = edge
         extra = self._extras.get(child)
         if extra is None or marker is None:
@@ -180,7 +180,7 @@ class Worlds:
         return {**below, **{parent: [*below.get(parent, ()), *children] for parent, children in more.items()}}
 
     def _activate(self, masks: dict[int, int]) -> bool:
-        """Takes extras to be active where their nodes are installed; whether that is news."""
+        """Mark extras as active where their nodes are installed; return whether anything changed."""
         news = False
         for node, extra in self._extras.items():
             more = self._active[extra] | masks.get(node, 0)
@@ -192,7 +192,7 @@ class Worlds:
         return news
 
     def where(self, text: str | None) -> int:
-        """The worlds in which a marker holds; one that cannot be read may hold anywhere."""
+        """The worlds in which a marker holds; all of them if it cannot be parsed."""
         if text is None:
             return self.all
         found = self._by_text.get(text)
@@ -210,22 +210,22 @@ class Worlds:
             return self.all
 
     def of_set(self, number: int) -> int:
-        """The worlds with one set of choices."""
+        """The worlds of one set of choices."""
         result = 0
         for place in range(len(self.places)):
             result |= 1 << (place * len(self.sets) + number)
         return result & self.all
 
     def of_place(self, number: int) -> int:
-        """The worlds in one place."""
+        """The worlds of one place."""
         return (self._row << (number * len(self.sets))) & self.all
 
     def places_of(self, mask: int) -> list[Place]:
-        """The places that occur among some worlds."""
+        """The places that occur in a set of worlds."""
         return [place for at, place in enumerate(self.places) if mask >> (at * len(self.sets)) & self._row]
 
     def _sets_of(self, mask: int) -> int:
-        """The sets of choices that occur among some worlds, as bits."""
+        """The sets of choices that occur in a set of worlds, as a bit mask."""
         result = 0
         for at in range(len(self.places)):
             result |= mask >> (at * len(self.sets)) & self._row
@@ -298,7 +298,7 @@ def _is_choice(comparison: Comparison) -> bool:
 
 
 def _decoded(text: str) -> tuple[str, str, str]:
-    """uv's name of a choice in a marker: ``extra-5-mypkg-gpu`` is the extra gpu of mypkg, whose name has five letters."""
+    """Decode uv's encoding of a choice: ``extra-5-mypkg-gpu`` is the extra ``gpu`` of ``mypkg`` (a name of five letters)."""
     kind, _, rest = text.partition("-")
     size, _, rest = rest.partition("-")
     if kind not in ("extra", "group", "project") or not size.isdecimal() or len(size) > 4 or len(rest) < int(size):
@@ -349,7 +349,7 @@ def _plain(machine: str) -> str:
 
 
 def _pythons(listing: Listing, known: str | None) -> list[tuple[int, ...]]:
-    """Final releases on both sides of every patch release that some marker draws a line at."""
+    """The Python releases to check: on both sides of each patch release that a marker compares with."""
     patches: dict[tuple[int, ...], set[int]] = {}
     texts = [edge[2] for edge in listing.edges or ()] + [entry.distribution.marker for entry in listing.entries]
     for text in {text for text in texts if text and "python_full_version" in text}:
@@ -383,7 +383,7 @@ def _fits(python: tuple[int, ...], required: str) -> bool:
 
 
 def _spread(always: dict[int, list[int]], below: Below, everything: int) -> dict[int, int]:
-    """From the root down: a node is in the worlds of its parents, as far as the edge holds there."""
+    """Propagate worlds from the root: a node is installed in the worlds of its parents where the edge applies."""
     masks = {-1: everything}
     waiting = [-1]
     while waiting:

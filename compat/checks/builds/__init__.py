@@ -1,4 +1,4 @@
-"""Findings from the tables of compiled code: wheels against hardware, driver, system and each other."""
+"""Findings about compiled code: compatibility of wheels with the GPU, the driver, the system and each other."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ NAMES = frozenset(
         "autoawq",
     )
 )
-"""Distributions whose wheels are judged here."""
+"""Distributions whose wheels are checked here."""
 
 
 def judge(facts: Facts) -> Iterator[Finding]:
-    """Every finding about builds; the tables are opened only where there is something to hold against them."""
+    """Yield every finding about builds; the tables are opened only if there is something to check."""
     environment = facts.environment
     there = any(each.name in NAMES for each in environment.distributions or ())
     if not there and not (environment.driver and environment.cuda_toolkit) and not environment.accelerators:

@@ -1,4 +1,4 @@
-"""The driver against the CUDA of the wheel and of the toolkit. A wheel needs the floor of its CUDA's major release, no more."""
+"""Driver compatibility with the CUDA of torch and of the toolkit: only the minimum of the CUDA major release is required."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _older_release(stack: Stack, branch: int) -> Iterator[Fix]:
 
 
 def _toolkit(stack: Stack, branch: int) -> Iterator[Finding]:
-    """The driver floor of the machine's or image's toolkit, for what is compiled with it or linked to its libraries."""
+    """Check the driver minimum of the machine's or image's toolkit, for code compiled with it or linked to its libraries."""
     toolkit = stack.facts.environment.cuda_toolkit
     if toolkit is None or not toolkit[:1].isdecimal():
         return
@@ -106,7 +106,7 @@ def _toolkit(stack: Stack, branch: int) -> Iterator[Finding]:
 
 
 def _compatibility_libraries(stack: Stack) -> bool:
-    """Whether NVIDIA's forward-compatibility package hides the driver's own library."""
+    """Whether NVIDIA's forward-compatibility package overrides the driver's own library."""
     known, value = stack.facts.variable("LD_LIBRARY_PATH")
     return known and value is not None and "/compat" in value
 
@@ -116,13 +116,13 @@ def _branch(driver: str | None) -> int | None:
     return int(first) if first.isascii() and first.isdigit() and len(first) < 5 else None
 
 
-# --- Libraries of another CUDA in front of those that torch brings.
+# --- Libraries of another CUDA release ahead of those that come with torch.
 
 
 def _shadowed(stack: Stack) -> Iterator[Finding]:
-    """``LD_LIBRARY_PATH`` is searched before the folders a wheel names, so an older toolkit there wins."""
+    """Find an older toolkit in ``LD_LIBRARY_PATH``, which is searched before the folders of a wheel."""
     if stack.facts.environment.os == "windows":
-        return  # the loader of Windows does not look there
+        return  # Windows does not use LD_LIBRARY_PATH
     known, value = stack.facts.variable("LD_LIBRARY_PATH")
     cuda = stack.flavour.numbered
     if not known or not value or cuda is None or stack.torch is None:
@@ -157,7 +157,7 @@ def _shadowed(stack: Stack) -> Iterator[Finding]:
 
 
 def _release_in(folder: str, installed: str | None) -> str | None:
-    """The CUDA release of a folder of libraries: by its name, or that of the toolkit where it is the usual link."""
+    """The CUDA release of a library folder: from its name, or the toolkit's if it is the usual ``cuda`` symlink."""
     for part in folder.split("/"):
         if part.startswith("cuda-"):
             text = part[5:]

@@ -1,4 +1,4 @@
-"""Has the wheel code for the GPU, by the cubin rule (same major, minor not above), PTX and suffixes? Has it the precision?"""
+"""Whether wheels have code for the GPU (cubin: same major, minor not above; PTX; suffixes) and the GPU has the precision."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _RULE = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility"
 _NEEDED_BY = ("vllm", "sgl-kernel", "sglang-kernel", "unsloth")
-"""What compiles kernels with triton in ordinary use."""
+"""Packages that compile kernels with triton in normal use."""
 
 
 def judge(stack: Stack) -> Iterator[Finding]:
@@ -29,7 +29,7 @@ def judge(stack: Stack) -> Iterator[Finding]:
         if copy is None or (own_build(copy) and not _in_an_image(copy)):
             continue
         for finding in _extension(stack, copy):
-            # images usually have the published build, without saying so
+            # images usually contain the published build but do not record it
             yield replace(finding, verdict="possible", missing=("install",)) if _in_an_image(copy) else finding
     yield from _triton(stack)
     yield from _precision(stack)
@@ -74,7 +74,7 @@ def _runs(stack: Stack, device: Accelerator, build: TorchBuild) -> bool | None:
 
 
 def _other_torch(stack: Stack, device: Accelerator) -> Iterator[Fix]:
-    """The same release for another CUDA, else the nearest release with code for the device."""
+    """Yield fixes: the same release for another CUDA, and the nearest release with code for the device."""
     release = stack.release or ""
     for build in sorted(stack.builds(), key=lambda each: each.cuda, reverse=True):
         if build.cuda and _runs(stack, device, build):
@@ -98,7 +98,7 @@ def _other_torch(stack: Stack, device: Accelerator) -> Iterator[Fix]:
 
 
 def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
-    """A build without CUDA on a machine with NVIDIA GPUs, or with extensions that need CUDA."""
+    """A CPU-only build on a machine with NVIDIA GPUs, or with extensions that need CUDA."""
     extensions = [copy for name in ("xformers", "flash-attn", "vllm", "bitsandbytes") if (copy := stack.one(name)) is not None]
     gpus = [each for each in stack.facts.accelerators() or () if each.vendor == "nvidia" or each.compute_capability]
     compiled = [copy for copy in extensions if copy.name in ("xformers", "flash-attn")]
@@ -127,7 +127,7 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
 
 
 def _other_vendor(stack: Stack) -> Iterator[Finding]:
-    """A build for CUDA where all GPUs are AMD's, or one for ROCm where all are NVIDIA's."""
+    """A CUDA build with only AMD GPUs, or a ROCm build with only NVIDIA GPUs."""
     devices = stack.facts.accelerators() or ()
     vendors = {each.vendor for each in devices}
     built = "nvidia" if stack.flavour.numbered else "amd" if stack.flavour.cuda == "rocm" else None
@@ -220,7 +220,7 @@ def _other_release(stack: Stack, copy: Distribution, device: Accelerator) -> Ite
 
 
 def _triton(stack: Stack) -> Iterator[Finding]:
-    """Triton calls the assembler in its own wheel, which has to know the GPU."""
+    """Triton uses the ptxas in its own wheel, which has to support the GPU."""
     copy = stack.one("triton")
     codes = None if copy is None else stack.tables.triton.get(public(copy.version or ""))
     if copy is None or codes is None or own_build(copy):
@@ -281,7 +281,7 @@ def _named(device: Accelerator) -> str:
     return device.name or f"a GPU of compute capability {device.compute_capability}"
 
 
-# --- The precision that is asked for.
+# --- The requested precision.
 
 
 _LACKING = {"bf16": ("8.0", "Ampere"), "fp8": ("8.9", "Ada"), "fp4": ("10.0", "Blackwell"), "tf32": ("8.0", "Ampere")}
@@ -289,7 +289,7 @@ _ENGINES = ("vllm", "sglang", "sgl-kernel")
 
 
 def _precision(stack: Stack) -> Iterator[Finding]:
-    """A finding for the first device that lacks it; torch emulates bf16 on some older GPUs, engines refuse it."""
+    """A finding for the first device without the precision; torch emulates bf16 on some older GPUs, engines reject it."""
     precision = str(stack.facts.value("workload.precision") or "")
     asked = next((name for name in _LACKING if precision.startswith(name)), None)
     if precision.startswith("bfloat16"):

@@ -1,4 +1,4 @@
-"""Wheels against each other: an extension compiled for another torch or another CUDA."""
+"""Compatibility between wheels: extensions compiled for another torch or another CUDA release."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def judge(stack: Stack) -> Iterator[Finding]:
 
 
 def _tagged(stack: Stack) -> Iterator[Finding]:
-    """flash-attn and its like say in the wheel's local label what they were built for: ``+cu12torch2.6cxx11abiFALSE``."""
+    """Wheels whose local version names the torch they were built for, such as flash-attn: ``+cu12torch2.6cxx11abiFALSE``."""
     for name in ("flash-attn", "causal-conv1d", "mamba-ssm", "vllm-flash-attn"):
         copy = stack.one(name)
         label = "" if copy is None else (copy.version or "").partition("+")[2]
@@ -35,7 +35,7 @@ def _tagged(stack: Stack) -> Iterator[Finding]:
         if copy is None or not built or stack.release is None or numbers(built) == numbers(stack.release):
             continue
         finding = _for_another_torch(stack, copy, built, f"{name} {copy.version} is built for torch {built}")
-        # real projects pair wheels and torch across these releases, so it is not known to fail always
+        # real projects combine these wheels with other torch releases, so it may not always fail
         stable = min(numbers(built), numbers(stack.release)) >= (2, 10)
         yield replace(finding, severity="warning", confidence="reported") if stable else finding
 
@@ -75,7 +75,7 @@ def _for_another_torch(stack: Stack, copy: Distribution, built: str, here: str) 
 
 
 def _other_cuda(stack: Stack) -> Iterator[Finding]:
-    """A published wheel linked to another major release of CUDA than torch brings."""
+    """A published wheel linked against another CUDA major release than the one torch comes with."""
     cuda = stack.flavour.numbered
     for name in ("vllm", "xformers"):
         copy = stack.one(name)
@@ -133,7 +133,7 @@ def _release_for(stack: Stack, copy: Distribution, wanted: int) -> Iterator[Fix]
 
 
 def _family(stack: Stack) -> Iterator[Finding]:
-    """torchvision and torchaudio from another CUDA's index than torch."""
+    """torchvision or torchaudio built for another CUDA release than torch."""
     mine = cuda_of(((stack.torch.version if stack.torch else "") or "").partition("+")[2])
     for name in _FAMILY:
         copy = stack.one(name)
@@ -169,7 +169,7 @@ def _family(stack: Stack) -> Iterator[Finding]:
 
 
 def _xformers(stack: Stack) -> Iterator[Finding]:
-    """xformers records the torch it was built with; the same major and minor release loads it, up to its 0.0.33."""
+    """xformers records the torch it was built with and needs the same major and minor release, up to xformers 0.0.33."""
     copy = stack.one("xformers")
     if copy is None or stack.release is None or own_build(copy) or "+" in (copy.version or ""):
         return
@@ -180,7 +180,7 @@ def _xformers(stack: Stack) -> Iterator[Finding]:
 
 
 def _flashinfer(stack: Stack) -> Iterator[Finding]:
-    """The cubins are for one release of the package, which compares both when it is imported."""
+    """flashinfer-cubin must have the same version as flashinfer-python, which checks it at import."""
     python, cubin = stack.one("flashinfer-python"), stack.one("flashinfer-cubin")
     if python is None or cubin is None or own_build(python) or key_of(python.version or "") == key_of(cubin.version or ""):
         return
@@ -205,7 +205,7 @@ def _flashinfer(stack: Stack) -> Iterator[Finding]:
 
 
 def _bitsandbytes(stack: Stack) -> Iterator[Finding]:
-    """One library for each CUDA: that of torch has to be among them."""
+    """bitsandbytes ships one library for each CUDA release; the one for torch's CUDA must be among them."""
     copy = stack.one("bitsandbytes")
     if copy is None or own_build(copy):
         return
@@ -265,7 +265,7 @@ def _bitsandbytes(stack: Stack) -> Iterator[Finding]:
 
 
 def _wanted_cuda(stack: Stack) -> set[str]:
-    """The CUDA of torch; where that is not known, every CUDA that some torch with code for the GPU is built for."""
+    """The CUDA of torch; if unknown, every CUDA for which some torch build has code for the GPU."""
     if stack.flavour.numbered:
         return {stack.flavour.numbered}
     if stack.flavour.cuda or (stack.torch is not None and stack.torch.source is not None and own_build(stack.torch)):

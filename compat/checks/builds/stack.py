@@ -1,4 +1,4 @@
-"""What the judges of builds look at: torch and its CUDA flavour, the devices, the driver."""
+"""The input of the build checks: torch and its CUDA flavour, the devices, the driver."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 INDEX = "https://download.pytorch.org/whl"
-"""torch's own index: a folder for each CUDA."""
+"""torch's own index, with a folder for each CUDA release."""
 OWN_BUILDS = ("vcs", "directory", "image", "conda", "nightly")
-"""Kinds of source whose builds no table of published wheels knows."""
+"""Kinds of source whose builds are not in the tables of published wheels."""
 
 
 @record(frozen=True)
@@ -27,13 +27,13 @@ class Flavour:
 
     @property
     def numbered(self) -> str | None:
-        """The CUDA where it is one."""
+        """The CUDA version; ``None`` for a CPU or ROCm build."""
         return self.cuda if self.cuda and self.cuda[0].isdecimal() else None
 
 
 @record(frozen=True)
 class Stack:
-    """One environment, ready to be held against the tables; ``torch`` is ``None`` where its version is not known."""
+    """One environment, prepared for comparison with the tables; ``torch`` is ``None`` if its version is unknown."""
 
     facts: Facts
     tables: CodeTables
@@ -43,7 +43,7 @@ class Stack:
 
     @property
     def devices(self) -> tuple[Accelerator, ...]:
-        """NVIDIA devices with a capability."""
+        """NVIDIA devices with a known compute capability."""
         found = self.facts.accelerators() or ()
         return tuple(each for each in found if each.vendor in (None, "nvidia") and each.compute_capability)
 
@@ -52,7 +52,7 @@ class Stack:
         return "aarch64" if self.facts.environment.machine in ("aarch64", "arm64") else "x86_64"
 
     def one(self, name: str) -> Distribution | None:
-        """The only copy of a distribution with a version; ``None`` where it is absent, unknown or there twice."""
+        """The only copy of a distribution with a valid version; ``None`` if it is absent, unknown or installed twice."""
         found = self.facts.package(name)
         if not found or found == ABSENT or len(found) != 1:
             return None
@@ -64,11 +64,11 @@ class Stack:
         return tuple(build for build in self.tables.torch_builds(self.release or "") if build.machine == self.machine)
 
     def build(self) -> TorchBuild | None:
-        """The build that is installed, where the tables know it."""
+        """The installed build; ``None`` if it is not in the tables."""
         return next((build for build in self.builds() if build.cuda == self.flavour.cuda), None)
 
     def extension(self, copy: Distribution) -> tuple[ExtensionBuild, ...]:
-        """The builds of a published wheel; where a release was not read, what those before and after it agree on."""
+        """The builds of a published release; if the tables lack it, those that the releases before and after it share."""
         known = self.tables.extensions.get(copy.name, {})
         version = public(copy.version or "")
         if version in known:
@@ -108,7 +108,7 @@ def _flavour(torch: Distribution | None, release: str | None, facts: Facts, tabl
         return Flavour(labelled, certain=True)
     kind = None if torch.source is None else torch.source.kind
     if kind == "image" and not local and facts.environment.cuda_toolkit:
-        # an image holds a published build as a rule, and one for the toolkit that it has
+        # an image usually contains a published build for its own toolkit
         toolkit = ".".join(facts.environment.cuda_toolkit.split(".")[:2])
         published = {build.cuda for build in tables.torch_builds(release)}
         return Flavour(toolkit if toolkit in published else None)
@@ -126,7 +126,7 @@ def _flavour(torch: Distribution | None, release: str | None, facts: Facts, tabl
 
 
 def cuda_of(label: str) -> str | None:
-    """``cu124`` → ``12.4``, ``cpu`` and ``rocm…`` as they are, ``None`` for anything else."""
+    """``cu124`` → ``12.4``, ``cpu…`` → ``cpu``, ``rocm…`` → ``rocm``; ``None`` for anything else."""
     if label == "cpu" or label.startswith("cpu."):
         return "cpu"
     if label.startswith("rocm"):
@@ -163,6 +163,6 @@ def key(copy: Distribution) -> Key:
 
 
 def own_build(copy: Distribution) -> bool:
-    """Whether a distribution is not a published wheel, or one from elsewhere."""
+    """Whether a distribution is a custom build, or a wheel from another location than an index."""
     source = copy.source
     return source is not None and (source.kind in (*OWN_BUILDS, "url") or bool(source.details.get("build")))
