@@ -99,5 +99,6 @@ def _why_not(plan: Plan) -> str:
     unread = {**plan.unread, **plan.narrowed}
     if not unread:
         return "no plan that fixes everything was found in time"
-    (name, why), *others = sorted(unread.items())  # pages are read in parallel, in any order
+    # pages are read in parallel, in any order; a host that is given up says less than the failures before
+    (name, why), *others = sorted(unread.items(), key=lambda each: (each[1].endswith("did not answer"), each[0]))
     return f"{name}: {why}" + (f" ({len(others)} more could not be read)" if others else "")

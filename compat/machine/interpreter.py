@@ -67,7 +67,7 @@ def default_target(variables: Mapping[str, str]) -> Target:
 def target_at(path: str) -> Target:
     """Return the Python at ``path``: an interpreter, a virtual or conda environment, or a ``site-packages`` folder.
 
-    Raises :class:`InputError` if it is none of these.
+    Raises :class:`InputError` for any other path.
     """
     if not path:
         raise InputError("--python: expected an interpreter, an environment or a site-packages folder, not an empty string")

@@ -111,9 +111,9 @@ def problem_of(
         copy.name: copy.version for copy in environment.distributions or ()
         if copy.name in given and copy.version is not None and parsed(copy.version) is not None
     }  # fmt: skip
-    loose = frozenset() if listed is None else frozenset(current) - {*listed, *concerned, *(need.name for need in pins)}
+    unlisted = frozenset() if listed is None else frozenset(current) - {*listed, *concerned, *(need.name for need in pins)}
     return Problem(
-        environment, target, current, tuple(asked), pins, frozenset(direct), policy, ignored, given, conda, loose=loose
+        environment, target, current, tuple(asked), pins, frozenset(direct), policy, ignored, given, conda, unlisted=unlisted
     )
 
 

@@ -23,7 +23,7 @@ from compat.repair.problem import Problem, family, moves_major
 from compat.repair.relaxation import Needs
 from compat.repair.rules import forbidden, recommended
 from compat.repair.solve import Solution, Solver
-from compat.repair.source_builds import Builds, Commits, commits_of
+from compat.repair.source_builds import BUILT_AGAINST_TORCH, Builds, Commits, commits_of
 from compat.repair.target import Need
 from compat.repair.uv import brought_along, partial, question
 from compat.repair.variants import Variants
@@ -37,11 +37,6 @@ _BY_UV = Checks()
 _RELIEF = 10.0
 """Seconds for finding the user requirement whose removal resolves a contradiction."""
 _ACTIONS = ("launch", "config", "env-var", "driver")
-_BUILT_AGAINST_TORCH = frozenset(
-    ("apex", "causal-conv1d", "detectron2", "flash-attn", "flash-attn-3", "grouped-gemm", "mamba-ssm", "pytorch3d",
-     "torch-cluster", "torch-scatter", "torch-sparse", "torch-spline-conv", "transformer-engine-torch")
-)  # fmt: skip
-"""torch extensions published as source: an installed one was compiled against the torch installed at that time."""
 
 
 @record(frozen=True)
@@ -280,7 +275,7 @@ class Planner:
         return tuple(
             Change(name, each.version, each.version, source=source, why=why)
             for name, each in sorted(self.problem.current.items())
-            if name in _BUILT_AGAINST_TORCH and each.source is None and chosen.get(name) == each
+            if name in BUILT_AGAINST_TORCH and each.source is None and chosen.get(name) == each
         )  # fmt: skip
 
     def _refused(self, left: tuple[Finding, ...]) -> str:

@@ -94,7 +94,7 @@ class Problem:
     ``given`` are installed in an unknown version (from VCS or a folder) or by conda, ``fixed`` from VCS or a folder in a known
     version; neither changes. ``conda`` are the versions of conda packages. ``recommended`` are the fixes recommended by rules,
     ``violated`` the pairs of packages with an unmet requirement that is an error to be fixed.
-    ``alone`` are the packages that no other requires, ``unwanted`` those that the fix of a finding removes. ``loose`` are
+    ``alone`` are the packages that no other requires, ``unwanted`` those that the fix of a finding removes. ``unlisted`` are
     installed because others require them, and no file pins them: their version does not count as a change by the user.
     """
 
@@ -113,7 +113,7 @@ class Problem:
     violated: frozenset[frozenset[str]] = frozenset()
     alone: frozenset[str] = frozenset()
     unwanted: frozenset[str] = frozenset()
-    loose: frozenset[str] = frozenset()
+    unlisted: frozenset[str] = frozenset()
 
     def candidates(self, name: str, releases: Iterable[Release]) -> tuple[Release, ...]:
         """The releases that may be chosen, oldest first, including the installed one."""
@@ -152,7 +152,7 @@ class Problem:
         if not self._flavour_fits(release, current):
             return False
         old = bool(release.day and day) and _days(release.day, day) > DAYS_BACK
-        return self.policy.any_age or not old or release.name in self.loose
+        return self.policy.any_age or not old or release.name in self.unlisted
 
     def _flavour_fits(self, release: Release, current: Release | None) -> bool:
         """Reject CPU builds on a machine with an accelerator, unless a CPU build is installed."""

@@ -169,9 +169,8 @@ class Relaxation:
                 cost("releases behind the newest", atom, newest - place[what])
             elif current is not None and place[what] < here and name in self.problem.direct:
                 cost("changes", atom, DOWNGRADE)
-            loose = name in self.problem.loose
             if (
-                not loose
+                name not in self.problem.unlisted
                 and current is not None
                 and moves_major(current.key, self._release[name][what].key)
                 and family(name) == name
@@ -186,7 +185,7 @@ class Relaxation:
         """Add the cost of changing installed packages: once for each family."""
         members: dict[str, list[int]] = {}
         for name, current in self.problem.current.items():
-            if name in self.problem.loose:
+            if name in self.problem.unlisted:
                 continue
             members.setdefault(family(name), []).append(self.at[name][current.version])
         for stays in members.values():

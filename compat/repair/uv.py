@@ -70,7 +70,7 @@ def _index_of(release: Release) -> str:
 def brought_along(
     problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs], opened: Mapping[str, tuple[Release, ...]]
 ) -> frozenset[str]:
-    """Changes an installer makes by itself: loose packages, and packages added in their newest acceptable release."""
+    """Changes an installer makes by itself: unlisted packages, and packages added in their newest acceptable release."""
     wanted: dict[str, list[str]] = {name: [] for name in chosen if name not in problem.current}
     asked = {each.name for each in (*problem.asked, *problem.keep)}
     for name, extra in _active(problem, chosen, needs):
@@ -81,9 +81,9 @@ def brought_along(
     for name, specifiers in wanted.items():
         plain = [each for each in opened.get(name, ()) if each.plain]
         fitting = [each.version for each in plain if all(satisfies(each.version, text) for text in specifiers)]
-        if specifiers and name not in asked and (problem.loose or (fitting and fitting[-1] == chosen[name].version)):
+        if specifiers and name not in asked and (problem.unlisted or (fitting and fitting[-1] == chosen[name].version)):
             found.add(name)
-    return frozenset(found) | problem.loose
+    return frozenset(found) | problem.unlisted
 
 
 def partial(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> bool:
