@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
-
 from compat.errors import InputError
-from compat.formats.listing import Listing
 from compat.formats.registry import Format
 from compat.model import (
     DRIVER_STATES,
@@ -24,8 +20,15 @@ from compat.model import (
 from compat.syntax.json import line_of, parse_json, read_standard_input, read_text
 from compat.versions import key_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from compat.formats.listing import Listing
+
     Path = tuple[str | int, ...]
+    _Reader = Callable[[object, Path, list[str]], object]
 
 
 class _Wrong(Exception):
@@ -210,10 +213,6 @@ def _written(path: Path) -> str:
     """``("distributions", 2, "version")`` → ``distributions[2].version``."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.lstrip(".") or "the document"
-
-
-if TYPE_CHECKING:
-    _Reader = Callable[[object, Path, list[str]], object]
 
 
 _PRINTED = ("extras", "cuda", "rocm", "node")

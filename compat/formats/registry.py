@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
 
 from compat.errors import InputError
 from compat.files import decoded
-from compat.formats.listing import Listing, within_limits
 from compat.records import record
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+    from typing import ClassVar
+
     from compat.formats.edit.changes import Change
     from compat.formats.edit.dispatch import Installer
     from compat.formats.edit.files import Edit
+    from compat.formats.listing import Listing
 
 
 @record(frozen=True)
@@ -59,6 +60,8 @@ class Format:
 
     def listings(self, path: str, content: bytes) -> tuple[Listing, ...]:
         """Return what the content lists; :class:`InputError` also if a listing exceeds the limits."""
+        from compat.formats.listing import within_limits  # not needed for a described environment
+
         return tuple(map(within_limits, self.read(path, self.decode(path, content))))
 
     def source_of(self, path: str) -> str:
@@ -123,6 +126,8 @@ class Registered:
 
     def load(self) -> Format:
         """Import the module and return the format."""
+        from importlib import import_module
+
         module, _, name = self.place.partition(":")
         found: Format = getattr(import_module(f"compat.formats.{module}"), name)()
         return found

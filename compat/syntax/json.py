@@ -6,11 +6,13 @@ one ``json`` uses; errors and anything it cannot parse fall back to ``json``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 from compat.errors import InputError
 from compat.files import decoded, readable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 _SPACE = " \t\n\r"
 
