@@ -13,7 +13,7 @@ sys.path.insert(0, ROOT)
 
 from compat.checks.lint import problems_of  # noqa: E402
 from compat.files import sealed  # noqa: E402
-from compat.interfaces import at_once, messages, refusals, rows, table  # noqa: E402
+from compat.interfaces import at_once, guards, messages, refusals, rows, table  # noqa: E402
 from compat.rules import compiled, evidence  # noqa: E402
 from compat.rules.loader import load_assessed, load_folder  # noqa: E402
 from compat.tables import builds, declared, hardware, stacks  # noqa: E402
@@ -35,7 +35,7 @@ def build() -> None:
     _without_others(messages.FOLDER, _copy(os.path.join(ROOT, "matrix", "messages"), messages.FOLDER))
     _write(evidence.FILE, evidence.packed(rules, _rows(os.path.join(ROOT, "matrix", "evidence"))))
     names = declared.Declared().names
-    _write(refusals.FILE, refusals.packed(_rows(os.path.join(ROOT, "matrix", "guards")), names))
+    _write(refusals.FILE, guards.packed(_rows(os.path.join(ROOT, "matrix", "guards")), names))
     problems = problems_of(rules)
     if problems:
         raise SystemExit("\n".join(map(str, problems)))

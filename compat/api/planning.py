@@ -265,7 +265,7 @@ def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = (
 
 def means_of(options: Options, matrix: Matrix, progress: Callable[[str], None] | None = None) -> Means:
     """The means of planning, from the options and the index configuration; the caller has to close its index."""
-    from compat.checks.builds.stack import INDEX
+    from compat.checks.torch_build import INDEX
     from compat.index import Index, Store, gather
     from compat.repair.plan import Means
 

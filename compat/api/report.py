@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compat.api.targets import command_of, stated, threshold_code
 from compat.checks import judged, named_devices, not_assessed
-from compat.checks.ranking import about_what_is_there, folded
+from compat.checks.questions import about_listed_packages, folded
 from compat.errors import InputError
 from compat.model import SEVERITIES, Environment, Finding, Location, Report
 from compat.records import record, replace
@@ -87,7 +87,7 @@ def choose(found: Sequence[Finding], ignores: Sequence[Ignore], options: Options
     shown: tuple[Finding, ...] = kept
     folded_away: tuple[str, ...] = ()
     if not options.flag("all"):
-        kept = about_what_is_there(kept)
+        kept = about_listed_packages(kept)
         shown, folded_away = folded(kept)
     ordered = tuple(sorted(shown, key=lambda finding: finding.order()))
     return Choice((*seen, *ordered), (*notes, *folded_away), threshold_code((*seen, *kept), options), ignored)

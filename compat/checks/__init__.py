@@ -6,6 +6,8 @@ from compat.model import Environment, Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from compat.rules.compiled import Matrix
 
 
@@ -14,22 +16,76 @@ def judged(environment: Environment, matrix: Matrix) -> tuple[Environment, tuple
 
     Accelerator names are resolved first, so the environment in a report shows the facts that the verdict is based on.
     """
-    from compat.checks import derived, guards, installation
-    from compat.checks import interfaces as surface
+    from compat.checks import installation
     from compat.rules import evaluate as rules
     from compat.rules.facts import seen_by_torch, visible
 
     environment, notes = named_devices(environment)
     seen = visible(environment)
-    used = seen_by_torch(seen)
-    found = guards.told_otherwise(
-        surface.told_once((*installation.judge(environment), *rules.judge(used, matrix), *derived.judge(seen)))
-    )
+    curated = rules.judge(seen_by_torch(seen), matrix)
+    found = deduplicated((*installation.judge(environment), *curated, *derived_findings(seen)))
     if not environment.distributions_complete:
-        from compat.checks import implied
+        from compat.checks.questions import with_implied
 
-        found = implied.judge(seen, found, matrix)
+        found = with_implied(seen, found, matrix)
     return environment, tuple(sorted(found, key=lambda finding: finding.order())), (*notes, *not_assessed(environment, matrix))
+
+
+def derived_findings(environment: Environment, suspects: frozenset[str] | None = None) -> tuple[Finding, ...]:
+    """Every finding from tables rather than rules: wheels and hardware, declared requirements, releases, published source.
+
+    The accelerators of ``environment`` are those visible to the job. ``suspects`` limits the checks of published source to
+    these packages (``None``: no limit).
+    """
+    from compat.checks import builds, guards, installation, requirements
+    from compat.checks import interfaces as surface
+    from compat.rules.facts import Facts
+    from compat.tables.declared import open_declared
+
+    facts, declared = Facts(environment), open_declared()
+    found = [
+        *builds.judge(facts), *requirements.judge(facts, declared), *installation.judge_releases(facts, declared),
+        *guards.judge(facts), *(() if suspects is not None and not suspects else surface.judge(facts, suspects)),
+    ]  # fmt: skip
+    # the modules that read code and options are imported only if there are any
+    if environment.workload is not None and environment.workload.code:
+        from compat.checks import missing_modules
+
+        found += missing_modules.judge(environment)
+    if environment.workload is not None and environment.workload.options:
+        from compat.checks import options
+
+        found += options.judge(environment)
+    return tuple(found)
+
+
+def distributions_checked() -> frozenset[str]:
+    """The names of all distributions that :func:`derived_findings` can concern."""
+    from compat.checks.builds import NAMES
+    from compat.tables.declared import open_declared
+
+    return NAMES | open_declared().names
+
+
+def deduplicated(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings without those from published source that another one reports.
+
+    A missing name is reported by a curated rule about its packages that mentions it, a guard by any error about its packages.
+    """
+    found = tuple(findings)
+    curated = [each for each in found if each.origin == "rule" and each.verdict == "hit"]
+    found = tuple(each for each in found if each.origin != "surface" or not any(_mentions(rule, each) for rule in curated))
+    errors = [each for each in found if each.origin != "guard" and each.verdict == "hit" and each.severity == "error"]
+    return tuple(
+        each for each in found
+        if each.origin != "guard" or not any(each.packages.keys() <= error.packages.keys() for error in errors)
+    )  # fmt: skip
+
+
+def _mentions(rule: Finding, found: Finding) -> bool:
+    name = found.title.partition(" imports ")[2].partition(",")[0].rpartition(".")[2]
+    same = name != "" and found.packages.keys() <= rule.packages.keys()
+    return same and name in f"{rule.title} {rule.why} {rule.rule.replace('-', '_')}"
 
 
 def not_assessed(environment: Environment, matrix: Matrix) -> tuple[str, ...]:

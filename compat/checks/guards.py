@@ -8,21 +8,23 @@ A condition that the facts do not decide is not reported.
 
 from __future__ import annotations
 
-from compat.interfaces.refusals import IMPORT
+from compat.interfaces.refusals import IMPORT, Both, Either, FactTest, Opposite, Refusals, fact_tests, polarized
 from compat.model import Finding, Fix, of_no_index
 from compat.records import replace
-from compat.rules.facts import ABSENT
+from compat.rules.facts import ABSENT, Facts, has_more
+from compat.versions import is_version, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from compat.interfaces.conditions import Condition, FactTest
-    from compat.interfaces.refusals import Refusal, Refusals
+    from compat.interfaces.refusals import Condition, Refusal
     from compat.model import Distribution
     from compat.rules.facts import Facts
 
     _Polarized = tuple[FactTest, bool]
+    from collections.abc import Iterable
+
 
 _UNREACHED = frozenset(("import", "install", "build"))
 """Tasks that do not run feature code."""
@@ -52,19 +54,8 @@ def judge(facts: Facts) -> Iterator[Finding]:
 def open_once() -> Refusals:
     """The shipped table of guards, read once."""
     if not _opened:
-        from compat.interfaces.refusals import Refusals
-
         _opened.append(Refusals())
     return _opened[0]
-
-
-def told_otherwise(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """The findings without guards for packages that another finding already reports as an error."""
-    loud = [each for each in findings if each.origin != "guard" and each.verdict == "hit" and each.severity == "error"]
-    return tuple(
-        each for each in findings
-        if each.origin != "guard" or not any(each.packages.keys() <= other.packages.keys() for other in loud)
-    )  # fmt: skip
 
 
 def reached(row: Refusal, facts: Facts) -> bool | None:
@@ -79,7 +70,7 @@ def reached(row: Refusal, facts: Facts) -> bool | None:
         return False
     if engine and task not in (None, *_SERVED) and not facts.feature("vllm"):
         return False
-    answers = [_shown(each, facts) for each in row.reach]
+    answers = [_holds_alternative(each, facts) for each in row.reach]
     if engine and task is None and not facts.feature("vllm"):
         answers = [None if each else each for each in answers]
     if task == "inference" and not engine and any(isinstance(facts.package(each), list) for each in _ENGINES):
@@ -87,7 +78,7 @@ def reached(row: Refusal, facts: Facts) -> bool | None:
     return True if True in answers else None if None in answers else False
 
 
-def _shown(alternative: str, facts: Facts) -> bool | None:
+def _holds_alternative(alternative: str, facts: Facts) -> bool | None:
     fact, _, word = alternative.partition("=")
     if fact == "feature":
         return facts.feature(word)
@@ -96,60 +87,45 @@ def _shown(alternative: str, facts: Facts) -> bool | None:
 
 
 def _finding(row: Refusal, copy: Distribution, facts: Facts) -> Finding | None:
-    from compat.interfaces.conditions import fact_tests
-    from compat.rules.guard_logic import FACTS_OF, holds, in_words, known_in_words
-
     if holds(row.condition, facts, presumed=True) is not True:
         return None
-    come = reached(row, facts)
-    if come is False or (come is None and not _of_releases(row.condition)):
+    runs = reached(row, facts)
+    if runs is False:
         return None
+    if runs is None:
+        # releases alone must trigger it: a missing optional package is not reported unless the feature is used
+        polar = polarized(row.condition)
+        if {test.fact for test, wanted in polar if test.fact != "installed" or not wanted} != {"package"}:
+            return None
     tests = list(fact_tests(row.condition))
     names = dict.fromkeys((copy.name, *(test.name for test in tests if test.fact in ("package", "installed"))))
     about = next((name for name in names if name != copy.name), None) or next((test.fact for test in tests), "")
-    told = row.kind == "raise"
-    does = f"raises {row.error}" if told and row.error else "refuses" if told else "warns"
-    words = in_words(row.condition)
+    raised = row.kind == "raise"
+    does = f"raises {row.error}" if raised and row.error else "refuses" if raised else "warns"
     message = row.message.replace("¤", "…").strip()
-    said = message if len(message) <= _LONGEST else f"{message[:_LONGEST].rpartition(' ')[0]} …"
+    message = message if len(message) <= _LONGEST else f"{message[:_LONGEST].rpartition(' ')[0]} …"
     place = f"{row.module}, {row.function}" if row.function else row.module
-    shown = [each for each in row.reach if IMPORT not in row.reach and _shown(each, facts)] or row.reach[:3]
+    shown = [each for each in row.reach if IMPORT not in row.reach and _holds_alternative(each, facts)] or row.reach[:3]
     by = "on import" if IMPORT in row.reach else f"with {' or '.join(shown).replace('=', ' ')}"
-    unknown = () if come else tuple(dict.fromkeys(f"workload.{each.partition('=')[0]}" for each in row.reach))
+    unknown = () if runs else tuple(dict.fromkeys(f"workload.{each.partition('=')[0]}" for each in row.reach))
     return Finding(
-        rule=f"guard-{copy.name}-{about}", origin="guard", verdict="hit" if come else "possible",
-        severity="error" if told else "warning", effect="crash", confidence="confirmed",
-        title=f"{copy.name} {copy.version} {does}: {said}",
-        why=f"{place}: {'raised' if told else 'logged'} {by} if {words}.",
-        packages={name: _version(name, facts) for name in names},
+        rule=f"guard-{copy.name}-{about}", origin="guard", verdict="hit" if runs else "possible",
+        severity="error" if raised else "warning", effect="crash", confidence="confirmed",
+        title=f"{copy.name} {copy.version} {does}: {message}",
+        why=f"{place}: {'raised' if raised else 'logged'} {by} if {in_words(row.condition)}.",
+        packages={name: copies[0].version if isinstance(copies := facts.package(name), list) else None for name in names},
         facts=tuple(dict.fromkeys(FACTS_OF[test.fact] for test in tests if test.fact in FACTS_OF)),
-        missing=("workload",) if unknown else (), unknown=unknown, likelihood=None if come else _FOLDED,
+        missing=("workload",) if unknown else (), unknown=unknown, likelihood=None if runs else _FOLDED,
         fixes=tuple(_fixes(row.condition, facts)),
         here="; ".join((f"{copy.name} {copy.version}", *known_in_words((row.condition,), facts))),
     )  # fmt: skip
 
 
-def _of_releases(condition: Condition) -> bool:
-    """Whether releases alone trigger the guard: a missing optional package is not reported unless the feature is used."""
-    from compat.interfaces.conditions import polarized
-
-    leading = {test.fact for test, wanted in polarized(condition) if test.fact != "installed" or not wanted}
-    return leading == {"package"}
-
-
 _LONGEST = 180
-
-
-def _version(name: str, facts: Facts) -> str | None:
-    copies = facts.package(name)
-    return copies[0].version if isinstance(copies, list) else None
 
 
 def _fixes(condition: Condition, facts: Facts) -> Iterator[Fix]:
     """Yield the fixes for the innermost part of a condition that triggers the guard."""
-    from compat.interfaces.conditions import Both, FactTest, polarized
-    from compat.rules.guard_logic import holds
-
     parts = condition.parts if isinstance(condition, Both) else (condition,)
     plain = tuple(part for part in parts if isinstance(part, FactTest) and part.fact != "installed")
     for part in (*reversed([each for each in parts if each not in plain]), Both(plain)):
@@ -182,3 +158,170 @@ def _of_part(leading: list[_Polarized], tests: list[_Polarized], facts: Facts) -
 
 
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+
+
+# --- Conditions from published source, evaluated against facts in three-valued logic, and as text.
+
+
+FACTS_OF = {
+    "capability": "accelerators", "devices": "accelerators", "python": "python", "os": "os", "variable": "variables",
+    "feature": "workload", "precision": "workload",
+}  # fmt: skip
+"""The fact that each kind of test needs, in the vocabulary of the report; all other tests concern packages."""
+_SYSTEMS = {"win32": "windows", "nt": "windows", "linux": "linux", "linux2": "linux", "darwin": "darwin", "windows": "windows"}
+
+
+def holds(condition: Condition, facts: Facts, *, presumed: bool = False) -> bool | None:
+    """Whether a condition holds; ``None`` if the facts do not decide it.
+
+    ``presumed``: assume that installed packages can be imported and that unknown variables are not set. After an error,
+    neither can be assumed.
+    """
+    if isinstance(condition, Opposite):
+        answer = holds(condition.part, facts, presumed=presumed)
+        return None if answer is None else not answer
+    if isinstance(condition, (Both, Either)):
+        answers = [holds(part, facts, presumed=presumed) for part in condition.parts]
+        decisive = isinstance(condition, Either)
+        return decisive if decisive in answers else None if None in answers else not decisive
+    return _test(condition, facts, presumed=presumed)
+
+
+def _test(test: FactTest, facts: Facts, *, presumed: bool) -> bool | None:
+    if test.fact == "installed" and presumed and isinstance(facts.package(test.name), list):
+        return True
+    if test.fact in ("package", "installed"):
+        return _package(test, facts)
+    if test.fact == "variable":
+        known, value = facts.variable(test.name)
+        if not known and not presumed:
+            return None
+        if test.operator in ("set", "unset"):
+            return (value is not None) == (test.operator == "set")
+        if value is None:
+            return test.operator == "!=" if presumed else None
+        return _equal(value, test)
+    if test.fact == "feature":
+        return facts.feature(test.name)
+    if test.fact == "precision":
+        precision = facts.value("workload.precision")
+        return None if precision is None else _equal(precision, test)
+    if test.fact == "os":
+        system = facts.value("os")
+        return None if system is None else _equal(system, replace(test, value=_SYSTEMS.get(test.value.lower(), test.value)))
+    if test.fact == "python":
+        version = facts.value("python")
+        # cut to the precision of the test: "sys.version_info == (3, 12)" means the release series
+        return None if version is None else _compared(
+            ".".join(version.split(".")[: test.value.count(".") + 1]), test.operator, test.value
+        )  # fmt: skip
+    return _devices(test, facts) if test.fact in ("capability", "devices") else None
+
+
+def _package(test: FactTest, facts: Facts) -> bool | None:
+    """Test a package: an absent one has no version, and an installed one cannot necessarily be imported."""
+    copies = facts.package(test.name)
+    if copies == ABSENT:
+        return False if test.fact == "installed" else None
+    if test.fact == "installed" or not isinstance(copies, list) or len(copies) != 1:
+        return None
+    version = copies[0].version
+    return None if version is None else _compared(version.partition("+")[0], test.operator, test.value)
+
+
+def _devices(test: FactTest, facts: Facts) -> bool | None:
+    """Test the devices: all of them must give the same result, and their number may be unknown."""
+    devices = facts.accelerators()
+    if devices is None or any(device.vendor not in (None, "nvidia") for device in devices):
+        return None
+    if test.fact == "devices":
+        return None if any(map(has_more, devices)) else _compared(str(len(devices)), test.operator, test.value)
+    found = {device.compute_capability for device in devices}
+    if not found or None in found:
+        return None
+    answers = {
+        _compared(text.partition(".")[0] if test.name == "major" else text, test.operator, test.value)
+        for text in found if text is not None
+    }  # fmt: skip
+    return answers.pop() if len(answers) == 1 else None
+
+
+def _equal(value: str, test: FactTest) -> bool | None:
+    same = value.lower() == test.value.lower()
+    return same if test.operator == "==" else not same if test.operator == "!=" else None
+
+
+def _compared(version: str, operator: str, value: str) -> bool | None:
+    if not is_version(version) or not is_version(value):
+        return None
+    one, other = key_of(version), key_of(value)
+    answers = {
+        "<": one < other,
+        "<=": one <= other,
+        ">": one > other,
+        ">=": one >= other,
+        "==": one == other,
+        "!=": one != other,
+    }
+    return answers[operator]
+
+
+def known_in_words(conditions: Iterable[Condition], facts: Facts) -> tuple[str, ...]:
+    """The known facts that conditions depend on, as text: ``torch 2.3.0``, ``compute capability 7.0``."""
+    tests = [test for condition in conditions for test in fact_tests(condition)]
+    return tuple(dict.fromkeys(text for test in tests for text in _known_in_words(test, facts)))
+
+
+def _known_in_words(test: FactTest, facts: Facts) -> Iterator[str]:
+    if test.fact in ("package", "installed"):
+        copies = facts.package(test.name)
+        if copies == ABSENT:
+            yield f"{test.name} is not installed"
+        elif isinstance(copies, list):
+            yield " and ".join(f"{copy.name} {copy.version or '(release unknown)'}" for copy in copies)
+    elif test.fact == "variable":
+        known, value = facts.variable(test.name)
+        if known:
+            yield f"{test.name} is not set" if value is None else f"{test.name}={value}"
+    elif test.fact == "feature" and facts.feature(test.name) is not None:
+        yield f"{test.name} is {'on' if facts.feature(test.name) else 'off'}"
+    elif test.fact == "python" and facts.value("python"):
+        yield f"Python {facts.value('python')}"
+    elif test.fact == "os" and facts.value("os"):
+        yield str(facts.value("os"))
+    elif test.fact == "devices" and facts.accelerators() is not None:
+        yield f"{len(facts.accelerators() or ())} GPU(s)"
+    elif test.fact == "capability":
+        yield from (
+            f"compute capability {each.compute_capability}" for each in facts.accelerators() or () if each.compute_capability
+        )
+
+
+def in_words(condition: Condition) -> str:
+    """A condition as text: ``torch < 2.4.0 and xformers > 0.0.27``."""
+    if isinstance(condition, FactTest):
+        return _test_in_words(condition)
+    if isinstance(condition, Opposite):
+        part = condition.part
+        if isinstance(part, FactTest) and part.fact == "installed":
+            return f"{part.name} is not installed"
+        if isinstance(part, Opposite):
+            return in_words(part.part)
+        text = in_words(part)
+        return f"not ({text})" if text else ""
+    parts = [
+        text if isinstance(part, (FactTest, Opposite)) or type(part) is type(condition) else f"({text})"
+        for part in condition.parts if (text := in_words(part))
+    ]  # fmt: skip
+    return (" and " if isinstance(condition, Both) else " or ").join(dict.fromkeys(parts))
+
+
+def _test_in_words(test: FactTest) -> str:
+    if test.fact == "installed":
+        return f"{test.name} is installed"
+    if test.fact == "feature":
+        return f"{test.name} is on"
+    if test.fact == "variable" and test.operator in ("set", "unset"):
+        return f"{test.name} is {'not ' if test.operator == 'unset' else ''}set"
+    subject = {"capability": "compute capability", "devices": "GPUs", "python": "Python"}.get(test.fact, test.name or test.fact)
+    return f"{subject} {test.operator} {test.value}"

@@ -96,21 +96,6 @@ def unreached(environment: Environment) -> Iterator[Finding]:
         yield from of_unreached(environment, releases_in(environment), rows)
 
 
-def told_once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings without those from source that a curated rule already reports: same packages, and it mentions the name."""
-    every = tuple(findings)
-    if not any(each.origin == "surface" for each in every):
-        return every
-    told = [each for each in every if each.origin == "rule" and each.verdict == "hit"]
-    return tuple(each for each in every if not (each.origin == "surface" and any(_tells(rule, each) for rule in told)))
-
-
-def _tells(rule: Finding, found: Finding) -> bool:
-    name = found.title.partition(" imports ")[2].partition(",")[0].rpartition(".")[2]
-    same = name != "" and found.packages.keys() <= rule.packages.keys()
-    return same and name in f"{rule.title} {rule.why} {rule.rule.replace('-', '_')}"
-
-
 def open_rows_once() -> Rows | None:
     """The shipped table, read once; ``None`` if there is none."""
     if not _opened:

@@ -10,10 +10,9 @@ from compat.checks import named_devices
 from compat.formats.described import parse_described
 from compat.model import Distribution, Environment, Source, Workload, normalized
 from compat.records import record, replace
-from compat.rules.evaluate import verdict_of
+from compat.rules.evaluate import content_of, fix_of, verdict_of
 from compat.rules.facts import Facts, visible
 from compat.rules.logic import conjunction, holds
-from compat.rules.wording import content_of, fix_of
 from compat.versions import contains, key_of, ranges_of
 
 if TYPE_CHECKING:

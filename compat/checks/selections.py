@@ -18,7 +18,7 @@ from compat.model import Distribution, Environment, Finding, Location
 from compat.records import record, replace
 from compat.rules.evaluate import Answers
 from compat.rules.facts import comparable, seen_by_torch
-from compat.rules.likelihood import of_paths
+from compat.rules.unknown import of_paths
 
 if TYPE_CHECKING:
     from compat.formats.listing import Entry, Listing
@@ -46,7 +46,7 @@ def judged_listing(
 
     ``known`` holds the facts about the target, from the file and from the user; its distributions are not used.
     """
-    from compat.checks import derived, named_devices
+    from compat.checks import distributions_checked, named_devices
     from compat.checks import interfaces as surface
     from compat.rules.facts import visible
 
@@ -57,7 +57,7 @@ def judged_listing(
     suspects = surface.suspects(
         ((entry.distribution.name, entry.distribution.version) for entry in listing.entries), known.workload
     )
-    asked_about = {*matrix.names, *derived.asked_about(), *suspects, "python"}
+    asked_about = {*matrix.names, *distributions_checked(), *suspects, "python"}
     relevant = [
         (replace(entry, distribution=_alone(entry.distribution)), mask) for entry, mask in zip(listing.entries, installed)
         if mask and entry.distribution.name in asked_about
@@ -90,8 +90,7 @@ def _judged(
     matrix: Matrix, answers: Answers,
 ) -> _Selection:  # fmt: skip
     """Check one selection; if its other findings are already ``settled``, evaluate only the rules ``asking``."""
-    from compat.checks import derived, guards
-    from compat.checks import interfaces as surface
+    from compat.checks import deduplicated, derived_findings
     from compat.rules import evaluate as rules
 
     entries = [entry for entry, installed in relevant if installed & mask]
@@ -102,8 +101,8 @@ def _judged(
         machine=_common([place.machine for place in places], known.machine),
         distributions=tuple(entry.distribution for entry in entries), distributions_complete=listing.complete,
     )  # fmt: skip
-    more = derived.judge(environment, suspects) if settled is None else ()
-    found = guards.told_otherwise(surface.told_once((*rules.judge(seen_by_torch(environment), matrix, asking, answers), *more)))
+    more = derived_findings(environment, suspects) if settled is None else ()
+    found = deduplicated((*rules.judge(seen_by_torch(environment), matrix, asking, answers), *more))
     located = tuple(_located(finding, entries, listing) for finding in found)
     return _Selection(mask, tuple(places), (*located, *(settled or ())))
 

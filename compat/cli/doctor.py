@@ -168,7 +168,7 @@ def with_system_of(machine: Machine, findings: tuple[Finding, ...]) -> tuple[Fin
 
 def with_pip_of(interpreter: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """Return the findings with pip commands that act on the checked environment instead of the active one."""
-    from compat.rules.wording import quoted
+    from compat.rules.evaluate import quoted
 
     pip = f"{quoted(interpreter)} -m pip "
 

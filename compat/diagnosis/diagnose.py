@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from compat.checks import derived
+from compat.checks import derived_findings
 from compat.diagnosis.explanations import between, explained
 from compat.diagnosis.raised_messages import raised
 from compat.diagnosis.stated import told
@@ -20,11 +20,10 @@ from compat.records import record, replace
 from compat.reports.log.frames import exception_alone
 from compat.reports.log.native import passes_on
 from compat.rules.conditions import condition
-from compat.rules.evaluate import Verdict, contract_names, finding_of, verdict_of
+from compat.rules.evaluate import Verdict, contract_names, finding_of, here, value_text, verdict_of
 from compat.rules.facts import Facts, visible
 from compat.rules.logic import holds
 from compat.rules.rule import RELATIONS, Rule, Signature
-from compat.rules.wording import here, said
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import Frame, RaisedError
@@ -89,7 +88,7 @@ def _unruled(
     contradicted: tuple[Finding, ...],
 ) -> tuple[Finding, ...]:
     """Explain an error that matches no rule: by its message, by the package that raises it, or by the name that is missing."""
-    meant = explained(text, errors, order, facts, derived.judge(seen))
+    meant = explained(text, errors, order, facts, derived_findings(seen))
     known = tuple(each for each in meant if each.confidence != "reported")
     mined = () if known else raised(errors, order, facts)
     perhaps = tuple(each for each in meant if each not in known)
@@ -207,7 +206,7 @@ def _judged(sighting: Sighting, facts: Facts) -> Finding | None:
     verdict = verdict_of(rule, facts)
     finding = finding_of(rule, verdict if verdict.word != "clear" else Verdict("possible"), facts)
     seen = f"the error on line {sighting.line} of the text" + ("" if sighting.strength == _WHOLE else " (its last line only)")
-    otherwise = [f"although {', '.join(said(atom, facts))} is stated" for atom in _stated_otherwise(rule, facts)]
+    otherwise = [f"although {', '.join(value_text(atom, facts))} is stated" for atom in _stated_otherwise(rule, facts)]
     # an assumption of the rule is not a fact of this failure
     finding = replace(finding, here=", ".join(filter(None, (seen, here(rule, facts), *otherwise))))
     if finding.severity == "info":  # too unlikely to warn about before a run, but it happened in this one
@@ -254,7 +253,7 @@ def contradictions(rule: Rule, facts: Facts) -> list[str]:
     """Describe what in the environment contradicts a rule whose error was seen: packages, the machine, exemptions."""
     false = [atom for atom in (*rule.packages, *rule.when) if not _of_the_launch(atom) and holds(atom, facts) is False]
     lines = [f"does not hold here: {condition(atom)}" for atom in false if atom[0] != "package"]
-    outside = [f"{', '.join(said(atom, facts))} is outside {condition(atom)}" for atom in false if atom[0] == "package"]
+    outside = [f"{', '.join(value_text(atom, facts))} is outside {condition(atom)}" for atom in false if atom[0] == "package"]
     exempt = [
         atoms for atoms in rule.unless if all(holds(atom, facts) for atom in atoms) and not all(map(_of_the_launch, atoms))
     ]

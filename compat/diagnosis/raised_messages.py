@@ -8,16 +8,16 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
+from compat.checks.guards import FACTS_OF, holds, known_in_words
 from compat.diagnosis.frame_packages import version_of
 from compat.diagnosis.message_advice import met, release_asked_for, requirements_in, sentences, settings_in
 from compat.interfaces.at_once import place_of
-from compat.interfaces.conditions import Condition, Opposite, fact_tests
 from compat.interfaces.guards import condition_of
 from compat.interfaces.messages import Match, Messages, Place, open_messages, plain
+from compat.interfaces.refusals import Condition, Opposite, fact_tests
 from compat.model import Finding, Fix
 from compat.records import record, replace
 from compat.reports.log.native import passes_on
-from compat.rules.guard_logic import FACTS_OF, holds, known_in_words
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compat.checks import derived
+from compat.checks import derived_findings
 from compat.diagnosis.frame_packages import version_of
 from compat.model import Distribution, Environment, Finding, Fix
 from compat.records import replace
@@ -67,7 +67,7 @@ def _fixes(wanted: Wanted) -> tuple[Fix, ...]:
     if wanted.found is None or wanted.by is None or wanted.by_version is None:
         return (asked,)
     both = Environment(distributions=(Distribution(wanted.by, wanted.by_version), Distribution(name, wanted.found)))
-    known = next((each for each in derived.judge(both) if each.rule == f"requires-{wanted.by}-{name}"), None)
+    known = next((each for each in derived_findings(both) if each.rule == f"requires-{wanted.by}-{name}"), None)
     return (asked,) if known is None else known.fixes
 
 

@@ -1,6 +1,7 @@
-"""The conditions under which releases refuse to work, mined from their source (``matrix/guards/``).
+"""The conditions under which releases refuse to work: typed values, and the table mined from source (``matrix/guards/``).
 
-Compiled to one file with a block per package, opened only if the package is used. ``scripts/guards/tables.py`` writes the rows.
+The table is one file with a block per package, opened only if the package is used. ``scripts/guards/tables.py`` writes its
+rows; :mod:`compat.interfaces.guards` parses conditions and compiles the table, so that a check does not import a parser.
 """
 
 from __future__ import annotations
@@ -9,14 +10,66 @@ import marshal
 import os
 
 from compat.files import read_table
-from compat.interfaces.conditions import Both, Condition, Either, FactTest, Opposite
 from compat.records import record
 from compat.versions import is_version, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
+    from collections.abc import Iterator
+    from typing import Any, TypeAlias
+
+
+@record(frozen=True)
+class FactTest:
+    """A fact compared with a value.
+
+    ``fact``: package, installed, capability, devices, python, os, variable, feature or precision; empty if the condition
+    was not understood. ``name`` is the distribution, the variable or the feature.
+    """
+
+    fact: str = ""
+    name: str = ""
+    operator: str = ""
+    value: str = ""
+
+
+@record(frozen=True)
+class Both:
+    parts: tuple[Condition, ...]
+
+
+@record(frozen=True)
+class Either:
+    parts: tuple[Condition, ...]
+
+
+@record(frozen=True)
+class Opposite:
+    part: Condition
+
+
+Condition: TypeAlias = "FactTest | Both | Either | Opposite"
+
+
+def polarized(condition: Condition, *, wanted: bool = True) -> Iterator[tuple[FactTest, bool]]:
+    """Yield the tests of a condition, each with the result that makes the condition hold."""
+    if isinstance(condition, FactTest):
+        if condition.fact:
+            yield condition, wanted
+    elif isinstance(condition, Opposite):
+        yield from polarized(condition.part, wanted=not wanted)
+    else:
+        for part in condition.parts:
+            yield from polarized(part, wanted=wanted)
+
+
+def fact_tests(condition: Condition) -> Iterator[FactTest]:
+    """Yield the tests of facts in a condition."""
+    return (test for test, _ in polarized(condition))
+
+
+# --- The table of guards.
+
 
 FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "guards.bin")
 IMPORT = "import"
@@ -77,38 +130,3 @@ def _opened(value: Any) -> Condition:
         return Opposite(_opened(rest[0]))
     parts = tuple(map(_opened, rest))
     return Both(parts) if form == "both" else Either(parts)
-
-
-# --- For the build.
-
-
-def packed(rows: Iterable[dict[str, str]], names: frozenset[str]) -> bytes:
-    """Compile the rows of ``matrix/guards/*.csv``; ``names`` are the distributions that modules may refer to."""
-    from compat.interfaces.guards import condition_of
-
-    found: dict[str, list[tuple[Any, ...]]] = {}
-    for row in rows:
-        runs = tuple((key_of(run.partition("..")[0]), key_of(run.rpartition("..")[2])) for run in row["releases"].split())
-        condition = _closed_up(condition_of(row["condition"], names))
-        found.setdefault(row["package"], []).append(
-            (
-                runs, row["module"], row["function"], row["kind"], row["error"], tuple(row["reach"].split("|")), condition,
-                row["message"],
-            )
-        )  # fmt: skip
-    index, blocks, end = {}, [], 0
-    for package in sorted(found):
-        block = marshal.dumps(tuple(found[package]), 4)
-        index[package] = (end, end + len(block))
-        blocks.append(block)
-        end += len(block)
-    head = marshal.dumps(index, 4)
-    return b"".join((len(head).to_bytes(8, "big"), head, *blocks))
-
-
-def _closed_up(condition: Condition) -> tuple[Any, ...]:
-    if isinstance(condition, FactTest):
-        return ("test", condition.fact, condition.name, condition.operator, condition.value)
-    if isinstance(condition, Opposite):
-        return ("not", _closed_up(condition.part))
-    return ("both" if isinstance(condition, Both) else "either", *map(_closed_up, condition.parts))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from compat.checks.builds.stack import INDEX, cuda_of, label_of, public
+from compat.checks.torch_build import INDEX, cuda_of, label_of, public
 from compat.index import Index
 from compat.model import Environment, Source
 from compat.repair.candidates import IndexUniverse, Release

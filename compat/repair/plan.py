@@ -8,8 +8,8 @@ from typing import Any
 
 from packaging.version import Version
 
-from compat.checks.builds.stack import INDEX
 from compat.checks.requirements import Requires
+from compat.checks.torch_build import INDEX
 from compat.formats.edit.changes import Change
 from compat.index import Index, Settings
 from compat.model import EMPTY, Finding, Fix, Source

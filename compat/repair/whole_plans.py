@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from compat.checks import derived
+from compat.checks import derived_findings
 from compat.model import Distribution, Environment, Finding, Source
 from compat.records import replace
 from compat.repair.candidates import Release
@@ -42,7 +42,7 @@ def planned(environment: Environment, chosen: Mapping[str, Release]) -> Environm
 def findings(environment: Environment, matrix: Matrix, ignored: Collection[str] = ()) -> tuple[Finding, ...]:
     """Certain findings of severity warning or error, without ignored rules."""
     seen = visible(environment)
-    found = (*rules.judge(seen, matrix), *derived.judge(seen))
+    found = (*rules.judge(seen, matrix), *derived_findings(seen))
     return tuple(
         each for each in found if each.verdict == "hit" and each.severity in ("error", "warning") and each.rule not in ignored
     )
@@ -95,5 +95,5 @@ class WholePlans:
 
     def _holds(self, finding: Finding, chosen: Mapping[str, Release]) -> bool:
         about = {name: release for name, release in chosen.items() if name in finding.packages or name == "torch"}
-        found = derived.judge(visible(planned(self._environment, about))) if finding.origin != "rule" else ()
+        found = derived_findings(visible(planned(self._environment, about))) if finding.origin != "rule" else ()
         return any(each.rule == finding.rule and each.verdict == "hit" for each in found)

@@ -1,20 +1,20 @@
-"""Evaluate curated rules: whether a rule holds, may hold, and which unknown facts would decide it."""
+"""Evaluate curated rules: whether a rule holds or may hold, which unknown facts would decide it, and the finding about it."""
 
 from __future__ import annotations
 
-from compat.model import Environment, Finding
-from compat.records import record
+from compat.model import Environment, Finding, Fix
+from compat.records import record, replace
 from compat.rules.compiled import named_distributions
-from compat.rules.facts import Facts
-from compat.rules.likelihood import of_atoms
+from compat.rules.facts import ABSENT, Facts, has_more
 from compat.rules.logic import asked_twice, conjunction, disjunction, holds, paths
-from compat.rules.wording import fixes_for, here, packages_of, rests_on
+from compat.rules.unknown import completions, of_atoms
+from compat.versions import contains, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compat.rules.compiled import Matrix
     from compat.rules.conditions import Atom
-    from compat.rules.rule import Rule
+    from compat.rules.rule import FixTemplate, Rule
 
 
 @record(frozen=True)
@@ -81,18 +81,19 @@ def verdict_of(rule: Rule, facts: Facts) -> Verdict:
     if answer is not None:
         return HIT if answer else CLEAR
     unsettled = _undecided(rule, facts)
-    answers = _tried_out(rule, facts, unsettled)
-    if answers == {True}:
+    found: set[bool | None] = set()
+    for completed in completions(unsettled, facts) if asked_twice(unsettled) else ():
+        found.add(_kleene(rule, completed))
+        if None in found or len(found) > 1:
+            break
+    if found == {True}:
         return HIT
-    if answers == {False}:
+    if found == {False}:
         return CLEAR
     unknown = tuple(dict.fromkeys(path for atom in unsettled for path in paths(atom, facts)))
-    return Verdict("possible", unknown, of_atoms(_required(unsettled, rule), facts))
-
-
-def _required(unsettled: list[Atom], rule: Rule) -> list[Atom]:
-    """The undecided conditions that must hold; undecided exemptions do not lower the likelihood."""
-    return [atom for atom in unsettled if atom in rule.packages or atom in rule.when]
+    # undecided exemptions do not lower the likelihood
+    required = [atom for atom in unsettled if atom in rule.packages or atom in rule.when]
+    return Verdict("possible", unknown, of_atoms(required, facts))
 
 
 def _kleene(rule: Rule, facts: Facts) -> bool | None:
@@ -122,19 +123,6 @@ def _undecided(rule: Rule, facts: Facts) -> list[Atom]:
     return open_atoms
 
 
-def _tried_out(rule: Rule, facts: Facts, unsettled: list[Atom]) -> set[bool | None]:
-    if not asked_twice(unsettled):
-        return {None}
-    from compat.rules.completions import answers
-
-    found: set[bool | None] = set()
-    for completed in answers(unsettled, facts):
-        found.add(_kleene(rule, completed))
-        if None in found or len(found) > 1:
-            break
-    return found
-
-
 def finding_of(rule: Rule, verdict: Verdict, facts: Facts) -> Finding:
     """Return the finding for a rule and its verdict."""
     return Finding(
@@ -148,3 +136,173 @@ def finding_of(rule: Rule, verdict: Verdict, facts: Facts) -> Finding:
 def contract_names(unknown: tuple[str, ...]) -> tuple[str, ...]:
     """Convert fact paths to the vocabulary of the report: the keys of a described environment, and ``install``."""
     return tuple(dict.fromkeys("install" if path.endswith(".source") else path.partition(".")[0] for path in unknown))
+
+
+# --- The text of findings: the facts that a finding is based on, and its fixes with commands.
+
+
+_LABELS = {
+    "python": "Python", "glibc": "glibc", "driver": "driver", "cuda_toolkit": "CUDA toolkit", "os": "", "machine": "",
+    "platform": "", "driver_state": "driver", "workload.launcher": "", "workload.task": "task", "workload.trainer": "",
+    "workload.model": "model", "workload.processes": "processes", "workload.batch_size": "batch size",
+    "workload.precision": "", "workload.quantization": "",
+}  # fmt: skip
+
+
+def packages_of(rule: Rule, facts: Facts) -> dict[str, str | None]:
+    """Return the distributions that the rule concerns, with their installed versions; ``None`` if unknown."""
+    found: dict[str, str | None] = {}
+    for atom in rule.packages:
+        copies = facts.package(atom[1])
+        if isinstance(copies, list):
+            found[atom[1]] = copies[0].version
+        elif atom[2] != "absent":
+            found[atom[1]] = None
+    return found
+
+
+def rests_on(rule: Rule) -> tuple[str, ...]:
+    """Return the facts other than packages that a rule depends on, in the vocabulary of the report."""
+    found: dict[str, None] = {}
+    for atom in (*rule.when, *(atom for atoms in rule.unless for atom in atoms)):
+        for name in _fact_names(atom):
+            found[name] = None
+    return tuple(found)
+
+
+def _fact_names(atom: Atom) -> tuple[str, ...]:
+    form = atom[0]
+    if form == "any":
+        return tuple(name for each in atom[1] for name in _fact_names(each))
+    if form == "package":
+        return ()
+    if form in ("source", "code"):
+        return ("install",)
+    if form == "feature":
+        return ("workload",)
+    if form == "variable":
+        return ("variables",)
+    return ("accelerators",) if form == "accelerators" else (str(atom[1]).partition(".")[0],)
+
+
+def here(rule: Rule, facts: Facts) -> str:
+    """Format the facts that make the rule apply: "transformers 4.51.3, plain python, 2 × NVIDIA A100"."""
+    parts = [text for atom in (*rule.packages, *rule.when) if holds(atom, facts) for text in value_text(atom, facts)]
+    if facts.is_presumed("workload.task") and facts.value("workload.task"):
+        parts.append(f"task taken as {facts.value('workload.task')}")
+    return ", ".join(dict.fromkeys(parts))
+
+
+def value_text(atom: Atom, facts: Facts) -> tuple[str, ...]:
+    """Format the environment's value of the fact that an atom depends on."""
+    form = atom[0]
+    if form == "package":
+        copies = facts.package(atom[1])
+        if copies == ABSENT or copies is None:
+            return (f"no {atom[1]}",)
+        versions = {copy.version or copy.specifier or "of unknown version" for copy in copies}  # type: ignore[union-attr]
+        return (f"{atom[1]} {' and '.join(sorted(versions))}",)
+    if form in ("word", "range"):
+        value = facts.value(atom[1])
+        text = f"{_LABELS.get(atom[1], atom[1])} {value}".strip()
+        if facts.is_presumed(atom[1]):
+            text += " (the default)"
+        if text == "python":
+            text = "accelerate with one process" if facts.workload.launcher == "accelerate" else "plain python"
+        return (text,)
+    if form == "feature":
+        return (atom[1],)
+    if form == "any":
+        return tuple(text for each in atom[1] if holds(each, facts) for text in value_text(each, facts))
+    if form == "variable":
+        return (f"{atom[1]} {'is not set' if atom[2] == 'unset' else 'is set'}",)
+    if form in ("source", "code"):
+        copies = facts.package(atom[1])
+        source = copies[0].source if isinstance(copies, list) else None
+        if source is None:
+            return (f"{atom[1]} from an unknown source",)
+        commit = source.details.get("commit")
+        return (f"{atom[1]} {f'at commit {str(commit)[:12]}' if commit else f'installed from {source.kind}'}",)
+    return (devices(facts),)
+
+
+def devices(facts: Facts) -> str:
+    """Format the accelerators: "2 × NVIDIA A100-SXM4-80GB"."""
+    found = facts.accelerators() or ()
+    names = [device.name or device.compute_capability or device.gfx or "GPU" for device in found]
+    least = {name for device, name in zip(found, names) if has_more(device)}
+    counted = (f"{'at least ' if name in least else ''}{names.count(name)} × {name}" for name in dict.fromkeys(names))
+    return ", ".join(counted) or "no accelerator"
+
+
+def fixes_for(rule: Rule, facts: Facts) -> tuple[Fix, ...]:
+    """Return the rule's fixes that may apply in this environment, best first."""
+    return tuple(
+        fix_of(template, facts) for template in rule.fixes if conjunction(holds(a, facts) for a in template.when) is not False
+    )
+
+
+def fix_of(template: FixTemplate, facts: Facts) -> Fix:
+    """Convert a rule's fix for the report; its text includes any details that its command lacks."""
+    along = tuple((name, spec) for name, spec in template.along if _is_outside(name, spec, facts))
+    if along:
+        template = replace(template, packages=(*template.packages, *along))
+    package, spec = template.packages[0] if template.packages else (None, None)
+    if template.kind == "source-install":
+        spec = None
+    command = template.command or _command(template, facts)
+    text = template.text or _described(template)
+    if any(part not in f"{command} {text}" for part in content_of(template)):
+        text = f"{_described(template)} ({text})"
+    return Fix(kind=template.kind, package=package, spec=spec or None, text=text, command=command)
+
+
+def _is_outside(name: str, specifier: str, facts: Facts) -> bool:
+    """Whether a distribution is installed in a version outside the specifier."""
+    copies, ranges = facts.package(name), ranges_of(specifier)
+    return isinstance(copies, list) and any(each.version and not contains(ranges, key_of(each.version)) for each in copies)
+
+
+def content_of(template: FixTemplate) -> tuple[str, ...]:
+    """Return the details needed to apply a fix: packages with versions, words of the command, or the setting."""
+    if template.kind == "source-install":
+        return tuple(where for _, where in template.packages)
+    if template.packages:
+        return tuple(name + spec for name, spec in template.packages)
+    if template.kind == "launch":
+        return tuple(word for word in template.value.split() if word != "SCRIPT")
+    return (template.value,)
+
+
+def quoted(word: str) -> str:
+    """Quote a word for the shell; :mod:`shlex` is imported only if quoting is needed."""
+    if all(letter.isalnum() or letter in "/._-+@%" for letter in word):
+        return word
+    import shlex
+
+    return shlex.quote(word)
+
+
+def _described(template: FixTemplate) -> str:
+    if template.kind == "uninstall":
+        return f"remove {', '.join(name for name, _ in template.packages)}"
+    if template.kind == "source-install":
+        return f"install {', '.join(name for name, _ in template.packages)} from source"
+    if template.packages:
+        return f"{template.kind} to {', '.join(name + spec for name, spec in template.packages)}"
+    return template.value
+
+
+def _command(template: FixTemplate, facts: Facts) -> str | None:
+    if template.kind == "uninstall":
+        return f"pip uninstall {' '.join(name for name, _ in template.packages)}"
+    if template.kind == "source-install":
+        return "pip install " + " ".join(f'"{name} @ {where}"' for name, where in template.packages)
+    if template.packages:
+        return "pip install " + " ".join(f'"{name}{spec}"' for name, spec in template.packages)
+    if template.kind == "launch":
+        script = facts.workload.script
+        return template.value.replace("SCRIPT", quoted(script) if script and script.endswith(".py") else "train.py")
+    if template.kind == "env-var":
+        return f"export {template.value}"
+    return None

@@ -86,7 +86,7 @@ class Facts:
                 value = 1  # plain python starts one process, regardless of the GPUs
             if value == "accelerate" and name == "launcher" and self.workload.processes == 1:
                 value = "python"  # with one process, accelerate runs the script directly
-            if value is None and not self._told_otherwise(name):
+            if value is None and not self._without_reported(name):
                 value = self._presumed.get(name)
         else:
             value = getattr(self.environment, path)
@@ -98,9 +98,9 @@ class Facts:
         if name is path or name not in self._presumed:
             return False
         known = path in self._given or getattr(self.workload, name) is not None
-        return not known and not self._told_otherwise(name)
+        return not known and not self._without_reported(name)
 
-    def _told_otherwise(self, name: str) -> bool:
+    def _without_reported(self, name: str) -> bool:
         """Whether a default must not be used: the task is not presumed if a script was read and shows no trainer."""
         return name == "task" and self.workload.script is not None
 

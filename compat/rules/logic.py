@@ -1,7 +1,7 @@
 """Three-valued logic: ``True``, ``False``, or ``None`` if the known facts do not decide it.
 
 Atoms and conjunctions are evaluated with Kleene's logic. This is exact as long as a rule uses no unknown fact twice; if it
-does, the possible values of that fact are enumerated (``compat.rules.completions``).
+does, the possible values of that fact are enumerated (``compat.rules.unknown``).
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _range(atom: Atom, facts: Facts) -> bool | None:
 
 
 def key_from(value: Any) -> Any:
-    """The comparison key of a version or a number; representative values (``completions``) already are keys."""
+    """The comparison key of a version or a number; representative values (``unknown.completions``) already are keys."""
     if isinstance(value, str):
         return key_of(value)
     return number_key(value) if isinstance(value, int) else value

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from compat.interfaces.conditions import Condition, FactTest, fact_tests
+from compat.checks.guards import holds
+from compat.interfaces.refusals import Condition, FactTest, fact_tests
 from compat.model import Accelerator, Distribution, Environment, Workload
 from compat.rules.facts import Facts
-from compat.rules.guard_logic import holds
 
 _MOST = 20000
 """Combinations of facts that are tried to find one that refuses."""

@@ -16,10 +16,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from compat.interfaces.conditions import Both, Condition, FactTest, Opposite, fact_tests
 from compat.interfaces.guards import condition_of
 from compat.interfaces.imports import Eager
 from compat.interfaces.messages import HOLE
+from compat.interfaces.refusals import Both, Condition, FactTest, Opposite, fact_tests
 from compat.interfaces.release import SourceSurface
 from compat.interfaces.source.module import read_module
 from compat.interfaces.source.records import Module

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from compat.checks import releases
 from compat.checks import requirements as metadata
+from compat.checks.installation import judge_releases
 from compat.model import Distribution, Environment, Finding, Source
 from compat.rules.facts import Facts
 from compat.tables.declared import Declared
@@ -19,7 +19,7 @@ def found(*distributions: str, source: str | None = None, **keys: Any) -> dict[s
         for name, _, version in (each.partition("==") for each in distributions)
     )
     facts, declared = Facts(Environment(distributions=copies, **keys)), Declared()
-    return {finding.rule: finding for finding in (*metadata.judge(facts, declared), *releases.judge(facts, declared))}
+    return {finding.rule: finding for finding in (*metadata.judge(facts, declared), *judge_releases(facts, declared))}
 
 
 def test_a_violated_requirement_is_a_warning_with_both_ways_out() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from compat.checks import guards
-from compat.interfaces.refusals import Refusals, packed
+from compat.checks import deduplicated, guards
+from compat.interfaces.guards import packed
+from compat.interfaces.refusals import Refusals
 from compat.model import Accelerator, Distribution, Environment, Finding, Workload
 from compat.rules.facts import Facts
 
@@ -123,5 +124,5 @@ def test_a_least_capability_counts_with_its_quantization() -> None:
 def test_a_rule_that_says_it_comes_first() -> None:
     (finding,) = found(peft="0.19.1", torchao="0.9.0", workload=Workload(task="lora"))
     rule = Finding("r", "rule", "hit", "error", "crash", "t", "w", "confirmed", packages={"peft": "0.19.1", "torchao": "0.9.0"})
-    assert guards.told_otherwise((rule, finding)) == (rule,)
-    assert guards.told_otherwise((finding,)) == (finding,)
+    assert deduplicated((rule, finding)) == (rule,)
+    assert deduplicated((finding,)) == (finding,)

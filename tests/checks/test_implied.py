@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from compat.checks import implied, judged
+from compat.checks import judged
+from compat.checks.questions import implied_by
 from compat.model import Distribution, Environment, Finding
 from compat.rules.compiled import open_matrix
 from compat.tables.declared import open_declared
@@ -14,7 +15,7 @@ def environment(*, complete: bool = False, os: str = "linux", python: str | None
 
 
 def versions(here: Environment) -> dict[str, str]:
-    return {name: each.version for name, each in implied.implied_by(here, open_declared()).items()}
+    return {name: each.version for name, each in implied_by(here, open_declared()).items()}
 
 
 def questions(here: Environment) -> dict[str, Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.checks.ranking import LEAST, MOST, about_what_is_there, folded, likelihood
+from compat.checks.questions import LEAST, MOST, about_listed_packages, folded, likelihood
 from compat.model import Distribution, Environment, Finding, Workload
 from compat.rules.compiled import Matrix, in_memory
 from compat.rules.evaluate import judge
@@ -87,12 +87,12 @@ TRL = Distribution("trl", "0.20.0")
 def test_a_package_that_nobody_mentioned_is_no_question() -> None:
     found = of_rule('packages = { trl = "<1", deepspeed = "<0.15" }', there(TRL))
     assert found.verdict == "possible"
-    assert about_what_is_there([found]) == ()
+    assert about_listed_packages([found]) == ()
 
 
 def test_a_package_whose_release_is_open_is_one() -> None:
     found = of_rule('packages = { trl = "<1", transformers = ">=5" }', there(TRL, Distribution("transformers")))
-    assert about_what_is_there([found]) == (found,)
+    assert about_listed_packages([found]) == (found,)
     assert likelihood(found) >= LEAST, "the newest release is what installers take"
 
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compat.interfaces.conditions import Both, Either, FactTest, Opposite, fact_tests
+from compat.checks.guards import holds, known_in_words
 from compat.interfaces.guards import condition_of
+from compat.interfaces.refusals import Both, Either, FactTest, Opposite, fact_tests
 from compat.model import Accelerator, Distribution, Environment, Workload
 from compat.rules.facts import Facts
-from compat.rules.guard_logic import holds, known_in_words
 
 if TYPE_CHECKING:
-    from compat.interfaces.conditions import Condition
+    from compat.interfaces.refusals import Condition
 
 NAMES = ("torch", "transformers", "vllm", "accelerate", "bitsandbytes", "flash-attn", "huggingface-hub", "triton", "peft")
 CAPABILITY = FactTest("capability", "", "<", "8.0")

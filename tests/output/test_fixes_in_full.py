@@ -18,9 +18,9 @@ from compat.output.stream import dumped
 from compat.output.terminal import rendered
 from compat.repair.plan import Plan
 from compat.rules.compiled import Matrix
+from compat.rules.evaluate import content_of, fix_of
 from compat.rules.facts import Facts
 from compat.rules.rule import FixTemplate
-from compat.rules.wording import content_of, fix_of
 from tests.output.outcomes import finding, outcome
 
 FORMATS: dict[str, Callable[[Report], str]] = {

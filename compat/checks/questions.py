@@ -1,25 +1,77 @@
-"""Releases implied by a partial description: those that a listed release pins.
-
-``torch 2.9.1`` also pins triton, NCCL and cuDNN. A pin can be overridden, so a finding about an implied release is a question,
-never a hit. Ranges imply nothing: the newest release that they allow may be incompatible with older listed releases, which
-would cause false warnings.
-"""
+"""Rank open questions: ask likely ones about installed packages, and fold the rest into one line or drop them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
-
-from compat.checks.ranking import LEAST, likelihood
 from compat.checks.requirements import may_apply
 from compat.model import Distribution, Environment, Finding, of_no_index
 from compat.records import record, replace
-from compat.rules.likelihood import of_paths
+from compat.rules.unknown import of_paths
 from compat.versions import is_version
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from compat.rules.compiled import Matrix
     from compat.tables.declared import Declared
+
+
+MOST = 3
+"""The maximum number of open questions asked at a time."""
+LEAST = 0.25
+"""The minimum likelihood of a question that is asked."""
+_WARNING = 0.9
+"""The weight of a warning, relative to an error."""
+
+
+def about_listed_packages(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings without questions that have likelihood 0, such as those about distributions that are not listed."""
+    return tuple(finding for finding in findings if finding.verdict != "possible" or likelihood(finding) > 0)
+
+
+def folded(findings: Sequence[Finding]) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """The findings without unlikely questions, and a note with their number and the facts that would settle most of them."""
+    questions = [finding for finding in findings if finding.verdict == "possible"]
+    order = sorted(questions, key=lambda finding: -likelihood(finding))
+    likeliest: dict[tuple[str, ...], Finding] = {}
+    for finding in order:
+        if likelihood(finding) >= LEAST:  # the answer to one settles the others with the same unknown facts
+            likeliest.setdefault(finding.unknown, finding)
+    asked = list(likeliest.values())[:MOST]
+    left = [finding for finding in questions if finding not in asked]
+    if not left:
+        return tuple(findings), ()
+    kept = tuple(finding for finding in findings if finding.verdict != "possible" or finding in asked)
+    return kept, (_note(left),)
+
+
+def likelihood(finding: Finding) -> float:
+    """The likelihood (0 to 1) that the unknown facts make the finding apply; a warning is weighted slightly lower."""
+    known = of_paths(finding.unknown) if finding.likelihood is None else finding.likelihood
+    return known if finding.severity == "error" else known * _WARNING
+
+
+def _note(left: Sequence[Finding]) -> str:
+    facts: dict[str, int] = {}
+    for finding in left:
+        for path in finding.unknown:
+            word = path.removeprefix("workload.").removeprefix("distributions.")
+            word = f"the version of {word}" if path.startswith("distributions.") else word
+            facts[word] = facts.get(word, 0) + 1
+    most = sorted(facts, key=lambda word: (-facts[word], word))[:4]
+    count = len(left)
+    return (
+        f"{count} more unlikely {'question' if count == 1 else 'questions'} (--all shows {'it' if count == 1 else 'them'}); "
+        f"these facts would settle most: {', '.join(most)}"
+    )
+
+
+# --- Questions about releases that are not listed but implied: those that a listed release pins.
+#
+# torch 2.9.1 also pins triton, NCCL and cuDNN. A pin can be overridden, so a finding about an implied release is a question,
+# never a hit. Ranges imply nothing: the newest release that they allow may be incompatible with older listed releases, which
+# would cause false warnings.
+
 
 _PINNED = 0.8
 """The likelihood that a pinned release is installed."""
@@ -34,7 +86,7 @@ class Implied:
     by: str
 
 
-def judge(environment: Environment, found: tuple[Finding, ...], matrix: Matrix) -> tuple[Finding, ...]:
+def with_implied(environment: Environment, found: tuple[Finding, ...], matrix: Matrix) -> tuple[Finding, ...]:
     """Add the likely questions about implied releases to the findings of an environment."""
     from compat.checks import builds
     from compat.rules import evaluate as rules
@@ -49,7 +101,7 @@ def judge(environment: Environment, found: tuple[Finding, ...], matrix: Matrix) 
     again = (*rules.judge(seen_by_torch(whole), matrix), *builds.judge(Facts(whole)))
     certain = {each.rule for each in found if each.verdict == "hit"}
     asked = {
-        each.rule: _asked(each, implied) for each in again
+        each.rule: _question(each, implied) for each in again
         if each.rule not in certain and not implied.keys().isdisjoint(each.packages)
     }  # fmt: skip
     likely = {rule: each for rule, each in asked.items() if likelihood(each) >= LEAST}
@@ -91,7 +143,7 @@ def _pinned(name: str, version: str, environment: Environment, declared: Declare
             yield Implied(asked, pin, f"{name} {version}")
 
 
-def _asked(finding: Finding, implied: Mapping[str, Implied]) -> Finding:
+def _question(finding: Finding, implied: Mapping[str, Implied]) -> Finding:
     """Convert a finding about implied releases into the question whether they are installed."""
     names = [name for name in finding.packages if name in implied]
     stated = (f"{name} {version}" for name, version in finding.packages.items() if name not in implied and version)

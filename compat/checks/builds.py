@@ -1,9 +1,21 @@
-"""Compatibility between wheels: extensions compiled for another torch or another CUDA release."""
+"""Findings about compiled code: compatibility of wheels with the GPU, the driver, the system and each other."""
 
 from __future__ import annotations
 
-from compat.checks.builds.stack import INDEX, Stack, cuda_of, label_of, major, numbers, own_build, public, torch_for
 from compat.checks.fix_commands import downgrade_to
+from compat.checks.torch_build import (
+    INDEX,
+    Stack,
+    cuda_of,
+    driver_findings,
+    label_of,
+    major,
+    numbers,
+    own_build,
+    public,
+    stack_of,
+    torch_for,
+)
 from compat.model import Distribution, Finding, Fix
 from compat.records import replace
 from compat.versions import key_of
@@ -12,10 +24,41 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_FAMILY = ("torchvision", "torchaudio")
+    from compat.rules.facts import Facts
 
 
-def judge(stack: Stack) -> Iterator[Finding]:
+NAMES = frozenset(
+    (
+        "torch",
+        "torchvision",
+        "torchaudio",
+        "triton",
+        "vllm",
+        "xformers",
+        "bitsandbytes",
+        "flash-attn",
+        "sgl-kernel",
+        "sglang-kernel",
+        "flashinfer-python",
+        "auto-gptq",
+        "autoawq",
+    )
+)
+"""Distributions whose wheels are checked here."""
+
+
+def judge(facts: Facts) -> Iterator[Finding]:
+    """Yield every finding about builds; the tables are opened only if there is something to check."""
+    environment = facts.environment
+    there = any(each.name in NAMES for each in environment.distributions or ())
+    if not there and not (environment.driver and environment.cuda_toolkit) and not environment.accelerators:
+        return
+    from compat.checks import gpu_code
+    from compat.tables.builds import open_code_tables
+
+    stack = stack_of(facts, open_code_tables())
+    yield from gpu_code.judge(stack)
+    yield from driver_findings(stack)
     yield from _bitsandbytes(stack)
     yield from _flashinfer(stack)
     if stack.torch is None:
@@ -135,7 +178,7 @@ def _release_for(stack: Stack, copy: Distribution, wanted: int) -> Iterator[Fix]
 def _family(stack: Stack) -> Iterator[Finding]:
     """torchvision or torchaudio built for another CUDA release than torch."""
     mine = cuda_of(((stack.torch.version if stack.torch else "") or "").partition("+")[2])
-    for name in _FAMILY:
+    for name in ("torchvision", "torchaudio"):
         copy = stack.one(name)
         theirs = None if copy is None else cuda_of((copy.version or "").partition("+")[2])
         if copy is None or mine is None or theirs is None or mine == theirs:
@@ -250,8 +293,7 @@ def _bitsandbytes(stack: Stack) -> Iterator[Finding]:
         effect="crash",
         title=f"This bitsandbytes has no library for CUDA {cuda}",
         why=f"It loads the library for torch's CUDA release, and the wheel only contains those for "
-        f"{', '.join(sorted(shipped, key=numbers))}. "
-        "4-bit and 8-bit layers and optimizers fail.",
+        f"{', '.join(sorted(shipped, key=numbers))}. 4-bit and 8-bit layers and optimizers fail.",
         confidence="confirmed",
         packages={"bitsandbytes": copy.version, **({"torch": stack.torch.version} if stack.torch else {})},
         facts=("build",) if stack.flavour.numbered else ("build", "accelerators"),

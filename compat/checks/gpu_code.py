@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compat.checks.builds.stack import INDEX, Stack, own_build, public, torch_for
 from compat.checks.fix_commands import downgrade_to, upgrade_to
+from compat.checks.torch_build import INDEX, Stack, own_build, public, torch_for
 from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.records import replace
 from compat.versions import key_of

@@ -1,0 +1,312 @@
+"""The torch of an environment and the CUDA it is built for, and whether the driver and the library path fit it."""
+
+from __future__ import annotations
+
+from compat.model import Accelerator, Distribution, Finding, Fix
+from compat.records import record, replace
+from compat.rules.facts import ABSENT, Facts
+from compat.versions import is_version, key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from compat.tables.builds import CodeTables, ExtensionBuild, TorchBuild
+
+
+INDEX = "https://download.pytorch.org/whl"
+"""torch's own index, with a folder for each CUDA release."""
+OWN_BUILDS = ("vcs", "directory", "image", "conda", "nightly")
+"""Kinds of source whose builds are not in the tables of published wheels."""
+
+
+@record(frozen=True)
+class Flavour:
+    """The CUDA of torch's wheel ("12.4"; "cpu", "rocm") and whether that is certain; ``None`` if unknown."""
+
+    cuda: str | None
+    certain: bool = False
+
+    @property
+    def numbered(self) -> str | None:
+        """The CUDA version; ``None`` for a CPU or ROCm build."""
+        return self.cuda if self.cuda and self.cuda[0].isdecimal() else None
+
+
+@record(frozen=True)
+class Stack:
+    """One environment, prepared for comparison with the tables; ``torch`` is ``None`` if its version is unknown."""
+
+    facts: Facts
+    tables: CodeTables
+    torch: Distribution | None
+    release: str | None
+    flavour: Flavour
+
+    @property
+    def devices(self) -> tuple[Accelerator, ...]:
+        """NVIDIA devices with a known compute capability."""
+        found = self.facts.accelerators() or ()
+        return tuple(each for each in found if each.vendor in (None, "nvidia") and each.compute_capability)
+
+    @property
+    def machine(self) -> str:
+        return "aarch64" if self.facts.environment.machine in ("aarch64", "arm64") else "x86_64"
+
+    def one(self, name: str) -> Distribution | None:
+        """The only copy of a distribution with a valid version; ``None`` if it is absent, unknown or installed twice."""
+        found = self.facts.package(name)
+        if not found or found == ABSENT or len(found) != 1:
+            return None
+        copy: Distribution = found[0]  # type: ignore[assignment]
+        return copy if copy.version is not None and is_version(copy.version) else None
+
+    def builds(self) -> tuple[TorchBuild, ...]:
+        """The builds of this torch for this machine."""
+        return tuple(build for build in self.tables.torch_builds(self.release or "") if build.machine == self.machine)
+
+    def build(self) -> TorchBuild | None:
+        """The installed build; ``None`` if it is not in the tables."""
+        return next((build for build in self.builds() if build.cuda == self.flavour.cuda), None)
+
+    def extension(self, copy: Distribution) -> tuple[ExtensionBuild, ...]:
+        """The builds of a published release; if the tables lack it, those that the releases before and after it share."""
+        known = self.tables.extensions.get(copy.name, {})
+        version = public(copy.version or "")
+        if version in known:
+            return self.tables.extension_builds(copy.name, version)
+        key = key_of(version)
+        before = max((each for each in known if key_of(each) < key), key=key_of, default=None)
+        after = min((each for each in known if key_of(each) > key), key=key_of, default=None)
+        if before is None or after is None:
+            return ()
+        earlier = self.tables.extension_builds(copy.name, before)
+        later = {(each.cuda, each.codes, each.ptx) for each in self.tables.extension_builds(copy.name, after)}
+        both = [each for each in earlier if (each.cuda, each.codes, each.ptx) in later]
+        return tuple(replace(each, known="inferred") for each in both) if len(both) == len(earlier) == len(later) else ()
+
+
+def public(version: str) -> str:
+    """A version without its local label."""
+    return version.partition("+")[0]
+
+
+def stack_of(facts: Facts, tables: CodeTables) -> Stack:
+    """The stack of one environment."""
+    found = facts.package("torch")
+    torch: Distribution | None = found[0] if isinstance(found, list) and len(found) == 1 else None
+    if torch is not None and (torch.version is None or not is_version(torch.version)):
+        torch = None
+    release = None if torch is None or torch.version is None else public(torch.version)
+    return Stack(facts, tables, torch, release, _flavour(torch, release, facts, tables))
+
+
+def _flavour(torch: Distribution | None, release: str | None, facts: Facts, tables: CodeTables) -> Flavour:
+    if torch is None or torch.version is None or release is None:
+        return Flavour(None)
+    local = torch.version.partition("+")[2].lower()
+    labelled = cuda_of(local)
+    if labelled is not None:
+        return Flavour(labelled, certain=True)
+    kind = None if torch.source is None else torch.source.kind
+    if kind == "image" and not local and facts.environment.cuda_toolkit:
+        # an image usually contains a published build for its own toolkit
+        toolkit = ".".join(facts.environment.cuda_toolkit.split(".")[:2])
+        published = {build.cuda for build in tables.torch_builds(release)}
+        return Flavour(toolkit if toolkit in published else None)
+    if local or kind in OWN_BUILDS or facts.environment.os in ("windows", "darwin"):
+        return Flavour(None)
+    url = str(torch.source.details.get("url", "")) if torch.source is not None else ""
+    for part in url.split("/"):
+        if cuda_of(part) is not None:
+            return Flavour(cuda_of(part), certain=True)
+    machine = "aarch64" if facts.environment.machine in ("aarch64", "arm64") else "x86_64"
+    default = next((each.cuda for each in tables.torch_builds(release) if each.default and each.machine == machine), None)
+    if default is None:
+        return Flavour(None)
+    return Flavour(default or "cpu", certain=kind == "index" and facts.environment.os == "linux")
+
+
+def cuda_of(label: str) -> str | None:
+    """``cu124`` → ``12.4``, ``cpu…`` → ``cpu``, ``rocm…`` → ``rocm``; ``None`` for anything else."""
+    if label == "cpu" or label.startswith("cpu."):
+        return "cpu"
+    if label.startswith("rocm"):
+        return "rocm"
+    digits = label[2:].partition(".")[0]
+    if label.startswith("cu") and digits.isascii() and digits.isdigit() and len(digits) == 3:
+        return f"{digits[:2]}.{digits[2]}"
+    return None
+
+
+def torch_for(release: str | None, cuda: str, text: str) -> Fix:
+    """The same release of torch, built for another CUDA, from torch's own index."""
+    label = label_of(cuda)
+    spec = f"=={release}+{label}"
+    return Fix("source-install", "torch", spec, text, f'pip install "torch{spec}" --index-url {INDEX}/{label}')
+
+
+def label_of(cuda: str) -> str:
+    """``12.4`` → ``cu124``."""
+    return "cu" + cuda.replace(".", "")
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """``12.4`` → ``(12, 4)``."""
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
+
+
+def major(version: str) -> int:
+    return numbers(version)[0]
+
+
+def own_build(copy: Distribution) -> bool:
+    """Whether a distribution is a custom build, or a wheel from another location than an index."""
+    source = copy.source
+    return source is not None and (source.kind in (*OWN_BUILDS, "url") or bool(source.details.get("build")))
+
+
+# --- Driver compatibility with the CUDA of torch and of the toolkit: only the minimum of the CUDA major release is required.
+
+
+_GUIDE = "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"
+
+
+def driver_findings(stack: Stack) -> Iterator[Finding]:
+    """Yield findings about a driver that is too old, and about CUDA libraries that hide those of torch."""
+    environment = stack.facts.environment
+    branch = (environment.driver or "").partition(".")[0]
+    # NVIDIA's forward-compatibility package overrides the driver's own library
+    compatible = "/compat" in (stack.facts.variable("LD_LIBRARY_PATH")[1] or "")
+    if branch.isascii() and branch.isdigit() and len(branch) < 5 and environment.machine != "aarch64" and not compatible:
+        yield from _torch(stack, int(branch))
+        yield from _toolkit(stack, int(branch))
+    yield from _shadowed(stack)
+
+
+def _torch(stack: Stack, branch: int) -> Iterator[Finding]:
+    cuda = stack.flavour.numbered
+    floor = None if cuda is None else stack.tables.floor(cuda)
+    if stack.torch is None or cuda is None or floor is None or branch >= floor:
+        return
+    known = {build.cuda for build in stack.builds() if build.cuda}
+    certain = stack.flavour.certain or all((stack.tables.floor(each) or 0) > branch for each in known)
+    older = sorted((each for each in known if (stack.tables.floor(each) or 0) <= branch), reverse=True)
+    release = stack.release
+    fixes = [torch_for(release, each, f"the build for CUDA {each}") for each in older[:1]]
+    fixes.append(Fix(kind="driver", spec=f">={floor}", text=f"install a driver of branch {floor} or newer"))
+    if not older:
+        fixes += _older_release(stack, branch)
+    yield Finding(
+        rule="build-torch-driver",
+        origin="build",
+        verdict="hit" if certain else "possible",
+        severity="error",
+        effect="crash",
+        title=f"The driver is too old for this torch: CUDA {major(cuda)} needs {floor} or newer",
+        why=f"torch {release} is built for CUDA {cuda}. Older drivers only work down to the minimum of each major release of "
+        "CUDA. Below it, torch finds no GPU and reports that the NVIDIA driver is too old.",
+        confidence="confirmed",
+        packages={"torch": stack.torch.version},
+        facts=("driver", "build"),
+        missing=() if certain else ("build",),
+        unknown=() if certain else ("build.torch",),
+        fixes=tuple(fixes),
+        evidence=(_GUIDE,),
+        here=f"torch {stack.torch.version}, driver {stack.facts.environment.driver}",
+    )
+
+
+def _older_release(stack: Stack, branch: int) -> Iterator[Fix]:
+    here = key_of(stack.release or "0")
+    fitting = [
+        release
+        for release in stack.tables.torch
+        if key_of(release) < here
+        and any(
+            build.default and build.cuda and build.machine == stack.machine and (stack.tables.floor(build.cuda) or 0) <= branch
+            for build in stack.tables.torch_builds(release)
+        )
+    ]
+    if fitting:
+        newest = max(fitting, key=key_of)
+        text = "the last release whose default wheel runs with this driver"
+        yield Fix("downgrade", "torch", f"<={newest}", text, f'pip install "torch=={newest}"')
+
+
+def _toolkit(stack: Stack, branch: int) -> Iterator[Finding]:
+    """Check the driver minimum of the machine's or image's toolkit, for code compiled with it or linked to its libraries."""
+    toolkit = stack.facts.environment.cuda_toolkit
+    if toolkit is None or not toolkit[:1].isdecimal():
+        return
+    floor = stack.tables.floor(toolkit)
+    if floor is None or branch >= floor:
+        return
+    yield Finding(
+        rule="build-toolkit-driver",
+        origin="build",
+        verdict="hit",
+        severity="warning",
+        effect="crash",
+        title=f"The driver is too old for the CUDA toolkit {toolkit}: it needs {floor} or newer",
+        why="Programs that use the toolkit's libraries do not start if the driver is older than the minimum of that major "
+        "release. In a container, the toolkit comes from the image and the driver from the host.",
+        confidence="confirmed",
+        facts=("driver", "cuda_toolkit"),
+        fixes=(
+            Fix(kind="driver", spec=f">={floor}", text=f"install a driver of branch {floor} or newer"),
+            Fix(
+                kind="env-var",
+                text="on data-centre GPUs, use the toolkit's compatibility libraries",
+                command="export LD_LIBRARY_PATH=/usr/local/cuda/compat:$LD_LIBRARY_PATH",
+            ),
+        ),
+        evidence=(_GUIDE,),
+        here=f"driver {stack.facts.environment.driver}, CUDA toolkit {toolkit}",
+    )
+
+
+def _shadowed(stack: Stack) -> Iterator[Finding]:
+    """Find an older toolkit in ``LD_LIBRARY_PATH``, which is searched before the folders of a wheel."""
+    if stack.facts.environment.os == "windows":
+        return  # Windows does not use LD_LIBRARY_PATH
+    known, value = stack.facts.variable("LD_LIBRARY_PATH")
+    cuda = stack.flavour.numbered
+    if not known or not value or cuda is None or stack.torch is None:
+        return
+    for folder in value.split(":"):
+        version = _release_in(folder, stack.facts.environment.cuda_toolkit)
+        if version is None or major(version) != major(cuda) or numbers(version) >= numbers(cuda):
+            continue
+        yield Finding(
+            rule="build-library-path",
+            origin="build",
+            verdict="hit",
+            severity="warning",
+            effect="crash",
+            title=f"LD_LIBRARY_PATH puts CUDA {version} libraries ahead of torch's own (CUDA {cuda})",
+            why="The loader finds them first, and torch's libraries then miss symbols of the newer release, such as undefined "
+            "symbol __nvJitLinkAddData.",
+            confidence="confirmed",
+            packages={"torch": stack.torch.version},
+            facts=("variables", "build"),
+            fixes=(
+                Fix(
+                    kind="env-var",
+                    text="torch's wheels include their own CUDA libraries: remove the folder from the path",
+                    command="unset LD_LIBRARY_PATH",
+                ),
+            ),
+            evidence=("https://github.com/pytorch/pytorch/issues/111469",),
+            here=f"torch {stack.torch.version}, {folder}",
+        )
+        return
+
+
+def _release_in(folder: str, installed: str | None) -> str | None:
+    """The CUDA release of a library folder: from its name, or the toolkit's if it is the usual ``cuda`` symlink."""
+    for part in folder.split("/"):
+        if part.startswith("cuda-"):
+            text = part[5:]
+            return text if text.count(".") == 1 and text.replace(".", "").isdecimal() else None
+    return installed if "/cuda/" in f"{folder}/" and installed and installed.count(".") == 1 else None
