@@ -196,9 +196,9 @@ def _told(label: str, installed: dict[str, str]) -> int:
 
 def _locked(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """Return every installable selection of a file, limited to tracked packages."""
-    from compat.checks.choices import Asked
+    from compat.checks.choices import Requested
+    from compat.checks.contexts import Contexts
     from compat.checks.selections import described
-    from compat.checks.worlds import Worlds
     from compat.formats.registry import format_of, read_content
 
     if not path.is_file():
@@ -209,17 +209,17 @@ def _locked(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     except InputError:
         return
     for listing in listings:
-        worlds = Worlds(listing, described(listing), Asked())
-        masks = worlds.installed()
+        contexts = Contexts(listing, described(listing), Requested())
+        masks = contexts.installed()
         seen: set[str] = set()
-        for bit in range(worlds.all.bit_length()):
-            world = 1 << bit
+        for bit in range(contexts.all.bit_length()):
+            context = 1 << bit
             here = {
                 entry.distribution.name: entry.distribution.version
                 for entry, mask in zip(listing.entries, masks)
-                if mask & world and entry.distribution.version and entry.distribution.name in _rows().packages
+                if mask & context and entry.distribution.version and entry.distribution.name in _rows().packages
             }
-            if worlds.all & world and repr(here) not in seen:
+            if contexts.all & context and repr(here) not in seen:
                 seen.add(repr(here))
                 yield f"{path.name} {listing.label or ''}", {name: version for name, version in here.items() if version}
 

@@ -1,7 +1,7 @@
 """Environment markers (PEP 508, and PEP 751's ``extras`` and ``dependency_groups``) as trees.
 
 A lock file has thousands of them, and importing ``packaging`` is too slow for a check; ``tests/property/test_markers.py``
-compares the results of both. The caller defines what a comparison means: :func:`combined` works on any set of worlds,
+compares the results of both. The caller defines what a comparison means: :func:`combined` works on any set of contexts,
 encoded as the bits of an integer.
 """
 
@@ -47,7 +47,7 @@ def parse(text: str) -> Marker:
 
 
 def combined(marker: Marker, meaning: Callable[[Comparison], int]) -> int:
-    """The worlds in which a marker holds, as bits; ``meaning`` returns those in which a single comparison holds."""
+    """The contexts in which a marker holds, as bits; ``meaning`` returns those in which a single comparison holds."""
     form = marker[0]
     if form == "is":
         return meaning(marker[1])

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from compat.api.report import asked_of, chosen_targets, config_of, in_force, targeted
+from compat.api.report import chosen_targets, config_of, in_force, requested_of, targeted
 from compat.errors import InputError, Undecided
 from compat.model import Distribution, Environment, Source, of_no_index
 from compat.records import record, replace
@@ -18,7 +18,7 @@ from compat.rules.compiled import Matrix
 
 if TYPE_CHECKING:
     from compat.api.options import Options
-    from compat.checks.choices import Asked
+    from compat.checks.choices import Requested
     from compat.formats.listing import Listing
     from compat.formats.project.config import ProjectConfig, Target
     from compat.index import Index
@@ -58,7 +58,7 @@ class Case:
     overrides: bool | None = None
     needs: Mapping[Release, Needs] | None = None
     listing: Listing | None = None
-    asked_choices: Asked | None = None
+    asked_choices: Requested | None = None
 
     @property
     def listed(self) -> frozenset[str]:
@@ -148,7 +148,7 @@ def _of_file(options: Options, config: ProjectConfig, matrix: Matrix, index: Cal
     (listing,) = listings
     target = _one_target(options, config)
     known, notes = _told_of(listing.context, target, options)
-    asked = asked_of(target, options)
+    asked = requested_of(target, options)
     found = installed_by(listing, known, matrix, index, asked)
     return Case(
         found.environment, file=path, direct=found.direct, asked=found.asked, notes=(*listing.notes, *notes), told=found.told,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from compat.api.inputs import Subject
     from compat.api.options import Options
-    from compat.checks.choices import Asked
+    from compat.checks.choices import Requested
     from compat.formats.listing import Listing
     from compat.formats.project.config import Ignore, ProjectConfig, Target
     from compat.rules.compiled import Matrix
@@ -181,12 +181,11 @@ def _errors(subject: Subject, environment: Environment, matrix: Matrix) -> tuple
 
 
 def _listing(listing: Listing, target: Target | None, options: Options, matrix: Matrix) -> _Judgement:
-    from compat.checks.conflicting_pins import judge_pins
-    from compat.checks.selections import described, judged_listing
+    from compat.checks.selections import described, judge_pins, judged_listing
 
     known, notes = targeted(listing.context, target, options)
     known, more = named_devices(known)
-    asked = asked_of(target, options)
+    asked = requested_of(target, options)
     findings, remarks = judged_listing(listing, known, matrix, asked)
     part = part_name(listing)
     shown = tuple(
@@ -254,9 +253,9 @@ def _declared(environment: Environment, target: Target, options: Options) -> tup
         raise InputError(f"target {target.name}: {problem.message}", target.file, target.line) from None
 
 
-def asked_of(target: Target | None, options: Options) -> Asked:
+def requested_of(target: Target | None, options: Options) -> Requested:
     """The extras, groups and lock environment selected on the command line or by the target."""
-    from compat.checks.choices import Asked
+    from compat.checks.choices import Requested
 
     def named(option: str) -> tuple[str, ...] | None:
         if options.flag(option):
@@ -265,7 +264,7 @@ def asked_of(target: Target | None, options: Options) -> Asked:
 
     environment = named("lock-environment")
     declared = not options.flag("extras") and not options.flag("groups")
-    return Asked(named("extras"), named("groups"), environment[-1] if environment else None, declared)
+    return Requested(named("extras"), named("groups"), environment[-1] if environment else None, declared)
 
 
 def _distinct(findings: Iterable[Finding]) -> list[Finding]:

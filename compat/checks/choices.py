@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 _MOST = 200
 """The limit on maximal sets to check; each choice is always checked on its own as well."""
 
-_MOST_BY_TWO = 60
+_MOST_PAIRED = 60
 """The largest number of choices for which all pairs are checked for undeclared conflicts."""
 
 
 @record(frozen=True)
-class Asked:
+class Requested:
     """The extras, groups and environment requested on the command line or by a target; ``None`` if unspecified.
 
     ``declared``: a target requests them for all files of a project, some of which may have no extras at all.
@@ -38,54 +38,54 @@ class Asked:
 
 
 @record(frozen=True)
-class Chosen:
+class ChoiceSet:
     """A set of choices, as indices; ``label`` is "" for the default set."""
 
     numbers: frozenset[int]
     label: str = ""
 
 
-def choice_sets(listing: Listing, asked: Asked, pairs: Sequence[tuple[int, int]] = ()) -> list[Chosen]:
+def choice_sets(listing: Listing, requested: Requested, pairs: Sequence[tuple[int, int]] = ()) -> list[ChoiceSet]:
     """The sets of choices to check, simplest first; raises :class:`InputError` for an unknown extra, group or environment.
 
     ``pairs`` are choices that conflict although the file declares no conflict between them.
     """
     if listing.exclusive:
-        return _environments(listing, asked)
-    if not listing.choices and (asked.declared or (not asked.extras and not asked.groups)):
-        return [Chosen(frozenset())]
+        return _environments(listing, requested)
+    if not listing.choices and (requested.declared or (not requested.extras and not requested.groups)):
+        return [ChoiceSet(frozenset())]
     defaults = frozenset(number for number, choice in enumerate(listing.choices) if choice.default)
-    if asked.extras is not None or asked.groups is not None:
-        return [Chosen(_wanted(listing, asked, defaults))]
+    if requested.extras is not None or requested.groups is not None:
+        return [ChoiceSet(_wanted(listing, requested, defaults))]
     conflicts = (*listing.conflicts, *pairs)
-    sets = [Chosen(defaults)]
+    sets = [ChoiceSet(defaults)]
     bare = frozenset(number for number in defaults if listing.choices[number].kind == "package")
-    sets.append(Chosen(bare, "without default groups"))
+    sets.append(ChoiceSet(bare, "without default groups"))
     for number, choice in enumerate(listing.choices):
         if number not in defaults:
-            sets.append(Chosen(_made_possible({number, *_owner(listing, number)}, defaults, conflicts), choice.label))
-    sets += _largest(listing, conflicts)
-    seen: dict[frozenset[int], Chosen] = {}
+            sets.append(ChoiceSet(_with_defaults({number, *_owner(listing, number)}, defaults, conflicts), choice.label))
+    sets += _maximal(listing, conflicts)
+    seen: dict[frozenset[int], ChoiceSet] = {}
     for each in sets:
         seen.setdefault(each.numbers, each)
     return list(seen.values())
 
 
-def _environments(listing: Listing, asked: Asked) -> list[Chosen]:
-    sets = [Chosen(frozenset((number,)), choice.label) for number, choice in enumerate(listing.choices)]
-    if asked.environment is not None:
-        sets = [each for each, choice in zip(sets, listing.choices) if choice.name == asked.environment]
+def _environments(listing: Listing, requested: Requested) -> list[ChoiceSet]:
+    sets = [ChoiceSet(frozenset((number,)), choice.label) for number, choice in enumerate(listing.choices)]
+    if requested.environment is not None:
+        sets = [each for each, choice in zip(sets, listing.choices) if choice.name == requested.environment]
         if not sets:
-            raise _unknown("environment", asked.environment, listing)
-    return sets or [Chosen(frozenset())]
+            raise _unknown("environment", requested.environment, listing)
+    return sets or [ChoiceSet(frozenset())]
 
 
-def _wanted(listing: Listing, asked: Asked, defaults: frozenset[int]) -> frozenset[int]:
+def _wanted(listing: Listing, requested: Requested, defaults: frozenset[int]) -> frozenset[int]:
     """The packages that are always installed plus the requested extras and groups (by default, the default groups)."""
     wanted = {number for number in defaults if listing.choices[number].kind == "package"}
-    if asked.groups is None:
+    if requested.groups is None:
         wanted |= {number for number in defaults if listing.choices[number].kind == "group"}
-    for kind, names in (("extra", asked.extras), ("group", asked.groups)):
+    for kind, names in (("extra", requested.extras), ("group", requested.groups)):
         for name in names or ():
             if name in ("none", ""):
                 continue
@@ -120,21 +120,21 @@ def _owner(listing: Listing, number: int) -> Iterable[int]:
     return [at for at, choice in enumerate(listing.choices) if choice.kind == "package" and choice.name == owner]
 
 
-def twos(listing: Listing, asked: Asked) -> list[tuple[int, int]]:
+def unconflicted_pairs(listing: Listing, requested: Requested) -> list[tuple[int, int]]:
     """Every pair of choices without a declared conflict; empty if extras or groups were requested, or there are too many."""
-    if asked.extras is not None or asked.groups is not None or len(listing.choices) > _MOST_BY_TWO:
+    if requested.extras is not None or requested.groups is not None or len(listing.choices) > _MOST_PAIRED:
         return []
-    hostile = _hostile(listing.conflicts)
+    conflicting = _conflicts_of(listing.conflicts)
     numbers = range(len(listing.choices))
-    return [(one, other) for one in numbers for other in numbers[one + 1 :] if other not in hostile.get(one, ())]
+    return [(one, other) for one in numbers for other in numbers[one + 1 :] if other not in conflicting.get(one, ())]
 
 
-def set_of_two(pair: tuple[int, int], listing: Listing) -> Chosen:
+def pair_set(pair: tuple[int, int], listing: Listing) -> ChoiceSet:
     """The set of two choices and the packages they belong to."""
-    return Chosen(frozenset((*pair, *(owner for number in pair for owner in _owner(listing, number)))))
+    return ChoiceSet(frozenset((*pair, *(owner for number in pair for owner in _owner(listing, number)))))
 
 
-def _made_possible(wanted: set[int], defaults: frozenset[int], conflicts: Sequence[Sequence[int]]) -> frozenset[int]:
+def _with_defaults(wanted: set[int], defaults: frozenset[int], conflicts: Sequence[Sequence[int]]) -> frozenset[int]:
     """The wanted choices plus the defaults that do not conflict with them."""
     for number in sorted(defaults):
         if not any(number in conflict and not wanted.isdisjoint(set(conflict) - {number}) for conflict in conflicts):
@@ -142,23 +142,23 @@ def _made_possible(wanted: set[int], defaults: frozenset[int], conflicts: Sequen
     return frozenset(wanted)
 
 
-def _largest(listing: Listing, conflicts: Sequence[Sequence[int]]) -> list[Chosen]:
+def _maximal(listing: Listing, conflicts: Sequence[Sequence[int]]) -> list[ChoiceSet]:
     """Every maximal set of choices without a conflict."""
-    hostile = _hostile(conflicts)
-    free = {number for number in range(len(listing.choices)) if number not in hostile}
-    if not hostile:
-        return [Chosen(frozenset(free), "every extra and group")]
+    conflicting = _conflicts_of(conflicts)
+    free = {number for number in range(len(listing.choices)) if number not in conflicting}
+    if not conflicting:
+        return [ChoiceSet(frozenset(free), "every extra and group")]
     found = []
-    for chosen in _independent(hostile):
+    for chosen in _maximal_independent(conflicting):
         numbers = {number for number in free | chosen if set(_owner(listing, number)) <= free | chosen}
-        others = set(hostile) - chosen
+        others = set(conflicting) - chosen
         named = (number for number in sorted(others) if others.isdisjoint({*_owner(listing, number)} - {number}))
         left_out = ", ".join(listing.choices[number].label for number in named)
-        found.append(Chosen(frozenset(numbers), f"everything but {left_out}"))
+        found.append(ChoiceSet(frozenset(numbers), f"everything but {left_out}"))
     return found
 
 
-def _hostile(conflicts: Sequence[Sequence[int]]) -> dict[int, set[int]]:
+def _conflicts_of(conflicts: Sequence[Sequence[int]]) -> dict[int, set[int]]:
     found: dict[int, set[int]] = {}
     for conflict in conflicts:
         for number in conflict:
@@ -166,10 +166,10 @@ def _hostile(conflicts: Sequence[Sequence[int]]) -> dict[int, set[int]]:
     return found
 
 
-def _independent(hostile: dict[int, set[int]]) -> list[set[int]]:
+def _maximal_independent(conflicting: dict[int, set[int]]) -> list[set[int]]:
     """Maximal sets without conflicts, at most :data:`_MOST` (Bron-Kerbosch on the graph of compatible choices)."""
-    everyone = set(hostile)
-    friends = {number: everyone - enemies - {number} for number, enemies in hostile.items()}
+    everyone = set(conflicting)
+    friends = {number: everyone - enemies - {number} for number, enemies in conflicting.items()}
     found: list[set[int]] = []
     waiting: list[tuple[set[int], set[int], set[int]]] = [(set(), set(everyone), set())]
     while waiting and len(found) < _MOST:
@@ -192,7 +192,7 @@ def _independent(hostile: dict[int, set[int]]) -> list[set[int]]:
 # groups without their package, so one is also active if another of the same name is selected and its package is installed.
 
 
-def extras_asked_for(listing: Listing) -> dict[int, int]:
+def extras_requested(listing: Listing) -> dict[int, int]:
     """Graph nodes that represent a conflicting extra requested by some dependency, mapped to that extra."""
     conflicting = _conflicting(listing)
     leading: dict[int, set[int | None]] = {}
@@ -215,9 +215,9 @@ def has_namesakes(listing: Listing) -> bool:
 def refusals(
     listing: Listing, chosen: Sequence[int], active: Sequence[int], installed: dict[int, int]
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield the worlds that uv refuses, with the conflict.
+    """Yield the contexts that uv refuses, with the conflict.
 
-    ``chosen`` and ``active``: the worlds in which each choice is selected or active; ``installed``: those of each node.
+    ``chosen`` and ``active``: the contexts in which each choice is selected or active; ``installed``: those of each node.
     """
     namesakes = _namesakes(listing)
     owners = {entry.distribution.name: at for at, entry in enumerate(listing.entries)} if namesakes else {}

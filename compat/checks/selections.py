@@ -1,46 +1,48 @@
 """Check a lock file or requirements file: check every installable selection and merge the findings.
 
-Within one set of extras and groups, the interpreter and the platform are unknown facts: a finding that holds in every world
+Within one set of extras and groups, the interpreter and the platform are unknown facts: a finding that holds in every context
 is a *hit*; one that holds in some is *possible* and names the facts that decide. Sets of extras and groups are not facts but
 alternatives that can be installed: a finding holds if it holds in one of them, and lists those.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from compat.checks.choices import Asked
+from compat.checks.choices import Requested
+from compat.checks.contexts import Contexts, Platform
 from compat.checks.fix_commands import in_project
-from compat.checks.worlds import Place, Worlds
-from compat.model import Distribution, Environment, Finding, Location
+from compat.model import Distribution, Environment, Finding, Fix, Location
 from compat.records import record, replace
 from compat.rules.evaluate import Answers
 from compat.rules.facts import comparable, seen_by_torch
 from compat.rules.unknown import of_paths
+from compat.versions import contains, is_version, key_of, overlap, ranges_of
 
 if TYPE_CHECKING:
     from compat.formats.listing import Entry, Listing
     from compat.rules.compiled import Matrix
 
-
-if TYPE_CHECKING:
     Key = tuple[str, tuple[tuple[str, str | None], ...]]
     """A rule and the versions it was found with."""
 
 
+_OF_PLATFORM = ("python", "os", "machine")
+"""The facts that differ between the contexts of one set of choices."""
+
+
 @record(frozen=True)
 class _Selection:
-    """The worlds in which the same relevant releases are installed, and their findings."""
+    """The contexts in which the same relevant releases are installed, and their findings."""
 
     mask: int
-    places: tuple[Place, ...]
+    platforms: tuple[Platform, ...]
     findings: tuple[Finding, ...]
 
 
 def judged_listing(
-    listing: Listing, known: Environment, matrix: Matrix, asked: Asked | None = None
+    listing: Listing, known: Environment, matrix: Matrix, asked: Requested | None = None
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """The findings for every installable selection of a listing, most severe first, and notes.
 
@@ -51,102 +53,99 @@ def judged_listing(
     from compat.rules.facts import visible
 
     known, notes = named_devices(known)
-    worlds = Worlds(listing, known, asked or Asked())
+    contexts = Contexts(listing, known, asked or Requested())
     known = visible(known)
-    installed = worlds.installed()
+    installed = contexts.installed()
     suspects = surface.suspects(
         ((entry.distribution.name, entry.distribution.version) for entry in listing.entries), known.workload
     )
-    asked_about = {*matrix.names, *distributions_checked(), *suspects, "python"}
+    checked = {*matrix.names, *distributions_checked(), *suspects, "python"}
     relevant = [
-        (replace(entry, distribution=_alone(entry.distribution)), mask) for entry, mask in zip(listing.entries, installed)
-        if mask and entry.distribution.name in asked_about
+        (replace(entry, distribution=_without_marker(entry.distribution)), mask)
+        for entry, mask in zip(listing.entries, installed)
+        if mask and entry.distribution.name in checked
     ]  # fmt: skip
-    judged = partial(_judged, relevant=relevant, worlds=worlds, known=known, matrix=matrix, answers=Answers())
-    selections = [
-        selection for mask in _classes(worlds.all, relevant)
-        for selection in _settled(judged(mask, suspects), judged, worlds)
-    ]  # fmt: skip
-    findings = _merged(selections, worlds)
-    fixed = (in_project(finding, listing.kind) for finding in findings)
-    return tuple(sorted(fixed, key=lambda finding: finding.order())), (*notes, *worlds.notes)
-
-
-def _classes(everything: int, relevant: list[tuple[Entry, int]]) -> list[int]:
-    """Partition the worlds so that the same relevant releases are installed throughout each part."""
-    classes = [everything]
+    classes = [contexts.all]  # the same relevant releases are installed throughout each
     for mask in {mask for _, mask in relevant}:
-        parts = []
-        for each in classes:
-            inside, outside = each & mask, each & ~mask
-            parts += [part for part in (inside, outside) if part]
-        classes = parts
-    return classes
+        classes = [part for each in classes for part in (each & mask, each & ~mask) if part]
+    checker = _Checker(relevant, contexts, known, matrix)
+    selections = [part for mask in classes for part in checker.split(checker.check(mask, suspects))]
+    findings = _merged(selections, contexts)
+    fixed = (in_project(finding, listing.kind) for finding in findings)
+    return tuple(sorted(fixed, key=lambda finding: finding.order())), (*notes, *contexts.notes)
 
 
-def _judged(
-    mask: int, suspects: frozenset[str] = frozenset(), settled: tuple[Finding, ...] | None = None,
-    asking: frozenset[str] | None = None, *, relevant: list[tuple[Entry, int]], worlds: Worlds, known: Environment,
-    matrix: Matrix, answers: Answers,
-) -> _Selection:  # fmt: skip
-    """Check one selection; if its other findings are already ``settled``, evaluate only the rules ``asking``."""
-    from compat.checks import deduplicated, derived_findings
-    from compat.rules import evaluate as rules
-
-    entries = [entry for entry, installed in relevant if installed & mask]
-    places = worlds.places_of(mask)
-    listing = worlds.listing
-    environment = replace(
-        known, python=_python(places, entries, known), os=_common([place.os for place in places], known.os),
-        machine=_common([place.machine for place in places], known.machine),
-        distributions=tuple(entry.distribution for entry in entries), distributions_complete=listing.complete,
-    )  # fmt: skip
-    more = derived_findings(environment, suspects) if settled is None else ()
-    found = deduplicated((*rules.judge(seen_by_torch(environment), matrix, asking, answers), *more))
-    located = tuple(_located(finding, entries, listing) for finding in found)
-    return _Selection(mask, tuple(places), (*located, *(settled or ())))
-
-
-def _settled(selection: _Selection, judged: Callable[..., _Selection], worlds: Worlds) -> list[_Selection]:
-    """The selection, split by place if a rule depends on the interpreter or the platform.
-
-    Only those rules are evaluated again; the other findings are the same in every place.
-    """
-    asking = {finding.rule: _PLACE.intersection(finding.unknown) for finding in selection.findings if finding.origin == "rule"}
-    facts = frozenset(name for names in asking.values() for name in names)
-    if len(selection.places) < 2 or not facts:
-        return [selection]
-    again = frozenset(rule for rule, names in asking.items() if names)
-    settled = tuple(finding for finding in selection.findings if finding.rule not in again)
-    parts: dict[tuple[object, ...], int] = {}
-    for number, place in enumerate(worlds.places):
-        alike = tuple(getattr(place, name) for name in sorted(facts))
-        parts[alike] = parts.get(alike, 0) | selection.mask & worlds.of_place(number)
-    return [judged(part, settled=settled, asking=again) for part in parts.values() if part]
-
-
-_PLACE = {"python", "os", "machine"}
-
-
-def _alone(distribution: Distribution) -> Distribution:
+def _without_marker(distribution: Distribution) -> Distribution:
     """The release without its marker, which has already been evaluated for the selection."""
     distribution = comparable(distribution)
     return replace(distribution, marker=None) if distribution.marker else distribution
 
 
-def _python(places: list[Place], entries: list[Entry], known: Environment) -> str | None:
+class _Checker:
+    """Checks the selections of one listing; ``relevant`` are the entries that findings can concern, with their contexts."""
+
+    def __init__(self, relevant: list[tuple[Entry, int]], contexts: Contexts, known: Environment, matrix: Matrix) -> None:
+        self._relevant = relevant
+        self._contexts = contexts
+        self._known = known
+        self._matrix = matrix
+        self._answers = Answers()
+
+    def check(
+        self, mask: int, suspects: frozenset[str] = frozenset(), settled: tuple[Finding, ...] | None = None,
+        only: frozenset[str] | None = None,
+    ) -> _Selection:  # fmt: skip
+        """Check one selection; if its other findings are already ``settled``, evaluate ``only`` these rules."""
+        from compat.checks import deduplicated, derived_findings
+        from compat.rules import evaluate as rules
+
+        entries = [entry for entry, installed in self._relevant if installed & mask]
+        platforms = self._contexts.platforms_of(mask)
+        known, listing = self._known, self._contexts.listing
+        environment = replace(
+            known, python=known.python or _python(platforms, entries),
+            os=known.os or _common(platform.os for platform in platforms),
+            machine=known.machine or _common(platform.machine for platform in platforms),
+            distributions=tuple(entry.distribution for entry in entries), distributions_complete=listing.complete,
+        )  # fmt: skip
+        more = derived_findings(environment, suspects) if settled is None else ()
+        found = deduplicated((*rules.judge(seen_by_torch(environment), self._matrix, only, self._answers), *more))
+        located = tuple(_located(finding, entries, listing) for finding in found)
+        return _Selection(mask, tuple(platforms), (*located, *(settled or ())))
+
+    def split(self, selection: _Selection) -> list[_Selection]:
+        """The selection, split if a rule depends on the interpreter or the platform.
+
+        Only those rules are evaluated again; the other findings are the same on every platform.
+        """
+        open_facts = {
+            finding.rule: frozenset(_OF_PLATFORM).intersection(finding.unknown)
+            for finding in selection.findings if finding.origin == "rule"
+        }  # fmt: skip
+        facts = sorted(frozenset(name for names in open_facts.values() for name in names))
+        if len(selection.platforms) < 2 or not facts:
+            return [selection]
+        again = frozenset(rule for rule, names in open_facts.items() if names)
+        settled = tuple(finding for finding in selection.findings if finding.rule not in again)
+        parts: dict[tuple[object, ...], int] = {}
+        for number, platform in enumerate(self._contexts.platforms):
+            alike = tuple(getattr(platform, name) for name in facts)
+            parts[alike] = parts.get(alike, 0) | selection.mask & self._contexts.on_platform(number)
+        return [self.check(part, settled=settled, only=again) for part in parts.values() if part]
+
+
+def _python(platforms: list[Platform], entries: list[Entry]) -> str | None:
     """The Python version of a selection, as precisely as it is known."""
-    if known.python is not None:
-        return known.python
     for entry in entries:  # conda installs the interpreter as well
         if entry.distribution.name == "python" and comparable(entry.distribution).version:
             return entry.distribution.version
-    minors = {place.python[:2] for place in places}
-    return ".".join(map(str, minors.pop())) if len(minors) == 1 else None
+    return _common(".".join(map(str, platform.python[:2])) for platform in platforms)
 
 
-def _common(values: list[str], known: str | None) -> str | None:
-    return known if known is not None else (values[0] if len(set(values)) == 1 else None)
+def _common(values: Iterable[str]) -> str | None:
+    """The value, if all are the same."""
+    found = set(values)
+    return found.pop() if len(found) == 1 else None
 
 
 def _located(finding: Finding, entries: list[Entry], listing: Listing) -> Finding:
@@ -161,10 +160,10 @@ def _located(finding: Finding, entries: list[Entry], listing: Listing) -> Findin
     return replace(finding, location=Location(listing.file))
 
 
-def _merged(selections: list[_Selection], worlds: Worlds) -> list[Finding]:
+def _merged(selections: list[_Selection], contexts: Contexts) -> list[Finding]:
     best: dict[Key, tuple[Finding, list[str]]] = {}
-    for number, chosen in enumerate(worlds.sets):
-        reach = worlds.of_set(number)
+    for number, chosen in enumerate(contexts.sets):
+        reach = contexts.with_set(number)
         here = [selection for selection in selections if selection.mask & reach]
         for key, finding in _of_one_set(here).items():
             before = best.get(key)
@@ -173,21 +172,21 @@ def _merged(selections: list[_Selection], worlds: Worlds) -> list[Finding]:
             elif before[0].verdict == finding.verdict:
                 before[1].append(chosen.label)
     return [
-        replace(finding, selections=() if "" in labels or len(labels) == len(worlds.sets) else _said(labels))
+        replace(finding, selections=() if "" in labels or len(labels) == len(contexts.sets) else _simplest(labels))
         for finding, labels in best.values()
     ]
 
 
-def _said(labels: list[str]) -> tuple[str, ...]:
+def _simplest(labels: list[str]) -> tuple[str, ...]:
     """The labels of the simplest selections with the finding: a single extra rather than every extra."""
     plain = [label for label in labels if not label.startswith("every")]
     return tuple(plain or labels[:1])
 
 
 def _of_one_set(selections: list[_Selection]) -> dict[Key, Finding]:
-    """The findings for one set of choices; a finding that does not hold in all of its worlds is possible.
+    """The findings for one set of choices; a finding that does not hold in all of its contexts is possible.
 
-    A question that arises only in some worlds is less likely, because the interpreter and platform must match as well.
+    A question that arises only in some contexts is less likely, because the interpreter and platform must match as well.
     """
     holding: dict[tuple[str, str], list[_Selection]] = {}
     found: dict[Key, Finding] = {}
@@ -207,10 +206,8 @@ def _of_one_set(selections: list[_Selection]) -> dict[Key, Finding]:
 
 def _possible(finding: Finding, where: list[_Selection], selections: list[_Selection]) -> Finding:
     """The finding as *possible*, for one that holds only for some interpreters or platforms; those facts decide it."""
-    inside = {place for selection in where for place in selection.places}
-    everywhere = {place for selection in selections for place in selection.places}
-    decisive = [name for name in ("python", "os", "machine") if _values(inside, name) != _values(everywhere, name)]
-    unknown = tuple(decisive or ("python", "os", "machine"))
+    inside = {platform for selection in where for platform in selection.platforms}
+    unknown = _decisive(inside, {platform for selection in selections for platform in selection.platforms})
     likelihood = of_paths(unknown) * (1.0 if finding.likelihood is None else finding.likelihood)
     return replace(
         finding, verdict="possible", unknown=(*unknown, *finding.unknown), missing=(*unknown, *finding.missing),
@@ -218,8 +215,13 @@ def _possible(finding: Finding, where: list[_Selection], selections: list[_Selec
     )  # fmt: skip
 
 
-def _values(places: set[Place], name: str) -> set[object]:
-    return {place.python[:2] if name == "python" else getattr(place, name) for place in places}
+def _decisive(inside: Iterable[Platform], everywhere: Iterable[Platform]) -> tuple[str, ...]:
+    """The facts whose values tell the contexts inside from the others."""
+
+    def values(platforms: Iterable[Platform], name: str) -> set[object]:
+        return {platform.python[:2] if name == "python" else getattr(platform, name) for platform in platforms}
+
+    return tuple(name for name in _OF_PLATFORM if values(inside, name) != values(everywhere, name)) or _OF_PLATFORM
 
 
 def described(listing: Listing) -> Environment:
@@ -251,3 +253,74 @@ def _leading(markers: dict[str | None, None]) -> str | None:
         return None
     texts = [marker for marker in markers if marker is not None]
     return texts[0] if len(texts) == 1 else " or ".join(f"({text})" for text in texts)
+
+
+# --- Conflicting requirements: two lines of a requirements file that no version of a distribution satisfies.
+
+
+_EVIDENCE = "https://pip.pypa.io/en/stable/topics/dependency-resolution/"
+_MOST = 8
+"""The maximum number of lines for one distribution that are compared with each other."""
+
+
+def judge_pins(listing: Listing, known: Environment, asked: Requested) -> tuple[Finding, ...]:
+    """Return a finding for each distribution of a requirements file whose requirements cannot be resolved."""
+    if listing.kind != "requirements":
+        return ()
+    lines: dict[str, list[int]] = {}
+    for number, entry in enumerate(listing.entries):
+        if entry.distribution.version or entry.distribution.specifier:
+            lines.setdefault(entry.distribution.name, []).append(number)
+    several = [numbers[:_MOST] for numbers in lines.values() if len(numbers) > 1]
+    if not several:
+        return ()
+    contexts = Contexts(listing, known, asked)
+    installed = contexts.installed()
+    return tuple(finding for numbers in several for finding in _conflict_among(numbers, installed, contexts))
+
+
+def _conflict_among(numbers: list[int], installed: list[int], contexts: Contexts) -> Iterator[Finding]:
+    """Yield a finding for the conflicting pair of lines that applies in the most contexts, if any."""
+    entries, everywhere = contexts.listing.entries, contexts.all
+    pairs = [
+        (installed[first] & installed[second], first, second)
+        for position, second in enumerate(numbers) for first in numbers[:position]
+        if installed[first] & installed[second] and _disjoint(entries[first].distribution, entries[second].distribution)
+    ]  # fmt: skip
+    if pairs:
+        mask, first, second = max(pairs, key=lambda pair: (pair[0].bit_count(), -pair[2], -pair[1]))
+        decisive = () if mask == everywhere else _decisive(contexts.platforms_of(mask), contexts.platforms_of(everywhere))
+        yield _conflict(entries[first], entries[second], contexts.listing, decisive, holds=mask == everywhere)
+
+
+def _disjoint(left: Distribution, right: Distribution) -> bool:
+    """Whether no version satisfies both; ``False`` if they cannot be compared."""
+    try:
+        if left.specifier is not None and right.specifier is not None:
+            return not overlap(ranges_of(left.specifier), ranges_of(right.specifier))
+        if left.specifier is not None or right.specifier is not None:
+            ranged, pinned = (left, right) if left.specifier is not None else (right, left)
+            return not contains(ranges_of(ranged.specifier or ""), key_of(pinned.version or ""))
+    except ValueError:
+        return False
+    versions = left.version or "", right.version or ""
+    if not all(map(is_version, versions)):
+        return False
+    # 2.6.0 also matches 2.6.0+cu124, which only matches its own local label
+    labels = [version.partition("+")[2].lower().replace("-", ".").replace("_", ".") for version in versions]
+    return key_of(versions[0]) != key_of(versions[1]) or (all(labels) and labels[0] != labels[1])
+
+
+def _conflict(first: Entry, second: Entry, listing: Listing, decisive: tuple[str, ...], *, holds: bool) -> Finding:
+    name = first.distribution.name
+    asked = [each.distribution.specifier or f"=={each.distribution.version}" for each in (first, second)]
+    places = [f"{each.file or listing.file}:{each.line}" for each in (first, second)]
+    return Finding(
+        rule="requirements-conflict", origin="metadata", verdict="hit" if holds else "possible", severity="error",
+        effect="install", title=f"{name} is required as {asked[0]} and as {asked[1]}: the requirements cannot be resolved",
+        why="No version satisfies both lines. pip fails with ResolutionImpossible, uv with unsatisfiable requirements.",
+        confidence="confirmed", packages={name: " and ".join(asked)}, missing=decisive, unknown=decisive,
+        fixes=(Fix(kind="pin", package=name, text=f"keep only one of the two lines, {places[0]} or {places[1]}"),),
+        evidence=(_EVIDENCE,), here=f"{name}{asked[0]} ({places[0]}), {name}{asked[1]} ({places[1]})",
+        location=Location(second.file or listing.file, second.line),
+    )  # fmt: skip

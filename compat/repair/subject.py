@@ -7,9 +7,9 @@ import platform
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from compat.checks.choices import Asked
+from compat.checks.choices import Requested
+from compat.checks.contexts import Contexts, Platform
 from compat.checks.selections import judged_listing
-from compat.checks.worlds import Place, Worlds
 from compat.errors import InputError
 from compat.formats.listing import ROOT, Listing
 from compat.formats.registry import read_content
@@ -44,25 +44,25 @@ class Installed:
 
 
 def installed_by(
-    listing: Listing, known: Environment, matrix: Matrix, index: Callable[[], Index], asked: Asked | None = None
+    listing: Listing, known: Environment, matrix: Matrix, index: Callable[[], Index], asked: Requested | None = None
 ) -> Installed:
     """The environment that a file installs, its direct requirements, and its requirements without a pin.
 
     Of several selections of extras and groups the one with the most errors is used, preferring the default one.
     :class:`InputError` if the file does not support any known Python.
     """
-    asked = asked or Asked()
+    asked = asked or Requested()
     known, told = placed(known)
-    worlds = Worlds(listing, known, asked)
-    if not worlds.places:
+    contexts = Contexts(listing, known, asked)
+    if not contexts.platforms:
         raise InputError("does not support any known Python", listing.file)
-    python, origin = _python(listing, worlds, known, index)
+    python, origin = _python(listing, contexts, known, index)
     known = replace(known, python=python)
-    worlds = Worlds(listing, known, asked)
-    number = _selection(listing, known, matrix, asked, worlds)
-    place = next((at for at in range(len(worlds.places)) if worlds.of_place(at)), 0)
-    chosen = worlds.of_place(place) & worlds.of_set(number)
-    here = [at for at, mask in enumerate(worlds.installed()) if mask & chosen]
+    contexts = Contexts(listing, known, asked)
+    number = _selection(listing, known, matrix, asked, contexts)
+    place = next((at for at in range(len(contexts.platforms)) if contexts.on_platform(at)), 0)
+    chosen = contexts.on_platform(place) & contexts.with_set(number)
+    here = [at for at, mask in enumerate(contexts.installed()) if mask & chosen]
     environment = replace(
         known, distributions=tuple(_plain(listing.entries[at].distribution) for at in here),
         distributions_complete=listing.complete,
@@ -74,7 +74,7 @@ def installed_by(
         if copy.version is None and copy.name not in pinned and not is_given(copy)
     )  # fmt: skip
     whole = listing.complete or listing.kind not in ("requirements", "pyproject", "script")
-    choices = (f"with {worlds.sets[number].label}",) if worlds.sets[number].label else ()
+    choices = (f"with {contexts.sets[number].label}",) if contexts.sets[number].label else ()
     return Installed(environment, _direct(listing, here), wanted, (f"Python {python}{origin}", *told, *choices), whole)
 
 
@@ -120,18 +120,18 @@ def _computes(known: Environment, os_: str) -> Iterable[str]:
 # --- The Python version: stated, configured next to the file, or inferred from the wheels of the pins.
 
 
-def _python(listing: Listing, worlds: Worlds, known: Environment, index: Callable[[], Index]) -> tuple[str, str]:
+def _python(listing: Listing, contexts: Contexts, known: Environment, index: Callable[[], Index]) -> tuple[str, str]:
     """The Python version, and its origin in words."""
     if known.python is not None:
         return known.python, ""
     for entry in listing.entries:  # conda also installs Python
         if entry.distribution.name == "python" and (version := comparable(entry.distribution).version):
             return version, ""
-    minors = sorted({place.python[:2] for place in worlds.places}, reverse=True)
+    minors = sorted({place.python[:2] for place in contexts.platforms}, reverse=True)
     for text, origin in _beside(listing.file):
         if tuple(map(int, text.split(".")[:2])) in minors:
             return text, f" ({origin})"
-    supported, has_wheels = _supported(listing, worlds, minors, index)
+    supported, has_wheels = _supported(listing, contexts, minors, index)
     best = [each for each in supported if each in has_wheels]
     if best:
         return f"{best[0][0]}.{best[0][1]}", " (the newest that the pins have wheels for)"
@@ -154,19 +154,19 @@ def _beside(path: str) -> Iterable[tuple[str, str]]:
 
 
 def _supported(
-    listing: Listing, worlds: Worlds, minors: Sequence[tuple[int, ...]], index: Callable[[], Index]
+    listing: Listing, contexts: Contexts, minors: Sequence[tuple[int, ...]], index: Callable[[], Index]
 ) -> tuple[list[tuple[int, ...]], set[tuple[int, ...]]]:
     """The Pythons for which the fewest pins lack a file, newest first, and those with a version-specific wheel of a pin."""
-    installed = worlds.installed()
+    installed = contexts.installed()
     copies = [comparable(entry.distribution) for entry in listing.entries]
     pins = {(each.name, each.version) for each in copies if each.version and not of_no_index(each)}
     files = index().files_of_pins(pins) if pins else {}
     lacking: dict[tuple[int, ...], int] = {}
     attested = set()
     for minor in minors:
-        place = next(at for at, each in enumerate(worlds.places) if each.python[:2] == minor)
-        target = _target(worlds.places[place], worlds)
-        here = worlds.of_place(place) & worlds.of_set(0)
+        place = next(at for at, each in enumerate(contexts.platforms) if each.python[:2] == minor)
+        target = _target(contexts.platforms[place], contexts)
+        here = contexts.on_platform(place) & contexts.with_set(0)
         lacking[minor] = 0
         for copy, mask in zip(copies, installed):
             found = files.get((copy.name, copy.version or "")) if mask & here else None
@@ -182,7 +182,7 @@ def _supported(
     return [minor for minor in minors if lacking[minor] == least], attested
 
 
-def _target(place: Place, worlds: Worlds) -> Target:
+def _target(place: Platform, contexts: Contexts) -> Target:
     python = ".".join(map(str, place.python[:2]))
     return Target(Environment(python=python, os=place.os, machine=place.machine, glibc=GLIBC))
 
@@ -190,18 +190,18 @@ def _target(place: Place, worlds: Worlds) -> Target:
 # --- The selection of extras and groups to plan for.
 
 
-def _selection(listing: Listing, known: Environment, matrix: Matrix, asked: Asked, worlds: Worlds) -> int:
+def _selection(listing: Listing, known: Environment, matrix: Matrix, asked: Requested, contexts: Contexts) -> int:
     """The number of the selection with the most errors; the first one among equals."""
-    if len(worlds.sets) < 2:
+    if len(contexts.sets) < 2:
         return 0
     found, _ = judged_listing(listing, known, matrix, asked)
     errors = [each for each in found if each.severity == "error" and each.verdict == "hit" and each.selections]
 
     def holds(error: Finding, at: int) -> bool:
-        label = worlds.sets[at].label
+        label = contexts.sets[at].label
         return label in error.selections or label.startswith("every extra")
 
-    return max(range(len(worlds.sets)), key=lambda at: (sum(holds(each, at) for each in errors), -at))
+    return max(range(len(contexts.sets)), key=lambda at: (sum(holds(each, at) for each in errors), -at))
 
 
 def _plain(copy: Distribution) -> Distribution:

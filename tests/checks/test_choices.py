@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compat.checks.choices import Asked, choice_sets
+from compat.checks.choices import Requested, choice_sets
 from compat.errors import InputError
 from compat.formats.listing import Choice, Listing
 
 
-def names(listing: Listing, asked: Asked | None = None) -> list[tuple[str, frozenset[str]]]:
+def names(listing: Listing, asked: Requested | None = None) -> list[tuple[str, frozenset[str]]]:
     return [
         (each.label, frozenset(listing.choices[number].name for number in each.numbers))
-        for each in choice_sets(listing, asked or Asked())
+        for each in choice_sets(listing, asked or Requested())
     ]
 
 
@@ -49,33 +49,33 @@ def test_an_exclusive_file_has_one_set_for_each() -> None:
         "pixi.lock", "pixi.lock", choices=(Choice("environment", "cpu"), Choice("environment", "gpu")), exclusive=True
     )
     assert names(listing) == [("environment cpu", {"cpu"}), ("environment gpu", {"gpu"})]
-    assert names(listing, Asked(environment="gpu")) == [("environment gpu", {"gpu"})]
+    assert names(listing, Requested(environment="gpu")) == [("environment gpu", {"gpu"})]
     with pytest.raises(InputError, match=r"unknown environment 'tpu'; it has cpu, gpu"):
-        names(listing, Asked(environment="tpu"))
+        names(listing, Requested(environment="tpu"))
 
 
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        (Asked(("a",)), {"dev", "a"}),
-        (Asked(("A",), ("none",)), {"a"}),
-        (Asked(("all",), ("none",)), {"a", "b"}),
-        (Asked(("none",)), {"dev"}),
-        (Asked(None, ("none",)), frozenset()),
+        (Requested(("a",)), {"dev", "a"}),
+        (Requested(("A",), ("none",)), {"a"}),
+        (Requested(("all",), ("none",)), {"a", "b"}),
+        (Requested(("none",)), {"dev"}),
+        (Requested(None, ("none",)), frozenset()),
     ],
 )
-def test_what_is_asked_for_is_one_set(asked: Asked, expected: set[str]) -> None:
+def test_what_is_asked_for_is_one_set(asked: Requested, expected: set[str]) -> None:
     assert names(Listing("x", "uv.lock", choices=(DEV, A, B)), asked) == [("", expected)]
 
 
 def test_an_extra_called_all_is_that_extra() -> None:
     listing = Listing("x", "uv.lock", choices=(A, Choice("extra", "all")))
-    assert names(listing, Asked(("all",))) == [("", {"all"})]
+    assert names(listing, Requested(("all",))) == [("", {"all"})]
 
 
 def test_what_is_not_there_is_said() -> None:
     with pytest.raises(InputError, match=r"unknown extra 'z'; it has a, b") as caught:
-        names(Listing("uv.lock", "uv.lock", choices=(DEV, A, B)), Asked(("z",)))
+        names(Listing("uv.lock", "uv.lock", choices=(DEV, A, B)), Requested(("z",)))
     assert caught.value.file == "uv.lock"
 
 
@@ -83,10 +83,10 @@ def test_members_of_a_workspace_come_with_their_extras() -> None:
     home, other = Choice("package", "home", default=True), Choice("package", "other")
     mine, theirs = Choice("extra", "x", "home"), Choice("extra", "x", "other")
     listing = Listing("x", "uv.lock", choices=(home, other, mine, theirs))
-    found = {each.label: each.numbers for each in choice_sets(listing, Asked())}
+    found = {each.label: each.numbers for each in choice_sets(listing, Requested())}
     assert found["extra home[x]"] == {0, 2}
     assert found["extra other[x]"] == {0, 1, 3}
-    assert [each.numbers for each in choice_sets(listing, Asked(("other[x]",)))] == [{0, 1, 3}]
+    assert [each.numbers for each in choice_sets(listing, Requested(("other[x]",)))] == [{0, 1, 3}]
 
 
 @settings(deadline=None)
@@ -101,7 +101,7 @@ def test_no_set_has_a_conflict_and_every_choice_is_tried(drawn: tuple[int, list[
     count, groups = drawn
     conflicts = tuple(tuple(sorted(group)) for group in groups if len(group) > 1)
     listing = Listing("x", "uv.lock", choices=tuple(Choice("extra", f"e{n}") for n in range(count)), conflicts=conflicts)
-    sets = [each.numbers for each in choice_sets(listing, Asked())]
+    sets = [each.numbers for each in choice_sets(listing, Requested())]
     assert len(set(sets)) == len(sets)
     assert frozenset().union(*sets) == set(range(count))
     for numbers in sets:

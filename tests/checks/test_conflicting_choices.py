@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compat.checks.choices import Asked
-from compat.checks.worlds import Worlds
+from compat.checks.choices import Requested
+from compat.checks.contexts import Contexts
 from compat.formats.listing import Listing
 from compat.formats.locks.uv import UvLock
 from compat.model import Environment
@@ -74,20 +74,20 @@ def read(text: str = LOCK) -> Listing:
 
 def installed(*extras: str, os: str = "linux") -> tuple[set[str], list[str]]:
     listing = read()
-    worlds = Worlds(listing, Environment(os=os, machine="x86_64", python="3.11"), Asked(extras or ("none",), ("none",)))
-    assert len(worlds.sets) == 1
-    pairs = zip(listing.entries, worlds.installed())
-    return {f"{entry.distribution.name} {entry.distribution.version}" for entry, mask in pairs if mask}, worlds.notes
+    contexts = Contexts(listing, Environment(os=os, machine="x86_64", python="3.11"), Requested(extras or ("none",), ("none",)))
+    assert len(contexts.sets) == 1
+    pairs = zip(listing.entries, contexts.installed())
+    return {f"{entry.distribution.name} {entry.distribution.version}" for entry, mask in pairs if mask}, contexts.notes
 
 
 def tried(listing: Listing, os: str | None = None) -> list[set[str]]:
-    worlds = Worlds(listing, Environment(os=os), Asked())
+    contexts = Contexts(listing, Environment(os=os), Requested())
     return [
         {
             f"{each.package}[{each.name}]" if each.kind != "package" else each.name
             for each in map(listing.choices.__getitem__, one)
         }
-        for one in (chosen.numbers for chosen in worlds.sets)
+        for one in (chosen.numbers for chosen in contexts.sets)
     ]
 
 
@@ -101,9 +101,9 @@ def test_an_extra_that_a_dependency_asks_for_is_active_everywhere() -> None:
 def test_without_a_conflict_in_the_lock_only_what_is_chosen_counts() -> None:
     text = "".join(line for line in LOCK.splitlines(keepends=True) if not line.startswith("conflicts"))
     listing = read(text)
-    worlds = Worlds(listing, Environment(os="linux"), Asked(("slow",)))
+    contexts = Contexts(listing, Environment(os="linux"), Requested(("slow",)))
     kit = next(at for at, entry in enumerate(listing.entries) if entry.distribution.name == "kit")
-    assert not worlds.installed()[kit]
+    assert not contexts.installed()[kit]
 
 
 def test_what_is_asked_for_and_refused_is_installed_as_asked_and_noted() -> None:
@@ -127,8 +127,8 @@ def test_no_set_has_extras_that_bring_a_conflict() -> None:
 
 def test_worlds_in_which_a_set_is_refused_are_none() -> None:
     listing = read()
-    worlds = Worlds(listing, Environment(python="3.11"), Asked(("slow", "fast")))
-    assert {place.os for place in worlds.places_of(worlds.all)} == {"darwin", "windows"}
+    contexts = Contexts(listing, Environment(python="3.11"), Requested(("slow", "fast")))
+    assert {place.os for place in contexts.platforms_of(contexts.all)} == {"darwin", "windows"}
 
 
 def test_an_extra_of_the_same_name_counts_where_its_package_is_installed() -> None:
@@ -143,5 +143,5 @@ def test_forks_of_the_resolution_limit_platforms_only() -> None:
         "[manifest]", """resolution-markers = ["sys_platform == 'linux' and extra == 'extra-3-kit-cpu'"]\n[manifest]"""
     )
     listing = read(text)
-    assert Worlds(listing, Environment(os="linux"), Asked()).notes == []
-    assert Worlds(listing, Environment(os="windows"), Asked()).notes == ["uv.lock does not support the target's platform"]
+    assert Contexts(listing, Environment(os="linux"), Requested()).notes == []
+    assert Contexts(listing, Environment(os="windows"), Requested()).notes == ["uv.lock does not support the target's platform"]

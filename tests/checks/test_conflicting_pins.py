@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from compat.checks.choices import Asked
-from compat.checks.conflicting_pins import judge_pins
+from compat.checks.choices import Requested
+from compat.checks.selections import judge_pins
 from compat.formats.requirements.file import read_requirements
 from compat.model import Environment, Finding
 
 
 def found(text: str, known: Environment | None = None) -> tuple[Finding, ...]:
     (listing,) = read_requirements("requirements.txt", text)
-    return judge_pins(listing, known or Environment(), Asked())
+    return judge_pins(listing, known or Environment(), Requested())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Installable selections: masks against one world at a time, and verdicts put together as a person would."""
+"""Installable selections: masks against one context at a time, and verdicts put together as a person would."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.markers import Marker
 
-from compat.checks.choices import Asked
+from compat.checks.choices import Requested
+from compat.checks.contexts import Contexts
 from compat.checks.selections import described, judged_listing
-from compat.checks.worlds import Worlds
 from compat.formats.listing import ROOT, Choice, Entry, Listing
 from compat.formats.registry import format_of
 from compat.model import Accelerator, Distribution, Environment, Finding, Workload
@@ -66,7 +66,7 @@ def lock(*pairs: tuple[Distribution, str | None, int | None], **more: object) ->
 
 
 def found(
-    listing: Listing, known: Environment | None = None, asked: Asked | None = None
+    listing: Listing, known: Environment | None = None, asked: Requested | None = None
 ) -> list[tuple[str, str, tuple[str, ...], int | None]]:
     findings, _ = judged_listing(listing, known or Environment(), MATRIX, asked)
     return [(each.rule, each.verdict, each.selections, each.location.line if each.location else None) for each in findings]
@@ -98,8 +98,8 @@ def test_an_extra_that_is_bad_is_bad() -> None:
         (NEW, None, 0), (OLD, None, 1), choices=(Choice("extra", "new"), Choice("extra", "old")), conflicts=((0, 1),)
     )
     assert found(listing) == [("old-transformers", "hit", ("extra old",), 20)]
-    assert found(listing, asked=Asked(("new",))) == []
-    assert found(listing, asked=Asked(("old",))) == [("old-transformers", "hit", (), 20)]
+    assert found(listing, asked=Requested(("new",))) == []
+    assert found(listing, asked=Requested(("old",))) == [("old-transformers", "hit", (), 20)]
 
 
 def test_what_the_defaults_install_needs_no_extra() -> None:
@@ -193,7 +193,7 @@ def listings(draw: st.DrawFn) -> Listing:
 
 
 def alone(listing: Listing, chosen: frozenset[int], os: str, machine: str, python: str) -> tuple[set[int], bool]:
-    """What is installed in one world, found the plain way, and whether uv refuses it."""
+    """What is installed in one context, found the plain way, and whether uv refuses it."""
     active = set(chosen)
     while True:
         there = walked(listing, chosen, active, os, machine, python)
@@ -225,28 +225,28 @@ def walked(listing: Listing, chosen: frozenset[int], active: set[int], os: str, 
         there |= more
 
 
-def every_is_refused(listing: Listing, worlds: Worlds) -> bool:
+def every_is_refused(listing: Listing, contexts: Contexts) -> bool:
     return all(
         alone(listing, chosen.numbers, place.os, place.machine, ".".join(map(str, place.python[:2])))[1]
-        for place in worlds.places
-        for chosen in worlds.sets
+        for place in contexts.platforms
+        for chosen in contexts.sets
     )
 
 
 @settings(deadline=None)
 @given(listings())
 def test_masks_agree_with_one_world_at_a_time(listing: Listing) -> None:
-    worlds = Worlds(listing, Environment(), Asked())
-    masks = worlds.installed()
-    for at, place in enumerate(worlds.places):
-        for number, chosen in enumerate(worlds.sets):
-            bit = at * len(worlds.sets) + number
+    contexts = Contexts(listing, Environment(), Requested())
+    masks = contexts.installed()
+    for at, place in enumerate(contexts.platforms):
+        for number, chosen in enumerate(contexts.sets):
+            bit = at * len(contexts.sets) + number
             mine = {entry for entry, mask in enumerate(masks) if mask >> bit & 1}
             python = ".".join(map(str, place.python[:2]))
             theirs, refused = alone(listing, chosen.numbers, place.os, place.machine, python)
-            if worlds.all >> bit & 1:
+            if contexts.all >> bit & 1:
                 assert mine == theirs
-                assert not refused or every_is_refused(listing, worlds)
+                assert not refused or every_is_refused(listing, contexts)
             else:
                 assert refused
                 assert not mine
@@ -255,18 +255,18 @@ def test_masks_agree_with_one_world_at_a_time(listing: Listing) -> None:
 @settings(deadline=None)
 @given(listings())
 def test_a_hit_is_one_in_some_set_of_choices_wherever_it_is_installed(listing: Listing) -> None:
-    worlds = Worlds(listing, Environment(), Asked())
+    contexts = Contexts(listing, Environment(), Requested())
     findings, _ = judged_listing(listing, Environment(), MATRIX)
     mine: dict[str, str] = {}
     for each in findings:
         mine[each.rule] = "hit" if "hit" in (each.verdict, mine.get(each.rule)) else "possible"
     theirs: dict[str, str] = {}
-    for chosen in worlds.sets:
+    for chosen in contexts.sets:
         seen: dict[str, set[bool]] = {"old-transformers": set(), "old-python": set()}
-        for place in worlds.places:
+        for place in contexts.platforms:
             python = ".".join(map(str, place.python[:2]))
             there, refused = alone(listing, chosen.numbers, place.os, place.machine, python)
-            if refused and not every_is_refused(listing, worlds):
+            if refused and not every_is_refused(listing, contexts):
                 continue
             old, new = 1 in there, 0 in there
             torch = there & {2, 3}

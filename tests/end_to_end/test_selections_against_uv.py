@@ -18,8 +18,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from compat.checks.choices import Asked
-from compat.checks.worlds import Worlds
+from compat.checks.choices import Requested
+from compat.checks.contexts import Contexts
 from compat.formats.listing import Listing
 from compat.formats.locks.uv import UvLock
 from compat.model import Distribution, Environment, normalized
@@ -56,7 +56,7 @@ PLATFORMS = (
 )
 
 
-class Chosen(NamedTuple):
+class ChoiceSet(NamedTuple):
     """Extras and groups of the root project; ``groups`` ``None``: what uv installs if nothing is said."""
 
     extras: tuple[str, ...] = ()
@@ -96,26 +96,26 @@ class Project:
         text = self._pyproject(self.root) + f"[tool.uv.workspace]\nmembers = {sorted(folders)}\n"
         (self.folder / "pyproject.toml").write_text(text, encoding="utf-8")
 
-    def selections(self) -> Iterator[Chosen]:
+    def selections(self) -> Iterator[ChoiceSet]:
         """Nothing, the defaults, some extras and every group alone, and as much as goes together."""
-        yield Chosen()
-        yield Chosen(groups=None)
+        yield ChoiceSet()
+        yield ChoiceSet(groups=None)
         step = max(1, len(self.extras) // MOST)
-        yield from (Chosen((extra,)) for extra in self.extras[::step][:MOST])
-        yield from (Chosen((), (group,)) for group in self.groups[:MOST])
+        yield from (ChoiceSet((extra,)) for extra in self.extras[::step][:MOST])
+        yield from (ChoiceSet((), (group,)) for group in self.groups[:MOST])
         for names in ((self.extras, self.groups), (self.extras[::-1], self.groups[::-1])):
             yield self._together(*names)
 
-    def _together(self, extras: Iterable[str], groups: Iterable[str]) -> Chosen:
+    def _together(self, extras: Iterable[str], groups: Iterable[str]) -> ChoiceSet:
         chosen: set[tuple[str | None, str | None]] = set()
         for each in [*((extra, None) for extra in extras), *((None, group) for group in groups)]:
             if not any(each in clash and len(clash & chosen) > 0 for clash in self.conflicts):
                 chosen.add(each)
-        return Chosen(
+        return ChoiceSet(
             tuple(sorted(extra for extra, _ in chosen if extra)), tuple(sorted(group for _, group in chosen if group))
         )
 
-    def exported(self, chosen: Chosen, packages: Iterable[str] = ()) -> list[str] | None:
+    def exported(self, chosen: ChoiceSet, packages: Iterable[str] = ()) -> list[str] | None:
         """The lines of ``uv export`` that ask for something; ``None`` where a dependency's extra conflicts with what is chosen."""
         assert UV is not None
         words = [UV, "export", "--frozen", "--offline", "--no-config", "--no-hashes", "--no-annotate", "--no-header"]
@@ -132,17 +132,17 @@ class Project:
         assert done.returncode == 0, done.stderr
         return [line.strip() for line in done.stdout.splitlines() if line.strip()]
 
-    def selected(self, chosen: Chosen, python: str, platform: Platform) -> Selection | None:
+    def selected(self, chosen: ChoiceSet, python: str, platform: Platform) -> Selection | None:
         """The same, as ``compat`` works it out; ``None`` where it says that the lock is not made for the platform."""
         extras = tuple(f"{self.name}[{extra}]" if _several(self.listing) else extra for extra in chosen.extras)
         groups = chosen.groups
         if groups is not None:
             groups = tuple(f"{self.name}[{each}]" if _several(self.listing) else each for each in groups) or ("none",)
         known = Environment(python=python, os=platform.os, machine=platform.machine)
-        worlds = Worlds(self.listing, known, Asked(extras, groups))
-        installed = worlds.installed()
-        if worlds.notes:
-            assert worlds.notes == ["uv.lock does not support the target's platform"]
+        contexts = Contexts(self.listing, known, Requested(extras, groups))
+        installed = contexts.installed()
+        if contexts.notes:
+            assert contexts.notes == ["uv.lock does not support the target's platform"]
             return None
         return {
             identity
@@ -253,8 +253,8 @@ def test_uv_refuses_no_set_of_a_real_lock(path: Path, tmp_path: Path) -> None:
 
 def _none_is_refused(project: Project) -> None:
     choices = project.listing.choices
-    for each in Worlds(project.listing, Environment(), Asked()).sets:
+    for each in Contexts(project.listing, Environment(), Requested()).sets:
         chosen = [choices[number] for number in sorted(each.numbers)]
         extras, groups = ({choice.name for choice in chosen if choice.kind == kind} for kind in ("extra", "group"))
         packages = [choice.name for choice in chosen if choice.kind == "package"]
-        assert project.exported(Chosen(tuple(extras), tuple(groups)), packages) is not None, each.label
+        assert project.exported(ChoiceSet(tuple(extras), tuple(groups)), packages) is not None, each.label

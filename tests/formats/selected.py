@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compat.checks.choices import Asked
-from compat.checks.worlds import Worlds
+from compat.checks.choices import Requested
+from compat.checks.contexts import Contexts
 from compat.formats.listing import Listing
 from compat.model import Environment
 
@@ -17,9 +17,9 @@ def selected(
     machine: str = "x86_64",
 ) -> set[str]:
     """``{"torch 2.6.0", …}`` for one target; ``groups`` ``None``: the default ones."""
-    worlds = Worlds(listing, Environment(python=python, os=os, machine=machine), Asked(extras, groups))
+    contexts = Contexts(listing, Environment(python=python, os=os, machine=machine), Requested(extras, groups))
     return {
         f"{entry.distribution.name} {entry.distribution.version}"
-        for entry, mask in zip(listing.entries, worlds.installed())
+        for entry, mask in zip(listing.entries, contexts.installed())
         if mask
     }

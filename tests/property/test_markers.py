@@ -1,4 +1,4 @@
-"""Our markers against packaging's: the same trees are understood, and mean the same in every world."""
+"""Our markers against packaging's: the same trees are understood, and mean the same in every context."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.markers import InvalidMarker, Marker
 
-from compat.checks.choices import Asked
-from compat.checks.worlds import Place, Worlds
+from compat.checks.choices import Requested
+from compat.checks.contexts import Contexts, Platform
 from compat.formats.listing import Listing
 from compat.markers import combined, comparisons, parse, version_holds, written
 from compat.model import Environment
@@ -55,7 +55,7 @@ def markers(draw: st.DrawFn) -> str:
 SYSTEMS = {"linux": ("linux", "Linux", "posix"), "darwin": ("darwin", "Darwin", "posix"), "windows": ("win32", "Windows", "nt")}
 
 
-def environment_of(place: Place) -> dict[str, str]:
+def environment_of(place: Platform) -> dict[str, str]:
     full = ".".join(map(str, place.python))
     platform, system, os_name = SYSTEMS[place.os]
     return {
@@ -66,14 +66,14 @@ def environment_of(place: Place) -> dict[str, str]:
     }  # fmt: skip
 
 
-WORLDS = Worlds(Listing("x", "test"), Environment(), Asked())
+CONTEXTS = Contexts(Listing("x", "test"), Environment(), Requested())
 
 
 @given(markers())
 def test_a_marker_holds_in_the_same_worlds(text: str) -> None:
     theirs = Marker(text)
-    mask = WORLDS.where(text)
-    for at, place in enumerate(WORLDS.places):
+    mask = CONTEXTS.where(text)
+    for at, place in enumerate(CONTEXTS.platforms):
         assert bool(mask >> at & 1) == theirs.evaluate(environment_of(place)), place
 
 
@@ -81,7 +81,7 @@ def test_a_marker_holds_in_the_same_worlds(text: str) -> None:
 def test_what_is_written_reads_the_same(text: str) -> None:
     tree = parse(text)
     assert parse(written(tree)) == tree
-    assert WORLDS.where(str(Marker(written(tree)))) == WORLDS.where(text)
+    assert CONTEXTS.where(str(Marker(written(tree)))) == CONTEXTS.where(text)
 
 
 @given(st.text(alphabet="()'\"andornt_ pyhselfxi.=<>!~3", max_size=40))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.checks.choices import Asked
+from compat.checks.choices import Requested
 from compat.formats.conda_environment import CondaEnvironment
 from compat.formats.locks.uv import UvLock
 from compat.model import Environment
@@ -81,7 +81,7 @@ source = { registry = "https://index.example/simple" }
 dependencies = [{ name = "torch" }]
 """
     (listing,) = UvLock().read("uv.lock", text)
-    asked = Asked(extras=("fast",))
+    asked = Requested(extras=("fast",))
     found = installed_by(listing, Environment(python="3.11"), matrix, lambda: pytest.fail("no index is needed"), asked)
     assert {copy.name for copy in found.environment.distributions or ()} == {"job", "torch", "vllm"}
     assert found.direct == {"vllm"}

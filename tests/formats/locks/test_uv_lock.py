@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compat.checks.choices import Asked
-from compat.checks.worlds import Worlds
+from compat.checks.choices import Requested
+from compat.checks.contexts import Contexts
 from compat.errors import InputError
 from compat.formats.listing import Listing
 from compat.formats.locks.uv import UvLock, git_details
@@ -79,12 +79,14 @@ def read(text: str) -> Listing:
     return listing
 
 
-def installed(listing: Listing, asked: Asked | None = None, os: str = "linux") -> set[str]:
-    worlds = Worlds(
-        listing, Environment(os=os, machine="x86_64" if os == "linux" else "AMD64", python="3.11"), asked or Asked(("none",))
+def installed(listing: Listing, asked: Requested | None = None, os: str = "linux") -> set[str]:
+    contexts = Contexts(
+        listing,
+        Environment(os=os, machine="x86_64" if os == "linux" else "AMD64", python="3.11"),
+        asked or Requested(("none",)),
     )
-    assert len(worlds.sets) == 1
-    pairs = zip(listing.entries, worlds.installed())
+    assert len(contexts.sets) == 1
+    pairs = zip(listing.entries, contexts.installed())
     return {f"{entry.distribution.name} {entry.distribution.version}" for entry, mask in pairs if mask} - {"mine None"}
 
 
@@ -112,23 +114,23 @@ def test_releases_lines_and_sources() -> None:
 @pytest.mark.parametrize(
     ("asked", "os", "expected"),
     [
-        (Asked(("none",)), "linux", {"pytest 8.3.4"}),
-        (Asked(("none",), ("none",)), "windows", {"colorama 0.4.6"}),
-        (Asked(("old",), ("none",)), "linux", {"transformers 4.51.3", "torch 2.6.0+cu124"}),
-        (Asked(("new",)), "linux", {"transformers 4.57.1", "pytest 8.3.4"}),
+        (Requested(("none",)), "linux", {"pytest 8.3.4"}),
+        (Requested(("none",), ("none",)), "windows", {"colorama 0.4.6"}),
+        (Requested(("old",), ("none",)), "linux", {"transformers 4.51.3", "torch 2.6.0+cu124"}),
+        (Requested(("new",)), "linux", {"transformers 4.57.1", "pytest 8.3.4"}),
     ],
 )
-def test_extras_groups_and_markers_select(asked: Asked, os: str, expected: set[str]) -> None:
+def test_extras_groups_and_markers_select(asked: Requested, os: str, expected: set[str]) -> None:
     assert installed(read(FORKED), asked, os) == expected
 
 
 def test_conflicting_extras_are_never_chosen_together() -> None:
     listing = read(FORKED)
-    worlds = Worlds(listing, Environment(), Asked())
+    contexts = Contexts(listing, Environment(), Requested())
     old, new = (next(at for at, each in enumerate(listing.choices) if each.name == name) for name in ("old", "new"))
-    assert not any({old, new} <= chosen.numbers for chosen in worlds.sets)
-    assert any(old in chosen.numbers for chosen in worlds.sets)
-    assert any(new in chosen.numbers for chosen in worlds.sets)
+    assert not any({old, new} <= chosen.numbers for chosen in contexts.sets)
+    assert any(old in chosen.numbers for chosen in contexts.sets)
+    assert any(new in chosen.numbers for chosen in contexts.sets)
 
 
 def test_git_addresses() -> None:

@@ -1,7 +1,7 @@
-"""The worlds in which a file can be installed, as bit masks.
+"""The contexts in which a file can be installed, as bit masks.
 
-A world is an interpreter, a platform and a set of choices (extras, groups). Each release in a lock file is installed in some
-of them: one traversal of the lock's graph that propagates sets of worlds finds all installable selections.
+A context is an interpreter, a platform and a set of choices (extras, groups). Each release in a lock file is installed in some
+of them: one traversal of the lock's graph that propagates sets of contexts finds all installable selections.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from compat.checks.choices import Asked, Chosen, choice_sets, set_of_two, twos
+from compat.checks.choices import ChoiceSet, Requested, choice_sets, pair_set, unconflicted_pairs
 from compat.markers import OF_SYSTEM, SYSTEMS, Comparison, Marker, combined, parse, version_holds
 from compat.model import Environment, normalized
 from compat.records import record
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     Below = dict[int, list[tuple[int, int]]]
-    """For every node the nodes below it, and the worlds in which they are."""
+    """For every node the nodes below it, and the contexts in which they are."""
 
 
 _MINORS = tuple((3, minor) for minor in range(8, 16))
@@ -33,7 +33,7 @@ _SAME_MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 @record(frozen=True)
-class Place:
+class Platform:
     """An interpreter (a final release) on a platform."""
 
     python: tuple[int, ...]
@@ -41,13 +41,13 @@ class Place:
     machine: str
 
 
-class Worlds:
-    """The worlds of one listing: ``places`` × ``sets``; world ``p * len(sets) + s`` is place ``p`` with choices ``s``."""
+class Contexts:
+    """The contexts of one listing: ``platforms`` × ``sets``; number ``p * len(sets) + s`` is platform ``p`` with set ``s``."""
 
-    def __init__(self, listing: Listing, known: Environment, asked: Asked) -> None:
+    def __init__(self, listing: Listing, known: Environment, asked: Requested) -> None:
         self.listing = listing
         self.notes: list[str] = []
-        self.places = self._fitting(_places(listing, known))
+        self.platforms = self._fitting(_platforms(listing, known))
         self._unreadable: set[str] = set()
         self._extras: dict[int, int] = {}
         self._masks: dict[int, int] | None = None
@@ -56,25 +56,25 @@ class Worlds:
         else:
             self._use(choice_sets(listing, asked))
 
-    def _use(self, sets: list[Chosen]) -> None:
+    def _use(self, sets: list[ChoiceSet]) -> None:
         self.sets = sets
         self._row = (1 << len(sets)) - 1
-        self.all = (1 << (len(sets) * len(self.places))) - 1
+        self.all = (1 << (len(sets) * len(self.platforms))) - 1
         self._by_text: dict[str, int] = {}
         self._by_comparison: dict[Comparison, int] = {}
         self._by_choice = [self._with_choice(number) for number in range(len(self.listing.choices))]
         self._active = list(self._by_choice)
         self.all = self._made_for()
 
-    def _use_possible(self, asked: Asked) -> None:
+    def _use_possible(self, asked: Requested) -> None:
         """Use only sets of choices that uv installs: no two choices of a declared conflict are active."""
-        from compat.checks.choices import extras_asked_for, has_namesakes
+        from compat.checks.choices import extras_requested, has_namesakes
 
         listing = self.listing
-        self._extras = extras_asked_for(listing)
-        pairs = twos(listing, asked) if self._extras or has_namesakes(listing) else []
+        self._extras = extras_requested(listing)
+        pairs = unconflicted_pairs(listing, asked) if self._extras or has_namesakes(listing) else []
         if pairs:
-            self._use([set_of_two(pair, listing) for pair in pairs])
+            self._use([pair_set(pair, listing) for pair in pairs])
             possible = self._sets_of(self.all & ~self._refused())
             pairs = [pair for at, pair in enumerate(pairs) if not possible >> at & 1]
         self._use(choice_sets(listing, asked, pairs))
@@ -86,7 +86,7 @@ class Worlds:
         self.all = possible or self.all
 
     def _refused(self, *, note: bool = False) -> int:
-        """The worlds that uv refuses to install."""
+        """The contexts that uv refuses to install."""
         from compat.checks.choices import refusals
 
         self._masks = self._reached()
@@ -99,15 +99,15 @@ class Worlds:
                 note = False
         return refused
 
-    def _fitting(self, places: list[Place]) -> list[Place]:
-        """The places whose Python satisfies the file's requires-python; all places if none does."""
+    def _fitting(self, platforms: list[Platform]) -> list[Platform]:
+        """The platforms whose Python satisfies the file's requires-python; all platforms if none does."""
         required = self.listing.requires_python
         if not required:
-            return places
-        fitting = [place for place in places if _fits(place.python, required)]
+            return platforms
+        fitting = [platform for platform in platforms if _fits(platform.python, required)]
         if not fitting:
             self.notes.append(f"{self.listing.file} requires Python {required}, which the target does not have")
-        return fitting or places
+        return fitting or platforms
 
     def _made_for(self) -> int:
         if not self.listing.environments:
@@ -121,11 +121,11 @@ class Worlds:
         return alive or self.all
 
     def _platform_only(self, comparison: Comparison) -> int:
-        """The worlds of a comparison, ignoring extras: uv records them in environments but ignores them when it installs."""
+        """The contexts of a comparison, ignoring extras: uv records them in environments but ignores them when it installs."""
         return self.all if _is_choice(comparison) else self._meaning(comparison)
 
     def installed(self) -> list[int]:
-        """For each entry, the worlds in which it is installed."""
+        """For each entry, the contexts in which it is installed."""
         entries = self.listing.entries
         if self.listing.edges is None:
             return [self.all & self.where(entry.distribution.marker) for entry in entries]
@@ -133,7 +133,7 @@ class Worlds:
         return [masks.get(number, 0) & self.all for number in range(len(entries))]
 
     def _reached(self) -> dict[int, int]:
-        """For each node, the worlds in which it is installed.
+        """For each node, the contexts in which it is installed.
 
         Markers on extras are evaluated again as long as the traversal finds more requested extras.
         """
@@ -159,7 +159,7 @@ class Worlds:
         return masks
 
     def _of_edge(self, edge: Edge) -> int:
-        """The worlds in which an edge applies, assuming that the extra it leads to is active."""
+        """The contexts in which an edge applies, assuming that the extra it leads to is active."""
         _, child, marker, choice = edge
         extra = self._extras.get(child)
         if extra is None or marker is None:
@@ -192,7 +192,7 @@ class Worlds:
         return news
 
     def where(self, text: str | None) -> int:
-        """The worlds in which a marker holds; all of them if it cannot be parsed."""
+        """The contexts in which a marker holds; all of them if it cannot be parsed."""
         if text is None:
             return self.all
         found = self._by_text.get(text)
@@ -209,36 +209,36 @@ class Worlds:
                 self.notes.append(f"{self.listing.file}: the marker {text!r} {problem}; it is assumed to hold")
             return self.all
 
-    def of_set(self, number: int) -> int:
-        """The worlds of one set of choices."""
+    def with_set(self, number: int) -> int:
+        """The contexts of one set of choices."""
         result = 0
-        for place in range(len(self.places)):
-            result |= 1 << (place * len(self.sets) + number)
+        for platform in range(len(self.platforms)):
+            result |= 1 << (platform * len(self.sets) + number)
         return result & self.all
 
-    def of_place(self, number: int) -> int:
-        """The worlds of one place."""
+    def on_platform(self, number: int) -> int:
+        """The contexts of one platform."""
         return (self._row << (number * len(self.sets))) & self.all
 
-    def places_of(self, mask: int) -> list[Place]:
-        """The places that occur in a set of worlds."""
-        return [place for at, place in enumerate(self.places) if mask >> (at * len(self.sets)) & self._row]
+    def platforms_of(self, mask: int) -> list[Platform]:
+        """The platforms that occur in a set of contexts."""
+        return [platform for at, platform in enumerate(self.platforms) if mask >> (at * len(self.sets)) & self._row]
 
     def _sets_of(self, mask: int) -> int:
-        """The sets of choices that occur in a set of worlds, as a bit mask."""
+        """The sets of choices that occur in a set of contexts, as a bit mask."""
         result = 0
-        for at in range(len(self.places)):
+        for at in range(len(self.platforms)):
             result |= mask >> (at * len(self.sets)) & self._row
         return result
 
     def _with_choice(self, number: int) -> int:
         row = sum(1 << at for at, chosen in enumerate(self.sets) if number in chosen.numbers)
-        return self._in_places(lambda place: True) // self._row * row if row else 0
+        return self._on_platforms(lambda platform: True) // self._row * row if row else 0
 
-    def _in_places(self, holds: Callable[[Place], bool]) -> int:
+    def _on_platforms(self, holds: Callable[[Platform], bool]) -> int:
         result = 0
-        for at, place in enumerate(self.places):
-            if holds(place):
+        for at, platform in enumerate(self.platforms):
+            if holds(platform):
                 result |= self._row << (at * len(self.sets))
         return result
 
@@ -260,7 +260,7 @@ class Worlds:
             return self.all  # the target's kernel is unknown
         if not left_is_variable:
             operator = _MIRRORED.get(operator, operator)
-        return self._in_places(lambda place: _holds(place, variable, operator, text, in_text=left_is_variable))
+        return self._on_platforms(lambda platform: _holds(platform, variable, operator, text, in_text=left_is_variable))
 
     def _chosen(self, variable: str, text: str) -> int:
         kind, owner, name = _decoded(text) if variable == "extra" else ("", "", "")
@@ -307,11 +307,11 @@ def _decoded(text: str) -> tuple[str, str, str]:
     return "package" if kind == "project" else kind, owner, name
 
 
-def _holds(place: Place, variable: str, operator: str, text: str, *, in_text: bool) -> bool:
+def _holds(platform: Platform, variable: str, operator: str, text: str, *, in_text: bool) -> bool:
     if variable in ("python_version", "python_full_version", "implementation_version") and "in" not in operator:
-        release = place.python[:2] if variable == "python_version" else place.python
+        release = platform.python[:2] if variable == "python_version" else platform.python
         return version_holds(release, operator, text) is not False
-    value = _value(place, variable)
+    value = _value(platform, variable)
     if operator in ("in", "not in"):
         return ((value in text) if in_text else (text in value)) == (operator == "in")
     if operator in ("==", "==="):
@@ -319,29 +319,29 @@ def _holds(place: Place, variable: str, operator: str, text: str, *, in_text: bo
     return value != text if operator == "!=" else True
 
 
-def _value(place: Place, variable: str) -> str:
+def _value(platform: Platform, variable: str) -> str:
     if variable == "platform_machine":
-        return place.machine
+        return platform.machine
     if variable in ("implementation_name", "platform_python_implementation"):
         return "cpython" if variable == "implementation_name" else "CPython"
     if variable.startswith(("python_", "implementation_")):
-        return ".".join(map(str, place.python[:2] if variable == "python_version" else place.python))
-    names = SYSTEMS.get(place.os, (place.os, place.os, "posix"))
+        return ".".join(map(str, platform.python[:2] if variable == "python_version" else platform.python))
+    names = SYSTEMS.get(platform.os, (platform.os, platform.os, "posix"))
     return names[OF_SYSTEM.index(variable)]
 
 
-def _places(listing: Listing, known: Environment) -> list[Place]:
+def _platforms(listing: Listing, known: Environment) -> list[Platform]:
     pythons = _pythons(listing, known.python)
-    platforms = [
+    systems = [
         (os, machine)
         for os, machine in _PLATFORMS
         if known.os in (None, os) and (known.machine is None or _plain(known.machine) == _plain(machine))
     ]
     if known.accelerators and any(device.vendor in ("nvidia", "amd") for device in known.accelerators):
-        platforms = [each for each in platforms if each[0] != "darwin"] or platforms
-    if not platforms:
-        platforms = [(known.os or "linux", known.machine or "x86_64")]
-    return [Place(python, os, machine) for python in pythons for os, machine in platforms]
+        systems = [each for each in systems if each[0] != "darwin"] or systems
+    if not systems:
+        systems = [(known.os or "linux", known.machine or "x86_64")]
+    return [Platform(python, os, machine) for python in pythons for os, machine in systems]
 
 
 def _plain(machine: str) -> str:
@@ -383,7 +383,7 @@ def _fits(python: tuple[int, ...], required: str) -> bool:
 
 
 def _spread(always: dict[int, list[int]], below: Below, everything: int) -> dict[int, int]:
-    """Propagate worlds from the root: a node is installed in the worlds of its parents where the edge applies."""
+    """Propagate contexts from the root: a node is installed in the contexts of its parents where the edge applies."""
     masks = {-1: everything}
     waiting = [-1]
     while waiting:
