@@ -35,6 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     for name in [name for name in os.environ if name.startswith(("PIP_", "UV_")) and name not in _REACHED_WITH]:
         del os.environ[name]  # uv ignores pip's configuration, but both must use the same index
     os.environ["PIP_CONFIG_FILE"] = os.devnull
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled
     if "--second-engine" in arguments:
         return sum([second_opinion(problem, uv) for problem in PROBLEMS]) > 0
     missed = 0

@@ -88,13 +88,15 @@ def repaired(
         other = None if built is None else built.plan(explained=explained, contrasted=contrasted, checks=checks)
         if other is not None and other.stands and (not plan.stands or len(other.left) < len(plan.left)):
             plan = other
-    plan = plan if case.whole or case.listing is None or not plan.stands else _leaner(case, plan, planner)
+    after = None
+    if plan.stands and case.listing is not None and not case.whole:
+        plan, after = _leaner(case, plan, planner)
     written = written_for(case, plan)
     seen = {_key(each) for each in errors}
     for _ in range(_ROUNDS):
         if case.listing is None or not plan.stands:
             break
-        after = _as_written(case, plan, written, planner)
+        after = after or _as_written(case, plan, written, planner)
         assumed = any(each.index_url and f"{each.name} {each.after}" in plan.assumed for each in plan.changes)
         plan = _resolved(plan, after) if later and not assumed else plan  # uv cannot find builds whose index was not read
         if not plan.stands:
@@ -110,17 +112,20 @@ def repaired(
         if not more.stands:
             plan = _left(plan, new, planner)
             break
-        plan = _joined(plan, more)
+        plan, after = _joined(plan, more), None
         written = written_for(case, plan)
     return Repair(case, errors, plan, written if plan.stands else Written())
 
 
-def _leaner(case: Case, plan: Plan, planner: Planner) -> Plan:
-    """The plan for an incomplete list, with pins of unlisted packages only where uv would choose a release with an error."""
+def _leaner(case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case | None]:
+    """The plan for an incomplete list, with pins of unlisted packages only where uv would choose a release with an error.
+
+    With the case of the edited file, if it was read.
+    """
     listed = case.listed | {need.name for need in planner.problem.keep}
     unlisted = frozenset(each.name for each in plan.changes if each.name not in listed)
     if not unlisted or not case.resolves:
-        return plan
+        return plan, None
     lean = _without_pins(unlisted, case, plan, planner)
     if lean is not None:
         return lean
@@ -131,11 +136,12 @@ def _leaner(case: Case, plan: Plan, planner: Planner) -> Plan:
         leaner = _without_pins(spared | {name}, case, plan, planner)
         if leaner is not None:
             lean, spared = leaner, spared | {name}
-    return lean or plan
+    return lean or (plan, None)
 
 
-def _without_pins(spared: frozenset[str], case: Case, plan: Plan, planner: Planner) -> Plan | None:
-    """The plan without pins of some packages, with the releases uv chooses for them; ``None`` if that leaves an error."""
+def _without_pins(spared: frozenset[str], case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case] | None:
+    """The plan without pins of some packages, with the releases uv chooses for them, and the case of the edited file; ``None``
+    if that leaves an error."""
     lean = replace(plan, along=plan.along | spared)
     after = _as_written(case, lean, written_for(case, lean), planner)
     found = findings(after.environment, planner.means.matrix, case.ignored)
@@ -148,7 +154,7 @@ def _without_pins(spared: frozenset[str], case: Case, plan: Plan, planner: Plann
     named |= {name: Change(name, there.get(name), now.get(name), implied=True) for name in moved}
     changes = tuple(named[name] for name in sorted(named))
     paid = {each: plan.cost.get(each, 0) for each in ("errors", "source", "steps")}
-    return replace(lean, changes=changes, along=lean.along | frozenset(moved), cost=cost_of(changes, **paid))
+    return replace(lean, changes=changes, along=lean.along | frozenset(moved), cost=cost_of(changes, **paid)), after
 
 
 def _versions(case: Case) -> dict[str, str]:

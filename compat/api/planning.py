@@ -207,7 +207,9 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
     question = Question(pins, without=given, requires=tuple(need.text for need in case.asked), indexes=indexes)
     offline = means.index.offline
     settings, override = means.index.reached(), case.overrides is not False
-    found = resolved_by_uv(question, Target(environment), settings, offline=offline, override=override)
+    found = resolved_by_uv(
+        question, Target(environment), settings, offline=offline, override=override, before=means.index.before
+    )
     if found.releases is None:
         note = f"uv cannot resolve this file, so only the packages it lists are checked: {excerpt(found.why, 200)}"
         resolves = False if found.refused and not offline else None
@@ -246,7 +248,8 @@ def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = (
     from compat.repair.plan import Planner
     from compat.repair.whole_plans import findings, to_fix
 
-    found = to_fix(findings(case.environment, means.matrix, case.ignored), warnings=policy.warnings)
+    judged = findings(case.environment, means.matrix, case.ignored)
+    found = to_fix(judged, warnings=policy.warnings)
     concerned = {name for each in found for name in each.packages}
     problem = problem_of(
         case.environment, asked=case.asked, keep=keep, direct=case.direct or (), policy=policy, ignored=case.ignored,
@@ -260,7 +263,7 @@ def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = (
         needs |= {release: found for release, found in read.items() if found is not None}
         alone = roots(needs, problem.current)
     problem = replace(problem, alone=alone, direct=alone if case.direct is None else problem.direct)
-    return Planner(problem, needs, means)
+    return Planner(problem, needs, means, judged)
 
 
 def means_of(options: Options, matrix: Matrix, progress: Callable[[str], None] | None = None) -> Means:

@@ -78,7 +78,7 @@ def _asked(texts: list[str], target: Target) -> tuple[Need, ...]:
         found.append(needs[0])
     names = [need.name for need in found]
     extras = ((*need.extras, *(name for name in names if name != need.name)) for need in found)
-    return tuple(replace(need, extras=tuple(dict.fromkeys(each))) for need, each in zip(found, extras))
+    return tuple(need._replace(extras=tuple(dict.fromkeys(each))) for need, each in zip(found, extras))
 
 
 def _on_rocm(environment: Environment, asked: tuple[Need, ...]) -> Environment:

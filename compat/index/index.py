@@ -55,6 +55,7 @@ class Index:
         self.unusable: dict[str, str] = {}
         self.undated: set[str] = set()
         """Packages with files of unknown upload time, to which ``before`` cannot be applied; these files are kept."""
+        self.before = before
         self._before = before.rstrip("Z") if before else None
         self._progress = progress
         self._max_age = float("inf") if offline else max_age
@@ -124,13 +125,20 @@ class Index:
         """The metadata of a file; ``None`` if it is unknown (:attr:`problems`) or unusable (:attr:`unusable`)."""
         return self._metadata[file] if file in self._metadata else self.metadata_many([file])[0]
 
-    def metadata_many(self, files: Sequence[File]) -> list[Metadata | None]:
-        """:meth:`metadata` of many files, read concurrently, in the same order."""
-        missing = [file for file in dict.fromkeys(files) if file not in self._metadata]
+    def metadata_stored(self, files: Iterable[File]) -> dict[File, Metadata]:
+        """The metadata of those files for which it is cached; nothing is fetched."""
+        wanted = dict.fromkeys(files)
+        missing = [file for file in wanted if file not in self._metadata]
         for file, row in (self.store.metadata(missing) if missing else {}).items():
             if row.holds_for(file, self._max_age):
                 self._take(file, row.reading)
-        missing = [file for file in missing if file not in self._metadata]
+        found = ((file, self._metadata.get(file)) for file in wanted)
+        return {file: metadata for file, metadata in found if metadata is not None}
+
+    def metadata_many(self, files: Sequence[File]) -> list[Metadata | None]:
+        """:meth:`metadata` of many files, read concurrently, in the same order."""
+        self.metadata_stored(files)
+        missing = [file for file in dict.fromkeys(files) if file not in self._metadata]
         if self.offline:
             for file in missing:
                 if path_of(file.url) is None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from packaging.markers import Marker
-from packaging.metadata import RawMetadata, parse_email
 from packaging.requirements import Requirement as ParsedRequirement
 from packaging.version import InvalidVersion, Version
 
 from compat.index.records import File, Metadata, Requirement, Unread, Unusable
 from compat.model import normalized
 from compat.redact import excerpt
+
+if TYPE_CHECKING:
+    from packaging.metadata import RawMetadata
 
 LARGEST = 8 << 20
 MOST_REQUIREMENTS = 5_000
@@ -28,6 +31,8 @@ def parse_metadata(body: bytes, file: File, origin: str) -> Metadata:
     :class:`Unread` if it is not metadata or belongs to another release; :class:`Unusable` if a requirement is invalid, or
     if the requirements of a source distribution are only known after a build.
     """
+    from packaging.metadata import parse_email  # cached metadata is not parsed again
+
     raw, unparsed = parse_email(body)
     _same_release(raw, file)
     if file.kind == "sdist":

@@ -73,6 +73,9 @@ _DAMAGED = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
 """Exceptions raised when decoding a damaged row, which is treated as missing."""
 
 
+_Body = tuple[tuple[Requirement, ...], "str | None", tuple[str, ...]]
+
+
 class Pin(NamedTuple):
     """The key of a release on a page: ``part`` is the version, or on a flat page the package."""
 
@@ -132,6 +135,7 @@ class Store:
         self.unpacked = 0
         """Characters of pages and metadata that were decoded."""
         self._writable = True
+        self._bodies: dict[str, _Body] = {}
         self._connection: sqlite3.Connection | None = None
         self._open()
 
@@ -228,13 +232,18 @@ class Store:
             if origin == _UNUSABLE:
                 yield Row(url, tag, float(read), Reading(Unusable(body), digest))
             elif packed is not None:
-                requires, python, extras = self._unpacked(packed)
-                needed = tuple(
-                    Requirement(name, text, tuple(wanted), marker, at) for name, text, wanted, marker, at in requires
-                )
-                yield Row(url, tag, float(read), Reading(Metadata(needed, python, tuple(extras), origin), digest))
+                needed, python, extras = self._body(packed)
+                yield Row(url, tag, float(read), Reading(Metadata(needed, python, extras, origin), digest))
         except _DAMAGED:
             return
+
+    def _body(self, packed: str) -> _Body:
+        """The content of metadata; the same objects for all releases that share it, which is about every second one."""
+        if packed not in self._bodies:
+            requires, python, extras = self._unpacked(packed)
+            needed = tuple(Requirement(name, text, tuple(wanted), marker, at) for name, text, wanted, marker, at in requires)
+            self._bodies[packed] = needed, python, tuple(extras)
+        return self._bodies[packed]
 
     def _unpacked(self, body: str) -> Any:
         text = body[_CHECKSUM:]

@@ -83,6 +83,10 @@ class Universe(Protocol):
         """The requirements of each release: the unconditional ones under ``""``, else by extra; ``None``: unreadable."""
         ...
 
+    def stored_needs(self, releases: Iterable[Release]) -> Mapping[Release, Mapping[str, tuple[Need, ...]]]:
+        """The requirements of those releases for which they are cached; nothing is fetched."""
+        ...
+
 
 class IndexUniverse:
     """The releases of an index for one target. Requirements of source distributions are only used if known without a build."""
@@ -161,6 +165,16 @@ class IndexUniverse:
                 self.assumed[release] = "assumed to have no requirements: it has no wheel, and compat builds nothing"
             found[release] = needs
         return found
+
+    def stored_needs(self, releases: Iterable[Release]) -> Mapping[Release, Mapping[str, tuple[Need, ...]]]:
+        files = {each: found[0] for each in releases if (found := self._files.get((each.name, each.version)))}
+        wheels = {each: file for each, file in files.items() if file.kind == "wheel"}
+        read = self.index.metadata_stored(wheels.values())
+        known = ((each, read.get(file)) for each, file in wheels.items())
+        return {
+            each: self.target.needs_by_extra(metadata.requires) for each, metadata in known
+            if metadata is not None and self.target.accepts_python(metadata.requires_python)
+        }  # fmt: skip
 
     def _read_pins(self, releases: list[Release]) -> None:
         """Look up the usable files of single releases, without reading the whole pages of their packages."""

@@ -6,7 +6,11 @@ reported in the user's terms.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from compat.records import record
+from compat.repair.candidates import Release
+from compat.repair.target import Need
 
 LEVELS = (
     "errors left",
@@ -30,22 +34,34 @@ changes: an expert would rather change five packages than do either, but not twe
 ERRORS, WARNINGS = "errors left", "warnings left"
 
 
-@record(frozen=True)
-class Requires:
-    """A requirement of one release: ``package`` (with the extra, if any), its ``version``, and the requirement ``needed``."""
+class Requires(NamedTuple):
+    """A statement: the requirement of one release, of which ``package`` is the name with the extra, if any.
+
+    There are thousands for each problem, and its text is only written for those that are shown.
+    """
 
     package: str
-    version: str
-    needed: str
+    release: Release
+    need: Need
+
+    @property
+    def kind(self) -> str:
+        return "requires"
+
+    @property
+    def text(self) -> str:
+        return f"{self.package} {self.release.told} requires {self.need.text}"
 
 
 @record(frozen=True)
 class Statement:
-    """The origin of a clause. ``kind``: requires, rule, finding, asked, keep or stays; ``text`` is shown to the user."""
+    """The origin of a clause. ``kind``: rule, finding, asked, keep or stays; ``text`` is shown to the user."""
 
     kind: str
     text: str
-    requires: Requires | None = None
+
+
+Origin = Statement | Requires
 
 
 class Clauses:
@@ -53,7 +69,7 @@ class Clauses:
 
     def __init__(self) -> None:
         self.count = 0
-        self.clauses: list[tuple[tuple[int, ...], Statement | None]] = []
+        self.clauses: list[tuple[tuple[int, ...], Origin | None]] = []
         self.one_of: list[tuple[int, ...]] = []
         self.costs: list[dict[int, int]] = [{} for _ in LEVELS]
 
@@ -61,7 +77,7 @@ class Clauses:
         self.count += 1
         return self.count
 
-    def add(self, literals: tuple[int, ...], statement: Statement | None = None) -> None:
+    def add(self, literals: tuple[int, ...], statement: Origin | None = None) -> None:
         """Add a clause: at least one of the literals holds."""
         self.clauses.append((literals, statement))
 

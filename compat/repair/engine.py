@@ -9,7 +9,7 @@ from time import monotonic
 import clingo
 
 from compat.records import record
-from compat.repair.clauses import LEVELS, Clauses, Statement
+from compat.repair.clauses import LEVELS, Clauses, Origin
 
 _STEP = 0.2
 """Seconds between checks of the deadline while clingo runs; in between Python cannot be interrupted."""
@@ -48,7 +48,7 @@ def cost_of(problem: Clauses, true: Iterable[int]) -> tuple[int, ...]:
     return tuple(sum(weight for atom, weight in level.items() if atom in known) for level in problem.costs)
 
 
-def contradiction(problem: Clauses) -> tuple[Statement, ...]:
+def contradiction(problem: Clauses) -> tuple[Origin, ...]:
     """A minimal set of statements that contradict each other; empty if a model exists.
 
     Clauses without a statement always hold.
@@ -129,9 +129,9 @@ def _in_steps(one_of: Iterable[tuple[int, ...]], costs: Mapping[int, int], backe
     return [*single.items(), *steps]
 
 
-def _guarded(problem: Clauses, groups: list[Statement]) -> tuple[clingo.Control, dict[Statement, int]]:
+def _guarded(problem: Clauses, groups: list[Origin]) -> tuple[clingo.Control, dict[Origin, int]]:
     control = clingo.Control(["--warn=none"], message_limit=0)
-    guards: dict[Statement, int] = {}
+    guards: dict[Origin, int] = {}
     with control.backend() as backend:
         _declare(problem, backend)
         for group in groups:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from compat.model import EMPTY, Finding
 from compat.records import record, replace
 from compat.repair.candidates import Release
-from compat.repair.clauses import ERRORS, LEVELS, Statement
+from compat.repair.clauses import ERRORS, LEVELS, Origin, Requires, Statement
 from compat.repair.engine import contradiction
 from compat.repair.problem import Problem, Recommended
 from compat.repair.relaxation import ABSENT, Forbidden, Relaxation
@@ -111,36 +110,30 @@ def _contrast(solver: Solver, cost: tuple[int, ...], other: Solution) -> Contras
     return Contrast(changes, dict(zip(LEVELS, other.cost)), LEVELS[lost], cost[lost])
 
 
-def conflict(solver: Solver) -> tuple[Statement, ...]:
+def conflict(solver: Solver) -> tuple[Origin, ...]:
     """The contradicting statements if no plan without an error exists; else empty."""
     return contradiction(solver.relaxation(strict=True).clauses)
 
 
-def said(core: Iterable[Statement], opened: Mapping[str, tuple[Release, ...]]) -> tuple[str, ...]:
+def said(core: Iterable[Origin], opened: Mapping[str, tuple[Release, ...]]) -> tuple[str, ...]:
     """The text of a contradiction; the requirements of several releases of a package are merged into one statement."""
-    groups: dict[object, list[Statement]] = {}
+    groups: dict[object, list[Origin]] = {}
     for each in core:
-        asked = each.requires
-        name = "" if asked is None else requirement_name(asked.needed)
-        groups.setdefault(each if asked is None else (asked.package, name), []).append(each)
+        groups.setdefault((each.package, each.need.name) if isinstance(each, Requires) else each, []).append(each)
     return tuple(_said_together(found, opened) for found in groups.values())
 
 
-def requirement_name(text: str) -> str:
-    return re.split(r"[^\w.-]", text, maxsplit=1)[0]
-
-
-def _said_together(statements: list[Statement], opened: Mapping[str, tuple[Release, ...]]) -> str:
+def _said_together(statements: list[Origin], opened: Mapping[str, tuple[Release, ...]]) -> str:
     """Merge the requirements of several releases: ``peft<=0.18.1 requires torch>=1.13.0``."""
-    asking = [each.requires for each in statements if each.requires is not None]
+    asking = [each for each in statements if isinstance(each, Requires)]
     if len(asking) < 2:
         return statements[0].text
     package = asking[0].package
     known = [each.version for each in opened.get(package.partition("[")[0], ())]
-    places = sorted({known.index(each.version) for each in asking if each.version in known})
-    needed = " or ".join(dict.fromkeys(each.needed for each in asking))
+    places = sorted({known.index(each.release.version) for each in asking if each.release.version in known})
+    needed = " or ".join(dict.fromkeys(each.need.text for each in asking))
     if not places or places != list(range(places[0], places[-1] + 1)):
-        versions = ", ".join(dict.fromkeys(each.version for each in asking))
+        versions = ", ".join(dict.fromkeys(each.release.version for each in asking))
         return f"{package} {versions} require {needed}"
     if len(places) == len(known):
         return f"all versions of {package} require {needed}"
@@ -149,7 +142,7 @@ def _said_together(statements: list[Statement], opened: Mapping[str, tuple[Relea
     return f"{package}{','.join(filter(None, (lower, upper)))} requires {needed}"
 
 
-def relieving(problem: Problem, core: Iterable[Statement], solve: Callable[[Problem], Solution]) -> tuple[str, Solution] | None:
+def relieving(problem: Problem, core: Iterable[Origin], solve: Callable[[Problem], Solution]) -> tuple[str, Solution] | None:
     """The user requirement whose removal gives the cheapest plan without errors, and that plan; ``None`` if none does."""
     found = []
     for statement in core:

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping
 
 from compat.errors import InputError
 from compat.model import Distribution, Environment, Source, normalized, of_no_index
-from compat.records import replace
 from compat.repair.candidates import Release, parsed
 from compat.repair.problem import Policy, Problem
 from compat.repair.relaxation import Needs
@@ -137,7 +136,7 @@ def kept(text: str, target: Target, current: dict[str, Release]) -> Need:
         return need
     if need.name not in current:
         raise InputError(f"--keep {text!r}: {need.name} is not among the packages; pass a version, such as {need.name}==1.0")
-    return replace(need, specifier=f"=={current[need.name].version}")
+    return need._replace(specifier=f"=={current[need.name].version}")
 
 
 def roots(needs: Mapping[Release, Needs], current: Iterable[str]) -> frozenset[str]:

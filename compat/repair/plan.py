@@ -28,7 +28,7 @@ from compat.repair.target import Need
 from compat.repair.uv import brought_along, partial, question
 from compat.repair.variants import Variants
 from compat.repair.verify import Checks, Verified, accepted_by_uv, installable_by_uv
-from compat.repair.whole_plans import WholePlans, findings, planned, to_fix
+from compat.repair.whole_plans import WholePlans, to_fix
 from compat.rules.compiled import Matrix
 from compat.tables.builds import open_code_tables
 from compat.tables.declared import Declared
@@ -151,13 +151,18 @@ class Means:
 
 
 class Planner:
-    """Plans for one problem; ``needs`` are the requirements of installed releases known without an index."""
+    """Plans for one problem."""
 
-    def __init__(self, problem: Problem, needs: Mapping[Release, Needs], means: Means) -> None:
+    def __init__(
+        self, problem: Problem, needs: Mapping[Release, Needs], means: Means, found: tuple[Finding, ...] | None = None
+    ) -> None:  # fmt: skip
+        """``needs`` are the requirements of installed releases known without an index, ``found`` the environment's findings."""
         self.means, self._needs = means, dict(needs)
         self._warnings = problem.policy.warnings
-        there = planned(problem.environment, problem.current)
-        self.errors = to_fix(findings(there, means.matrix, problem.ignored), warnings=self._warnings)
+        self._whole = WholePlans(
+            problem.environment, means.matrix, problem.current, problem.ignored, warnings=self._warnings, found=found
+        )
+        self.errors = to_fix(self._whole.of(problem.current), warnings=self._warnings)
         self.problem = _with_findings(problem, self.errors, means.matrix)
         base = IndexUniverse(means.index, problem.target)
         flavours = Flavours(
@@ -229,7 +234,7 @@ class Planner:
                 *forbidden(matrix, problem.environment, current, known, ignored, warnings=warnings),
                 *self._universe.forbidden(known), *surface.forbidden(problem.environment, known),
             ],
-            judge=WholePlans(problem.environment, matrix, problem.current, ignored, warnings=warnings),
+            judge=self._whole,
         )  # fmt: skip
 
     def _seeds(self) -> list[str]:
@@ -246,8 +251,7 @@ class Planner:
         why = reasons(solver, chosen, names, self.errors) if explained else {}
         implied = brought_along(self.problem, chosen, solver.needs, solver.opened)
         changes = tuple(self._change(name, chosen.get(name), why.get(name, ""), implied=name in implied) for name in names)
-        found = findings(planned(self.problem.environment, chosen), self.means.matrix, self.problem.ignored)
-        left = to_fix(found, warnings=self._warnings)
+        left = to_fix(self._whole.of(chosen), warnings=self._warnings)
         rules = sum(not chosen.keys().isdisjoint(each.packages) for each in left) <= solution.left(ERRORS)
         core, relief = self._contradiction(solver) if left else ((), "")
         refused = self._refused(left) if changes else ""

@@ -213,30 +213,30 @@ class Relaxation:
 
     def _require(self, release: Release, where: tuple[int, ...], needs: tuple[Need, ...], extra: str) -> None:
         asking = f"{release.name}[{extra}]" if extra else release.name
+        here = release == self.problem.current.get(release.name)
         for need in needs:
             if need.name == release.name and not need.specifier:
                 self._wants(where, need)
                 continue
-            text = f"{asking} {release.told} requires {need.text}"
-            statement = Statement("requires", text, Requires(asking, release.version, need.text))
+            statement = Requires(asking, release, need)
             if need.name in self.problem.given:
                 stays = self.problem.conda.get(need.name, "")
-                if stays and not satisfies(stays, need.specifier) and release != self.problem.current.get(release.name):
+                if stays and not satisfies(stays, need.specifier) and not here:
                     self.clauses.add(where, statement)
                 continue
-            broken = self._tolerated(release, need, where)
+            broken = self._tolerated(release, need, where) if here else ()
             self.clauses.add((*where, self._met_by(need.name, need.specifier), *broken), statement)
-            self._wants(where, need)
+            if need.extras:
+                self._wants(where, need)
 
     def _tolerated(self, release: Release, need: Need, where: tuple[int, ...]) -> tuple[int, ...]:
-        """An atom that allows an installed pair to stay although its requirement is unmet; counts as a warning or error.
+        """An atom that allows an installed pair to stay although the requirement of the installed ``release`` is unmet; counts
+        as a warning or error.
 
         An unlisted package only counts as missing if the list is complete.
         """
         other = self.problem.current.get(need.name)
-        if self.problem.current.get(release.name) != release or (
-            other is not None and satisfies(other.version, need.specifier)
-        ):
+        if other is not None and satisfies(other.version, need.specifier):
             return ()
         self._package(need.name)
         wrong = frozenset((release.name, need.name)) in self.problem.violated

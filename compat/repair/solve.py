@@ -19,6 +19,8 @@ _LAST = 5.0
 """Seconds for a final plan from the data read so far, after the deadline."""
 _NEAR = 2
 """Neighbouring releases on each side whose metadata is read with a wanted one; four times as many each further time."""
+_STORED = 40
+"""Neighbouring releases on each side whose metadata is read with a wanted one if it is cached."""
 
 
 @record(frozen=True)
@@ -147,7 +149,7 @@ class Solver:
             release for name, what in chosen.items()
             if (release := relaxation.release(name, what)) is not None and release not in self.needs
         ]  # fmt: skip
-        self._read_needs([near for release in unread for near in self._near(release)])
+        self._read_needs(unread)
         if unopened or unread:
             self._read_ahead(self._releases(chosen, relaxation), [each for each in unread if each.name in self.problem.current])
         return bool(unopened or unread)
@@ -159,20 +161,28 @@ class Solver:
             if not unopened and not unread:
                 return
             self.open(unopened)
-            self._read_needs([near for release in unread for near in self._near(release)])
+            self._read_needs(unread)
 
     def _near(self, release: Release) -> list[Release]:
+        width = _NEAR * 4 ** self._asked.get(release.name, 0)
+        self._asked[release.name] = self._asked.get(release.name, 0) + 1
+        return self._around(release, width)
+
+    def _around(self, release: Release, width: int) -> list[Release]:
+        """A release and its neighbours on each side."""
         releases = self.opened.get(release.name)
         if releases is None or release not in releases:
             return [release]
-        width = _NEAR * 4 ** self._asked.get(release.name, 0)
-        self._asked[release.name] = self._asked.get(release.name, 0) + 1
         plain = [each for each in releases if each.plain or each == release]  # other builds are only read on request
         place = plain.index(release)
         return [release, *plain[max(0, place - width) : place + width + 1]]
 
     def _read_needs(self, releases: Iterable[Release]) -> None:
-        wanted = [each for each in dict.fromkeys(releases) if each not in self.needs]
+        """Read the metadata of releases, and that around them: what is cached is cheaper to read than to solve once more."""
+        around = dict.fromkeys(each for release in releases for each in self._around(release, _STORED))
+        self.needs.update(self.universe.stored_needs([each for each in around if each not in self.needs]))
+        near = dict.fromkeys(each for release in releases for each in self._near(release))
+        wanted = [each for each in near if each not in self.needs]
         for release, needs in self.universe.needs(wanted).items() if wanted else ():
             if needs is not None:
                 self.needs[release] = needs

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from packaging.version import Version
 
 from compat.model import Source, normalized
-from compat.records import record, replace
+from compat.records import record
 from compat.repair.candidates import IndexUniverse, Release
 from compat.repair.relaxation import Needs
 from compat.repair.target import Need
@@ -53,7 +53,7 @@ class Builds:
 def _or_later(need: Need) -> Need:
     """Relax an exact torch requirement to that release or a later one."""
     pin = need.name == "torch" and need.specifier.startswith("==")
-    return replace(need, specifier=f">={need.specifier.removeprefix('==')}") if pin else need
+    return need._replace(specifier=f">={need.specifier.removeprefix('==')}") if pin else need
 
 
 @record(frozen=True)

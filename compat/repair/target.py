@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from itertools import product
+from typing import NamedTuple
 
 from packaging import tags
 from packaging.markers import Marker
@@ -16,7 +17,6 @@ from compat.index import Requirement
 from compat.index.metadata import parse_requirement
 from compat.markers import SYSTEMS
 from compat.model import Environment, normalized
-from compat.records import record
 
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']|["']([^"']+)["']\s*==\s*extra""")
 _GLIBC = "2.35"
@@ -26,8 +26,7 @@ _UV_GLIBCS = (17, 28, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40)
 """Minor versions of glibc for which uv has a platform."""
 
 
-@record(frozen=True)
-class Need:
+class Need(NamedTuple):
     """A declared requirement that applies to the target: ``name`` with its ``specifier`` and ``extras``."""
 
     name: str
@@ -56,6 +55,7 @@ class Target:
         self._accepted: dict[str, bool] = {}
         self._taken: dict[tuple[str, str, str], bool] = {}
         self._extras: dict[str, tuple[str, ...]] = {}
+        self._needs: dict[int, tuple[Iterable[str | Requirement], dict[str, tuple[Need, ...]]]] = {}
         self._tags = {(tag.interpreter, tag.abi, tag.platform) for tag in self._supported()}
 
     def holds(self, marker: Marker | None, extra: str = "") -> bool:
@@ -88,6 +88,9 @@ class Target:
 
     def needs_by_extra(self, requirements: Iterable[str | Requirement]) -> dict[str, tuple[Need, ...]]:
         """The requirements of a release that apply: the unconditional ones under ``""``, the others under their extra."""
+        known = self._needs.get(id(requirements))  # releases with the same metadata share the object
+        if known is not None and known[0] is requirements:
+            return known[1]
         found: dict[str, dict[Need, None]] = {}
         for each in requirements:
             requirement = _requirement(each) if isinstance(each, str) else each
@@ -95,7 +98,9 @@ class Target:
                 need = Need(requirement.name, "" if requirement.url else requirement.specifier, requirement.extras)
                 for extra in extras:
                     found.setdefault(extra, {})[need] = None
-        return {extra: tuple(needs) for extra, needs in found.items()}
+        needs = {extra: tuple(needs) for extra, needs in found.items()}
+        self._needs[id(requirements)] = requirements, needs
+        return needs
 
     def _applying(self, marker: str) -> tuple[str, ...]:
         """The extras for which a marker holds ("" if no extra is needed); cached, as most markers repeat."""

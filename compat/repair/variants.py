@@ -63,6 +63,9 @@ class Variants:
         made = {each: self._made[each].needs(each) for each in wanted if each in self._made}
         return {**self.base.needs([each for each in wanted if each not in made]), **made}
 
+    def stored_needs(self, releases: Iterable[Release]) -> Mapping[Release, Needs]:
+        return self.base.stored_needs(each for each in releases if each not in self._made)
+
     def forbidden(self, known: Mapping[str, tuple[Release, ...]]) -> Iterator[Forbidden]:
         """Combinations of builds that are forbidden independently of rules."""
         return self._flavours.forbidden(known)

@@ -96,17 +96,22 @@ class Resolved:
 
 
 def resolved_by_uv(
-    question: Question, target: Target, settings: Settings, *, offline: bool = False, override: bool = True
+    question: Question, target: Target, settings: Settings, *, offline: bool = False, override: bool = True,
+    before: str | None = None,
 ) -> Resolved:  # fmt: skip
     """Resolve requirements with ``uv pip compile``, without building anything.
 
     ``override``: if pins contradict the requirements of other packages, the pins win, as projects override on purpose.
+    ``before`` excludes newer releases, unless the pins themselves are newer.
     """
     given = question.without
     for _ in range(_UNBUILT):
-        code, found, why = _compiled(question, target, settings, offline=offline)
+        code, found, why = _compiled(question, target, settings, offline=offline, before=before)
         if code == 0:
             return Resolved(found, question.without - given, overridden=bool(question.loose))
+        if before is not None:
+            before = None
+            continue
         unbuilt = frozenset(map(normalized, _NO_WHEEL.findall(why))) - question.without
         if unbuilt:
             question = replace(question, without=question.without | unbuilt)
@@ -118,7 +123,7 @@ def resolved_by_uv(
 
 
 def _compiled(
-    question: Question, target: Target, settings: Settings, *, offline: bool
+    question: Question, target: Target, settings: Settings, *, offline: bool, before: str | None = None
 ) -> tuple[int | None, dict[str, str], str]:
     """The exit status of ``uv pip compile`` (``None`` if it did not finish), the resolved releases, and the error message."""
     uv = uv_binary()
@@ -130,6 +135,7 @@ def _compiled(
         command = [uv, "pip", "compile", "--no-header", "--no-annotate", *_COMMON, *_asked(question, folder)]
         command += ["--python", sys.executable]  # otherwise uv searches the machine for the target's exact version
         command += [*_of(target), *(["--offline"] if offline else []), *_indexes(settings)]
+        command += [] if before is None else ["--exclude-newer", before]
         code, out, why = _ran(command, {**_variables(settings), **target.uv_variables})
     pins = (line.split(" ")[0].partition("==") for line in out.splitlines() if "==" in line)
     return code, {normalized(name): version for name, _, version in pins}, why

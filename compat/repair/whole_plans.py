@@ -58,16 +58,28 @@ class WholePlans:
 
     def __init__(
         self, environment: Environment, matrix: Matrix, current: Mapping[str, Release], ignored: Collection[str] = (),
-        *, warnings: bool = False,
+        *, warnings: bool = False, found: tuple[Finding, ...] | None = None,
     ) -> None:  # fmt: skip
+        """``found`` are the findings of the environment as it is, if known."""
         self._environment, self._matrix, self._ignored, self._warnings = environment, matrix, ignored, warnings
         self._current = current
-        self._there = frozenset(each.rule for each in findings(planned(environment, current), matrix))
+        self._found: dict[frozenset[Release], tuple[Finding, ...]] = {}
+        there = planned(environment, current).distributions or ()
+        if found is not None and set(map(id, there)) == set(map(id, environment.distributions or ())):
+            self._found[frozenset(current.values())] = found
+
+    def of(self, chosen: Mapping[str, Release]) -> tuple[Finding, ...]:
+        """The findings of a plan: see :func:`findings`."""
+        key = frozenset(chosen.values())
+        if key not in self._found:
+            self._found[key] = findings(planned(self._environment, chosen), self._matrix, self._ignored)
+        return self._found[key]
 
     def __call__(self, chosen: Mapping[str, Release], known: Mapping[str, tuple[Release, ...]]) -> Iterator[Forbidden]:
         """Forbidden combinations not yet in clauses: errors, new warnings, and warnings about packages that change anyway."""
-        for each in findings(planned(self._environment, chosen), self._matrix, self._ignored):
-            known_warning = each.severity == "warning" and not self._warnings and each.rule in self._there
+        there = frozenset(each.rule for each in self.of(self._current))
+        for each in self.of(chosen):
+            known_warning = each.severity == "warning" and not self._warnings and each.rule in there
             known_warning = known_warning and not any(self._moves(name, chosen) for name in each.packages)
             if each.origin == "metadata" or known_warning:
                 continue  # declared requirements are clauses already

@@ -119,8 +119,8 @@ def test_what_several_releases_require_is_one_statement() -> None:
 def test_a_range_of_releases_is_named_by_its_ends() -> None:
     opened = {"peft": tuple(Release("peft", each) for each in ("1.0", "2.0", "3.0", "4.0"))}
 
-    def of(version: str, needed: str) -> Statement:
-        return Statement("requires", f"peft {version} requires {needed}", Requires("peft", version, needed))
+    def of(version: str, needed: str) -> Requires:
+        return Requires("peft", Release("peft", version), need(needed))
 
     first = (of("1.0", "torch>=1"), of("2.0", "torch>=2"), of("3.0", "torch>=2"))
     assert said(first, opened) == ("peft<=3.0 requires torch>=1 or torch>=2",)

@@ -43,6 +43,9 @@ class MemoryUniverse:
         self.pages += wanted
         return {name: None if name in self.unknown else self._releases.get(name, ()) for name in wanted}
 
+    def stored_needs(self, releases: Iterable[Release]) -> Mapping[Release, Mapping[str, tuple[Need, ...]]]:
+        return {}
+
     def needs(self, releases: Iterable[Release]) -> dict[Release, Mapping[str, tuple[Need, ...]] | None]:
         wanted = list(releases)
         self.metadata += wanted
