@@ -160,7 +160,7 @@ class Rows:
         """Return the rows of :meth:`broken` for any choice of one release per package, in one pass; ``later`` includes R1."""
         wanted = frozenset((*tiers, R1) if later else tiers)
         tops = importable(listed)
-        bits = {package: self._bits(package, versions) for package, versions in listed.items()}
+        bits = self.bits(listed)
         kinds = ("E", "R")[: 1 + later]
         return [
             row for consumer in _chosen(listed, consumers) for kind in kinds for version in listed[consumer]
@@ -188,12 +188,17 @@ class Rows:
                 found.append(self._row(consumer, version, row, bad, line))
         return found
 
-    def all_of(self, consumer: str, *, kind: str = "E", tier: str = "") -> list[tuple[tuple[str, ...], Row]]:
-        """Return every row of a package (of a tier) with the releases it applies to; the row is that of the newest one."""
+    def all_of(
+        self, consumer: str, *, kind: str = "E", tier: str = "", needed: Mapping[str, int] | None = None
+    ) -> list[tuple[tuple[str, ...], Row]]:  # fmt: skip
+        """Return every row of a package (of a tier) with the releases it applies to; the row is that of the newest one.
+
+        With ``needed``, only the rows that some of these releases (:meth:`bits`) of another package do not meet.
+        """
         block = self._block(consumer, kind)
         versions, found = self.versions(consumer), []
         for row in block["rows"]:
-            if tier and row[3] != tier:
+            if (tier and row[3] != tier) or (needed is not None and not needed.get(row[0], 0) & block["masks"][row[1]]):
                 continue
             lines = [(block["masks"][mask], line) for mask, line in zip(row[2][::2], row[2][1::2])]
             when = tuple(at for at in range(len(versions)) if any(mask >> at & 1 for mask, _ in lines))
@@ -260,6 +265,10 @@ class Rows:
         if place not in self._positions:
             self._positions[place] = place_of(self.versions(package), version)
         return self._positions[place]
+
+    def bits(self, listed: Mapping[str, Iterable[str]]) -> dict[str, int]:
+        """Return sets of releases, by package, as bit masks."""
+        return {package: self._bits(package, versions) for package, versions in listed.items()}
 
     def _bits(self, package: str, versions: Iterable[str]) -> int:
         """Return the set of these releases as a bit mask."""

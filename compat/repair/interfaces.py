@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from compat.checks.interfaces import open_rows_once
@@ -25,31 +24,29 @@ def forbidden(environment: Environment, known: Known) -> Iterator[Forbidden]:
     plain = {name: tuple(each for each in found if each.plain) for name, found in known.items()}
     rows = open_rows_once()
     if rows is not None:
+        needed = rows.bits({name: [each.version for each in plain[name]] for name in rows.packages & plain.keys()})
         for consumer in sorted(rows.consumers & plain.keys()):
-            yield from _of_consumer(consumer, plain, rows)
+            yield from _of_consumer(consumer, plain, needed, rows)
     workload = environment.workload
     if workload is not None and workload.code:
         yield from of_code(workload.code, plain)
 
 
-def _of_consumer(consumer: str, known: Known, rows: Rows) -> Iterator[Forbidden]:
-    """Imports that fail when the consumer itself is imported: one clause for each set of releases that lack the name."""
+def _of_consumer(consumer: str, known: Known, needed: Mapping[str, int], rows: Rows) -> Iterator[Forbidden]:
+    """Imports that fail when the consumer itself is imported: one clause for each set of releases that lack the name.
+
+    ``needed`` are the known releases as :meth:`Rows.bits`.
+    """
     by_version = {version: version for version in rows.versions(consumer)}
     mine = {release.version: by_version.get(_public(release), "") for release in known[consumer]}
     here_too = importable(known)
-    for versions, row in _at_once(consumer, rows):
+    for versions, row in rows.all_of(consumer, tier="E1", needed=needed):
         if row.package not in known or not here_too.issuperset(row.asks):
             continue
         here = frozenset(version for version, public in mine.items() if public in versions)
         there = frozenset(release.version for release in known[row.package] if _public(release) in row.bad)
         if here and there:
             yield Forbidden(((consumer, here), (row.package, there)), _statement(row), ERRORS)
-
-
-@cache
-def _at_once(consumer: str, rows: Rows) -> list[tuple[tuple[str, ...], Row]]:
-    """Imports that fail when a package is imported; cached, because each round of the search needs them."""
-    return rows.all_of(consumer, tier="E1")
 
 
 def _statement(row: Row) -> Statement:
