@@ -65,7 +65,7 @@ def outcome(case: dict[str, Any]) -> str:
         return "no error finding"
     plan = report["plan"]
     if not plan["changes"]:
-        return "no release mends it" if plan["left"] else "no plan"
+        return "no release fixes it" if plan["left"] else "no plan"
     after = asked("check", planned(environment, plan["changes"]))
     errors = [each for each in (after or {"findings": [{"severity": "error", "verdict": "hit"}]})["findings"]
               if each["severity"] == "error" and each["verdict"] == "hit"]  # fmt: skip

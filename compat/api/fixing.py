@@ -79,7 +79,9 @@ def repaired(
     errors = planner.errors
     wished = bool(keep)
     if not errors and not wished:
-        return Repair(case, (), Plan(proven=True), Written())
+        refused = f"uv cannot resolve this file: {case.unresolved}" if case.resolves is False else ""
+        case = case.without_note() if refused else case
+        return Repair(case, (), Plan(proven=True, refused=refused), Written())
     later = checks.uv and case.listing is not None and case.resolves is True and not checks.install
     checks = replace(checks, uv=checks.uv and not later)  # uv resolves the written file instead
     plan = planner.plan(explained=explained, contrasted=contrasted, checks=checks)

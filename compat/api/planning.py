@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 INDEX = Source("index")
+_ONLY_LISTED = "uv cannot resolve this file, so only the packages it lists are checked"
 _TIME_LIMIT = 90
 """Default time limit of the search, in seconds; the best plan found by then is checked and printed."""
 
@@ -59,6 +60,10 @@ class Case:
     needs: Mapping[Release, Needs] | None = None
     listing: Listing | None = None
     asked_choices: Requested | None = None
+
+    def without_note(self) -> Case:
+        """Without the note that uv cannot resolve the file, where that is the answer."""
+        return replace(self, notes=tuple(note for note in self.notes if not note.startswith(_ONLY_LISTED)))
 
     @property
     def listed(self) -> frozenset[str]:
@@ -211,7 +216,7 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
         question, Target(environment), settings, offline=offline, override=override, before=means.index.before
     )
     if found.releases is None:
-        note = f"uv cannot resolve this file, so only the packages it lists are checked: {excerpt(found.why, 200)}"
+        note = f"{_ONLY_LISTED}: {excerpt(found.why, 200)}"
         resolves = False if found.refused and not offline else None
         return replace(case, notes=(*case.notes, note), resolves=resolves, unresolved=found.why)
     listed = {copy.name for copy in copies}

@@ -96,9 +96,11 @@ def _code(errors: tuple[Finding, ...], plan: Plan) -> int:
 
 def _why_not(plan: Plan) -> str:
     """Return the reason why there is no decision, on one line."""
+    from compat.repair.plan import reason_of
+
     unread = {**plan.unread, **plan.narrowed}
     if not unread:
         return "no plan that fixes everything was found in time"
     # pages are read in parallel, in any order; a host that is given up says less than the failures before
     (name, why), *others = sorted(unread.items(), key=lambda each: (each[1].endswith("did not answer"), each[0]))
-    return f"{name}: {why}" + (f" ({len(others)} more could not be read)" if others else "")
+    return f"{name}: {reason_of(name, why)}" + (f" ({len(others)} more could not be read)" if others else "")

@@ -41,8 +41,11 @@ def run(options: Options) -> int:
     if not texts:
         raise InputError("nothing to suggest pins for: pass --task, or --with trl,vllm")
     asked = _asked(texts, Target(environment))
-    if any(each.vendor == "amd" for each in environment.accelerators or ()):
-        environment = _on_rocm(environment, asked)
+    amd = any(each.vendor == "amd" for each in environment.accelerators or ())
+    if amd or environment.accelerators == ():
+        _refuse_cuda(asked, "ROCm" if amd else "the CPU")
+    if amd:
+        environment = replace(environment, distributions=tuple(Distribution(name, source=Source("url")) for name in ROCM))
     case = Case(environment, direct=frozenset(need.name for need in asked), asked=asked, told=told)
     with planning(options, matrix, Policy(prefer="newest", prereleases=options.flag("pre")), case) as (_, planner):
         plan = planner.plan(explained=False)
@@ -81,15 +84,13 @@ def _asked(texts: list[str], target: Target) -> tuple[Need, ...]:
     return tuple(need._replace(extras=tuple(dict.fromkeys(each))) for need, each in zip(found, extras))
 
 
-def _on_rocm(environment: Environment, asked: tuple[Need, ...]) -> Environment:
-    """Return the environment with ROCm packages from a URL; :class:`InputError` if a requested package only has CUDA wheels."""
-    from compat.repair.source_builds import COMPILED
+def _refuse_cuda(asked: tuple[Need, ...], platform: str) -> None:
+    """Raise :class:`InputError` if a requested package only has wheels for CUDA."""
+    from compat.repair.source_builds import COMPILED, EVERYWHERE
 
-    built = [need.name for need in asked if need.name in COMPILED]
+    built = [need.name for need in asked if need.name in COMPILED - EVERYWHERE]
     if built:
-        names = ", ".join(built)
-        raise InputError(f"{names}: the index only has wheels for CUDA; use an image or a build for ROCm")
-    return replace(environment, distributions=tuple(Distribution(name, source=Source("url")) for name in ROCM))
+        raise InputError(f"{', '.join(built)}: the index only has wheels for CUDA; use an image or a build for {platform}")
 
 
 def _environment(options: Options) -> tuple[Environment, tuple[str, ...]]:
@@ -106,11 +107,12 @@ def _environment(options: Options) -> tuple[Environment, tuple[str, ...]]:
 
 def _told(options: Options, case: Case, plan: Plan) -> int:
     from compat.model import Report
+    from compat.repair.plan import reason_of
 
     unread = {**plan.unread, **plan.narrowed}
     if unread and not plan.stands:  # unreadable input is not a contradiction
         name, why = next(iter(unread.items()))
-        raise Undecided(f"{name} could not be read: {why}")
+        raise Undecided(f"{name} could not be read: {reason_of(name, why)}")
     code = 0 if plan.stands and not plan.left else 1
     if options.one("format") == "json":
         emit_json({**Report(case.environment, exit=code).to_json(), "plan": {**plan.to_json(), "target": list(case.told)}})

@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from compat.model import Finding
+from compat.repair.plan import reason_of
 from compat.repair.problem import family
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def _lines(
     if told:
         yield from wrap("; ".join(told), _WIDTH, initial_indent="  target    ", subsequent_indent="            ")
     yield from (f"  note      {note}" for note in notes)
-    if not errors and not plan.changes and not plan.core:
+    if not errors and not plan.changes and not plan.core and not plan.refused:
         yield "Nothing to fix: no known error applies here."
         return
     for finding in errors:
@@ -48,13 +49,13 @@ def _lines(
     if plan.changes and plan.stands:
         yield from _changes(plan, len(errors), explained)
         yield from _commands(commands)
-    elif plan.changes or (errors and not plan.core):
+    elif plan.changes or plan.refused or (errors and not plan.core):
         yield f"No plan is proposed: {plan.why_not or 'no set of releases fixes an error'}"
     for finding in plan.left:
         yield f"  left      {finding.title}"
         yield from (f"            {way}" for way in _ways(finding))
-    yield from (f"  unread    {name}: {why}" for name, why in list(plan.unread.items())[:5])
-    yield from (f"  no builds from {name}: {why}" for name, why in plan.narrowed.items())
+    yield from (f"  unread    {name}: {reason_of(name, why)}" for name, why in list(plan.unread.items())[:5])
+    yield from (f"  no builds from {name}: {reason_of(name, why)}" for name, why in plan.narrowed.items())
 
 
 def _ways(finding: Finding) -> list[str]:
@@ -66,7 +67,7 @@ def _ways(finding: Finding) -> list[str]:
 def shown_pins(plan: Plan, told: Sequence[str]) -> str:
     """Render a plan made from scratch as a requirements file that can be installed unchanged."""
     head = [f"# for {'; '.join(told)}"]
-    rest = [f"# no builds from {name}: {why}" for name, why in plan.narrowed.items()]
+    rest = [f"# no builds from {name}: {reason_of(name, why)}" for name, why in plan.narrowed.items()]
     if plan.core or not plan.stands:
         head += ["# no releases of these requirements are compatible:", *(f"# - {text}" for text in plan.core)]
         return "\n".join([*head, *([f"# - {plan.why_not}"] if plan.why_not else []), *rest])

@@ -42,7 +42,7 @@ class Flavours:
         self._read: dict[str, IndexUniverse] = {}
         self._unreachable = ""
         self.assumed: dict[Release, str] = {}
-        """CPU builds whose requirements were not read, and what was assumed instead."""
+        """Builds whose requirements were not read, and what was assumed instead."""
         self.narrowed: dict[str, str] = {}
         """Indexes that could not be read, and why: builds that only they provide were not candidates."""
 
@@ -60,7 +60,10 @@ class Flavours:
                     yield Release(name, version, release.day, self._source(label), release.yanked)
 
     def needs(self, release: Release) -> Needs | None:
-        """The requirements of a build; ``None`` if torch's index has none for the target, or (for CUDA) cannot be read."""
+        """The requirements of a build; ``None`` if torch's index has none for the target, or cannot be read.
+
+        If it cannot be read, those of CPU builds and of other builds of the installed release are assumed.
+        """
         label = release.version.partition("+")[2]
         if not self._unreachable:
             vendor = self._vendor(label)
@@ -70,17 +73,27 @@ class Flavours:
             why = vendor.unknown.get(release.name, "the index was not read")
             self._unreachable = why if "cannot be reached" in why else ""  # each further page would take as long to fail
         self.narrowed[f"{self._address}/{'' if self._unreachable else label}".rstrip("/")] = self._unreachable or why
-        return self._for_processors(release) if label == "cpu" else None
+        now = self._now(release.name) or ""
+        same = public(now) == public(release.version) and bool(cuda_of(now.partition("+")[2]))
+        return self._assumed_needs(release) if label == "cpu" or same else None
 
-    def _for_processors(self, release: Release) -> Needs | None:
-        """The requirements of a CPU build: those of the default build without the CUDA libraries and triton."""
+    def _assumed_needs(self, release: Release) -> Needs | None:
+        """The requirements of the default build without the CUDA libraries, and for a CPU build without triton.
+
+        Of CUDA builds only those of the installed release are assumed to be installable: that came from the same index.
+        """
         plain = Release(release.name, public(release.version))
         needs = self._base.needs([plain])[plain]
         if needs is None:
             return None
         self.assumed[release] = "assumed to have the requirements of the default build, without its CUDA libraries"
-        own = ("nvidia-", "cuda-", "triton")
+        own = ("nvidia-", "cuda-", *(("triton",) if release.version.endswith("+cpu") else ()))
         return {extra: tuple(each for each in found if not each.name.startswith(own)) for extra, found in needs.items()}
+
+    def origin(self, release: Release) -> Source | None:
+        """Where an installed build for a CUDA version comes from, by its label; ``None`` for every other release."""
+        label = _label(release) if release.name in ("torch", *BESIDE) else ""
+        return self._source(label) if label and release.source is None else None
 
     def served(self, release: Release) -> bool:
         """Whether torch's index was read and provides the build."""

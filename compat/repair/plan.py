@@ -100,6 +100,12 @@ class Plan:
         }  # fmt: skip
 
 
+def reason_of(name: str, why: str) -> str:
+    """Why something could not be read, without its own name or address in front."""
+    first, _, rest = why.partition(" ")
+    return rest if first.startswith(name) else why
+
+
 def actions(finding: Finding) -> tuple[Fix, ...]:
     """The fixes of a finding that do not change a package."""
     return tuple(fix for fix in finding.fixes if fix.kind in _ACTIONS)
@@ -311,7 +317,7 @@ class Planner:
             source=None if release is None else release.source,
             hashes=() if release is None else self._universe.hashes(release), why=why,
             direct=name in self.problem.direct, implied=implied,
-            before_source=None if before is None else before.source or own_index,
+            before_source=None if before is None else before.source or own_index or self._universe.origin(before),
         )  # fmt: skip
 
     def _assumed(self, chosen: Mapping[str, Release]) -> dict[str, str]:

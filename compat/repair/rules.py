@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
-from compat.model import Distribution, Environment, Finding, normalized
+from compat.model import Distribution, Environment, Finding, Source, normalized
 from compat.repair.candidates import Release
 from compat.repair.clauses import ERRORS, WARNINGS, Statement
 from compat.repair.problem import Recommended
@@ -15,10 +15,13 @@ from compat.rules.compiled import Matrix
 from compat.rules.facts import Facts
 from compat.rules.logic import holds
 from compat.rules.rule import Rule
-from compat.versions import contains, key_of
+from compat.versions import Ranges, contains, key_of
+
+if TYPE_CHECKING:
+    from compat.rules.conditions import Atom
 
 _MOVES = ("upgrade", "downgrade", "pin")
-_OF_PACKAGES = ("package", "source", "code")
+_INDEX = Source("index", {})
 Known = Mapping[str, tuple[Release, ...]]
 
 
@@ -52,7 +55,7 @@ def _of_rule(rule: Rule, level: str, facts: Facts, current: Mapping[str, Release
         if False in states:
             continue
         about = [atom for atom in atoms if _about_packages(atom)]
-        if not about or None in states or any(atom[0] == "any" for atom in about):
+        if not about or None in states or any(_OfPackage.of(atom) is None for atom in about):
             return  # exempt, or unknown until the plan is complete
         group = _together(about, facts, current, known, spares=True)
         if group is not None and all(name in known for name, versions in group if ABSENT not in versions):
@@ -84,12 +87,35 @@ def recommended(
             yield Recommended(finding.rule, alternatives)
 
 
-def _about_packages(atom: Any) -> bool:
-    return atom[0] in _OF_PACKAGES or (atom[0] == "any" and any(_about_packages(each) for each in atom[1]))
+class _OfPackage(NamedTuple):
+    """A condition on one package: ``kind`` is package, source or code; ``ranges`` are the versions if ``how`` is "in"."""
+
+    kind: str
+    name: str
+    how: object
+    ranges: Ranges | None
+    atom: Atom
+
+    @classmethod
+    def of(cls, atom: Atom) -> _OfPackage | None:
+        """The condition of an atom; ``None`` if it is about anything else."""
+        match atom:
+            case ("package", str(name), "in", ranges):
+                return cls("package", name, "in", ranges, atom)
+            case ("package" | "source" | "code" as kind, str(name), how, *_):
+                return cls(kind, name, how, None, atom)
+        return None
+
+
+def _about_packages(atom: Atom) -> bool:
+    match atom:
+        case ("any", tuple(alternatives)):
+            return any(map(_about_packages, alternatives))
+    return _OfPackage.of(atom) is not None
 
 
 def _together(
-    atoms: list[Any], facts: Facts, current: Mapping[str, Release], known: Known, *, spares: bool = False
+    atoms: list[Atom], facts: Facts, current: Mapping[str, Release], known: Known, *, spares: bool = False
 ) -> tuple[tuple[str, frozenset[str]], ...] | None:
     """The releases of each package for which all conditions hold; ``None`` if they never do.
 
@@ -97,10 +123,11 @@ def _together(
     """
     found: dict[str, frozenset[str]] = {}
     for atom in atoms:
-        if atom[0] == "any":
-            return None  # checked on the finished plan
-        name = atom[1]
-        versions = frozenset(_fitting(atom, facts, current.get(name), known.get(name, ())))
+        condition = _OfPackage.of(atom)
+        if condition is None:
+            return None  # alternatives, which are checked on the finished plan
+        name = condition.name
+        versions = frozenset(_fitting(condition, facts, current.get(name), known.get(name, ())))
         if name not in current and facts.environment.distributions_complete is not True:
             versions = versions | {ABSENT} if spares else versions - {ABSENT}
         found[name] = found[name] & versions if name in found else versions
@@ -109,26 +136,28 @@ def _together(
     return tuple(found.items())
 
 
-def _fitting(atom: Any, facts: Facts, current: Release | None, releases: tuple[Release, ...]) -> Iterator[str]:
-    form, _, how, *rest = atom
-    if form == "package" and how == "absent":
-        if current is not None or not any(copy.name == atom[1] for copy in facts.environment.distributions or ()):
+def _fitting(
+    condition: _OfPackage, facts: Facts, current: Release | None, releases: tuple[Release, ...]
+) -> Iterator[str]:  # fmt: skip
+    """The versions of a package for which a condition holds."""
+    if condition.kind == "package" and condition.how == "absent":
+        if current is not None or not any(copy.name == condition.name for copy in facts.environment.distributions or ()):
             yield ABSENT  # otherwise it is installed in an unknown version
         return
     for release in releases:
-        if form == "package":
-            fits = how != "in" or contains(rest[0], key_of(release.version))
+        if condition.kind == "package":
+            fits = condition.ranges is None or contains(condition.ranges, key_of(release.version))
         elif release == current:
-            fits = holds(atom, facts) is True
-        elif form == "source":
-            fits = ("index" if release.source is None else release.source.kind) in how
+            fits = holds(condition.atom, facts) is True
+        elif condition.kind == "source":
+            fits = holds(condition.atom, _alone(release)) is True
         else:
-            fits = release.source is not None and holds(atom, _alone(release)) is True
+            fits = release.source is not None and holds(condition.atom, _alone(release)) is True
         if fits:
             yield release.version
 
 
 def _alone(release: Release) -> Facts:
     """The facts about one candidate alone: a commit determines the code it contains."""
-    copy = Distribution(release.name, release.installed, source=release.source)
+    copy = Distribution(release.name, release.installed, source=release.source or _INDEX)
     return Facts(Environment(distributions=(copy,)))

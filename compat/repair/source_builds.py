@@ -16,6 +16,8 @@ from compat.tables.builds import EXTENSIONS
 
 COMPILED = frozenset((*EXTENSIONS, "flash-attn", "causal-conv1d", "mamba-ssm"))
 """Packages whose wheels are compiled for specific GPUs, CUDA and torch: a local build matches those installed."""
+EVERYWHERE = frozenset(("bitsandbytes",))
+"""Those whose wheels also run without CUDA."""
 BUILT_AGAINST_TORCH = frozenset(
     ("apex", "causal-conv1d", "detectron2", "flash-attn", "flash-attn-3", "grouped-gemm", "mamba-ssm", "pytorch3d",
      "torch-cluster", "torch-scatter", "torch-sparse", "torch-spline-conv", "transformer-engine-torch")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
+from compat.model import Source
 from compat.repair.builds import Flavours
 from compat.repair.candidates import IndexUniverse, Release
 from compat.repair.relaxation import Forbidden, Needs
@@ -69,6 +70,10 @@ class Variants:
     def forbidden(self, known: Mapping[str, tuple[Release, ...]]) -> Iterator[Forbidden]:
         """Combinations of builds that are forbidden independently of rules."""
         return self._flavours.forbidden(known)
+
+    def origin(self, release: Release) -> Source | None:
+        """The index other than the ordinary one that an installed release must come from, if known."""
+        return self._flavours.origin(release)
 
     def serves(self, release: Release) -> bool | None:
         """Whether an index provides a wheel of it; ``None`` if its package was not read."""

@@ -183,13 +183,15 @@ def _matching(pins: list[Statement], change: Change) -> list[Statement]:
         found = same_build or same_release or [each for each in pins if each.found.version is None]
         if found:
             return found
+        if pins and not all(each.found.version == change.after for each in pins):
+            lines = ", ".join(f"{each.found.version} on line {each.line}" for each in pins)
+            raise InputError(f"{change.name} is pinned to {lines}, not to {before}", pins[0].file, pins[0].line)
     different = {(each.found.version, str(each.found.source)) for each in pins}
     if len(different) > 1:
         lines = ", ".join(str(each.line) for each in pins)
         raise InputError(
-            f"{change.name} is named on lines {lines} with other versions than {before}; cannot tell which one to change",
-            pins[0].file, pins[0].line,
-        )  # fmt: skip
+            f"{change.name} is named on lines {lines}; cannot tell which one to change", pins[0].file, pins[0].line
+        )
     return pins
 
 

@@ -11,6 +11,7 @@ from compat.output.graph import Graph, Node, picture
 from compat.output.html.page import Child, Html, element, joined, lines, page
 from compat.output.html.report import described, finding_of
 from compat.output.plan import checked_by, move, proof_of, said_cost
+from compat.repair.plan import reason_of
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
@@ -53,7 +54,7 @@ def plan_page(
         parts += [element("h2", "These conflict with each other"), _list(plan.core)]
     if plan.relief:
         parts.append(element("p", f"Dropping this would help most: {plan.relief}"))
-    unread = [f"{name}: {why}" for name, why in {**plan.unread, **plan.narrowed}.items()]
+    unread = [f"{name}: {reason_of(name, why)}" for name, why in {**plan.unread, **plan.narrowed}.items()]
     if unread:
         parts += [element("h2", "Could not be read"), _list(unread)]
     for heading, found, environment in (("What is fixed", errors, before), ("What is left", plan.left, after)):

@@ -106,8 +106,10 @@ def test_only_the_pin_of_the_version_before_moves(edited: Edited) -> None:
     text = "torch==2.5.1+cpu ; sys_platform=='darwin'\ntorch==2.5.1+cu121 ; sys_platform=='linux'\n"
     new = edited("requirements.txt", text, Change("torch", "2.5.1+cu121", "2.6.0+cu128"))
     assert new == text.replace("2.5.1+cu121", "2.6.0+cu128")
-    with pytest.raises(InputError, match=r"requirements\.txt:1: torch is named on lines 1, 2"):
+    with pytest.raises(InputError, match=r"requirements\.txt:1: torch is pinned to 2\.5\.1\+cpu on line 1, 2\.5\.1\+cu121 on"):
         edited("requirements.txt", text, Change("torch", "2.3.0", "2.6.0"))
+    with pytest.raises(InputError, match=r"requirements\.txt:1: torch is pinned to 2\.5\.1 on line 1, not to 2\.3\.0"):
+        edited("requirements.txt", "torch==2.5.1\n", Change("torch", "2.3.0", "2.6.0"))
 
 
 def test_a_range_for_another_python_stays(edited: Edited) -> None:
