@@ -13,13 +13,12 @@ from compat.index import Index
 from compat.model import Environment, Source
 from compat.repair.candidates import IndexUniverse, Release
 from compat.repair.clauses import WARNINGS, Statement
+from compat.repair.problem import BESIDE
 from compat.repair.relaxation import ABSENT, Forbidden, Needs
 from compat.repair.target import satisfies
 from compat.tables.builds import CodeTables
 from compat.tables.declared import Declared
 
-BESIDE = ("torchvision", "torchaudio")
-"""Packages that torch's index also provides for each build, and that must be of the same build as torch."""
 _NO_GPU = Statement("finding", "the default build of torch installs CUDA libraries that nothing here can use")
 _VERSION = Statement("finding", "torch, torchvision and torchaudio must be builds for the same CUDA")
 

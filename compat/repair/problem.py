@@ -20,6 +20,9 @@ _OF_TORCH = re.compile(
     r"(-cu\d+)?"
 )
 """Packages that torch pins to an exact release: they change with torch, and count as one change with it."""
+BESIDE = ("torchvision", "torchaudio")
+"""Packages released together with torch, for the same builds: which release is right follows from torch, so a downgrade to
+it costs no more than an upgrade, and torch does not move for them."""
 DOWNGRADE = MAJOR = 5
 """Cost of downgrading a direct requirement, or of changing a major version, relative to a changed package."""
 BEHIND = 10

@@ -13,7 +13,7 @@ from datetime import date, timedelta
 from compat.records import record
 from compat.repair.candidates import Release
 from compat.repair.clauses import ERRORS, WARNINGS, Clauses, Requires, Statement
-from compat.repair.problem import BEHIND, DOWNGRADE, MAJOR, OLD, Problem, family, moves_major
+from compat.repair.problem import BEHIND, BESIDE, DOWNGRADE, MAJOR, OLD, Problem, family, moves_major
 from compat.repair.target import Need, satisfies
 
 ABSENT, OTHER = "absent", "another release"
@@ -167,7 +167,7 @@ class Relaxation:
                 cost("release steps", atom, steps if family(name) == name else 0)  # family members follow
             if name in self.problem.direct and self.problem.policy.prefer == "newest":
                 cost("releases behind the newest", atom, newest - place[what])
-            elif current is not None and place[what] < here and name in self.problem.direct:
+            elif current is not None and place[what] < here and name in self.problem.direct and name not in BESIDE:
                 cost("changes", atom, DOWNGRADE)
             if (
                 name not in self.problem.unlisted

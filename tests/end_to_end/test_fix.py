@@ -533,6 +533,16 @@ def test_what_uv_installs_for_a_list_is_what_is_judged(fix: Run, index: IndexSer
     assert "Nothing to fix" in fix(*own(tmp_path, bad), url=index.url, job=CLEAN).stdout
 
 
+def test_a_file_that_uv_cannot_resolve_is_reported_with_its_reason(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    index.add("needy", {"1.0": release("2025-01-01", "no-such-package>=1")})
+    (tmp_path / "requirements.txt").write_text("needy\n")
+    done = fix(url=index.url, job=CLEAN)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "No plan is proposed: uv cannot resolve this file: " in done.stdout
+    assert "no-such-package" in done.stdout
+    assert "Nothing to fix" not in done.stdout
+
+
 def test_uv_is_asked_once_where_the_pins_are_all_that_is_installed(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """Pins that require one another alone are what uv resolves; with one of them missing it has to be asked first."""
     counting = tmp_path / "counting"

@@ -141,8 +141,10 @@ def test_nothing_for_cuda_is_suggested_where_there_is_none(ask: Run, index: Inde
     lines = ask("suggest", "--with", "accelerate", "--gpu", "MI300X").stdout.splitlines()
     assert [line for line in lines if line[0] not in "#-"] == ["accelerate==1.11.0"]
     assert any("install torch first" in line for line in lines)
-    refused = ask("suggest", "--with", "vllm", "--gpu", "MI300X")
-    assert (refused.returncode, "only has wheels for CUDA" in refused.stderr) == (2, True)
+    for gpu, platform in (("MI300X", "ROCm"), ("none", "the CPU")):
+        refused = ask("suggest", "--with", "vllm", "--gpu", gpu)
+        assert refused.returncode == 2
+        assert f"vllm: the index only has wheels for CUDA; use an image or a build for {platform}" in refused.stderr
 
 
 def test_an_apple_accelerator_means_macos(ask: Run) -> None:

@@ -88,6 +88,19 @@ def test_an_index_that_cannot_be_reached_narrows_the_plan() -> None:
             assert not found.served(release)
 
 
+def test_another_build_of_an_installed_one_comes_from_the_same_index() -> None:
+    """The installed build shows that its index can be reached from where it is installed, so the plan does not leave the release."""
+    other = Release("torch", "2.7.1+cu118")
+    with flavours(GPU, {"torch": "2.7.1+cu128"}) as found:
+        assert found.needs(other) == {"": (need("triton==3.3.1"),)}
+        assert "without its CUDA libraries" in found.assumed[other]
+        assert found.needs(Release("torch", "2.7.0+cu118")) is None
+        origin = found.origin(Release("torch", "2.7.1+cu128"))
+        assert origin is not None
+        assert origin.details["url"] == "http://127.0.0.1:9/cu128"
+        assert found.origin(Release("torch", "2.7.1")) is None
+
+
 def together(found: Flavours, **known: tuple[str, ...]) -> set[tuple[str, str]]:
     """The pairs (torch, torchvision) that must not be together."""
     releases = {name: tuple(Release(name, each) for each in several) for name, several in known.items()}

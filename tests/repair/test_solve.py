@@ -5,8 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 from compat.model import Environment
+from compat.records import replace
 from compat.repair.candidates import Release
-from compat.repair.problem import Problem
+from compat.repair.clauses import ERRORS, Statement
+from compat.repair.problem import Problem, Recommended
+from compat.repair.relaxation import Forbidden
 from compat.repair.solve import Solver, follow
 from compat.repair.target import Need
 from tests.repair.worlds import TARGET, MemoryUniverse, need
@@ -65,3 +68,18 @@ def test_nothing_fits_and_nothing_is_followed() -> None:
     trl, peft = *releases("trl", "1.0"), *releases("peft", "1.0")
     opened = {"trl": (trl,), "peft": (peft,)}
     assert follow(problem("trl"), {"trl": trl}, opened, {trl: {"": (need("peft>=9"),)}}) == ([], [])
+
+
+def test_torchaudio_goes_back_to_torch_rather_than_torch_forward_to_it() -> None:
+    """Both are named by the user; which torchaudio is right follows from torch, whatever direction that is."""
+    current = (*releases("torch", "2.10.0"), *releases("torchaudio", "2.11.0"))
+    environment = Environment(distributions_complete=True)
+    pair = (("torch", frozenset({"2.10.0"})), ("torchaudio", frozenset({"2.11.0"})))
+    apart = Forbidden(pair, Statement("rule", "They are for different torches"), ERRORS)
+    asked = Problem(environment, TARGET, {each.name: each for each in current}, direct=frozenset({"torch", "torchaudio"}))
+    known = {"torch": releases("torch", "2.10.0", "2.11.0"), "torchaudio": releases("torchaudio", "2.10.0", "2.11.0")}
+    asked = replace(asked, recommended=(Recommended("a-rule", ((need("torchaudio==2.10.0"),), (need("torch>=2.11"),))),))
+    solver = Solver(asked, MemoryUniverse(known, {}), rules=lambda *_: (apart,), judge=lambda *_: (), needs={})
+    solution = solver.solve(("torch", "torchaudio"))
+    assert solution.chosen is not None
+    assert {name: each.version for name, each in solution.chosen.items()} == {"torch": "2.10.0", "torchaudio": "2.10.0"}
