@@ -35,6 +35,16 @@ def readable(path: str) -> str:
     return path if path.startswith(_OF_THE_SHELL) and os.path.exists(path) else regular(path)
 
 
+MARKS = (
+    (b"\xef\xbb\xbf", "utf-8"),
+    (b"\xff\xfe\x00\x00", "utf-32-le"),
+    (b"\x00\x00\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
+"""Byte order marks with their encodings, longest first."""
+
+
 def decoded(path: str, content: bytes) -> str:
     """Decode the UTF-8 content of a file; :class:`InputError` with the line of the first invalid byte."""
     try:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from compat.errors import InputError
+from compat.formats.edit.changes import Change
 from compat.formats.requirements.requirement import is_archive, is_url, source_of_url
+from compat.formats.specifiers import EXACT, changed, public
 from compat.model import EMPTY, Distribution, Source, normalized
 from compat.records import record
 from compat.redact import excerpt, without_credentials
@@ -256,3 +260,35 @@ def _is_version(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+# --- A match specification, rewritten for another release.
+
+
+_SPEC = re.compile(
+    r"(?P<head>(?:[^\s\[\]=<>!~]+::)?[A-Za-z0-9._-]+)(?P<gap>[ \t]*)(?P<version>[^\s\[\]]*(?:[ \t]*[,|<>=!~][^\s\[\]]*)*)"
+    r"(?P<build>[ \t]+[^\s\[\]]+)?(?P<keys>\[.*\])?"
+)
+
+
+def rewritten_spec(text: str, change: Change, how: str) -> str:
+    """Return the changed specification; the build is dropped, because it belongs to one release.
+
+    :class:`InputError` (without a place) for a source that conda does not support, and a version in brackets.
+    """
+    if change.source is not None and change.source.kind not in ("index", "nightly"):
+        raise InputError(f"{change.name} comes from conda, but its new release does not: change it by hand")
+    found = _SPEC.fullmatch(text.strip())
+    assert change.after is not None
+    if found is None or "version" in (found["keys"] or "") or "|" in found["version"]:
+        raise InputError(f"expected a conda package such as 'numpy=1.26', not {excerpt(text, 60)!r}")
+    head, gap, version, keys = found["head"], found["gap"], found["version"], found["keys"] or ""
+    after = public(change.after)  # local labels belong to wheels
+    sign = re.match(r"={0,2}", version)
+    mark = "" if sign is None else sign[0]
+    single = not re.search(r"[,<>!~*]", version)
+    if how != EXACT:
+        return f"{head}{gap}{changed(re.sub(r'^=(?!=)', '==', version), change.before, after, how)}{keys}"
+    if single and (mark or gap):
+        return f"{head}{gap}{mark}{after}{keys}"
+    return f"{head}=={after}{keys}"

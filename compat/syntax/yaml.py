@@ -48,17 +48,23 @@ _EVENTS: dict[type[Any], str] = {
 class Value:
     """A value: its kind, its content (text, items, or pairs of a table), its 1-based line and its tag, if any.
 
-    ``is_plain``: a scalar without quotes, which may be a number, true or false.
+    ``is_plain``: a scalar without quotes, which may be a number, true or false. ``start`` … ``end`` is a scalar's position
+    in the text, with its quotes; 0 … 0 for a value that is not written there.
     """
 
-    __slots__ = ("content", "is_plain", "kind", "line", "tag")
+    __slots__ = ("content", "end", "is_plain", "kind", "line", "start", "tag")
 
-    def __init__(self, kind: str, content: Content, line: int, tag: str | None = None, *, is_plain: bool = False) -> None:
+    def __init__(
+        self, kind: str, content: Content, line: int, tag: str | None = None, *, is_plain: bool = False, start: int = 0,
+        end: int = 0,
+    ) -> None:  # fmt: skip
         self.kind = kind
         self.content = content
         self.line = line
         self.tag = tag
         self.is_plain = is_plain
+        self.start = start
+        self.end = end
 
     @property
     def is_list(self) -> bool:
@@ -91,6 +97,7 @@ class Document:
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file
+        self.content = text
         self._left = len(text) + _SPARE
         self.root = _composed(text, file)
 
@@ -145,6 +152,15 @@ class Document:
             raise self.wrong(f"expected {name} to be a string, not {value.kind}", value)
         return value.content if isinstance(value.content, str) else None
 
+    def span(self, value: Value) -> tuple[int, int] | None:
+        """Return start and end of a scalar's text, without quotes; ``None`` if it is written with escapes or folded."""
+        text = value.content
+        if not text or not isinstance(text, str):
+            return None
+        end = value.end - (not value.is_plain and self.content[value.end - 1] in "'\"")
+        start = end - len(text)  # an anchor or a tag may be in front of it
+        return (start, end) if start >= value.start and self.content[start:end] == text else None
+
     def needed_text(self, value: Value | None, name: str, inside: Value) -> str:
         """Like :meth:`text`, but required in ``inside``."""
         text = self.text(value, name)
@@ -170,7 +186,7 @@ def _composed(text: str, file: str) -> Value | None:
     # PyYAML has the C parser only if libyaml is available
     parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return _Composer(parser(text), file).compose()
+        return _Composer(parser(text), file, text.startswith("\ufeff")).compose()
     except yaml.MarkedYAMLError as problem:
         conflict = ("\n" + text).find("\n<<<<<<< ")
         if conflict >= 0:
@@ -191,9 +207,11 @@ def _composed(text: str, file: str) -> Value | None:
 class _Composer:
     """Builds a tree from events; open containers are on a stack."""
 
-    def __init__(self, parser: Any, file: str) -> None:
+    def __init__(self, parser: Any, file: str, marked: bool) -> None:
         self._parser = parser
         self._file = file
+        self._lead = int(marked)
+        """The parser does not count a byte order mark."""
         self._anchors: dict[str, Value] = {}
         self._open: list[tuple[Value, str | None, list[Value]]] = []
         """Containers: the value, its anchor and its items (keys and values in turn)."""
@@ -222,7 +240,11 @@ class _Composer:
     def _scalar(self, event: Any) -> None:
         text, tag = event.value, event.tag
         plain = event.implicit[0] or tag == "tag:yaml.org,2002:null"
-        self._add(Value(_SCALAR, None if plain and text in _NULL else text, _line(event), tag, is_plain=plain), event.anchor)
+        value = Value(
+            _SCALAR, None if plain and text in _NULL else text, _line(event), tag, is_plain=plain,
+            start=event.start_mark.index + self._lead, end=event.end_mark.index + self._lead,
+        )  # fmt: skip
+        self._add(value, event.anchor)
 
     def _start(self, event: Any) -> None:
         if len(self._open) >= DEPTH:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import packaging
+
 SECONDS = 2.0
 """Processor time for one input."""
 WAITING = 200.0
@@ -41,7 +43,12 @@ class Guard:
         """``readable`` is the only folder whose files may be read; ``package`` is where the code under test lies."""
         self.readable = os.path.realpath(readable)
         paths = sysconfig.get_paths()
-        library = {os.path.realpath(paths[key]) for key in ("stdlib", "platstdlib", "purelib", "platlib")}
+        # a virtual environment may take its packages from another one
+        folders = (
+            *(paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")),
+            os.path.dirname(packaging.__path__[0]),
+        )
+        library = set(map(os.path.realpath, folders))
         self._own = tuple(os.path.join(os.path.realpath(package), room, "") for room in ("tables", "rules", "interfaces"))
         self._library = tuple(sorted({*library, os.path.realpath(package)}))
         self._armed = False

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
 from compat.errors import InputError
-from compat.files import pending
-from compat.formats.requirements.lines import MARKS
+from compat.files import MARKS, pending
 from compat.records import record
 
 Replacement = tuple[int, int, str]

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from compat.errors import InputError
 from compat.files import decoded
-from compat.formats.conda_environment import rewritten_spec
-from compat.formats.conda_spec import conda_distribution, parse_match_spec
+from compat.formats.conda_spec import conda_distribution, parse_match_spec, rewritten_spec
 from compat.formats.edit.changes import (
     REMOVE,
     Change,

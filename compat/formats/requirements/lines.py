@@ -1,23 +1,22 @@
-"""Logical lines of a requirements file, decoded, joined and stripped of comments as pip does."""
+"""The lines of a requirements file: decoded and joined as pip does, parsed into requirements and options with positions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from compat.errors import InputError
+from compat.files import MARKS
 from compat.formats.listing import Entry
-from compat.model import Distribution
+from compat.formats.requirements.requirement import INDEX, Unnamed, editable, name_at_start, parse_requirement
+from compat.model import Distribution, Source
 from compat.records import record, replace
 from compat.redact import excerpt
+from compat.versions import key_of
 
-MARKS = (
-    (b"\xef\xbb\xbf", "utf-8"),
-    (b"\xff\xfe\x00\x00", "utf-32-le"),
-    (b"\x00\x00\xfe\xff", "utf-32-be"),
-    (b"\xff\xfe", "utf-16-le"),
-    (b"\xfe\xff", "utf-16-be"),
-)
-"""Byte order marks with their encodings, longest first."""
+_EDITABLE = re.compile(r"(?:-e|--editable)[=\s]*")
+_CONFLICT = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")
 _DECLARED = ("utf-8", "utf8", "ascii", "us-ascii", "latin-1", "latin1", "iso-8859-1", "iso-8859-15", "cp1252", "windows-1252",
              "gbk", "gb2312", "gb18030", "big5", "shift_jis", "euc-jp", "euc-kr", "koi8-r", "cp1251")  # fmt: skip
 """What ``# -*- coding: … -*-`` may name: plain text encodings, no codecs that decompress or execute."""
@@ -70,6 +69,21 @@ class LogicalLine:
     end: int
     pieces: tuple[tuple[str, int], ...]
     lead: int
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return start and end of a part of the text in the file; an empty part is after the preceding letter."""
+        if start == end:
+            at = self._offset(start - 1) + 1 if start else self._offset(0)
+            return at, at
+        return self._offset(start), self._offset(end - 1) + 1
+
+    def _offset(self, at: int) -> int:
+        at += self.lead
+        for piece, start in self.pieces:
+            if at < len(piece):
+                return start + at
+            at -= len(piece)
+        raise IndexError(at)
 
 
 def logical_lines(text: str) -> Iterator[LogicalLine]:
@@ -176,6 +190,122 @@ def _words(line: str, path: str, number: int) -> list[str]:
         return shell_words(line)
     except ValueError:
         raise InputError(f"expected a closing quote in '{excerpt(line, 60)}'", path, number) from None
+
+
+# --- The statements of a file, for the reader and the editor.
+
+
+@record(frozen=True)
+class Option:
+    """An option on a separate line, with its value (``""`` for a flag)."""
+
+    line: LogicalLine
+    name: str
+    value: str
+
+    @property
+    def index(self) -> tuple[int, int] | None:
+        """The start and end of an index address in the line; ``None`` for any other option."""
+        at = self.line.text.rfind(self.value) if self.name in (*INDEX_URL, "--extra-index-url", "--find-links") else -1
+        return None if at < 0 else (at, at + len(self.value))
+
+
+@record(frozen=True)
+class Requirement:
+    """A requirement, or the operand of ``-e``, at ``start`` … ``end`` of a logical line; ``lead`` is where ``-e`` starts.
+
+    ``found`` is ``None`` if the package is unknown, for the reason in ``problem``. ``variable``: its version depends on a
+    variable, which pip takes from its environment. ``options`` are the names of the options after it.
+    """
+
+    line: LogicalLine
+    lead: int
+    start: int
+    end: int
+    found: Distribution | None
+    problem: str = ""
+    options: tuple[str, ...] = ()
+    editable: bool = False
+    variable: bool = False
+
+
+Statement: TypeAlias = "Requirement | Option"
+
+
+def statements_of(path: str, text: str, numbers: Sequence[int] = ()) -> Iterator[Statement]:
+    """Yield what a file says, in order. ``numbers`` are the line numbers if the text is a part of another file.
+
+    Raises :class:`InputError` for a line that is neither a requirement nor an option.
+    """
+    lines = text.splitlines()
+    frozen = python_of_freeze(lines) is not None
+    for line in logical_lines(text):
+        if numbers:
+            line = replace(line, number=numbers[line.number - 1])
+        elif frozen and line.number == 1:
+            continue
+        if line.text[0] != "-":
+            yield _requirement(path, line)
+            continue
+        for name, value in options_of(line.text, path, line.number):
+            if name == "--editable":
+                comment = "" if numbers or line.number < 2 else lines[line.number - 2]
+                yield _editable(path, line, value, comment)
+            else:
+                yield Option(line, name, value)
+
+
+def _requirement(path: str, line: LogicalLine) -> Requirement:
+    text, option, rest = line.text.partition(" -")
+    names = tuple(name for name, _ in options_of(f"-{rest}", path, line.number)) if option else ()
+    found = Requirement(line, 0, 0, len(text.rstrip()), None, options=names)
+    try:
+        return replace(found, found=parse_requirement(text))
+    except Unnamed as problem:
+        return replace(found, problem=str(problem))
+    except ValueError as problem:
+        if text.startswith(_CONFLICT):
+            raise InputError("has an unresolved merge conflict", path, line.number) from None
+        if "}" not in text.partition("${")[2]:
+            raise InputError(f"expected a requirement or an option: {problem}", path, line.number) from None
+    name = name_at_start(text)  # torch==${TORCH}
+    if name is None:
+        return replace(found, variable=True, problem=f"{excerpt(text, 60)} was not read: it depends on a variable")
+    return replace(found, variable=True, found=Distribution(name, source=INDEX))
+
+
+def _editable(path: str, line: LogicalLine, operand: str, comment: str) -> Requirement:
+    """Parse ``-e operand``; ``comment`` is the line above it, in which ``pip freeze`` names the package of a bare path."""
+    at = _EDITABLE.search(line.text)
+    lead, start = (0, 0) if at is None else at.span()
+    found = Requirement(line, lead, start, len(line.text), None, editable=True)
+    try:
+        return replace(found, found=editable(operand))
+    except Unnamed:
+        pass
+    except ValueError as problem:
+        raise InputError(f"expected a directory or a repository after -e: {problem}", path, line.number) from None
+    # "# Editable install with no version control (verl==0.4.0)"
+    if comment.startswith("# Editable ") and comment.rstrip().endswith(")"):
+        try:
+            named = parse_requirement(comment.rstrip()[:-1].rpartition("(")[2])
+        except ValueError:
+            pass
+        else:
+            return replace(found, found=replace(named, source=Source("directory", {"path": operand, "editable": True})))
+    return replace(found, problem=f"-e {operand} is a separate project; skipped, as its name is unknown")
+
+
+def python_of_freeze(lines: list[str]) -> str | None:
+    """Return the Python version in the header of ``uv pip freeze`` output."""
+    words = lines[0].split() if lines else []
+    if words[:2] != ["Using", "Python"] or len(words) < 3 or (len(words) > 3 and words[3] != "environment"):
+        return None
+    try:
+        key_of(words[2])
+    except ValueError:
+        return None
+    return words[2]
 
 
 # --- Constraints (``-c``): they narrow requirements and install nothing by themselves.
