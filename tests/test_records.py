@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from compat.records import record, replace, values_of
+from compat.records import quick, record, replace, values_of
 
 
 @record(frozen=True)
@@ -63,3 +63,8 @@ def test_replace_makes_a_changed_copy():
     assert point == Point(1, 2)
     with pytest.raises(TypeError):
         replace(point, z=3)
+
+
+def test_a_quick_record_is_like_any_other():
+    assert quick(Point, {"x": 1}) == Point(1)
+    assert repr(quick(Point, {"x": 1, "y": 2})) == repr(Point(1, 2))

@@ -13,7 +13,7 @@ from compat.errors import InputError
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.locks.uv_text import tables_of
 from compat.formats.registry import Commands, ProjectLock
-from compat.model import EMPTY, Distribution, Source, normalized
+from compat.model import Distribution, Source, normalized
 from compat.records import quick
 from compat.versions import key_of
 
@@ -119,8 +119,7 @@ class _Graph:
             raise InputError(f"expected a source for {name}", self.path, line)
         marker = markers[0] if len(markers) == 1 else " or ".join(f"({each})" for each in markers) or None
         known = {"name": normalized(name), "version": version, "source": self._source(source), "marker": marker}
-        distribution = quick(Distribution, {**known, "specifier": None, "extra": EMPTY})
-        return quick(Entry, {"distribution": distribution, "line": line, "file": None})
+        return quick(Entry, {"distribution": quick(Distribution, known), "line": line})
 
     def _source(self, table: Table) -> Source:
         """Return the source in a table; equal tables share one object, since most packages have the same source."""

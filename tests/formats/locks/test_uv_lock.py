@@ -7,9 +7,10 @@ import pytest
 from compat.checks.choices import Requested
 from compat.checks.contexts import Contexts
 from compat.errors import InputError
-from compat.formats.listing import Listing
+from compat.formats.listing import Entry, Listing
 from compat.formats.locks.uv import UvLock, git_details
 from compat.model import Environment
+from compat.records import replace
 from tests.conftest import ROOT
 
 CORPUS = ROOT / ".." / "shared" / "corpus"
@@ -88,6 +89,14 @@ def installed(listing: Listing, asked: Requested | None = None, os: str = "linux
     assert len(contexts.sets) == 1
     pairs = zip(listing.entries, contexts.installed())
     return {f"{entry.distribution.name} {entry.distribution.version}" for entry, mask in pairs if mask} - {"mine None"}
+
+
+def test_an_entry_is_a_whole_record() -> None:
+    """Records of a lock are created without validation: a field that is missing fails later, in ``repr`` or ``==``."""
+    for entry in read(FORKED).entries:
+        found = entry.distribution
+        assert found == replace(found)
+        assert repr(entry) == repr(Entry(replace(found), entry.line))
 
 
 def test_releases_lines_and_sources() -> None:
