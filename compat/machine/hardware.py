@@ -9,9 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from compat.machine import MISMATCHED, Hardware, filled
-from compat.machine.cuda import read_toolkit
-from compat.machine.system import first_text, in_container, system_program, under
+from compat.machine.system import MISMATCHED, Hardware, filled, first_text, in_container, read_toolkit, system_program, under
 from compat.model import Accelerator
 from compat.records import replace
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compat.machine import MISMATCHED, NOT_LOADED, Hardware, filled
+from compat.machine.system import MISMATCHED, NOT_LOADED, Hardware, filled
 from compat.model import Accelerator
 from compat.records import replace
 

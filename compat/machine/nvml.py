@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
-from compat.machine import MISMATCHED, NOT_LOADED, Hardware
+from compat.machine.system import MISMATCHED, NOT_LOADED, Hardware
 from compat.model import Accelerator
 
 if TYPE_CHECKING:

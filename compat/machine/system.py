@@ -1,10 +1,11 @@
-"""The operating system facts that wheel tags, drivers and launchers depend on, read without starting anything."""
+"""The system that wheel tags, drivers and launchers depend on, read without starting anything; the record of its hardware."""
 
 from __future__ import annotations
 
 import os
 import sys
 
+from compat.model import Accelerator
 from compat.records import record
 
 TYPE_CHECKING = False
@@ -135,6 +136,92 @@ def _root_filesystem(mountinfo: str) -> str | None:
         if dash and len(fields) > 4 and fields[4] == "/" and after.split():
             found = after.split()[0]
     return found
+
+
+# --- The CUDA toolkit that an extension would be built with. Only files are read; nvcc is not called.
+
+
+def read_toolkit(variables: Mapping[str, str], root: str = "/") -> tuple[str | None, str | None]:
+    """Return the toolkit's version ("12.4"), and a message if a variable points to a folder without one.
+
+    Searched in torch's order: ``CUDA_HOME``, ``CUDA_PATH``, the folder of nvcc, ``/usr/local/cuda``.
+    """
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        home = variables.get(name)
+        if home:
+            version = toolkit_version(under(root, home))
+            return version, None if version else f"{name} is {home}, which has no CUDA toolkit with a version file."
+    nvcc = on_path("nvcc", variables, root)
+    if nvcc:
+        for program in (nvcc, os.path.realpath(nvcc)):
+            version = toolkit_version(os.path.dirname(os.path.dirname(program)))
+            if version:
+                return version, None
+    return toolkit_version(under(root, "/usr/local/cuda")), None
+
+
+def toolkit_version(folder: str) -> str | None:
+    """Return major.minor of the toolkit in a folder, from its version file, its runtime header or the folder name."""
+    if not os.path.isdir(folder):
+        return None
+    written = (
+        first_text(f"{folder}/version.json")
+        .partition('"cuda"')[2]
+        .partition('"version"')[2]
+        .partition('"')[2]
+        .partition('"')[0]
+        or first_text(f"{folder}/version.txt", 256).partition("CUDA Version ")[2]
+    )
+    for text in (written, _header_version(folder), os.path.basename(os.path.realpath(folder)).partition("cuda-")[2]):
+        major, _, rest = text.strip().partition(".")
+        minor = rest.partition(".")[0]
+        if all(part.isascii() and part.isdigit() and len(part) < 4 for part in (major, minor)):
+            return f"{int(major)}.{int(minor)}"
+    return None
+
+
+def _header_version(folder: str) -> str:
+    """Read ``CUDART_VERSION`` (13000 is 13.0) from ``cuda_runtime_api.h``; it is within the header's first 8 KiB."""
+    for include in ("include", f"targets/{os.uname().machine if os.name == 'posix' else 'x86_64'}-linux/include"):
+        number = first_text(f"{folder}/{include}/cuda_runtime_api.h", 16384).partition("#define CUDART_VERSION")[2][:16].split()
+        if number and number[0].isascii() and number[0].isdigit():
+            return f"{int(number[0]) // 1000}.{int(number[0]) % 1000 // 10}"
+    return ""
+
+
+# --- Hardware: one record, whichever source answers (NVML, nvidia-smi or the kernel).
+
+
+NOT_LOADED = "not-loaded"
+MISMATCHED = "mismatched"
+
+
+@record(frozen=True)
+class Hardware:
+    """The hardware of a machine. ``accelerators`` is ``None`` if unknown and ``()`` if there are certainly none.
+
+    ``driver_cuda`` is the highest CUDA the driver supports ("12.4"); ``driver_state`` is ``"not-loaded"`` or
+    ``"mismatched"`` if a driver is installed but cannot be used; ``notes`` are sentences for the user.
+    """
+
+    accelerators: tuple[Accelerator, ...] | None = None
+    driver: str | None = None
+    driver_cuda: str | None = None
+    driver_state: str | None = None
+    cuda_toolkit: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def filled(first: Hardware, second: Hardware) -> Hardware:
+    """Return the first reading with unknown fields filled from the second, and the notes of both."""
+    return Hardware(
+        accelerators=second.accelerators if first.accelerators is None else first.accelerators,
+        driver=first.driver or second.driver,
+        driver_cuda=first.driver_cuda or second.driver_cuda,
+        driver_state=first.driver_state or second.driver_state,
+        cuda_toolkit=first.cuda_toolkit or second.cuda_toolkit,
+        notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
+    )
 
 
 # --- Environment variables to report: those that configure CUDA and the stack, never a secret

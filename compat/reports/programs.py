@@ -17,7 +17,7 @@ from compat.workload.arguments import UNKNOWN, whole
 from compat.workload.launch_config import LaunchConfig
 
 if TYPE_CHECKING:
-    from compat.machine import Hardware
+    from compat.machine.system import Hardware
 
 # --- NVIDIA's: nvidia-smi (table, list, query, -q), nvcc --version; also sglang's list of GPUs
 

@@ -12,8 +12,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from compat.machine.cuda import DriverTable
     from compat.machine.gpu_names import GpuTable
+
+    Numbers: TypeAlias = tuple[int, ...]
+    DriverTable: TypeAlias = tuple[tuple[Numbers, Numbers | None, Numbers | None], ...]
 
 
 FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "hardware.bin")
@@ -29,10 +31,8 @@ def driver_cuda(environment: Environment) -> str | None:
     """Return the highest CUDA the environment's driver supports by NVIDIA's table; ``None`` if unknown."""
     if environment.driver is None or (environment.machine or "").startswith("aarch64"):
         return None  # Jetson's drivers are numbered differently
-    from compat.machine import cuda
-
     windows = environment.os == "windows" or bool(environment.platform)
-    return cuda.driver_cuda(environment.driver, _open()[1], windows=windows)
+    return newest_cuda(environment.driver, _open()[1], windows=windows)
 
 
 def _open() -> tuple[GpuTable, DriverTable]:
@@ -47,7 +47,6 @@ def _open() -> tuple[GpuTable, DriverTable]:
 
 def tables_from(folder: str) -> tuple[GpuTable, DriverTable]:
     """Return the tables from the fact files in a folder (``gpus_nvidia.csv``, ``gpus_amd.csv``, ``cuda_driver.csv``)."""
-    from compat.machine.cuda import load_driver_table
     from compat.machine.gpu_names import load_table
     from compat.syntax.json import read_text
 
@@ -55,6 +54,46 @@ def tables_from(folder: str) -> tuple[GpuTable, DriverTable]:
         read_text(os.path.join(folder, f"{name}.csv")) for name in ("gpus_nvidia", "gpus_amd", "cuda_driver")
     )
     return load_table(nvidia, amd), load_driver_table(drivers)
+
+
+def load_driver_table(text: str) -> DriverTable:
+    """Read ``matrix/facts/cuda_driver.csv`` as plain tuples (CUDA, driver on Linux, driver on Windows), newest first.
+
+    For the build step; versions are tuples of numbers, ``None`` if the vendor lists none.
+    """
+    import csv
+
+    rows: dict[Numbers, tuple[Numbers, Numbers | None, Numbers | None]] = {}
+    for row in csv.DictReader(text.splitlines()):
+        cuda = _numbers(row["cuda_toolkit"].partition("u")[0])
+        if cuda is None:
+            continue
+        entry = (cuda, _numbers(row["driver_linux"]), _numbers(row["driver_windows"]))
+        # of a minor version's updates the first one counts: it requires the oldest driver
+        if cuda not in rows or (entry[1] or ()) < (rows[cuda][1] or ()):
+            rows[cuda] = entry
+    return tuple(rows[cuda] for cuda in sorted(rows, reverse=True))
+
+
+def newest_cuda(driver: str, table: DriverTable, *, windows: bool = False) -> str | None:
+    """Return the newest CUDA whose toolkit driver is not newer than this one; ``None`` below the table or if invalid.
+
+    A driver given by its branch alone ("550") means the newest of the branch. Set ``windows`` for WSL as
+    well, which uses the Windows driver; since 13.0, for which the vendor lists no Windows driver, the branch decides.
+    """
+    given = _numbers(driver)
+    if given is None:
+        return None
+    for cuda, on_linux, on_windows in table:
+        needed = on_windows or (on_linux and on_linux[:1]) if windows else on_linux
+        if needed and given >= (needed[:1] if len(given) == 1 else needed):
+            return f"{cuda[0]}.{cuda[1]}"
+    return None
+
+
+def _numbers(text: str) -> tuple[int, ...] | None:
+    parts = text.strip().split(".")
+    return tuple(map(int, parts)) if all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts) else None
 
 
 def completed(accelerators: tuple[Accelerator, ...]) -> tuple[tuple[Accelerator, ...], tuple[str, ...]]:

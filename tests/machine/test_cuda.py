@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.machine.cuda import driver_cuda, load_driver_table, read_toolkit, toolkit_version
+from compat.machine.system import read_toolkit, toolkit_version
+from compat.tables.hardware import load_driver_table, newest_cuda
 
 FACTS = Path(__file__).resolve().parents[2] / "matrix" / "facts"
 TABLE = load_driver_table((FACTS / "cuda_driver.csv").read_text("utf-8"))
@@ -76,7 +77,7 @@ def test_then_nvcc_then_the_usual_place(tmp_path: Path) -> None:
      ("418.87", None), ("999.1", "13.4"), ("550", "12.4"), ("580", "13.0"), ("", None), ("new", None)],
 )  # fmt: skip
 def test_the_newest_cuda_of_a_driver_on_linux(driver: str, cuda: str | None) -> None:
-    assert driver_cuda(driver, TABLE) == cuda
+    assert newest_cuda(driver, TABLE) == cuda
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_the_newest_cuda_of_a_driver_on_linux(driver: str, cuda: str | None) -> 
     [("572.42", "12.8"), ("570.65", "12.8"), ("570.64", "12.6"), ("561.17", "12.6"), ("528.33", "12.0"), ("581.15", "13.0")],
 )
 def test_the_newest_cuda_of_a_driver_on_windows(driver: str, cuda: str) -> None:
-    assert driver_cuda(driver, TABLE, windows=True) == cuda
+    assert newest_cuda(driver, TABLE, windows=True) == cuda
 
 
 def test_the_table_is_newest_first_and_has_every_minor_once() -> None:
@@ -97,13 +98,13 @@ def test_the_table_is_newest_first_and_has_every_minor_once() -> None:
 
 @given(st.text() | st.from_regex(r"\d{1,4}(\.\d{1,3}){0,3}", fullmatch=True))
 def test_any_text_may_stand_for_a_driver(text: str) -> None:
-    assert driver_cuda(text, TABLE) in {None, *(f"{cuda[0]}.{cuda[1]}" for cuda, _, _ in TABLE)}
+    assert newest_cuda(text, TABLE) in {None, *(f"{cuda[0]}.{cuda[1]}" for cuda, _, _ in TABLE)}
 
 
 @given(st.tuples(st.integers(400, 700), st.integers(0, 200), st.integers(0, 20)), st.integers(0, 50))
 def test_a_newer_driver_never_supports_less(driver: tuple[int, int, int], later: int) -> None:
-    older = driver_cuda(".".join(map(str, driver)), TABLE)
-    newer = driver_cuda(".".join(map(str, (driver[0] + later, *driver[1:]))), TABLE)
+    older = newest_cuda(".".join(map(str, driver)), TABLE)
+    newer = newest_cuda(".".join(map(str, (driver[0] + later, *driver[1:]))), TABLE)
     if older is not None:
         assert newer is not None
         assert [int(part) for part in newer.split(".")] >= [int(part) for part in older.split(".")]

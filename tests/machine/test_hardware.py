@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.machine import Hardware, filled, hardware
+from compat.machine import hardware
 from compat.machine.hardware import parse_information, parse_module_version, read_hardware
+from compat.machine.system import Hardware, filled
 from compat.model import Accelerator
 
 ON_DISK = "27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw\n"

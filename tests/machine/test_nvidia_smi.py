@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.machine import Hardware
 from compat.machine.nvidia_smi import FIELDS, ask, parse_list, parse_query, parse_table
+from compat.machine.system import Hardware
 from compat.model import Accelerator
 from tests.growth import assert_linear
 
