@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from compat.errors import InputError, printable
 from compat.model import Finding, Fix, Outcome
 from compat.output.terminal import flags_for
+from compat.redact import redacted
 
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
@@ -42,6 +43,7 @@ def _annotation(finding: "Finding", read_from: str | None, root: str) -> str:
 
 
 def _command(name: str, title: str, message: str, file: str | None, line: int | None, root: str) -> str:
+    file = None if file is None else redacted(file)  # before the address in it is taken for a path
     properties = {} if file is None else {"file": in_source(file, root) or file}
     if file is not None and line and line > 0:
         properties["line"] = str(line)

@@ -7,6 +7,7 @@ from collections import Counter
 from compat.errors import printable
 from compat.model import Finding, Fix, Report
 from compat.output.terminal import flags_for
+from compat.redact import redacted
 
 _MOST = 3
 """Findings that are told; the others are counted."""
@@ -83,9 +84,9 @@ _QUESTIONS = {
 
 
 def _code(text: str) -> str:
-    return f"`{text.replace('`', '')}`"
+    return f"`{redacted(text).replace('`', '')}`"
 
 
 def escaped(text: str) -> str:
-    """Escape all Markdown syntax, since error messages may contain any text."""
-    return " ".join(text.translate(_SPECIAL).split())
+    """Escape all Markdown syntax, since error messages may contain any text; credentials are redacted before."""
+    return " ".join(redacted(text).translate(_SPECIAL).split())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from compat.model import Finding
+from compat.output.terminal import wrapped
 from compat.repair.plan import reason_of
 from compat.repair.problem import family
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from compat.tables.stacks import Stack
 
 
-_WIDTH = 100
 _ALONG = 12
 """Packages of a plan that the installer moves by itself and that are shown by name."""
 
@@ -35,7 +34,7 @@ def _lines(
     explained: bool,
 ) -> Iterator[str]:  # fmt: skip
     if told:
-        yield from wrap("; ".join(told), _WIDTH, initial_indent="  target    ", subsequent_indent="            ")
+        yield from wrapped("; ".join(told), "  target    ", "            ")
     yield from (f"  note      {note}" for note in notes)
     if not errors and not plan.changes and not plan.core and not plan.refused:
         yield "Nothing to fix: no known error applies here."
@@ -109,14 +108,14 @@ def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
         moved = move(each)
         yield f"  {each.name:{width}}  {moved:{versions}}".rstrip()
         if explained and each.why:
-            yield from wrap(each.why, _WIDTH, initial_indent="      because ", subsequent_indent="              ")
+            yield from wrapped(each.why, "      because ", "              ")
     yield from (f"  rebuild   {each.name} {each.after}: {each.why}" for each in plan.rebuilt)
     yield from _along([each for each in plan.changes if each not in named])
     yield f"  cost      {said_cost(plan.cost)}"
     yield f"  checked   {checked_by(plan)}"
     yield from (f"  assumed   {name}: {text}" for name, text in plan.assumed.items())
     if plan.next_best is not None:
-        yield from wrap(plan.next_best.text, _WIDTH, initial_indent="  next best ", subsequent_indent="            ")
+        yield from wrapped(plan.next_best.text, "  next best ", "            ")
     if explained:
         yield from (f"  policy    {text}" for text in plan.policies)
 
@@ -127,7 +126,7 @@ def _along(changes: Sequence[Change]) -> Iterator[str]:
     words = [f"{each.name} {each.after or 'removed'}" for each in ordered[:_ALONG]]
     if len(ordered) > _ALONG:
         words.append(f"and {len(ordered) - _ALONG} more (--format json lists them)")
-    yield from wrap(", ".join(words), _WIDTH, initial_indent="  also      ", subsequent_indent="            ") if words else ()
+    yield from wrapped(", ".join(words), "  also      ", "            ") if words else ()
 
 
 def proof_of(plan: Plan, errors: int) -> str:

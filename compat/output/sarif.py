@@ -13,6 +13,7 @@ from typing import Any
 from compat.checks.baseline import fingerprint
 from compat.model import Finding, Outcome, Report
 from compat.output.github import fix_of, in_source, lines_of, named_file, one_line, source_root
+from compat.redact import redacted
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -71,7 +72,7 @@ def sarif(outcomes: Sequence[Outcome], version: str, beside: str | None = None) 
 def _rule(findings: list[Finding]) -> dict[str, Any]:
     """Return the properties shared by a rule's findings. Only curated rules have the same text for every environment."""
     first = findings[0]
-    words = first.rule.replace("_", "-").split("-")
+    words = redacted(first.rule).replace("_", "-").split("-")
     title = first.title if first.origin == "rule" else f"{' '.join(words).capitalize()}."
     worst = min(findings, key=lambda finding: finding.order()).severity
     rule: dict[str, Any] = {
@@ -167,6 +168,7 @@ def _location(file: str | None, line: int | None, name: str, root: str) -> dict[
 
 
 def _artifact(file: str, root: str) -> dict[str, str]:
+    file = redacted(file)  # before it is percent-encoded, which hides a credential from every later look
     relative = in_source(file, root)
     if relative is None:
         return {"uri": _file_uri(os.path.abspath(file))}

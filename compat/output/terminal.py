@@ -8,6 +8,7 @@ import sys
 from compat.errors import printable
 from compat.model import Environment, Finding, Fix, Report
 from compat.output.stream import encoding, is_utf_8
+from compat.redact import redacted
 from compat.rules.facts import comparable, has_more
 
 _NARROWEST, _WIDEST, _USUAL = 40, 120, 80
@@ -201,10 +202,12 @@ def width() -> int:
 
 
 def wrapped(text: str, first: str, following: str) -> list[str]:
-    """Wrap words to :func:`width` columns; a longer word gets a line of its own and is not broken."""
+    """Wrap words to :func:`width` columns; a longer word gets a line of its own and is not broken.
+
+    Credentials are redacted before, as the pattern of one may span several words."""
     lines: list[str] = []
     line, empty, most = first, True, width()
-    for word in text.split():
+    for word in redacted(text).split():
         if not empty and len(line) + 1 + len(word) > most:
             lines.append(line)
             line, empty = following, True

@@ -14,13 +14,28 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import compat
+from compat.checks.requirements import Requires
 from compat.cli import main
 from compat.formats.described import parse_described
+from compat.formats.edit.changes import Change
 from compat.model import Source
+from compat.output.github import workflow_commands
+from compat.output.graph import Graph, Node, dot, picture
+from compat.output.html.report import outcomes_page
+from compat.output.junit import junit
+from compat.output.markdown import markdown
+from compat.output.plan import shown_pins, shown_plan
+from compat.output.sarif import sarif
+from compat.output.stream import dumped, emit
+from compat.output.terminal import rendered
+from compat.records import replace
 from compat.redact import HIDDEN, redacted, without_credentials
+from compat.repair.plan import Plan
+from compat.repair.verify import Verified
 from tests.examples import examples
 from tests.fuzz.readers import READERS
 from tests.fuzz.seeds import seeds_of
+from tests.property.test_escaping import hostile
 
 CANARY = "S3CRETTOKEN"
 ADDRESSES = (
@@ -231,3 +246,44 @@ def test_a_described_environment_keeps_what_it_says() -> None:
     }
     assert parse_described(document, "x")[0].to_json() == document
     assert HIDDEN not in json.dumps(parse_described(document, "x")[0].to_json())
+
+
+def _outputs(text: str) -> Iterator[tuple[str, str]]:
+    """Every output format, of a report in which every field holds the text."""
+    outcomes = hostile(text)
+    report = outcomes[0].report
+    assert report is not None
+    yield "text", rendered(report, text, text, at_length=True)
+    yield "json", dumped(report.to_json())
+    yield "sarif", dumped(sarif(outcomes, "1"))
+    yield "junit", junit(outcomes)
+    yield "github", workflow_commands(outcomes)
+    yield "markdown", markdown(report)
+    yield "html", outcomes_page(outcomes)
+    graph = Graph((Node(text, text), Node("a", "1")), (Requires(text, "a", f"=={text}", met=False),))
+    yield "dot", dot(graph)
+    yield "picture", str(picture(graph, text))
+    plan = Plan(
+        changes=(Change(text, text, text, why=text, source=Source("index", {"url": text})),), left=report.findings,
+        unread={text: text}, narrowed={text: text}, assumed={text: text}, policies=(text,), verified=Verified(rules=True, uv=True),
+    )  # fmt: skip
+    for each in (plan, replace(plan, core=(text,)), replace(plan, refused=text)):
+        yield "plan", shown_plan(each, report.findings, None, told=[text], notes=[text])
+        yield "pins", shown_pins(each, [text])
+
+
+@pytest.mark.parametrize("columns", ["40", "100"])
+@pytest.mark.parametrize("secret", [*_SECRETS, f"Authorization: Bearer {CANARY}1", f"curl -u bob:{CANARY} x"])
+def test_no_output_prints_a_credential_that_a_finding_holds(
+    secret: str, columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Escaping and wrapping change the text before it is printed: a credential has to be taken out before both."""
+    monkeypatch.setenv("COLUMNS", columns)
+    leaks = []
+    for text in (secret, f"words before {secret} and after", f"{'word ' * 12}{secret}"):
+        for name, printed in _outputs(text):
+            emit(printed, utf_8=name == "github")
+            out = capsys.readouterr().out
+            if CANARY in re.sub(r"\s|\\", "", out):
+                leaks.append((name, next((line for line in out.splitlines() if CANARY[:6] in line), "")[:200]))
+    assert leaks == []
