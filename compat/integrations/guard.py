@@ -33,7 +33,7 @@ class KnownBad(RuntimeError):
     def __init__(self, report: Report, worst: Finding) -> None:
         more = len(hits(report)) - 1
         also = f" (and {more} more finding{'s' if more > 1 else ''})" if more else ""
-        super().__init__(f"{worst.title} [{worst.rule}]{also}")
+        super().__init__(printable(f"{worst.title} [{worst.rule}]{also}"))
         self.report = report
 
 
