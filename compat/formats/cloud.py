@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.formats.installs.files import InstallFormat
-from compat.formats.jobs import Job, JobFile, Script, devices, is_known, known_version
+from compat.formats.jobs import Job, JobFile, Script, count_of, devices, is_known, known_version
 from compat.formats.listing import Listing
 from compat.formats.registry import Commands
-from compat.formats.shell import count_of, read_job
 from compat.model import Accelerator, Environment
-from compat.redact import excerpt
 from compat.syntax.yaml import Document, Value
 
 if TYPE_CHECKING:
@@ -56,15 +54,9 @@ class _Task:
         job = Job(self.file.path, image=image)
         for script in scripts:
             job.run(Script(tuple(self.file.placed(script))), {**scheduler, **variables})
-        found = read_job(self.file.path, job.others, job.folders, {**variables, **job.exported}, scheduler)
-        for note in found.notes:
-            job.files.note("", note)
-        for problem in found.unread:
-            job.files.not_read("", problem)
-        if image is not None and not job.stack.distributions:
-            job.files.note(self.file.path, f"what is in the image {excerpt(image, 200)} is not known")
-        known = {**variables, **(found.variables or {})}
-        return job.listing(kind, label=self.text("name"), context=context, workload=found.workload, variables=known)
+        job.start_last_command(variables, scheduler)
+        job.note_image()
+        return job.listing(kind, label=self.text("name"), context=context, variables=variables)
 
 
 def _numbers(known: Mapping[str, int | None]) -> dict[str, str]:

@@ -12,7 +12,6 @@ from compat.formats.jobs import LARGEST, Job, Placed, Script, is_known
 from compat.formats.listing import Listing
 from compat.formats.registry import Commands
 from compat.model import Environment
-from compat.redact import excerpt
 from compat.syntax.json import parse_json
 
 if TYPE_CHECKING:
@@ -44,10 +43,7 @@ class Devcontainer(InstallFormat):
         for other in (dockerfile, *(compose if isinstance(compose, list) else [compose])):
             if other:
                 job.files.note(path, f"is built from {other}: check that one too")
-        if job.image is not None and not is_known(job.image):
-            job.files.note(path, f"the image {excerpt(job.image, 200)} is only known when it is started")
-        elif job.image is not None and not job.stack.distributions:
-            job.files.note(path, f"what is in the image {excerpt(job.image, 200)} is not known")
+        job.note_image()
         python, toolkit = file.feature("python", "version"), file.feature("nvidia-cuda", "cudaVersion")
         context = Environment(os="linux", python=python, cuda_toolkit=toolkit)
         variables = {**file.variables("containerEnv"), **file.variables("remoteEnv")}

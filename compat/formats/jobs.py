@@ -6,30 +6,33 @@ A template (Helm, ``${{ … }}`` of workflows) is read with every placeholder as
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
-from compat.formats.docker.base_images import known_stack
+from compat.formats.docker.base_images import known_stack, server_of
+from compat.formats.entrypoint import is_job, read_job, started
 from compat.formats.include import WorkingFolders
 from compat.formats.installs.files import InstallFiles
 from compat.formats.installs.shell import ShellSteps
-from compat.formats.installs.steps import Command, Installs, Step, alternatives
+from compat.formats.installs.steps import Command, Installs, alternatives
 from compat.formats.installs.words import Install, requirement
 from compat.formats.listing import Listing
 from compat.formats.specifiers import is_version
 from compat.model import EMPTY, Accelerator, Environment, Workload
-from compat.records import record
-from compat.redact import without_secrets
+from compat.records import record, replace
+from compat.redact import excerpt, without_secrets
 from compat.syntax.shell_commands import ShellCommand
 from compat.syntax.yaml import Document, Value
+from compat.workload.launch import COMMAND
+from compat.workload.wrappers import handed_to_shell
 
 if TYPE_CHECKING:
     from compat.formats.installs.edit import InstallScript
     from compat.formats.installs.steps import Line
 
 _CONTROL = re.compile(r"[ \t]*\{\{-?[ \t]*(?:/\*|if|else|end|range|with|define|template|include|toYaml|tpl|\$\w+[ \t]*:?=)")
-_FILLED = re.compile(r"\$\{\.+\}")
+_FILLED = re.compile(r"\$\{(?!\.\.\.\})\.+\}")
 _MOST_DOCUMENTS = 200
 _MOST_GPUS = 1024
 _AHEAD = 60
@@ -134,6 +137,11 @@ def known_version(text: str | None) -> str | None:
     return text if text is not None and is_version(text) else None
 
 
+def count_of(text: str | None) -> int | None:
+    """Return a number of GPUs, nodes or processes; ``None`` if unknown."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 5 else None
+
+
 def devices(name: str | None, count: int | None, vendor: str | None = None) -> tuple[Accelerator, ...] | None:
     """Return ``count`` GPUs of a name; ``None`` if the number is unknown."""
     if count is None or count > _MOST_GPUS:
@@ -150,25 +158,47 @@ class Script:
     directory: str | None = None
 
 
-class Job:
-    """A job of a file: what its image, scripts and requirements install, and its other commands.
+@record(frozen=True)
+class Argument:
+    """A word of a container's entry point or command, and the value in the file that contains it."""
 
-    ``here``: its commands run in the project's folder, whose files may be opened.
+    text: str
+    value: Value
+
+
+class Job:
+    """A job of a file: what its image, scripts and requirements install, and what it starts.
+
+    ``image`` is on ``line``; ``built``: the image is built by the project, so that its name says nothing about its content.
+    ``here``: its commands run in the project's folder, whose files may be opened. ``where`` is the place of the job in notes.
     """
 
-    def __init__(self, path: str, *, image: str | None = None, line: int = 1, here: bool = True) -> None:
+    def __init__(
+        self, path: str, *, image: str | None = None, line: int = 1, built: bool = False, here: bool = True, where: str = "",
+    ) -> None:  # fmt: skip
         self.path = path
         self.image = image
-        self.stack = known_stack(image) if is_known(image) and image is not None else Environment()
+        self.where = where or path
+        self.stack = known_stack(image) if image and is_known(image) and not built else Environment()
         self.folders = WorkingFolders(path)
         if not here:
             self.folders.folders = []
         self.files = InstallFiles(path, self.folders)
-        self.others: list[tuple[ShellCommand, int]] = []
+        self.workload: Workload | None = None
+        self.variables: dict[str, str] = {}
+        """The variables that the started command sets."""
+        self._commands: list[tuple[ShellCommand, int]] = []
         self.exported: dict[str, str] = {}
-        self._steps: list[Step] = []
+        """The variables that the scripts export."""
+        self._installs = Installs(self.files)
+        self._has_steps = False
         if self.stack.distributions:
-            self._steps.append(Command(Install(requirements=self.stack.distributions), path, ((line, ""),)))
+            self.step(Install(requirements=self.stack.distributions), line)
+
+    @property
+    def commands(self) -> Sequence[tuple[ShellCommand, int]]:
+        """The commands of the scripts that install nothing, each with its line."""
+        return self._commands
 
     def run(self, script: Script, variables: Mapping[str, str] = EMPTY) -> None:
         """Read a script that runs after the previous ones."""
@@ -176,8 +206,9 @@ class Job:
         if script.directory is not None:
             lines.insert(0, (lines[0][0] if lines else 1, f"cd {script.directory}"))
         read = ShellSteps(lines, lambda number: f"{self.path}:{number}", variables)
-        self._steps += read.steps if script.certain else alternatives([read.steps, []])
-        self.others += read.others
+        self._installs.run(read.steps if script.certain else alternatives([read.steps, []]))
+        self._has_steps = self._has_steps or bool(read.steps)
+        self._commands += read.others
         self.exported.update(read.exported)
         for number, problem in read.unread:
             self.files.not_read(f"{self.path}:{number}", problem)
@@ -195,35 +226,99 @@ class Job:
 
     def step(self, install: Install, line: int) -> None:
         """Apply one install command."""
-        self._steps.append(Command(install, f"{self.path}:{line}", ((line, ""),)))
+        self._has_steps = True
+        self._installs.run([Command(install, f"{self.path}:{line}", ((line, ""),))])
 
     def requirements(self, file: str, line: int) -> None:
         """Install a requirements file."""
         self.step(Install(files=(file.strip(),)), line)
 
+    def start_last_command(
+        self, variables: Mapping[str, str] = EMPTY, scheduler: Mapping[str, str] = EMPTY, *, only_jobs: bool = False
+    ) -> None:
+        """Start the last job among the commands of the scripts; ``only_jobs``: unless it neither trains nor serves.
+
+        ``scheduler`` are the variables that a scheduler sets for it.
+        """
+        found = read_job(self.path, self._commands, self.folders, {**variables, **self.exported}, scheduler)
+        self.variables = dict(found.variables or {})
+        for problem in found.unread:
+            self.files.not_read("", problem)
+        if only_jobs and (found.workload is None or not is_job(found.workload)):
+            return
+        self.workload = found.workload
+        for note in found.notes:
+            self.files.note("", note)
+
+    def run_words(self, file: JobFile, words: Sequence[Argument], variables: Mapping[str, str]) -> None:
+        """Read the script that the words of a container pass to a shell (``sh -c``), if any."""
+        script = script_of(words)
+        if script is None:
+            return
+        pieces = script.text.rstrip("\n").split("\n")
+        lines = file.placed(script.value)
+        if script.text != script.value.content:  # a part of a line, or with variables replaced
+            numbers = [each.number for each in lines] if len(lines) == len(pieces) else [script.value.line] * len(pieces)
+            lines = [Placed(number, piece, None) for number, piece in zip(numbers, pieces)]
+        self.run(Script(tuple(lines)), variables)
+
+    def start_container(
+        self, place: str, entrypoint: Sequence[str] | None, command: Sequence[str] | None, variables: Mapping[str, str]
+    ) -> None:
+        """Start the image with an entry point (``None``: its own) and a command. ``place`` is the file and line of both."""
+        if entrypoint is None and self.image:
+            entrypoint = server_of(self.image)
+        launch = started(entrypoint, command, variables, "", lambda _: None)
+        if launch is None:
+            return
+        origins = {key: place if origin == COMMAND else origin for key, origin in launch.workload.origins.items()}
+        self.workload = replace(launch.workload, origins=origins)
+        self.variables = dict(launch.variables)
+        for note in launch.notes:
+            self.note(note)
+
+    @property
+    def is_relevant(self) -> bool:
+        """Whether anything was installed or should have been read, or the job trains or serves."""
+        return self._has_steps or bool(self.files.unread) or (self.workload is not None and is_job(self.workload))
+
+    def note(self, text: str) -> None:
+        self.files.note(self.where, text)
+
+    def note_image(self) -> None:
+        """Add a note if the content of the image is unknown."""
+        if self.image and not is_known(self.image):
+            self.note(f"the image {excerpt(self.image, 200)} is only known at run time")
+        elif self.image and not self.stack.distributions:
+            self.note(f"the contents of the image {excerpt(self.image, 200)} are unknown")
+
     def listing(
-        self, kind: str, *, label: str | None = None, context: Environment, workload: Workload | None = None,
-        variables: Mapping[str, str] = EMPTY,
-    ) -> Listing:  # fmt: skip
+        self, kind: str, *, label: str | None = None, context: Environment, variables: Mapping[str, str] = EMPTY
+    ) -> Listing:
         """Return the listing of the job; ``context`` is what the file itself specifies about the machine and Python."""
-        installs = Installs(self.files)
-        installs.run(self._steps)
-        entries, edges = installs.listed()
-        python = context.python or installs.python or self.stack.python
-        whole = python is not None and python.count(".") == 2
-        known = without_secrets({name: value for name, value in variables.items() if value and is_known(value)})
+        entries, edges = self._installs.listed()
+        python = context.python or self._installs.python
+        exact = python if python is None or python.count(".") == 2 else None
+        every = {**variables, **self.variables}
+        known = without_secrets({name: value for name, value in every.items() if "$" not in value})
         return Listing(
-            self.path, kind, entries, edges, label=label, requires_python=None if python is None or whole else f"=={python}.*",
+            self.path, kind, entries, edges, label=label, requires_python=None if python == exact else f"=={python}.*",
             context=Environment(
-                python=python if whole else None, os=context.os or self.stack.os, machine=context.machine,
-                glibc=self.stack.glibc, cuda_toolkit=context.cuda_toolkit or self.stack.cuda_toolkit,
-                accelerators=context.accelerators, variables=known or None, workload=workload,
+                python=self.stack.python if python is None else exact, os=context.os or self.stack.os,
+                machine=context.machine, glibc=self.stack.glibc, cuda_toolkit=context.cuda_toolkit or self.stack.cuda_toolkit,
+                accelerators=context.accelerators, variables=known or None, workload=self.workload,
             ),
             notes=tuple(printable(_FILLED.sub("{{ … }}", each)) for each in self.files.notes),
             unread=tuple(map(printable, self.files.unread)),
         )  # fmt: skip
 
-    @property
-    def says_something(self) -> bool:
-        """Whether anything was installed, or should have been read."""
-        return bool(self._steps or self.files.unread)
+
+def script_of(words: Sequence[Argument]) -> Argument | None:
+    """Return the script that the words of a container pass to a shell, if any."""
+    inner = handed_to_shell([each.text for each in words])
+    return next((each for each in reversed(words) if each.text == inner), None)
+
+
+def texts_of(words: Sequence[Argument] | None) -> tuple[str, ...] | None:
+    """Return the texts of the words of an entry point or a command."""
+    return None if words is None else tuple(each.text for each in words)

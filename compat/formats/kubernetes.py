@@ -7,28 +7,23 @@ requests GPUs, has a known image, or installs or starts something; files in the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
-from compat.formats.docker.base_images import server_of
-from compat.formats.docker.dockerfile import is_job, started
 from compat.formats.installs.files import InstallFormat
-from compat.formats.jobs import Job, JobFile, Script, devices, is_known
+from compat.formats.jobs import Argument, Job, JobFile, count_of, devices, is_known, script_of, texts_of
 from compat.formats.listing import Listing
 from compat.formats.registry import Commands
-from compat.formats.shell import count_of
 from compat.model import Accelerator, Environment
 from compat.records import record, replace
-from compat.redact import excerpt
 from compat.syntax.yaml import Document, Value
-from compat.workload.launch import COMMAND
-from compat.workload.wrappers import handed_to_shell, split_words
+from compat.workload.wrappers import split_words
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
     from compat.formats.edit.dispatch import Installer
     from compat.formats.installs.edit import InstallScript
-    from compat.workload.launch import Launch
 
     Table = dict[str, Value]
 
@@ -72,7 +67,9 @@ class Kubernetes(InstallFormat):
         for document in file.documents():
             resource = _Resource(file, document)
             for container in resource.containers():
-                file.edited(script, _shell_texts(document, container.table))
+                words = [each for key in ("command", "args") for each in _words(document, container.table, key) or ()]
+                found = script_of(words)
+                file.edited(script, [] if found is None else [found.value])
             _RayEnvironment(file, document, resource.kind, resource.spec).edited(script)
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
@@ -163,33 +160,26 @@ class _Resource:
         document, table = self.document, container.table
         image = document.text(table.get("image"), "image") or None
         line = table["image"].line if "image" in table else container.line
-        job = Job(self.file.path, image=image, line=line, here=False)
+        place = f"{self.file.path}:{container.line}"
+        job = Job(self.file.path, image=image, line=line, here=False, where=f"{place}: {container.label}")
         variables = {**_variables(document, table.get("env")), **shared.variables}
-        for text in _shell_texts(document, table):
-            job.run(Script(tuple(self.file.placed(text))), variables)
+        entrypoint, command = _words(document, table, "command"), _words(document, table, "args")
+        job.run_words(self.file, [*(entrypoint or ()), *(command or ())], variables)
         shared.into(job)
+        known = {**variables, **container.inherited}
+        if shared.entrypoint is None:
+            job.start_container(place, texts_of(entrypoint), texts_of(command), known)
+        else:
+            with suppress(InputError):  # unbalanced quotes
+                job.start_container(place, ("ray", "job", "submit", "--", *split_words(shared.entrypoint)), None, known)
         accelerators = self._devices(container)
-        launch = self._launch(container, image, variables, shared)
-        workload = None if launch is None else launch.workload
-        if workload is not None:
-            place = f"{self.file.path}:{container.line}"
-            origins = {key: place if origin == COMMAND else origin for key, origin in workload.origins.items()}
-            workload = replace(workload, origins=origins)
-        if not (accelerators or job.says_something or (workload is not None and is_job(workload))):
+        if not (accelerators or job.is_relevant):
             return None
-        where = f"{self.file.path}:{container.line}: {container.label}"
         if image is None:
-            job.files.note("", f"{where} names no image")
-        elif not is_known(image):
-            job.files.note("", f"{where}: its image is only known when the template is rendered")
-        elif not job.stack.distributions:
-            job.files.note("", f"{where}: what is in the image {excerpt(image, 200)} is not known")
-        for note in launch.notes if launch is not None else ():
-            job.files.note("", f"{where}: {note}")
-        return job.listing(
-            "kubernetes", label=container.label, context=Environment(os="linux", accelerators=accelerators), workload=workload,
-            variables={**variables, **(launch.variables if launch is not None else {})},
-        )  # fmt: skip
+            job.note("no image is named")
+        job.note_image()
+        context = Environment(os="linux", accelerators=accelerators)
+        return job.listing("kubernetes", label=container.label, context=context, variables=variables)
 
     def _devices(self, container: Container) -> tuple[Accelerator, ...] | None:
         """Return the GPUs of one container; ``None`` if unknown."""
@@ -219,21 +209,6 @@ class _Resource:
                 if key in _PRODUCTS and document.text(expression.get("operator"), "an operator") == "In":
                     found += [document.text(value, "a value") for value in document.items(expression.get("values"), "values")]
         return _gpu_name(found[0]) if len(set(found)) == 1 else None
-
-    def _launch(
-        self, container: Container, image: str | None, variables: Mapping[str, str], shared: _RayEnvironment
-    ) -> Launch | None:
-        document, table = self.document, container.table
-        if shared.entrypoint is not None:
-            try:
-                words = ("ray", "job", "submit", "--", *split_words(shared.entrypoint))
-            except InputError:
-                return None
-            return started(words, None, {**variables, **container.inherited}, "", lambda _: None)
-        entrypoint, command = _words(document, table, "command"), _words(document, table, "args")
-        if entrypoint is None and image is not None:
-            entrypoint = server_of(image)
-        return started(entrypoint, command, {**variables, **container.inherited}, "", lambda _: None)
 
 
 _ROLES = {"headGroupSpec": "head", "leaderTemplate": "leader", "workerTemplate": "worker"}
@@ -305,24 +280,13 @@ def _gpu_name(label: str | None) -> str | None:
     return label.removesuffix("-SHARED").replace("-", " ") if label is not None and is_known(label) else None
 
 
-def _words(document: Document, table: Table, key: str) -> tuple[str, ...] | None:
+def _words(document: Document, table: Table, key: str) -> list[Argument] | None:
     """Return the words of ``command`` or ``args``; a plain string, which few resources allow, is one word."""
     value = table.get(key)
     if value is None or value.is_null:
         return None
     items = document.items(value, key) if value.is_list else [value]
-    return tuple(document.text(each, f"a word of {key}") or "" for each in items)
-
-
-def _shell_texts(document: Document, table: Table) -> list[Value]:
-    """Return the script that a container passes to a shell (``sh -c``), if any."""
-    words: list[Value] = []
-    for key in ("command", "args"):
-        value = table.get(key)
-        words += [] if value is None or value.is_null else document.items(value, key) if value.is_list else [value]
-    texts = [document.text(each, "a word") or "" for each in words]
-    inner = handed_to_shell(texts)
-    return [] if inner is None else [each for each, text in zip(words, texts) if text == inner][-1:]
+    return [Argument(document.text(each, f"a word of {key}") or "", each) for each in items]
 
 
 def _variables(document: Document, value: Value | None) -> dict[str, str]:

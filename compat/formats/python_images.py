@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from compat.formats.installs.command import install_of
 from compat.formats.installs.values import Values
-from compat.formats.jobs import Job, Placed, Script, devices, known_version
+from compat.formats.jobs import Job, Placed, Script, count_of, devices, known_version
 from compat.formats.listing import Listing
-from compat.formats.shell import count_of
 from compat.model import Accelerator, Environment
 from compat.records import record
 from compat.syntax.shell import Word

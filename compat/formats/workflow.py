@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from compat.formats.docker.dockerfile import is_job
 from compat.formats.installs.files import InstallFormat
 from compat.formats.jobs import Job, JobFile, Script, is_known
 from compat.formats.listing import Listing
 from compat.formats.registry import Commands
-from compat.formats.shell import read_job
 from compat.model import Environment
 from compat.records import record, replace
 from compat.syntax.yaml import Document, Value
@@ -118,18 +116,9 @@ class _Job:
         for step in self.steps():
             script = Script(tuple(self.file.placed(step.run)), step.certain, step.directory)
             job.run(script, step.variables)
-        found = read_job(self.file.path, job.others, job.folders, {**self.variables, **job.exported})
-        trains = found.workload is not None and is_job(found.workload)  # most run tests or build something
-        for note in found.notes if trains else ():
-            job.files.note("", note)
-        for problem in found.unread:
-            job.files.not_read("", problem)
+        job.start_last_command(self.variables, only_jobs=True)  # most jobs run tests or build something
         context = Environment(python=self._python(), os=self._system())
-        variables = {**self.variables, **(found.variables or {})}
-        label = f"job {self.name}"
-        listing = job.listing(
-            "workflow", label=label, context=context, workload=found.workload if trains else None, variables=variables
-        )
+        listing = job.listing("workflow", label=f"job {self.name}", context=context, variables=self.variables)
         return replace(listing, notes=(*self._templates(), *listing.notes))
 
     def _templates(self) -> tuple[str, ...]:

@@ -229,7 +229,7 @@ def test_what_a_template_fills_in_is_not_known(tmp_path: Path) -> None:
     assert pins(listing) == {"torch": (None, 14), "trl": ("0.12.1", 14)}
     assert listing.context.accelerators is None
     assert "a template: the values it is rendered with are unknown" in listing.notes[0]
-    assert any("its image is only known when the template is rendered" in note for note in listing.notes)
+    assert any(" is only known at run time" in note for note in listing.notes)
 
 
 def test_a_manifest_without_jobs_is_a_note(tmp_path: Path) -> None:

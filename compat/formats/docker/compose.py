@@ -6,19 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
-from compat.formats.docker.base_images import known_stack, server_of
-from compat.formats.docker.dockerfile import is_job, started
 from compat.formats.docker.stage import MACHINES, closing_brace
-from compat.formats.listing import Entry, Listing
+from compat.formats.jobs import Argument, Job, JobFile, texts_of
+from compat.formats.listing import Listing
 from compat.formats.registry import Format
 from compat.model import Accelerator, Environment
 from compat.records import record, replace
-from compat.redact import excerpt, without_secrets
+from compat.redact import excerpt
 from compat.syntax.yaml import Document, Value
-
-if TYPE_CHECKING:
-    from compat.workload.launch import Launch
-
 
 if TYPE_CHECKING:
     Service = dict[str, Value]
@@ -65,20 +60,21 @@ def _default(inside: str, whole: str, depth: int) -> str:
     return whole
 
 
-def options_of(document: Document, value: Value | None, name: str) -> tuple[str, ...] | None:
+def words_of(document: Document, value: Value | None, name: str) -> list[Argument] | None:
     """Return the words of ``command`` or ``entrypoint``; ``None`` if missing or if the text cannot be split."""
     if value is None or value.is_null:
         return None
     if value.is_list:
-        words = [document.text(each, f"a word of {name}") or "" for each in document.items(value, name)]
-        return tuple(map(interpolated, words)) if sum(map(len, words)) < _LONGEST else None
+        items = document.items(value, name)
+        words = [Argument(interpolated(document.text(each, f"a word of {name}") or ""), each) for each in items]
+        return words if sum(len(each.text) for each in words) < _LONGEST else None
     text = document.text(value, name) or ""
     if len(text) >= _LONGEST:
         return None
     from compat.syntax.shell import shell_words
 
     try:
-        return tuple(shell_words(interpolated(text)))
+        return [Argument(each, value) for each in shell_words(interpolated(text))]
     except ValueError:
         return None
 
@@ -252,87 +248,60 @@ def read_compose(path: str, text: str) -> tuple[Listing, ...]:
     Raises :class:`InputError` for invalid YAML and a value of a wrong type. Only this file is read: a service that
     extends one of another file is in ``unread``, and a Dockerfile that a service is built from in ``notes``.
     """
-    document = Document(text, path)
-    root = document.table(document.root, "the file")
-    if "services" not in root:
+    file = JobFile(path, text, "a compose file")
+    found: list[Listing] = []
+    outside: list[str] = []
+    documents = file.documents()
+    if not documents:
         raise InputError("expected the 'services' of a compose file", path, 1)
-    services = document.table(root["services"], "services")
-    if len(services) > _COMPOSE_MOST:
-        raise InputError(f"has more than {_COMPOSE_MOST} services", path, root["services"].line)
-    outside = _includes(document, root.get("include"))
-    found = [each for name in services if (each := _Service(document, services, name).listing()) is not None]
+    for document in documents:
+        root = document.table(document.root, "the file")
+        if "services" not in root:
+            raise InputError("expected the 'services' of a compose file", path, 1)
+        services = document.table(root["services"], "services")
+        if len(services) > _COMPOSE_MOST:
+            raise InputError(f"has more than {_COMPOSE_MOST} services", path, root["services"].line)
+        include = root.get("include")
+        files = [include] if include is not None and include.is_text else document.items(include, "include")
+        outside += [f"{path}:{each.line}: include was not read" for each in files]  # they may define relevant services
+        found += [each for name in services if (each := _listing(file, document, services, name)) is not None]
     if not found:
-        return (Listing(path, "compose", notes=(_NOTHING,), unread=outside),)
+        return (Listing(path, "compose", notes=(_NOTHING,), unread=tuple(outside)),)
     return tuple(replace(each, unread=(*each.unread, *outside)) for each in found)
 
 
-def _includes(document: Document, value: Value | None) -> tuple[str, ...]:
-    """Return the included files as ``unread``: they may define relevant services."""
-    items = [value] if value is not None and value.is_text else document.items(value, "include")
-    return tuple(f"{document.file}:{each.line}: include was not read" for each in items)
-
-
-class _Service:
-    """A service being converted to a listing."""
-
-    def __init__(self, document: Document, services: Service, name: str) -> None:
-        self.document = document
-        self.name = name
-        self.unread: list[str] = []
-        self.notes: list[str] = []
-        self.values = extended(document, services, name, self.unread)
-
-    def listing(self) -> Listing | None:
-        """Return the listing of the service; ``None`` if it has nothing to check."""
-        document, values = self.document, self.values
-        where = f"services.{self.name}"
-        image = interpolated(document.text(values.get("image"), f"{where}.image") or "")[:_COMPOSE_LONGEST]
-        # the tag of an image that is built here is the project's own
-        stack = known_stack(image) if image and "$" not in image and "build" not in values else Environment()
-        variables = variables_of(document, values.get("environment"), f"{where}.environment")
-        devices = devices_of(document, values, variables, where)
-        launch = self._launch(image, variables)
-        if not (devices.asked or stack.distributions or (launch is not None and is_job(launch.workload))):
-            return None
-        self._remark(image, stack)
-        line = values["image"].line if "image" in values else None
-        return Listing(
-            document.file, "compose", tuple(Entry(each, line) for each in stack.distributions or ()), label=self.name,
-            context=self._context(stack, variables, devices, launch), notes=tuple(self.notes), unread=tuple(self.unread),
-        )  # fmt: skip
-
-    def _launch(self, image: str, variables: dict[str, str]) -> Launch | None:
-        where = f"services.{self.name}"
-        entrypoint = options_of(self.document, self.values.get("entrypoint"), f"{where}.entrypoint")
-        command = options_of(self.document, self.values.get("command"), f"{where}.command")
-        if entrypoint is None:
-            entrypoint = server_of(image)
-        launch = started(entrypoint, command, variables, "", lambda _: None)
-        self.notes += launch.notes if launch is not None else ()
-        return launch
-
-    def _context(self, stack: Environment, variables: dict[str, str], devices: Devices, launch: Launch | None) -> Environment:
-        known = without_secrets({**variables, **(launch.variables if launch is not None else {})})
-        platform = interpolated(self.document.text(self.values.get("platform"), f"services.{self.name}.platform") or "")
-        system, _, machine = platform.partition("/")
-        return replace(
-            stack, distributions=None, os=system if system in ("linux", "windows") else stack.os or "linux",
-            machine=MACHINES.get(machine.partition("/")[0]), accelerators=devices.accelerators, variables=known or None,
-            workload=launch.workload if launch is not None else None,
-        )  # fmt: skip
-
-    def _remark(self, image: str, stack: Environment) -> None:
-        where = f"service {self.name}"
-        if "build" in self.values:
-            self.notes.append(f"{where} is built from a Dockerfile: check that file, too")
-        elif not image:
-            self.notes.append(f"{where} names no image")
-        elif "$" in image:
-            self.notes.append(f"{where}: the image {image} depends on a variable")
-        elif not stack.distributions:
-            self.notes.append(f"{where}: the contents of the image {image} are unknown")
-        if "env_file" in self.values:
-            self.notes.append(f"{where}: its env_file was not read")
+def _listing(file: JobFile, document: Document, services: Service, name: str) -> Listing | None:
+    """Return the listing of a service; ``None`` if it has nothing to check."""
+    unread: list[str] = []
+    values = extended(document, services, name, unread)
+    where = f"services.{name}"
+    image = interpolated(document.text(values.get("image"), f"{where}.image") or "")[:_COMPOSE_LONGEST]
+    line = values["image"].line if "image" in values else services[name].line
+    place = f"{file.path}:{line}"
+    job = Job(file.path, image=image, line=line, built="build" in values, here=False, where=f"{place}: service {name}")
+    variables = variables_of(document, values.get("environment"), f"{where}.environment")
+    devices = devices_of(document, values, variables, where)
+    entrypoint, command = (words_of(document, values.get(key), f"{where}.{key}") for key in ("entrypoint", "command"))
+    job.run_words(file, [*(entrypoint or ()), *(command or ())], variables)
+    job.start_container(place, texts_of(entrypoint), texts_of(command), variables)
+    if not (devices.asked or job.is_relevant):
+        return None
+    if "build" in values:
+        job.note("the image is built from a Dockerfile: check that file, too")
+    else:
+        if not image:
+            job.note("no image is named")
+        job.note_image()
+    if "env_file" in values:
+        job.note("its env_file was not read")
+    platform = interpolated(document.text(values.get("platform"), f"{where}.platform") or "")
+    system, _, machine = platform.partition("/")
+    context = Environment(
+        os=system if system in ("linux", "windows") else job.stack.os or "linux",
+        machine=MACHINES.get(machine.partition("/")[0]), accelerators=devices.accelerators,
+    )  # fmt: skip
+    listing = job.listing("compose", label=name, context=context, variables=variables)
+    return replace(listing, unread=(*listing.unread, *unread))
 
 
 class Compose(Format):

@@ -6,13 +6,13 @@ Nothing is built or run, and only files of the build context are opened.
 from __future__ import annotations
 
 import os
-import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
 from compat.formats.docker.stage import MACHINES, Run, Stage, declared, pairs, substituted, unresolved
 from compat.formats.docker.text import Dockerfile, Instruction, json_words, parse_dockerfile, read_commands, without_documents
+from compat.formats.entrypoint import started
 from compat.formats.include import BuildContext, Copied
 from compat.formats.installs.files import InstallFormat
 from compat.formats.listing import Listing
@@ -21,77 +21,11 @@ from compat.model import EMPTY, Environment, Workload
 from compat.records import replace
 from compat.redact import excerpt, is_secret
 from compat.syntax.shell import written_words
-from compat.workload.command import CommandReading, read_with
-from compat.workload.wrappers import program_name
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
     from compat.formats.edit.dispatch import Installer
     from compat.formats.installs.edit import InstallScript
-    from compat.workload.launch import Launch
-
-
-_IN_IMAGE = "image:"
-"""Prefix of paths outside of the build context, so that they never match a local file."""
-_LAUNCHERS = ("accelerate", "torchrun", "deepspeed", "ray")
-_INIT = ("tini", "dumb-init", "catatonit", "docker-init")
-
-
-class _ImageReading(CommandReading):
-    """A reading that resolves files only in the build context."""
-
-    def __init__(self, variables: Mapping[str, str], workdir: str, find: Callable[[str], str | None]) -> None:
-        super().__init__(workdir, variables)
-        self.lenient = True
-        self._find = find
-
-    def path(self, name: str) -> str:
-        if name.startswith(_IN_IMAGE):
-            return name
-        folder = self.directory.removeprefix(_IN_IMAGE)
-        place = posixpath.normpath(posixpath.join(folder, name))
-        return self._find(place) or f"{_IN_IMAGE}{place}"
-
-
-def started(
-    entrypoint: tuple[str, ...] | None,
-    command: tuple[str, ...] | None,
-    variables: Mapping[str, str],
-    workdir: str,
-    find: Callable[[str], str | None],
-) -> Launch | None:
-    """Return the job that entry point and command start, or ``None``. ``find`` maps a path in the image to a local one."""
-    words = _without_init([*(entrypoint or ()), *(command or ())])
-    if not words or any("\0" in word for word in words):
-        return None
-    try:
-        launch = read_with(_ImageReading(variables, workdir, find), words)
-    except InputError:
-        return None
-    workload = launch.workload
-    if workload.script is not None and workload.script.startswith(_IN_IMAGE):
-        workload = replace(workload, script=None)  # the script was not read
-    if workload == Workload(origins=workload.origins):
-        return None
-    notes = tuple(note for note in launch.notes if _IN_IMAGE not in note)
-    return replace(launch, workload=workload, notes=notes)
-
-
-def is_job(workload: Workload) -> bool:
-    """Whether it is a training or serving job; a Python script alone may be any web server."""
-    return workload.task is not None or workload.trainer is not None or workload.launcher in _LAUNCHERS
-
-
-def _without_init(words: list[str]) -> list[str]:
-    """Return a command without a wrapping init program: ``tini -- …``."""
-    if not words or program_name(words[0]) not in _INIT:
-        return words
-    at = 1
-    while at < len(words) and words[at].startswith("-"):
-        at += 1
-        if words[at - 1] == "--":
-            break
-    return words[at:]
 
 
 # --- The instructions, applied stage by stage. Versions come from install commands (with Docker's and the shell's variables

@@ -86,7 +86,7 @@ def test_how_many_gpus_a_service_asks_for(body: str, count: int | None) -> None:
     found = service(body)
     assert found.label == "train"
     assert found.context.accelerators == (None if count is None else (Accelerator(vendor="nvidia"),) * count)
-    assert found.notes == ("service train: the contents of the image x/y:1 are unknown",)
+    assert found.notes == ("compose.yaml:3: service train: the contents of the image x/y:1 are unknown",)
 
 
 @pytest.mark.parametrize(
@@ -160,13 +160,16 @@ def test_other_files_are_named_as_unread() -> None:
 def test_what_is_built_here_has_no_stack_of_its_name() -> None:
     found = read("services: {a: {build: ., image: 'vllm/vllm-openai:v0.7.1', gpus: all, env_file: x.env}}\n")["a"]
     assert found.entries == ()
-    assert found.notes == ("service a is built from a Dockerfile: check that file, too", "service a: its env_file was not read")
+    where = "compose.yaml:1: service a"
+    assert found.notes == (
+        f"{where}: the image is built from a Dockerfile: check that file, too", f"{where}: its env_file was not read"
+    )  # fmt: skip
 
 
 def test_an_image_that_depends_on_a_variable_is_not_guessed() -> None:
     found = read("services: {a: {image: 'vllm/vllm-openai:${TAG}', gpus: all}}\n")["a"]
     assert found.entries == ()
-    assert found.notes == ("service a: the image vllm/vllm-openai:${TAG} depends on a variable",)
+    assert found.notes == ("compose.yaml:1: service a: the image vllm/vllm-openai:${TAG} is only known at run time",)
 
 
 @pytest.mark.parametrize(
@@ -207,3 +210,22 @@ def test_errors_name_the_line(text: str, line: int, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         read(text)
     assert caught.value.line == line
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'bash -c "pip install trl==0.12.1 && torchrun --nproc-per-node 2 train.py"',
+        "[bash, -c, 'pip install trl==0.12.1 && torchrun --nproc-per-node 2 train.py']",
+        "\n      - sh\n      - -c\n      - |\n        pip install trl==$${V:-0.12.1}\n        torchrun --nproc-per-node 2 train.py\n",
+    ],
+)
+def test_a_script_that_the_command_hands_to_a_shell_installs(command: str) -> None:
+    found = read(f"services:\n  a:\n    image: vllm/vllm-openai:v0.7.1\n    entrypoint: {command}\n")["a"]
+    pins = {entry.distribution.name: entry.distribution.version for entry in found.entries}
+    assert (pins["vllm"], pins["trl"]) == ("0.7.1", "0.12.1")
+    line = next(entry.line for entry in found.entries if entry.distribution.name == "trl")
+    assert line == (8 if "\n" in command else 4)
+    assert found.context.workload is not None
+    assert found.context.workload.launcher == "torchrun"
+    assert found.context.workload.origins["launcher"] == "compose.yaml:3"
