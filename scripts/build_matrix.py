@@ -14,7 +14,7 @@ sys.path.insert(0, ROOT)
 from compat.checks.lint import problems_of  # noqa: E402
 from compat.files import sealed  # noqa: E402
 from compat.interfaces import at_once, guards, messages, refusals, rows, table  # noqa: E402
-from compat.rules import compiled, evidence  # noqa: E402
+from compat.rules import compiled  # noqa: E402
 from compat.rules.loader import load_assessed, load_folder  # noqa: E402
 from compat.tables import builds, declared, hardware, stacks  # noqa: E402
 from scripts import pack_declared  # noqa: E402
@@ -33,7 +33,7 @@ def build() -> None:
     _write(stacks.FILE, stacks.packed(os.path.dirname(FACTS)))
     _copy_surface(os.path.join(ROOT, "matrix", "surface"), table.FOLDER)
     _without_others(messages.FOLDER, _copy(os.path.join(ROOT, "matrix", "messages"), messages.FOLDER))
-    _write(evidence.FILE, evidence.packed(rules, _rows(os.path.join(ROOT, "matrix", "evidence"))))
+    _write(compiled.EVIDENCE, compiled.packed_evidence(rules, _rows(os.path.join(ROOT, "matrix", "evidence"))))
     names = declared.Declared().names
     _write(refusals.FILE, guards.packed(_rows(os.path.join(ROOT, "matrix", "guards")), names))
     problems = problems_of(rules)

@@ -49,9 +49,9 @@ def derived_findings(environment: Environment, suspects: frozenset[str] | None =
     ]  # fmt: skip
     # the modules that read code and options are imported only if there are any
     if environment.workload is not None and environment.workload.code:
-        from compat.checks import missing_modules
+        from compat.checks.code import judge_imports
 
-        found += missing_modules.judge(environment)
+        found += judge_imports(environment)
     if environment.workload is not None and environment.workload.options:
         from compat.checks import options
 

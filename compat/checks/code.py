@@ -1,56 +1,52 @@
-"""Check the user's code against one environment: find names and arguments that the installed releases do not have."""
+"""Check the user's code against one environment: modules that nothing provides, and names and arguments that releases lack."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import nearest_fixes
 from compat.errors import InputError
 from compat.interfaces.code.files import read_code
+from compat.interfaces.code.needs import Code, CodeNeed, CodeNeeds, follows, imported
 from compat.interfaces.code.releases import Releases
-from compat.interfaces.code.wanted import Wanted, WantedOf, follows, imported
+from compat.interfaces.source.records import AVAILABLE, BRANCH, FUNCTION, GUARDED
 from compat.interfaces.table import open_table, tracked
-from compat.model import Finding, Fix, Location
+from compat.model import Environment, Finding, Fix, Location, normalized
 from compat.versions import is_version
 
 if TYPE_CHECKING:
-    from compat.interfaces.code.records import Code
+    from compat.interfaces.code.needs import CodeFile
     from compat.interfaces.needs import Need
 
 
 INHERITED_FROM = frozenset(("transformers", "accelerate", "peft", "torch", "huggingface-hub", "datasets"))
 """Packages whose classes are subclassed by other packages: code may use them without importing them."""
-_kept: dict[tuple[tuple[str, float, int], ...], WantedOf] = {}
+_kept: dict[tuple[tuple[str, float, int], ...], CodeNeeds] = {}
 _releases: list[Releases] = []
 
 
-def wanted_of(paths: tuple[str, ...]) -> WantedOf:
+def code_needs(paths: tuple[str, ...]) -> CodeNeeds:
     """The needs of the code in some files, cached until a file changes."""
-    key = tuple((path, *_stamp(path)) for path in paths)
+    stamps = []
+    for path in paths:
+        try:
+            found = os.stat(path)
+        except OSError:
+            stamps.append((path, 0.0, 0))
+        else:
+            stamps.append((path, found.st_mtime, found.st_size))
+    key = tuple(stamps)
     if key not in _kept:
+        try:
+            code = read_code(paths)
+        except InputError as problem:
+            code = Code((), (problem,))
         _kept.clear()
-        _kept[key] = WantedOf(_code(paths), tracked())
+        _kept[key] = CodeNeeds(code, tracked())
     return _kept[key]
-
-
-def _code(paths: tuple[str, ...]) -> Code:
-    from compat.interfaces.code.records import Code
-
-    try:
-        return read_code(paths)
-    except InputError as problem:
-        return Code((), (problem,))
-
-
-def _stamp(path: str) -> tuple[float, int]:
-    import os
-
-    try:
-        found = os.stat(path)
-    except OSError:
-        return 0.0, 0
-    return found.st_mtime, found.st_size
 
 
 def releases() -> Releases:
@@ -62,13 +58,13 @@ def releases() -> Releases:
 
 def remember(paths: tuple[str, ...], installed: Mapping[str, str]) -> None:
     """Load the cached answers about the releases that the code uses; :func:`judge_code` adds to the cache."""
-    used = {*wanted_of(paths).packages(), *INHERITED_FROM}
+    used = {*code_needs(paths).packages(), *INHERITED_FROM}
     releases().remember({name: version for name, version in installed.items() if name in used})
 
 
 def judge_code(paths: tuple[str, ...], installed: Mapping[str, str]) -> Iterator[Finding]:
     """Yield a finding for each name or argument that the code uses and an installed release does not have."""
-    wanted = wanted_of(paths)
+    wanted = code_needs(paths)
     known = releases()
     seen: set[str] = set()
     gone: set[str] = set()
@@ -102,7 +98,7 @@ def lacked_by(known: Releases, package: str, installed: Mapping[str, str], need:
 
 
 def _finding(
-    each: Wanted, package: str, lacking: str, wanted: WantedOf, installed: Mapping[str, str], known: Releases
+    each: CodeNeed, package: str, lacking: str, wanted: CodeNeeds, installed: Mapping[str, str], known: Releases
 ) -> Finding:
     about = {name: installed[name].partition(" ")[0] for name in (package, lacking)}
     nowhere = known.nowhere(package, each.need)
@@ -119,7 +115,7 @@ def _finding(
     )  # fmt: skip
 
 
-def _title(each: Wanted, package: str, lacking: str, installed: Mapping[str, str], *, nowhere: bool) -> str:
+def _title(each: CodeNeed, package: str, lacking: str, installed: Mapping[str, str], *, nowhere: bool) -> str:
     name = f"{lacking} {installed[lacking]}"
     if nowhere:
         return f"{each.what} is in no known release of {package}"
@@ -135,7 +131,7 @@ def _title(each: Wanted, package: str, lacking: str, installed: Mapping[str, str
     return f"{each.what} is not in {name}"
 
 
-def _why(each: Wanted, package: str, lacking: str, installed: Mapping[str, str]) -> str:
+def _why(each: CodeNeed, package: str, lacking: str, installed: Mapping[str, str]) -> str:
     error = "ImportError" if each.need.kind == "import" else "AttributeError" if each.need.kind == "attribute" else "TypeError"
     if each.need.kind in ("method", "inherited") and not each.need.keywords and not each.need.positional:
         error = "AttributeError"
@@ -146,12 +142,12 @@ def _why(each: Wanted, package: str, lacking: str, installed: Mapping[str, str])
     return text if each.sure else f"{text} The line only runs under a condition."
 
 
-def _line(each: Wanted) -> str:
+def _line(each: CodeNeed) -> str:
     """The location without the file name, which is shown separately."""
     return f"Line {each.line}" if not each.file.is_notebook else each.place.removeprefix(each.file.path).strip().capitalize()
 
 
-def _short(each: Wanted) -> str:
+def _short(each: CodeNeed) -> str:
     kind, target, name, bases, _, keywords, _ = each.need
     last = (bases[0] if bases else target).rpartition(".")[2]
     parts = [last]
@@ -163,10 +159,10 @@ def _short(each: Wanted) -> str:
 
 
 def fixes_of(
-    each: Wanted,
+    each: CodeNeed,
     package: str,
     lacking: str,
-    wanted: WantedOf,
+    wanted: CodeNeeds,
     installed: Mapping[str, str],
     known: Releases,
     *,
@@ -189,7 +185,7 @@ def fixes_of(
 
 
 def _by_moving(
-    moved: str, each: Wanted, package: str, wanted: WantedOf, installed: Mapping[str, str], known: Releases, what: str
+    moved: str, each: CodeNeed, package: str, wanted: CodeNeeds, installed: Mapping[str, str], known: Releases, what: str
 ) -> Iterator[Fix]:
     """Yield the nearest releases that have it, and its name in the installed release if it was renamed."""
     from compat.interfaces.code.renamed import in_other_release
@@ -204,7 +200,7 @@ def _by_moving(
 
     now = [one for one in about if one is each or _met(known, one, wanted, installed)]
 
-    def has(which: list[Wanted]) -> Callable[[str], bool]:
+    def has(which: list[CodeNeed]) -> Callable[[str], bool]:
         return lambda version: all(_met(known, one, wanted, {**installed, moved: version}) for one in which)
 
     here = moved, installed[moved], versions, versions
@@ -220,11 +216,11 @@ def _by_moving(
     yield from fixes
 
 
-def _met(known: Releases, each: Wanted, wanted: WantedOf, installed: Mapping[str, str]) -> bool:
+def _met(known: Releases, each: CodeNeed, wanted: CodeNeeds, installed: Mapping[str, str]) -> bool:
     return all(lacked_by(known, name, installed, each.need) is None for name in wanted.packages_of(each))
 
 
-def _says(known: Releases, each: Wanted, wanted: WantedOf, installed: Mapping[str, str]) -> bool:
+def _says(known: Releases, each: CodeNeed, wanted: CodeNeeds, installed: Mapping[str, str]) -> bool:
     """Whether a need distinguishes releases: one that no known release meets does not."""
     return all(
         name not in installed or lacked_by(known, name, installed, each.need) is None or not known.nowhere(name, each.need)
@@ -232,9 +228,114 @@ def _says(known: Releases, each: Wanted, wanted: WantedOf, installed: Mapping[st
     )
 
 
-def _evidence(each: Wanted, package: str, lacking: str, installed: Mapping[str, str], known: Releases) -> Iterator[str]:
+def _evidence(each: CodeNeed, package: str, lacking: str, installed: Mapping[str, str], known: Releases) -> Iterator[str]:
     need = each.need
     world = known.world(package, installed[package])
     found = None if world is None else world.find(need.bases[0] if need.bases else need.target)
     if found is not None and found.module:
         yield f"{package} {installed[package]} {found.module.replace('.', '/')}.py"
+
+
+# --- Modules that the user's code imports and no installed distribution provides.
+
+
+PROVIDERS = {
+    "accelerate": ("accelerate",), "apex": ("apex",), "auto_gptq": ("auto-gptq",), "awq": ("autoawq",),
+    "bitsandbytes": ("bitsandbytes",), "bs4": ("beautifulsoup4",),
+    "cv2": ("opencv-python", "opencv-python-headless", "opencv-contrib-python", "opencv-contrib-python-headless"),
+    "dateutil": ("python-dateutil",), "deepspeed": ("deepspeed",), "dotenv": ("python-dotenv",), "einops": ("einops",),
+    "evaluate": ("evaluate",), "faiss": ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12"), "fire": ("fire",),
+    "flash_attn": ("flash-attn",), "flashinfer": ("flashinfer-python",), "gptqmodel": ("gptqmodel",),
+    "hydra": ("hydra-core",), "jinja2": ("jinja2",), "jsonlines": ("jsonlines",), "langchain": ("langchain",),
+    "liger_kernel": ("liger-kernel", "liger-kernel-nightly"), "lightning": ("lightning",),
+    "llguidance": ("llguidance",), "lmformatenforcer": ("lm-format-enforcer",), "matplotlib": ("matplotlib",),
+    "mlflow": ("mlflow",), "mpi4py": ("mpi4py",), "nltk": ("nltk",), "numpy": ("numpy",), "omegaconf": ("omegaconf",),
+    "onnxruntime": ("onnxruntime", "onnxruntime-gpu"), "openai": ("openai",), "pandas": ("pandas",),
+    "PIL": ("pillow", "pillow-simd"), "pkg_resources": ("setuptools",), "psutil": ("psutil",), "pyarrow": ("pyarrow",),
+    "pydantic": ("pydantic",),
+    "pynvml": ("nvidia-ml-py", "pynvml"), "pytorch_lightning": ("pytorch-lightning",), "ray": ("ray",), "regex": ("regex",),
+    "requests": ("requests",), "rouge_score": ("rouge-score",), "sacrebleu": ("sacrebleu",), "scipy": ("scipy",),
+    "seaborn": ("seaborn",), "sentencepiece": ("sentencepiece",), "sgl_kernel": ("sgl-kernel",), "sglang": ("sglang",),
+    "skimage": ("scikit-image",),
+    "sklearn": ("scikit-learn",), "tensorboard": ("tensorboard",), "tensorboardX": ("tensorboardx",),
+    "tiktoken": ("tiktoken",), "tqdm": ("tqdm",), "tyro": ("tyro",), "wandb": ("wandb",), "yaml": ("pyyaml",),
+    "zmq": ("pyzmq",),
+}  # fmt: skip
+"""Commonly imported modules and the distributions that provide them; the first one is suggested."""
+_GUIDE = "https://packaging.python.org/en/latest/discussions/distribution-package-vs-import-package/"
+
+
+def judge_imports(environment: Environment) -> Iterator[Finding]:
+    """Yield an error for each missing module that is imported unconditionally; nothing if the package list is incomplete."""
+    code = environment.workload.code if environment.workload is not None else None
+    if not code or not environment.distributions_complete:
+        return
+    wanted = code_needs(code)
+    own = wanted.code.tops | wanted.code.shadowed | sys.stdlib_module_names | {"__main__"}
+    seen: set[str] = set()
+    for file in wanted.code.files:
+        for each in file.module.imports:
+            top = each.module.partition(".")[0]
+            optional = each.flags & (GUARDED | AVAILABLE | BRANCH | FUNCTION)
+            if top and not optional and top not in own and top not in seen:
+                seen.add(top)
+                if _is_missing(top, environment):
+                    yield _missing_module(top, file, each.line)
+
+
+def _is_missing(top: str, environment: Environment) -> bool:
+    """Whether nothing provides a module: no matching distribution, and no file on the import path."""
+    known = providers(top)
+    names = {copy.name for copy in environment.distributions or ()}
+    if not names.isdisjoint((*known, normalized(top))):
+        return False
+    if environment.folders is not None:
+        return not any(_lies_in(folder, top) for folder in environment.folders)
+    return bool(known)
+
+
+def providers(top: str) -> tuple[str, ...]:
+    """The distributions that are known to provide a top-level module."""
+    return PROVIDERS.get(top) or ((tracked()[top],) if top in tracked() else ())
+
+
+def _lies_in(folder: str, top: str) -> bool:
+    """Whether a folder on the import path contains a module; an editable install lists its modules in a separate file."""
+    for name in _listed(folder):
+        if name.partition(".")[0] == top:
+            return True
+        if name.startswith("__editable__") and name.endswith(".py"):
+            try:
+                with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+                    if f"'{top}'" in file.read(1 << 16):
+                        return True
+            except OSError:
+                continue
+    return False
+
+
+_listings: dict[str, tuple[str, ...]] = {}
+
+
+def _listed(folder: str) -> tuple[str, ...]:
+    if folder not in _listings:
+        try:
+            _listings[folder] = tuple(os.listdir(folder))
+        except OSError:
+            _listings[folder] = ()
+    return _listings[folder]
+
+
+def _missing_module(top: str, file: CodeFile, line: int) -> Finding:
+    known = providers(top)
+    name = known[0] if known else normalized(top)
+    command = f"pip install {name}" if known else None
+    text = f"{name} provides {top}" if known else f"install the package that provides {top}"
+    return Finding(
+        rule=f"missing-{name}", origin="surface", verdict="hit", severity="error", effect="crash", confidence="confirmed",
+        title=f"{os.path.basename(file.path)} imports {top}, which no installed package provides",
+        why=f"The import is unconditional, so the script fails with ModuleNotFoundError: No module named '{top}'.",
+        packages={name: None} if known else {}, facts=("workload",),
+        fixes=(Fix("pin", name if known else None, None, text, command),), evidence=(_GUIDE,), here=file.place(line),
+        location=Location(file.path, None if file.is_notebook else line),
+    )  # fmt: skip

@@ -160,9 +160,9 @@ class Reached:
 
 def _imports_of(workload: Workload, installed: Mapping[str, str], rows: Rows) -> Iterator[tuple[str, str | None]]:
     if workload.code:
-        from compat.checks.code import wanted_of
+        from compat.checks.code import code_needs
 
-        for each in wanted_of(workload.code).all:
+        for each in code_needs(workload.code).all:
             if each.need.kind == "import" and each.sure:
                 yield each.need.target, each.need.name
     if workload.trainer:
@@ -175,9 +175,9 @@ def _called_by(workload: Workload) -> frozenset[str]:
     """The methods that the code calls directly; any method of a trainer may run."""
     if not workload.code:
         return frozenset()
-    from compat.checks.code import wanted_of
+    from compat.checks.code import code_needs
 
-    return frozenset(each.need.name or "" for each in wanted_of(workload.code).all if each.need.kind == "method")
+    return frozenset(each.need.name or "" for each in code_needs(workload.code).all if each.need.kind == "method")
 
 
 def _home(module: str, name: str | None, installed: Mapping[str, str], rows: Rows) -> str | None:
@@ -342,6 +342,6 @@ def broken_together(
 
 def used_by_code(paths: tuple[str, ...]) -> frozenset[str]:
     """The packages that the code uses, and those whose classes other packages subclass."""
-    from compat.checks.code import INHERITED_FROM, wanted_of
+    from compat.checks.code import INHERITED_FROM, code_needs
 
-    return frozenset(wanted_of(paths).packages()) | INHERITED_FROM
+    return frozenset(code_needs(paths).packages()) | INHERITED_FROM

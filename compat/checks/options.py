@@ -1,4 +1,4 @@
-"""Launch command options and configuration keys that the installed release does not accept.
+"""Launch command options and configuration keys that the installed release does not accept, and the table of options.
 
 Only parsers that reject unknown options are checked, and only options that some release accepts: an option that no release
 has is more often one missing from the tables than a misspelling.
@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compat.checks.code import fixes_of, lacked_by, releases
 from compat.checks.fix_commands import nearest_fixes
 from compat.checks.interfaces import releases_in
 from compat.errors import InputError
-from compat.interfaces.code.records import Code, CodeFile
+from compat.files import read_table
+from compat.interfaces.at_once import place_of
+from compat.interfaces.code.needs import Code, CodeFile, CodeNeed, CodeNeeds
 from compat.interfaces.code.renamed import taken
-from compat.interfaces.code.wanted import Wanted, WantedOf
-from compat.interfaces.flags import open_parsers
 from compat.interfaces.source.module import module_of
 from compat.interfaces.source.records import Class
-from compat.interfaces.table import tracked
+from compat.interfaces.table import header_of, path_of, tracked
 from compat.model import Environment, Finding, Fix, Location
 from compat.records import record
 from compat.workload.reading import SCRIPT
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from compat.interfaces.needs import Need
     from compat.interfaces.world import World
     from compat.model import Option, Workload
+
 
 _LLAMAFACTORY = ("ModelArguments", "DataArguments", "TrainingArguments", "FinetuningArguments", "GeneratingArguments")
 _LAUNCHER = "accelerate launch"
@@ -133,7 +134,7 @@ def _of_classes(option: Option, name: str, parser: _Parser, installed: Mapping[s
             return
     if not there or there[0][1] != parser.classes[0]:
         return
-    wanted = {each: _wanted(each, name) for _, each in there}
+    wanted = {each: _class_need(each, name) for _, each in there}
     if any(_may_take(package, wanted[each][1], installed) for package, each in there):
         return
     for package, each in there:  # report the class that has the option in another release
@@ -142,7 +143,7 @@ def _of_classes(option: Option, name: str, parser: _Parser, installed: Mapping[s
             return
 
 
-def _may_take(package: str, wanted: Wanted, installed: Mapping[str, str]) -> bool:
+def _may_take(package: str, wanted: CodeNeed, installed: Mapping[str, str]) -> bool:
     """Whether a class may accept an option: as a field name, an abbreviation of one, or its ``no_`` form."""
     if lacked_by(releases(), package, installed, wanted.need) is None:
         return True
@@ -177,17 +178,22 @@ def _has_field(world: World, need: Need) -> bool:
     return any(field == need.keywords[0] for each in classes if isinstance(each, Class) for field, _ in each.fields)
 
 
-def _wanted(dotted: str, name: str) -> tuple[WantedOf, Wanted]:
+def _class_need(dotted: str, name: str) -> tuple[CodeNeeds, CodeNeed]:
     """The need of a call of the class with this field as keyword argument, derived from generated code."""
     module, _, last = dotted.rpartition(".")
     source = f"from {module} import {last}\n{last}({name}=0)\n"
     record_ = module_of(ast.parse(source), source.encode(), "asked")
-    wanted = WantedOf(Code((CodeFile("", record_, lambda _: ""),)), tracked())
+    wanted = CodeNeeds(Code((CodeFile("", record_, lambda _: ""),)), tracked())
     return wanted, next(each for each in wanted.all if each.need.kind == "call")
 
 
 def _of_class(
-    option: Option, package: str, dotted: str, wanted: tuple[WantedOf, Wanted], installed: Mapping[str, str], classes: list[str]
+    option: Option,
+    package: str,
+    dotted: str,
+    wanted: tuple[CodeNeeds, CodeNeed],
+    installed: Mapping[str, str],
+    classes: list[str],
 ) -> Finding:
     known = releases()
     all_, each = wanted
@@ -278,3 +284,48 @@ def _name(node: ast.expr) -> str:
 
 def _text(node: ast.expr) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+# --- The command-line options that programs accept in each release; ``scripts/flags`` extracts them from published source.
+
+
+MAGIC = b"surfflag"
+
+
+class Parser:
+    """The options of one program in every known release of its package; :attr:`versions` oldest first."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        self.package: str = content["package"]
+        self.versions: tuple[str, ...] = tuple(content["versions"])
+        self._flags: dict[str, int] = content["flags"]
+        self._instead: dict[str, str] = content["instead"]
+        self._unread: int = content["unread"]
+
+    def takes(self, version: str, name: str) -> bool | None:
+        """Return whether a release accepts an option; ``None`` if unknown, or if no release has the option.
+
+        Names omit the leading dashes and use ``-`` for ``_``. An option may be abbreviated, as :mod:`argparse` allows,
+        negated (``no-``), and followed by a dot and a key.
+        """
+        at = place_of(self.versions, version)
+        name = name.partition(".")[0]
+        if at is None or self._unread >> at & 1 or name not in self._flags:
+            return None
+        now = (each for each, mask in self._flags.items() if mask >> at & 1)
+        return any(each.startswith(name) or name.removeprefix("no-") == each for each in now)
+
+    def releases_with(self, name: str) -> tuple[str, ...]:
+        """Return the releases that accept an option."""
+        mask = self._flags.get(name, 0)
+        return tuple(version for at, version in enumerate(self.versions) if mask >> at & 1)
+
+    def instead(self, name: str) -> str | None:
+        """Return the replacement named in the help text of a removed option."""
+        return self._instead.get(name)
+
+
+def open_parsers() -> dict[str, Parser]:
+    """Open the parsers of the shipped table, by program."""
+    content, _ = header_of(read_table(path_of("flags")), MAGIC)
+    return {name: Parser(each) for name, each in content.items()}

@@ -125,7 +125,7 @@ def _kept_module(package: str, path: str, name: str) -> Module | None:
     from hashlib import sha256
 
     from compat.interfaces.source.module import FORM, read_module
-    from compat.interfaces.source.packed import pack_module, unpack_module
+    from compat.interfaces.source.records import pack_module, unpack_module
 
     try:
         with open(path, "rb") as file:

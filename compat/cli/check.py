@@ -28,9 +28,9 @@ def run(options: Options) -> int:
     matrix = open_matrix(options.values.get("rules", ()))
     outcomes: list[Outcome] = []
     if options.flag("script"):
-        from compat.checks.code import wanted_of
+        from compat.checks.code import code_needs
 
-        problems = wanted_of(tuple(options.values["script"])).code.problems
+        problems = code_needs(tuple(options.values["script"])).code.problems
         outcomes = [Outcome(problem.file or "", error=problem) for problem in problems]
     for kind, name in things:
         try:

@@ -155,7 +155,7 @@ def with_system_of(machine: Machine, findings: tuple[Finding, ...]) -> tuple[Fin
         return findings
     import os
 
-    from compat.checks.system_packages import host_of, on
+    from compat.checks.fix_commands import host_of, on
     from compat.machine.system import first_text, in_container
 
     environment = machine.environment

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 from compat.errors import InputError
 from compat.output.stream import emit, emit_json
 from compat.output.terminal import wrapped
-from compat.rules.compiled import open_matrix
+from compat.rules.compiled import EVIDENCE_FIELDS, evidence_of, open_matrix
 from compat.rules.conditions import condition
-from compat.rules.evidence import FIELDS, evidence_of
 
 if TYPE_CHECKING:
     from compat.api.options import Options
-    from compat.rules.evidence import BoundEvidence
+    from compat.rules.compiled import BoundEvidence
     from compat.rules.rule import Example, FixTemplate, Rule
 
 
@@ -121,7 +120,7 @@ def as_json(rule: Rule, bounds: Sequence[BoundEvidence] = ()) -> dict[str, Any]:
             for f in rule.fixes
         ],
         "examples": [{e.verdict: e.environment} for e in rule.examples],
-        "bounds": [{name: getattr(each, name) for name in FIELDS} for each in bounds],
+        "bounds": [{name: getattr(each, name) for name in EVIDENCE_FIELDS} for each in bounds],
     }  # fmt: skip
 
 

@@ -10,9 +10,9 @@ from compat.checks.interfaces import open_rows_once
 from compat.errors import InputError, printable
 from compat.interfaces.code.explained import Explained, Nowhere, explained, nowhere
 from compat.interfaces.code.files import read_code
+from compat.interfaces.code.needs import CodeNeeds
 from compat.interfaces.code.releases import Reverse
 from compat.interfaces.code.together import narrowed
-from compat.interfaces.code.wanted import WantedOf
 from compat.interfaces.table import tracked
 from compat.output.stream import emit, emit_json
 from compat.output.terminal import wrapped
@@ -22,7 +22,7 @@ from compat.tables.declared import Declared
 if TYPE_CHECKING:
     from compat.api.options import Options
     from compat.interfaces.code.explained import Reason
-    from compat.interfaces.code.records import Code
+    from compat.interfaces.code.needs import Code
 
 _MOST_REASONS = 3
 _MOST_HOLES = 6
@@ -66,7 +66,7 @@ def answer(paths: tuple[str, ...]) -> Answered:
     known = tracked()
     if not known:
         raise InputError("this build of compat does not include the tables of published source")
-    wanted = WantedOf(code, known)
+    wanted = CodeNeeds(code, known)
     answers = releases()
     bounds = tuple(bound for each in code.files for bound in each.bounds)
     reverse = Reverse(wanted, answers, bounds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from compat.checks.missing_modules import providers
+from compat.checks.code import providers
 from compat.model import normalized
 
 if TYPE_CHECKING:

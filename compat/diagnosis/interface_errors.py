@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from compat.checks.missing_modules import providers
+from compat.checks.code import providers
 from compat.diagnosis.frame_packages import MODELS_OWN, calling, distribution_of_module, meeting, package_of, version_of
 from compat.diagnosis.python_messages import ATTRIBUTE, CALL, GLOBAL, KEYWORD, MEMBER, MODULE, NAME, Lack, lack_in
 from compat.diagnosis.python_releases import is_of_release, of_release

@@ -16,10 +16,9 @@ from packaging.version import Version
 from compat.checks.code import releases
 from compat.interfaces.at_once import place_of
 from compat.interfaces.code.explained import Explained, Reason, explained
-from compat.interfaces.code.records import Code, CodeFile, Field
+from compat.interfaces.code.needs import Code, CodeFile, CodeNeed, CodeNeeds, Field
 from compat.interfaces.code.releases import Range, Reverse
 from compat.interfaces.code.renamed import in_other_release
-from compat.interfaces.code.wanted import Wanted, WantedOf
 from compat.interfaces.needs import Need
 from compat.interfaces.source.module import module_of
 from compat.interfaces.table import tracked
@@ -167,7 +166,7 @@ def _asked(source: str, name: str, *fields: Field) -> Named | None:
         return None
     module = module_of(tree, source.encode(), "asked")
     known = releases()
-    wanted = WantedOf(Code((CodeFile("", module, lambda _: "", fields=fields),)), tracked())
+    wanted = CodeNeeds(Code((CodeFile("", module, lambda _: "", fields=fields),)), tracked())
     reverse = Reverse(wanted, known)
     each = next((one for one in reversed(wanted.all) if _says(one.need, name)), None)
     if each is None or each in reverse.hopeless:  # a name that no known release has does not narrow down releases
@@ -192,10 +191,10 @@ def _base(need: Need, range_: Range) -> str | None:
     return next((need.target for need in needs if need.kind == "call" and need.keywords), None)
 
 
-def _lacks(each: Wanted, lacking: tuple[Any, ...]) -> bool:
+def _lacks(each: CodeNeed, lacking: tuple[Any, ...]) -> bool:
     """Whether a release with these gaps lacks the name itself, rather than the module or class that contains it."""
     return each in lacking and not any(
-        other != each and other.need.kind == "import" for other in lacking if isinstance(other, Wanted)
+        other != each and other.need.kind == "import" for other in lacking if isinstance(other, CodeNeed)
     )
 
 
@@ -204,7 +203,7 @@ def _says(need: Need, name: str) -> bool:
     return name in keywords or (not keywords and name in (member, target, target.rpartition(".")[2]) and kind != "call")
 
 
-def _named(each: Wanted, package: str, found: Explained) -> Named:
+def _named(each: CodeNeed, package: str, found: Explained) -> Named:
     found = _without_prereleases(found)
     other = _name_in_newer(each.need, package, found)
     versions = found.range.versions

@@ -15,8 +15,8 @@ from compat.repair.relaxation import Forbidden
 from compat.repair.rules import Known
 
 if TYPE_CHECKING:
+    from compat.interfaces.code.needs import CodeNeed
     from compat.interfaces.code.releases import Lean, Releases
-    from compat.interfaces.code.wanted import Wanted
 
 
 def forbidden(environment: Environment, known: Known) -> Iterator[Forbidden]:
@@ -60,16 +60,16 @@ def _public(release: Release) -> str:
 
 def of_code(paths: tuple[str, ...], known: Known) -> Iterator[Forbidden]:
     """Forbid releases that lack something the code uses, alone or in combination with other releases."""
-    from compat.checks.code import releases, wanted_of
+    from compat.checks.code import code_needs, releases
 
-    wanted, answers = wanted_of(paths), releases()
+    wanted, answers = code_needs(paths), releases()
     for each in wanted.all:
         for package in wanted.packages_of(each)[:1]:
             if package in known and each.sure:
                 yield from _of_need(each, package, known, answers)
 
 
-def _of_need(each: Wanted, package: str, known: Known, answers: Releases) -> Iterator[Forbidden]:
+def _of_need(each: CodeNeed, package: str, known: Known, answers: Releases) -> Iterator[Forbidden]:
     lacking: set[str] = set()
     leaning: dict[Lean, set[str]] = {}
     for release in known[package]:

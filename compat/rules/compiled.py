@@ -12,14 +12,15 @@ import os
 
 from compat.files import read_table
 from compat.model import EMPTY
-from compat.records import quick, replace, values_of
+from compat.records import quick, record, replace, values_of
 from compat.rules.rule import Example, FixTemplate, Rule, Signature
-from compat.versions import Key, contains
+from compat.versions import Key, contains, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
+
 
 _VERSION = 4
 """The marshal format version: the oldest one that all supported Python versions write and read identically."""
@@ -172,3 +173,39 @@ def _unpacked(values: tuple[Any, ...]) -> Rule:
 
 _FIELDS = tuple(Rule.__annotations__)
 _PARTS: tuple[tuple[str, Any], ...] = (("errors", Signature), ("fixes", FixTemplate), ("examples", Example))
+
+
+# --- Evidence for the version bounds of rules (``matrix/evidence``, from ``make audit``), compiled for ``compat rules show``.
+
+
+EVIDENCE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "evidence.bin")
+EVIDENCE_FIELDS = ("package", "bound", "inside", "outside", "how", "seen", "date")
+
+
+@record(frozen=True)
+class BoundEvidence:
+    """Evidence for one bound of a range: the releases inside and outside it, what was observed, how, and the date."""
+
+    package: str
+    bound: str
+    inside: str
+    outside: str
+    how: str
+    seen: str
+    date: str
+
+
+def packed_evidence(rules: Iterable[Rule], rows: Iterable[Mapping[str, str]]) -> bytes:
+    """Return the content of the compiled file: the rows that agree with the current rules."""
+    ranges = {(rule.id, atom[1]): atom[3] for rule in rules for atom in rule.packages if atom[2] == "in"}
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for row in rows:
+        held = ranges.get((row["rule"], row["package"]), ())
+        if contains(held, key_of(row["inside"])) and not (row["outside"] and contains(held, key_of(row["outside"]))):
+            found.setdefault(row["rule"], []).append(tuple(row[name] for name in EVIDENCE_FIELDS))
+    return marshal.dumps(found, 4)
+
+
+def evidence_of(rule: str) -> tuple[BoundEvidence, ...]:
+    """Return the evidence for a rule; empty if no audit has run since the rule changed, or if it is user-defined."""
+    return tuple(BoundEvidence(*row) for row in marshal.loads(read_table(EVIDENCE)).get(rule, ()))

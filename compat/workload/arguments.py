@@ -102,7 +102,7 @@ class Draft:
         """Return the known facts with their origins."""
         model = self.get("model")
         if isinstance(model, str) and os.path.isdir(model):
-            from compat.workload.saved_files import merges_are_pairs
+            from compat.workload.model_files import merges_are_pairs
 
             pairs = merges_are_pairs(model)
             if pairs is not None:

@@ -231,7 +231,7 @@ class Calls:
             self._on("dataset-script", call)
 
     def _load_from_disk(self, call: _Call) -> None:
-        from compat.workload.saved_files import has_list_features
+        from compat.workload.model_files import has_list_features
 
         path = self._first(call, "dataset_path")
         newer = has_list_features(path) if isinstance(path, str) else None

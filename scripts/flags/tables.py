@@ -8,7 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from compat.interfaces.flags import MAGIC
+from compat.checks.options import MAGIC
 from compat.versions import key_of
 from scripts.flags.options import Options, options_of
 from scripts.flags.parsers import PROGRAMS, Program

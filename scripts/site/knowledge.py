@@ -13,9 +13,8 @@ from xml.sax.saxutils import escape, quoteattr
 from compat.cli.rules import example_words, fix_words, presumed_words
 from compat.output.html.page import Child, Html, element, joined, link
 from compat.output.html.report import described
-from compat.rules.compiled import named_distributions
+from compat.rules.compiled import BoundEvidence, evidence_of, named_distributions
 from compat.rules.conditions import condition
-from compat.rules.evidence import BoundEvidence, evidence_of
 from compat.rules.rule import Rule
 from scripts.site.frame import Page, local, to
 

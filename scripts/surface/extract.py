@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from compat.interfaces.source.module import FORM, read_module
-from compat.interfaces.source.packed import pack_module
+from compat.interfaces.source.records import pack_module
 from scripts.surface.packages import AROUND, BESIDE, TRACKED
 from scripts.surface.store import Release, Store
 

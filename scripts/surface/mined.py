@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from compat.interfaces.release import SourceSurface
 from compat.interfaces.source.module import FORM
-from compat.interfaces.source.packed import unpack_module
-from compat.interfaces.source.records import Imported, Module, Value
+from compat.interfaces.source.records import Imported, Module, Value, unpack_module
 from compat.records import replace
 from compat.versions import key_of
 from scripts.surface.extract import places_of

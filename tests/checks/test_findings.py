@@ -67,5 +67,5 @@ def test_a_fix_keeps_what_else_the_code_uses(tmp_path: Path) -> None:
 def test_code_that_cannot_be_read_is_kept_as_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "old.py"
     path.write_text("print 'x'\n", encoding="utf-8")
-    (problem,) = findings.wanted_of((str(path),)).code.problems
+    (problem,) = findings.code_needs((str(path),)).code.problems
     assert (problem.line, "is not Python" in problem.message) == (1, True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.checks.missing_modules import judge
+from compat.checks.code import judge_imports
 from compat.model import Distribution, Environment, Finding, Workload
 
 
@@ -17,7 +17,9 @@ def missing(
     script.write_text(code, encoding="utf-8")
     copies = tuple(Distribution(name, "1.0") for name in names)
     workload = Workload(code=(str(script),))
-    return list(judge(Environment(distributions=copies, distributions_complete=complete, workload=workload, folders=folders)))
+    return list(
+        judge_imports(Environment(distributions=copies, distributions_complete=complete, workload=workload, folders=folders))
+    )
 
 
 def test_the_distribution_of_a_missing_module_is_named(tmp_path: Path) -> None:

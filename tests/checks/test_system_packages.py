@@ -6,7 +6,7 @@ import pytest
 
 from compat.api.machine import Machine
 from compat.checks import judged
-from compat.checks.system_packages import Host, host_of, on
+from compat.checks.fix_commands import Host, host_of, on
 from compat.cli.doctor import with_system_of
 from compat.model import Accelerator, Distribution, Environment, Finding, Fix
 from compat.rules.compiled import open_matrix

@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compat.interfaces.code.files import read_code
+from compat.interfaces.code.needs import CodeNeeds
 from compat.interfaces.code.releases import Reverse
-from compat.interfaces.code.wanted import WantedOf
 from tests.interfaces.code.made_up import TRACKED, releases
 
 _NAMES = st.sampled_from(("lib", "base", "Special", "Config", "Trainer", "helper", "args", "x", "nothing"))
@@ -28,11 +28,11 @@ _LINES = st.builds(
 _CODE = st.lists(_LINES, max_size=12).map("\n".join)
 
 
-def _wanted(text: str | bytes, name: str = "run.py") -> WantedOf:
+def _wanted(text: str | bytes, name: str = "run.py") -> CodeNeeds:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
-        return WantedOf(read_code((str(path),)), TRACKED)
+        return CodeNeeds(read_code((str(path),)), TRACKED)
 
 
 @given(_CODE)

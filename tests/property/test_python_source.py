@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compat.interfaces.source.module import read_module
-from compat.interfaces.source.packed import pack_module, unpack_module
+from compat.interfaces.source.records import pack_module, unpack_module
 
 LINES = [
     "import a.b", "from . import c", "from ..x import *", "if TYPE_CHECKING:", "try:", "except ImportError:", "else:", "finally:",

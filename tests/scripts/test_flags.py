@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.interfaces.flags import Parser
+from compat.checks.options import Parser
 from scripts.flags.options import options_of
 
 _SOURCE = b"""

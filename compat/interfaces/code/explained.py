@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from compat.interfaces.code.needs import CodeNeed, CodeNeeds, follows, imported
 from compat.interfaces.code.releases import Range, Releases, Reverse
 from compat.interfaces.code.renamed import Renamed, in_other_release, nearest
 from compat.interfaces.code.together import Apart
-from compat.interfaces.code.wanted import Wanted, WantedOf, follows, imported
 from compat.interfaces.verdicts import verdict_on
 from compat.records import record
 
 if TYPE_CHECKING:
-    from compat.interfaces.code.records import Bound
+    from compat.interfaces.code.needs import Bound
     from compat.interfaces.needs import Need
 
 
@@ -81,7 +81,7 @@ def explained(ranges: tuple[Range, ...], reverse: Reverse, releases: Releases) -
     return tuple(_one(each, ranges, reverse, releases) for each in ranges)
 
 
-def nowhere(reverse: Reverse, releases: Releases, wanted: WantedOf) -> tuple[Nowhere, ...]:
+def nowhere(reverse: Reverse, releases: Releases, wanted: CodeNeeds) -> tuple[Nowhere, ...]:
     """Return what no release has; names are included only if they resemble a known one."""
     found = []
     for each in reverse.hopeless:
@@ -147,17 +147,17 @@ def _span(partners: list[str], other: Range) -> str:
 
 
 def _reasons(
-    package: str, why: tuple[Wanted | Bound | Apart, ...], has: str, lacks: str, releases: Releases, *, newer: bool
+    package: str, why: tuple[CodeNeed | Bound | Apart, ...], has: str, lacks: str, releases: Releases, *, newer: bool
 ) -> tuple[Reason, ...]:
-    gone = [name for each in why if isinstance(each, Wanted) and (name := imported(each.need))]
-    told = [each for each in why if not (isinstance(each, Wanted) and follows(each.need, gone))]
+    gone = [name for each in why if isinstance(each, CodeNeed) and (name := imported(each.need))]
+    told = [each for each in why if not (isinstance(each, CodeNeed) and follows(each.need, gone))]
     return tuple(_reason(package, each, has, lacks, releases, newer=newer) for each in told)
 
 
-def _reason(package: str, each: Wanted | Bound | Apart, has: str, lacks: str, releases: Releases, *, newer: bool) -> Reason:
+def _reason(package: str, each: CodeNeed | Bound | Apart, has: str, lacks: str, releases: Releases, *, newer: bool) -> Reason:
     if isinstance(each, Apart):
         return Reason(each.place, each.what, each.text)
-    if not isinstance(each, Wanted):
+    if not isinstance(each, CodeNeed):
         return Reason(f"{each.path}:{each.line}", f"{package}{each.specifier}", "required by the code")
     need, about, known, missing = each.need, package, has, lacks
     lean = releases.answer(package, lacks, need).lean
@@ -200,7 +200,7 @@ def _text(need: Need, lacks: str, found: Renamed | None, *, newer: bool) -> str:
 
 def _conflict(each: Range, releases: Releases) -> tuple[Reason, ...]:
     """Return the conflicting needs, each with the releases that meet it, rarest first."""
-    lacking: dict[int, Wanted | Bound | Apart] = {}
+    lacking: dict[int, CodeNeed | Bound | Apart] = {}
     for why in each.why.values():
         lacking.update((id(one), one) for one in why)
     found = []
@@ -209,7 +209,7 @@ def _conflict(each: Range, releases: Releases) -> tuple[Reason, ...]:
         where = f"only in {have[0]}" + (f" – {have[-1]}" if len(have) > 1 else "") if have else "in no release"
         if isinstance(one, Apart):
             continue
-        if isinstance(one, Wanted):
+        if isinstance(one, CodeNeed):
             near = nearest(releases, each.package, one.need) if have and have[-1] != each.versions[-1] else None
             hint = f"; {near} is similar" if near else ""
             found.append((len(have), Reason(one.place, one.what, where + hint, near)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from compat.interfaces.code.records import Bound, Field
+from compat.interfaces.code.needs import Bound, Field
 from compat.interfaces.source.records import Imported, Module
 
 _OF_PACKAGE = {"transformers": "transformers", "diffusers": "diffusers", "accelerate": "accelerate"}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from compat.errors import InputError
 from compat.files import keep, kept, place_in_cache, stamp_of
 from compat.interfaces.code.fields import bounds_in, bounds_of, fields_of
-from compat.interfaces.code.records import Bound, Code, CodeFile, Field
+from compat.interfaces.code.needs import Bound, Code, CodeFile, Field
 from compat.interfaces.source.module import module_of
 from compat.records import values_of
 from compat.workload.notebook import Notebook, parsed
@@ -213,7 +213,7 @@ def _hash(source: bytes) -> bytes:
 
 
 def _packed(stamp: Stamp, record: Record) -> bytes:
-    from compat.interfaces.source.packed import pack_module
+    from compat.interfaces.source.records import pack_module
 
     module, bounds, fields = record
     plain = ([values_of(each) for each in bounds], [values_of(each) for each in fields])
@@ -222,7 +222,7 @@ def _packed(stamp: Stamp, record: Record) -> bytes:
 
 def _opened(content: bytes | None, stamp: Stamp, path: str) -> Record | None:
     """Return the cached record; ``None`` if it is invalid or its stamp differs (source, name or version of this code)."""
-    from compat.interfaces.source.packed import unpack_module
+    from compat.interfaces.source.records import unpack_module
 
     try:
         before, module, bounds, fields = marshal.loads(content or b"")

@@ -23,9 +23,8 @@ from compat.records import record
 from compat.versions import contains, key_of, ranges_of
 
 if TYPE_CHECKING:
-    from compat.interfaces.code.records import Bound
+    from compat.interfaces.code.needs import Bound, CodeNeed, CodeNeeds
     from compat.interfaces.code.together import Apart
-    from compat.interfaces.code.wanted import Wanted, WantedOf
     from compat.interfaces.release import Surface
     from compat.interfaces.table import Table
 
@@ -92,8 +91,8 @@ class Range:
     versions: tuple[str, ...]
     allowed: frozenset[str]
     alone: frozenset[str]
-    why: Mapping[str, tuple[Wanted | Bound | Apart, ...]]
-    leaning: Mapping[str, tuple[tuple[Wanted, str], ...]]
+    why: Mapping[str, tuple[CodeNeed | Bound | Apart, ...]]
+    leaning: Mapping[str, tuple[tuple[CodeNeed, str], ...]]
 
 
 class Releases:
@@ -238,13 +237,13 @@ def _outer_bases(world: World, owner: Meaning) -> Iterable[str]:
 class Reverse:
     """Computes the releases that meet the needs of code."""
 
-    def __init__(self, wanted: WantedOf, releases: Releases, bounds: Iterable[Bound] = ()) -> None:
+    def __init__(self, wanted: CodeNeeds, releases: Releases, bounds: Iterable[Bound] = ()) -> None:
         self._wanted, self._releases = wanted, releases
         self._bounds = tuple((bound, ranges_of(bound.specifier)) for bound in bounds)
         self._good: dict[tuple[str, Need], frozenset[str]] = {}
-        self.hopeless: tuple[Wanted, ...] = tuple(self._nowhere())
+        self.hopeless: tuple[CodeNeed, ...] = tuple(self._nowhere())
 
-    def _nowhere(self) -> Iterator[Wanted]:
+    def _nowhere(self) -> Iterator[CodeNeed]:
         """Yield the needs that no known release meets; these cannot distinguish between releases."""
         for each in self._wanted.all:
             for package in self._wanted.packages_of(each)[:1]:
@@ -286,7 +285,7 @@ class Reverse:
         bounds = [(bound, ranges) for bound, ranges in self._bounds if bound.package == package]
         for version in table.versions:
             key = key_of(version)
-            lacking: list[Wanted | Bound] = [bound for bound, ranges in bounds if not contains(ranges, key)]
+            lacking: list[CodeNeed | Bound] = [bound for bound, ranges in bounds if not contains(ranges, key)]
             leans = []
             for each in wanted:
                 answer = self._releases.answer(package, version, each.need)
@@ -346,7 +345,7 @@ class Reverse:
     def _met(self, package: str, version: str, need: Need) -> bool:
         return self._releases.answer(package, version, need).met is not False
 
-    def _left_alone(self, each: Range, version: str, other: Range) -> tuple[Wanted, ...]:
+    def _left_alone(self, each: Range, version: str, other: Range) -> tuple[CodeNeed, ...]:
         """Return the needs that a release defers and that no remaining release of the other package meets."""
         lacking = []
         for wanted, package in each.leaning.get(version, ()):
@@ -355,9 +354,9 @@ class Reverse:
                 lacking.append(wanted)
         return tuple(lacking) or tuple(wanted for wanted, package in each.leaning.get(version, ()) if package == other.package)
 
-    def _unwanted(self, each: Range, other: str, version: str, range_: Range) -> tuple[Wanted, ...]:
+    def _unwanted(self, each: Range, other: str, version: str, range_: Range) -> tuple[CodeNeed, ...]:
         """Return the needs deferred by the remaining releases that a release of the other package does not meet."""
-        lacking: dict[int, Wanted] = {}
+        lacking: dict[int, CodeNeed] = {}
         for mine in each.versions:
             if mine in each.allowed:
                 for wanted, package in each.leaning.get(mine, ()):

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from compat.interfaces.code.files import read_code
+from compat.interfaces.code.needs import CodeNeeds
 from compat.interfaces.code.releases import Releases, Reverse
-from compat.interfaces.code.wanted import WantedOf
 from compat.interfaces.release import SourceSurface
 from compat.interfaces.source.module import read_module
 
@@ -88,10 +88,10 @@ def releases() -> Releases:
     return Releases(tables.get, TRACKED)  # type: ignore[arg-type]
 
 
-def wanted_in(folder: Path, text: str, name: str = "train.py") -> WantedOf:
+def wanted_in(folder: Path, text: str, name: str = "train.py") -> CodeNeeds:
     path = folder / name
     path.write_text(text, encoding="utf-8")
-    return WantedOf(read_code((str(path),)), TRACKED)
+    return CodeNeeds(read_code((str(path),)), TRACKED)
 
 
 def allowed(folder: Path, text: str) -> dict[str, tuple[str, ...]]:

@@ -49,9 +49,9 @@ def test_what_is_guarded_or_set_by_the_code_says_nothing(tmp_path: Path, text: s
 
 
 def test_a_framework_that_patches_leaves_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from compat.interfaces.code import wanted
+    from compat.interfaces.code import needs
 
-    monkeypatch.setitem(wanted.PATCHERS, "unsloth", frozenset(("lib",)))
+    monkeypatch.setitem(needs.PATCHERS, "unsloth", frozenset(("lib",)))
     text = "import unsloth\nfrom lib import Special, helper\nSpecial(1, processing=2)"
     assert allowed(tmp_path, text) == {"lib": ("0.1", "0.2")}
     assert allowed(tmp_path, text.removeprefix("import unsloth\n")) == {"lib": ()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from compat.interfaces.source.module import LARGEST, read_module
-from compat.interfaces.source.packed import pack_module, unpack_module
 from compat.interfaces.source.records import (
     AVAILABLE,
     BRANCH,
@@ -19,6 +18,8 @@ from compat.interfaces.source.records import (
     Imported,
     Module,
     Signature,
+    pack_module,
+    unpack_module,
 )
 
 

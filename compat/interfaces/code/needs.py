@@ -1,17 +1,71 @@
-"""What the user's code needs from tracked packages: each need once, with its line."""
+"""Records of the user's code, and what it needs from tracked packages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from compat.errors import InputError
 from compat.interfaces.needs import Consumer, Need, Place, direct_needs, packages_of
 from compat.interfaces.release import SourceSurface
 from compat.interfaces.source.records import AVAILABLE, BRANCH, GUARDED
 from compat.records import record, replace
 
 if TYPE_CHECKING:
-    from compat.interfaces.code.records import Code, CodeFile
+    from compat.interfaces.source.records import Module
+
+
+@record(frozen=True)
+class Bound:
+    """A requirement stated in code: ``check_min_version``, ``require_version``, inline metadata."""
+
+    package: str
+    specifier: str
+    path: str
+    line: int
+
+
+@record(frozen=True)
+class Field:
+    """A read of ``attribute`` on an object of class ``of``; ``sure``: unconditional."""
+
+    of: str
+    attribute: str
+    line: int
+    sure: bool
+
+
+@record(frozen=True)
+class CodeFile:
+    """One file: its record, and ``place``, which formats a line number (``train.py:12``, ``run.ipynb cell 3, line 2``)."""
+
+    path: str
+    module: Module
+    place: Callable[[int], str]
+    bounds: tuple[Bound, ...] = ()
+    fields: tuple[Field, ...] = ()
+    is_notebook: bool = False
+
+
+@record(frozen=True)
+class Code:
+    """Files that are checked together. ``problems`` are the errors of files that could not be read.
+
+    ``shadowed`` are top-level modules next to the code: imports resolve to these instead of the installed package.
+    """
+
+    files: tuple[CodeFile, ...]
+    problems: tuple[InputError, ...] = ()
+    notes: tuple[str, ...] = ()
+    shadowed: frozenset[str] = frozenset()
+
+    @property
+    def tops(self) -> frozenset[str]:
+        """The top-level modules of this code."""
+        return frozenset(each.module.name.partition(".")[0] for each in self.files)
+
+
+# --- What the user's code needs from tracked packages: each need once, with its line.
 
 
 PATCHERS = {
@@ -25,7 +79,7 @@ PATCHERS = {
 
 
 @record(frozen=True)
-class Wanted:
+class CodeNeed:
     """A ``need`` as in :mod:`compat.interfaces.needs`, with at most one keyword of a call. ``sure``: unconditional.
 
     ``line`` is a line of the record of ``file``.
@@ -56,7 +110,7 @@ class Wanted:
         return f"{whole} with {positional} positional arguments" if positional else whole
 
 
-class WantedOf:
+class CodeNeeds:
     """The needs of code, by package. ``tracked`` maps each top-level module to its package."""
 
     def __init__(self, code: Code, tracked: Mapping[str, str]) -> None:
@@ -70,14 +124,14 @@ class WantedOf:
         """Return the tracked packages that the code uses, in order of first use."""
         return tuple(dict.fromkeys(package for each in self.all for package in self.packages_of(each)))
 
-    def packages_of(self, wanted: Wanted) -> tuple[str, ...]:
+    def packages_of(self, wanted: CodeNeed) -> tuple[str, ...]:
         return tuple(sorted({self.tracked[top] for top in packages_of(wanted.need) if top in self.tracked}))
 
-    def of(self, package: str) -> tuple[Wanted, ...]:
+    def of(self, package: str) -> tuple[CodeNeed, ...]:
         return tuple(each for each in self.all if package in self.packages_of(each))
 
-    def _distinct(self) -> Iterator[Wanted]:
-        found: dict[Need, Wanted] = {}
+    def _distinct(self) -> Iterator[CodeNeed]:
+        found: dict[Need, CodeNeed] = {}
         for file in self.code.files:
             for need, place in self._needs(file):
                 for single in _singly(need):
@@ -86,7 +140,7 @@ class WantedOf:
                     sure = not place.flags & (BRANCH | AVAILABLE)
                     before = found.get(single)
                     if before is None or (sure and not before.sure):
-                        found[single] = Wanted(single, file, place.line, sure)
+                        found[single] = CodeNeed(single, file, place.line, sure)
         yield from sorted(found.values(), key=lambda each: (self.code.files.index(each.file), each.line))
 
     def _needs(self, file: CodeFile) -> Iterator[tuple[Need, Place]]:
