@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 from compat.formats.installs.files import InstallFormat
 from compat.formats.jobs import Job, JobFile, Script, count_of, devices, is_known, known_version
 from compat.formats.listing import Listing
-from compat.formats.registry import Commands
 from compat.model import Accelerator, Environment
 from compat.syntax.yaml import Document, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from compat.formats.edit.changes import Change
-    from compat.formats.edit.dispatch import Installer
     from compat.formats.installs.edit import InstallScript
 
     Table = dict[str, Value]
@@ -68,6 +65,7 @@ class SkyPilot(InstallFormat):
     """A SkyPilot task, or a sequence of them; :class:`InputError` for values of a wrong type."""
 
     kind = "skypilot"
+    apply = "sky launch {path}"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         return tuple(map(self._listing, _tasks(path, text, "a task of SkyPilot")))
@@ -84,12 +82,9 @@ class SkyPilot(InstallFormat):
             scheduler, Environment(os="linux", accelerators=gpus),
         )  # fmt: skip
 
-    def hand_over(self, script: InstallScript) -> None:
+    def collect(self, script: InstallScript) -> None:
         for task in _tasks(script.path, script.text, "a task of SkyPilot"):
             task.file.edited(script, [task.root[key] for key in ("setup", "run") if key in task.root])
-
-    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
-        return Commands((), (f"sky launch {pip.quoted(path)}",))
 
 
 def _tasks(path: str, text: str, expected: str) -> Iterator[_Task]:
@@ -118,6 +113,7 @@ class Dstack(InstallFormat):
     """A dstack task, service or development environment; :class:`InputError` for another type of configuration."""
 
     kind = "dstack"
+    apply = "dstack apply --file {path}"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         return tuple(map(self._listing, _tasks(path, text, "a task of dstack")))
@@ -142,12 +138,9 @@ class Dstack(InstallFormat):
     def _commands(task: _Task) -> list[Value]:
         return [each for key in ("init", "commands") for each in task.document.items(task.root.get(key), key) if each.is_text]
 
-    def hand_over(self, script: InstallScript) -> None:
+    def collect(self, script: InstallScript) -> None:
         for task in _tasks(script.path, script.text, "a task of dstack"):
             task.file.edited(script, self._commands(task))
-
-    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
-        return Commands((), (f"dstack apply --file {pip.quoted(path)}",))
 
 
 def _dstack_devices(task: _Task, value: Value | None) -> tuple[Accelerator, ...] | None:

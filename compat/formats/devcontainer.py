@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.installs.files import InstallFormat
 from compat.formats.jobs import LARGEST, Job, Placed, Script, is_known
 from compat.formats.listing import Listing
-from compat.formats.registry import Commands
 from compat.model import Environment
 from compat.syntax.json import parse_json
 
 if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
-    from compat.formats.edit.dispatch import Installer
     from compat.formats.installs.edit import InstallScript
 
     Table = dict[str, object]
@@ -32,6 +29,7 @@ class Devcontainer(InstallFormat):
     """A development container; :class:`InputError` for invalid JSON with comments and for values of a wrong type."""
 
     kind = "devcontainer"
+    apply = "devcontainer up --config {path}"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         file = _File(path, text)
@@ -49,15 +47,12 @@ class Devcontainer(InstallFormat):
         variables = {**file.variables("containerEnv"), **file.variables("remoteEnv")}
         return (job.listing(self.kind, context=context, variables=variables),)
 
-    def hand_over(self, script: InstallScript) -> None:
+    def collect(self, script: InstallScript) -> None:
         from compat.formats.edit.files import Mapped
 
         for each in _File(script.path, script.text).scripts():
             if each.offset is not None:
                 script.read(Mapped(each.text, range(each.offset, each.offset + len(each.text))), '"')
-
-    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
-        return Commands((), (f"devcontainer up --config {pip.quoted(path)}",))
 
 
 class _File:

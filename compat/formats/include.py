@@ -110,12 +110,12 @@ def root_of(path: str) -> str | None:
             break
         folder = above
     for each in (folder, own):
-        if not _too_wide(each):
+        if not _too_broad(each):
             return each
     return None
 
 
-def _too_wide(folder: str) -> bool:
+def _too_broad(folder: str) -> bool:
     above = os.path.dirname(folder)
     home = os.path.realpath(os.path.expanduser("~"))
     return (
@@ -174,19 +174,19 @@ class BuildContext:
     def __init__(self, path: str) -> None:
         self._includes = Includes(path)
         self._folders = _folders(path, self._includes.root)
-        self._wanted: list[str] = []
+        self._sources: list[str] = []
         self._ranked = False
         self._opened: dict[str, tuple[str, bytes]] = {}
 
-    def wants(self, sources: Sequence[str]) -> None:
+    def add_sources(self, sources: Sequence[str]) -> None:
         """Record what is copied from the context, which shows which folder it is."""
-        self._wanted += [source.lstrip("/") for source in sources if "*" not in source and "$" not in source]
+        self._sources += [source.lstrip("/") for source in sources if "*" not in source and "$" not in source]
 
     def folders(self) -> list[str]:
         """Return the candidate folders, most likely first."""
         if not self._ranked:
             self._ranked = True
-            wanted = [source for source in dict.fromkeys(self._wanted) if source.strip("./")][:_MOST]
+            wanted = [source for source in dict.fromkeys(self._sources) if source.strip("./")][:_MOST]
             there = {f: sum(os.path.exists(os.path.join(f, source)) for source in wanted) for f in self._folders}
             self._folders.sort(key=lambda folder: -there[folder])
         return self._folders

@@ -14,15 +14,12 @@ from compat.errors import InputError
 from compat.formats.installs.files import InstallFormat
 from compat.formats.jobs import Argument, Job, JobFile, count_of, devices, is_known, script_of, texts_of
 from compat.formats.listing import Listing
-from compat.formats.registry import Commands
 from compat.model import Accelerator, Environment
 from compat.records import record, replace
 from compat.syntax.yaml import Document, Value
 from compat.workload.wrappers import split_words
 
 if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
-    from compat.formats.edit.dispatch import Installer
     from compat.formats.installs.edit import InstallScript
 
     Table = dict[str, Value]
@@ -53,6 +50,7 @@ class Kubernetes(InstallFormat):
     """Kubernetes manifests; :class:`InputError` for invalid YAML and for values of a wrong type."""
 
     kind = "kubernetes"
+    apply = "kubectl apply --filename {path}"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         file = JobFile(path, text, "manifests of Kubernetes")
@@ -62,7 +60,7 @@ class Kubernetes(InstallFormat):
             return (Listing(path, self.kind, notes=(*notes, f"{path}: {_NOTHING}")),)
         return tuple(replace(each, notes=(*notes, *each.notes)) for each in found)
 
-    def hand_over(self, script: InstallScript) -> None:
+    def collect(self, script: InstallScript) -> None:
         file = JobFile(script.path, script.text, "manifests of Kubernetes")
         for document in file.documents():
             resource = _Resource(file, document)
@@ -71,9 +69,6 @@ class Kubernetes(InstallFormat):
                 found = script_of(words)
                 file.edited(script, [] if found is None else [found.value])
             _RayEnvironment(file, document, resource.kind, resource.spec).edited(script)
-
-    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
-        return Commands((), (f"kubectl apply --filename {pip.quoted(path)}",))
 
 
 class _Resource:

@@ -110,9 +110,9 @@ class NotebookSteps:
         if isinstance(node, ast.If):
             self._choice(node, into)
         elif type(node).__name__ in _TRIES:
-            self._attempt(node, into)
+            self._try(node, into)
         elif isinstance(node, ast.Match):
-            into.extend(alternatives([*(self._apart(case.body) for case in node.cases), []]))
+            into.extend(alternatives([*(self._branch(case.body) for case in node.cases), []]))
         elif isinstance(node, _LOOPS):
             if not isinstance(node, ast.While):
                 self._values.bind(node.target, None)
@@ -122,7 +122,7 @@ class NotebookSteps:
         else:
             self._simple(node, into)
 
-    def _apart(self, body: Sequence[ast.stmt]) -> list[Step]:
+    def _branch(self, body: Sequence[ast.stmt]) -> list[Step]:
         """Return the steps of a branch."""
         certain, self._certain = self._certain, False
         steps: list[Step] = []
@@ -140,20 +140,20 @@ class NotebookSteps:
                 self._body(body, into)
                 return
             if answer is not False:
-                branches.append(self._apart(body))
+                branches.append(self._branch(body))
             if answer:
                 break
         else:
             if not branches:
                 self._body(rest, into)
                 return
-            branches.append(self._apart(rest))
+            branches.append(self._branch(rest))
         into.extend(alternatives(branches))
 
-    def _attempt(self, node: Any, into: list[Step]) -> None:
+    def _try(self, node: Any, into: list[Step]) -> None:
         self._body(node.body, into)
-        handlers = [self._apart(handler.body) for handler in node.handlers]
-        into.extend(alternatives([*handlers, self._apart(node.orelse)]))
+        handlers = [self._branch(handler.body) for handler in node.handlers]
+        into.extend(alternatives([*handlers, self._branch(node.orelse)]))
         self._body(node.finalbody, into)
 
     def _block(

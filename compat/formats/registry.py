@@ -43,6 +43,8 @@ class Format:
     """Whether it lists packages (a lock file, requirements) rather than install commands (a program, stages)."""
     says_build: ClassVar[bool] = False
     """Whether it can express that a release is built from source although wheels exist."""
+    apply: ClassVar[str] = ""
+    """The command that applies the edited file; ``{path}`` and ``{folder}`` are the file and its folder, quoted."""
     by_hand: ClassVar[str | None] = None
     """What to do instead if the file cannot be edited."""
 
@@ -81,7 +83,9 @@ class Format:
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
         """Return the commands to run after the edit; ``install`` is empty if ``pip`` has to install package by package."""
-        return Commands()
+        if not self.apply:
+            return Commands()
+        return Commands((), (self.apply.format(path=pip.quoted(path), folder=pip.quoted(os.path.dirname(path) or ".")),))
 
 
 class ProjectLock(Format):
@@ -197,7 +201,7 @@ def format_named(kind: str) -> Format:
     return next(each for each in (*FORMATS, _DESCRIBED) if each.kind == kind).load()
 
 
-def lock_beside(path: str) -> Registered | None:
+def lock_next_to(path: str) -> Registered | None:
     """Return the format of the lock file next to ``path`` that can be made from a file of this name, or ``None``."""
     folder, name = os.path.split(path)
     return next(
@@ -271,23 +275,23 @@ def read_content(path: str) -> bytes:
 # --- Launcher configurations passed as files to check: they describe how a job starts, not what is installed.
 
 
-_MARKS = (b'"compute_environment"', b'"distributed_type"', b'"zero_optimization"', b'"train_batch_size"',
+_LAUNCH_KEYS = (b'"compute_environment"', b'"distributed_type"', b'"zero_optimization"', b'"train_batch_size"',
           b'"train_micro_batch_size_per_gpu"')  # fmt: skip
-_BESIDE_A_BATCH_SIZE = ("fp16", "bf16", "optimizer", "scheduler", "gradient_clipping", "zero_allow_untested_optimizer")
+_DEEPSPEED_KEYS = ("fp16", "bf16", "optimizer", "scheduler", "gradient_clipping", "zero_allow_untested_optimizer")
 
 
 def refuse_launch_keys(path: str, keys: Container[str]) -> None:
     """Raise :class:`InputError` with the command to pass instead if the top-level keys are those of a launcher."""
     if "compute_environment" in keys or ("distributed_type" in keys and "num_processes" in keys):
-        raise _belongs(path, "an accelerate configuration", f"accelerate launch --config_file {path} train.py")
-    counts = "train_batch_size" in keys and any(key in keys for key in _BESIDE_A_BATCH_SIZE)
+        raise _is_configuration(path, "an accelerate configuration", f"accelerate launch --config_file {path} train.py")
+    counts = "train_batch_size" in keys and any(key in keys for key in _DEEPSPEED_KEYS)
     if "zero_optimization" in keys or "train_micro_batch_size_per_gpu" in keys or counts:
-        raise _belongs(path, "a DeepSpeed configuration", f"deepspeed train.py --deepspeed {path}")
+        raise _is_configuration(path, "a DeepSpeed configuration", f"deepspeed train.py --deepspeed {path}")
 
 
 def refuse_launch_json(path: str, content: bytes) -> None:
     """Call :func:`refuse_launch_keys` for JSON content; content that is not valid JSON is left to its reader."""
-    if not any(mark in content for mark in _MARKS):
+    if not any(mark in content for mark in _LAUNCH_KEYS):
         return
     from compat.syntax.json import parse_json
 
@@ -299,7 +303,7 @@ def refuse_launch_json(path: str, content: bytes) -> None:
         refuse_launch_keys(path, document)
 
 
-def _belongs(path: str, what: str, command: str) -> InputError:
+def _is_configuration(path: str, what: str, command: str) -> InputError:
     return InputError(
         f"is {what}: it describes how a job starts, not what is installed; pass the command that uses it: "
         f"compat check uv.lock -- {command}", path

@@ -9,7 +9,6 @@ from compat.errors import InputError
 from compat.formats.installs.files import InstallFormat
 from compat.formats.jobs import LARGEST, Job, Placed, Script, count_of
 from compat.formats.listing import Listing
-from compat.formats.registry import Commands
 from compat.model import Accelerator, Environment
 from compat.syntax.shell_commands import ShellCommand, slurm_directives
 from compat.workload.command import SBATCH_VALUED
@@ -17,8 +16,6 @@ from compat.workload.launchers import slurm_tasks
 from compat.workload.wrappers import program_name, take_options
 
 if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
-    from compat.formats.edit.dispatch import Installer
     from compat.formats.installs.edit import InstallScript
 
 _MOST_DEVICES = 64
@@ -121,15 +118,13 @@ class ShellScript(InstallFormat):
     """A shell script or a Slurm batch script."""
 
     kind = "shell"
+    apply = "bash {path}"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         return read_shell_script(path, text)
 
-    def hand_over(self, script: InstallScript) -> None:
+    def collect(self, script: InstallScript) -> None:
         from compat.formats.edit.files import Mapped
 
         lead = 1 if script.text.startswith("\ufeff") else 0
         script.read(Mapped(script.text[lead:], range(lead, len(script.text))))
-
-    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
-        return Commands((), (f"bash {pip.quoted(path)}",))

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from compat.formats.installs.files import InstallFormat
 from compat.formats.jobs import Job, JobFile, Script, is_known
 from compat.formats.listing import Listing
-from compat.formats.registry import Commands
 from compat.model import Environment
 from compat.records import record, replace
 from compat.syntax.yaml import Document, Value
 
 if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
-    from compat.formats.edit.dispatch import Installer
     from compat.formats.installs.edit import InstallScript
 
     Table = dict[str, Value]
@@ -42,6 +39,7 @@ class Workflow(InstallFormat):
     """A workflow; :class:`InputError` for invalid YAML and for values of a wrong type."""
 
     kind = "workflow"
+    apply = "git add {path}"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         file = JobFile(path, text, _EXPECTED)
@@ -49,13 +47,10 @@ class Workflow(InstallFormat):
         kept = tuple(each for each in found if each.entries or each.unread or each.context.workload is not None)
         return kept or (Listing(path, self.kind, notes=(f"{path}: {_NOTHING}",)),)
 
-    def hand_over(self, script: InstallScript) -> None:
+    def collect(self, script: InstallScript) -> None:
         file = JobFile(script.path, script.text, _EXPECTED)
         for document, name, table in _jobs(file):
             file.edited(script, [step.run for step in _Job(file, document, name, table).steps()])
-
-    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
-        return Commands((), (f"git add {pip.quoted(path)}",))
 
 
 def _jobs(file: JobFile) -> Iterator[tuple[Document, str, Table]]:

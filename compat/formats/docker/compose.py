@@ -24,7 +24,7 @@ _NESTED = 10
 _LONGEST = 1 << 14
 """Longest command, in characters."""
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
-_UNITED = ("environment", "deploy", "resources", "reservations", "limits", "labels", "build")
+_MERGED = ("environment", "deploy", "resources", "reservations", "limits", "labels", "build")
 """Tables that are merged key by key with those of the extended service."""
 
 
@@ -118,20 +118,20 @@ def extended(document: Document, services: Service, name: str, unread: list[str]
         name = base
     result: Service = {}
     for service in reversed(chain):
-        result = _united(document, result, service)
+        result = _merged(document, result, service)
     return {key: value for key, value in result.items() if value.tag != "!reset"}
 
 
-def _united(document: Document, base: Service, own: Service) -> Service:
-    united = {**base, **own}
-    for key in _UNITED:
+def _merged(document: Document, base: Service, own: Service) -> Service:
+    merged = {**base, **own}
+    for key in _MERGED:
         mine, other = own.get(key), base.get(key)
         if mine is not None and other is not None and mine.is_table and other.is_table:
-            inner = _united(document, document.table(other, key), document.table(mine, key))
-            united[key] = mine.as_table(inner)
+            inner = _merged(document, document.table(other, key), document.table(mine, key))
+            merged[key] = mine.as_table(inner)
         elif key == "environment" and mine is not None and other is not None:
-            united[key] = mine.as_table({**_by_name(document, other), **_by_name(document, mine)})
-    return united
+            merged[key] = mine.as_table({**_by_name(document, other), **_by_name(document, mine)})
+    return merged
 
 
 def _by_name(document: Document, value: Value) -> Service:
@@ -156,15 +156,15 @@ _NONE = ("none", "void", "")
 
 @record(frozen=True)
 class Devices:
-    """``asked``: the service requests GPUs; ``accelerators`` are those GPUs, ``None`` if their number is unknown."""
+    """``requested``: the service requests GPUs; ``accelerators`` are those GPUs, ``None`` if their number is unknown."""
 
-    asked: bool
+    requested: bool
     accelerators: tuple[Accelerator, ...] | None = None
 
 
 def devices_of(document: Document, service: Service, variables: Mapping[str, str], where: str) -> Devices:
     """Return the GPUs of a service; :class:`InputError` for an invalid count or a value of a wrong type."""
-    requests = [*_reserved(document, service.get("deploy"), where), *_given(document, service.get("gpus"), where)]
+    requests = [*_reserved(document, service.get("deploy"), where), *_requested_gpus(document, service.get("gpus"), where)]
     counts = [count for each in requests if (count := _count(document, each, where)) is not None]
     if counts:
         return _devices(None if "all" in counts else sum(each for each in counts if isinstance(each, int)))
@@ -175,12 +175,12 @@ def devices_of(document: Document, service: Service, variables: Mapping[str, str
             return _devices(None)
         return _devices(0 if visible in _NONE else visible.count(",") + 1)
     amd = any(_is_amd(document, each, where) for each in document.items(service.get("devices"), f"{where}.devices"))
-    return Devices(asked=amd or bool(variables.get("CUDA_VISIBLE_DEVICES")))
+    return Devices(requested=amd or bool(variables.get("CUDA_VISIBLE_DEVICES")))
 
 
 def _devices(count: int | None) -> Devices:
     known = None if count is None or count > _MOST else (Accelerator(vendor="nvidia"),) * count
-    return Devices(asked=True, accelerators=known)
+    return Devices(requested=True, accelerators=known)
 
 
 def _reserved(document: Document, deploy: Value | None, where: str) -> list[Service]:
@@ -193,7 +193,7 @@ def _reserved(document: Document, deploy: Value | None, where: str) -> list[Serv
     return [document.table(each, "a reserved device") for each in items]
 
 
-def _given(document: Document, gpus: Value | None, where: str) -> list[Service]:
+def _requested_gpus(document: Document, gpus: Value | None, where: str) -> list[Service]:
     """Return the requests in ``gpus``: ``all`` or a list."""
     if gpus is not None and gpus.is_text:
         return [{"count": gpus}]
@@ -284,7 +284,7 @@ def _listing(file: JobFile, document: Document, services: Service, name: str) ->
     entrypoint, command = (words_of(document, values.get(key), f"{where}.{key}") for key in ("entrypoint", "command"))
     job.run_words(file, [*(entrypoint or ()), *(command or ())], variables)
     job.start_container(place, texts_of(entrypoint), texts_of(command), variables)
-    if not (devices.asked or job.is_relevant):
+    if not (devices.requested or job.is_relevant):
         return None
     if "build" in values:
         job.note("the image is built from a Dockerfile: check that file, too")

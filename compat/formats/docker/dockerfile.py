@@ -5,7 +5,6 @@ Nothing is built or run, and only files of the build context are opened.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,15 +15,12 @@ from compat.formats.entrypoint import started
 from compat.formats.include import BuildContext, Copied
 from compat.formats.installs.files import InstallFormat
 from compat.formats.listing import Listing
-from compat.formats.registry import Commands
 from compat.model import EMPTY, Environment, Workload
 from compat.records import replace
 from compat.redact import excerpt, is_secret
 from compat.syntax.shell import written_words
 
 if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
-    from compat.formats.edit.dispatch import Installer
     from compat.formats.installs.edit import InstallScript
 
 
@@ -169,7 +165,7 @@ class _Reader:
                 continue
             target = options.get("target") or options.get("dst") or options.get("destination") or "."
             source = options.get("source") or options.get("src") or "."
-            self.context.wants([source])
+            self.context.add_sources([source])
             found.append(Copied((substituted(source, stage.known()),), stage.files.place(substituted(target, stage.known()))))
         return found
 
@@ -190,7 +186,7 @@ class _Reader:
             stage.files.copies.append(Copied((".",), place))
         here = tuple(source for source in sources if "://" not in source)
         if here:
-            self.context.wants(here)
+            self.context.add_sources(here)
             stage.files.copies.append(Copied(here, place))
 
     def _copy_stage(self, stage: Stage, other: Stage | None, sources: Sequence[str], place: str) -> None:
@@ -216,8 +212,8 @@ class _Reader:
                 raise InputError(f"expected a stage named {target!r}", self.path)
             return [stage]
         *others, last = self.stages
-        saying = [each for each in others if each.installs.entries() or each.installs.locks or each.files.unread]
-        return [*(stage for stage in saying if not stage.used), last]
+        relevant = [each for each in others if each.installs.entries() or each.installs.locks or each.files.unread]
+        return [*(stage for stage in relevant if not stage.used), last]
 
     def listing(self, stage: Stage, *, several: bool) -> Listing:
         """Return the listing of a stage."""
@@ -267,13 +263,10 @@ class DockerfileFormat(InstallFormat):
     """A Dockerfile: one listing per deployed stage."""
 
     kind = "dockerfile"
+    apply = "docker build --file {path} {folder}"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         return read_dockerfile(path, text)
 
-    def hand_over(self, script: InstallScript) -> None:
+    def collect(self, script: InstallScript) -> None:
         read_commands(script)
-
-    def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
-        folder = os.path.dirname(path) or "."
-        return Commands((), (f"docker build --file {pip.quoted(path)} {pip.quoted(folder)}",))

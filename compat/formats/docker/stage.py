@@ -238,7 +238,7 @@ class Stage:
 # --- ``RUN``: its commands, applied to the stage in order.
 
 
-_TELLING = ("pip", "uv", "conda", "mamba", "poetry", "pdm", "pixi", "setup.py", "apt", "yum", "dnf", ".sh", "make")
+_RELEVANT = ("pip", "uv", "conda", "mamba", "poetry", "pdm", "pixi", "setup.py", "apt", "yum", "dnf", ".sh", "make")
 """A RUN without any of these installs nothing relevant."""
 _BRANCHES = ("if", "case", "elif", "else", "then")
 _SYSTEM = ("apt", "apt-get", "yum", "dnf", "microdnf")
@@ -255,16 +255,16 @@ class Run:
     def read(self, instruction: Instruction) -> None:
         """Apply what the instruction installs to the stage."""
         text, first = _script(instruction)
-        if not any(word in text for word in _TELLING):
+        if not any(word in text for word in _RELEVANT):
             return
         self.places.at = first
         before = self.stage.installs.changes
         known = self.stage.known()
         if instruction.words is not None:
-            self._commands(_handed_on(instruction.words, known, {}, None, 0))
+            self._commands(_unwrapped_commands(instruction.words, known, {}, None, 0))
         else:
             found = commands_of(text, (), known)
-            self._commands(each for c in found for each in _handed_on(c.words, known, c.exported, c.directory, 0))
+            self._commands(each for c in found for each in _unwrapped_commands(c.words, known, c.exported, c.directory, 0))
             if not found and " install" in text:
                 # the shell reader skips a command with unbalanced quotes: it may have installed something
                 self.stage.not_read(self.places.at, "the RUN was not read: unbalanced quotes")
@@ -328,7 +328,7 @@ def _script(instruction: Instruction) -> tuple[str, int]:
     return instruction.text, instruction.line
 
 
-def _handed_on(
+def _unwrapped_commands(
     words: Sequence[str], known: Mapping[str, str], exported: Mapping[str, str], directory: str | None, depth: int
 ) -> Iterator[tuple[list[str], Mapping[str, str], str | None]]:
     """Yield a command, or those it passes to a shell (``bash -c``), with their variables and folder."""
@@ -342,7 +342,7 @@ def _handed_on(
             if word.startswith("-") and not word.startswith("--") and "c" in word:
                 for command in commands_of(rest[at + 1], rest[at + 3 :], variables):
                     inner = {**variables, **command.exported}
-                    yield from _handed_on(command.words, inner, {}, command.directory or directory, depth + 1)
+                    yield from _unwrapped_commands(command.words, inner, {}, command.directory or directory, depth + 1)
                 return
     yield list(words), variables, directory
 

@@ -160,11 +160,11 @@ def decided(statements: Sequence[Statement], change: Change, *, exact: bool) -> 
         here = [(each, EXACT) for each in _matching(pins, change)]
         return [*here, *((each, ADMIT) for each in _admitting(ranges, change))]
     required = [each for each in ranges if not each.constraint]
-    asked = _admitting(required, change) or required
+    required_ranges = _admitting(required, change) or required
     limits = [each for each in ranges if each.constraint]
     how = EXACT if exact else RANGE
-    if asked:
-        return [*((each, how) for each in asked), *((each, ADMIT) for each in _admitting(limits, change))]
+    if required_ranges:
+        return [*((each, how) for each in required_ranges), *((each, ADMIT) for each in _admitting(limits, change))]
     return [(each, how) for each in limits]
 
 

@@ -34,21 +34,21 @@ def problem_of(edit: Edit, form: Format, changes: Sequence[Change]) -> str | Non
         different = _others(old, named) ^ _others(new, named)
         if different:
             return f"{min(different)[0][0]} would change too"
-    missing = (_missing_among(change, _named(change, before), _named(change, after)) for change in changes)
+    missing = (_problem_of_change(change, _named(change, before), _named(change, after)) for change in changes)
     return next(filter(None, missing), None)
 
 
 def problem_of_statements(old: Sequence[Distribution], new: Sequence[Distribution], changes: Sequence[Change]) -> str | None:
     """Like :func:`problem_of`, for one file's own requirements without its includes."""
     named = {change.name for change in changes}
-    different = Counter(_stated(each) for each in old if each.name not in named)
-    different.subtract(_stated(each) for each in new if each.name not in named)
+    different = Counter(_key(each) for each in old if each.name not in named)
+    different.subtract(_key(each) for each in new if each.name not in named)
     changed = [stated[0] for stated, count in different.items() if count]
     if changed:
         return f"{min(changed)} would change too"
     for change in changes:
         before, after = ([each for each in all_ if each.name == change.name] for all_ in (old, new))
-        problem = _missing_among(change, before, after)
+        problem = _problem_of_change(change, before, after)
         if problem is not None:
             return problem
     return None
@@ -56,25 +56,25 @@ def problem_of_statements(old: Sequence[Distribution], new: Sequence[Distributio
 
 def _others(listing: Listing, named: Collection[str]) -> set[tuple[tuple[str, ...], int]]:
     found = Counter(
-        _stated(entry.distribution) for entry in listing.entries if entry.file is None and entry.distribution.name not in named
+        _key(entry.distribution) for entry in listing.entries if entry.file is None and entry.distribution.name not in named
     )
     return set(found.items())
 
 
-def _stated(found: Distribution) -> tuple[str, ...]:
+def _key(found: Distribution) -> tuple[str, ...]:
     kind = None if found.source is None else found.source.kind
     source = "" if kind in _INDEXED else str(found.source)
     extras = ",".join(found.extra.get("extras", ()))
     return found.name, found.version or "", found.specifier or "", found.marker or "", extras, source
 
 
-def _missing_among(change: Change, old: Sequence[Distribution], new: Sequence[Distribution]) -> str | None:
+def _problem_of_change(change: Change, old: Sequence[Distribution], new: Sequence[Distribution]) -> str | None:
     if change.after is None:
         return None if len(new) < len(old) or not old else f"{change.name} would stay"
     if change.is_direct_url:
         here = any(each.source is not None and each.source.kind not in _INDEXED for each in new)
     else:
-        here = any(_asks_for(each, change.after) for each in new)
+        here = any(_admits_release(each, change.after) for each in new)
     # a constraint on a transitive dependency is not an entry
     return None if here or not (old or new) else f"{change.name} would not be at {change.after}"
 
@@ -84,7 +84,7 @@ def _named(change: Change, listings: Sequence[Listing]) -> list[Distribution]:
     return [entry.distribution for entry in entries if entry.distribution.name == change.name]
 
 
-def _asks_for(found: Distribution, after: str) -> bool:
+def _admits_release(found: Distribution, after: str) -> bool:
     if found.version is not None:
         return found.version == after or found.version == after.partition("+")[0]
     return found.specifier is None or admits(found.specifier, after)
@@ -109,7 +109,7 @@ def edits_for(path: str, changes: Sequence[Change], depth: int = 0) -> tuple[Edi
     built = next((change.name for change in wanted if change.no_binary), None)
     if built is not None and not form.says_build:
         raise InputError(f"cannot say that {built} is built from source: add --no-binary {built} to its install command", path)
-    return _joined(form.edit(path, content, wanted, depth))
+    return _merged(form.edit(path, content, wanted, depth))
 
 
 def verified(edits: tuple[Edit, ...], form: Format, changes: Sequence[Change]) -> tuple[Edit, ...]:
@@ -121,7 +121,7 @@ def verified(edits: tuple[Edit, ...], form: Format, changes: Sequence[Change]) -
     return edits
 
 
-def _joined(edits: Sequence[Edit]) -> tuple[Edit, ...]:
+def _merged(edits: Sequence[Edit]) -> tuple[Edit, ...]:
     """Return the effective edits, each file once; :class:`InputError` if a file would change in two ways."""
     found: dict[str, Edit] = {}
     for edit in edits:
@@ -152,7 +152,7 @@ def commands_for(
         return Commands()
     pip = Installer(installer, python, tuple(architectures))
     moved = [change for change in wanted if change.direct or not change.implied] or wanted
-    back = tuple(pip.commands([inverse(change) for change in moved])) if all(map(_can_come_back, moved)) else ()
+    back = tuple(pip.commands([inverse(change) for change in moved])) if all(map(_can_roll_back, moved)) else ()
     here = tuple(pip.commands(moved))
     if path is None:
         return Commands(install=here, rollback=back)
@@ -178,13 +178,13 @@ class Installer:
     @staticmethod
     def requirement(change: Change) -> str:
         """Return the requirement of a change in double quotes, or shell-quoted if those do not protect all its characters."""
-        return _word(requirement_for(change))
+        return _quoted_requirement(requirement_for(change))
 
     @staticmethod
     def upgrades(changes: Sequence[Change]) -> str:
         """Return the options that make uv (and pip-compile) upgrade only what changes."""
         found = (c.name if c.is_direct_url else f"{c.name}=={c.after}" for c in changes if c.after is not None)
-        return "".join(f" --upgrade-package {_word(each)}" for each in found)
+        return "".join(f" --upgrade-package {_quoted_requirement(each)}" for each in found)
 
     @property
     def mixed(self) -> str:
@@ -213,7 +213,7 @@ class Installer:
                 found.append(f"{self.start('install')} {option}{words}{self.index_options(together)}")
         return [*found, *map(self._build, built)]
 
-    def _again(self, change: Change) -> str:
+    def _reinstall(self, change: Change) -> str:
         """Return the options that reinstall the same version."""
         if change.before != change.after:
             return ""
@@ -224,7 +224,7 @@ class Installer:
         built = [change for change in changes if change.is_built]
         if self.name != "uv":
             return " --no-build-isolation" if built else ""
-        return "".join(f" --no-build-isolation-package {change.name}{self._again(change)}" for change in built)
+        return "".join(f" --no-build-isolation-package {change.name}{self._reinstall(change)}" for change in built)
 
     def variables(self) -> str:
         """Return the environment variables of a build: the GPU architectures to compile for."""
@@ -239,16 +239,16 @@ class Installer:
 
     def _build(self, change: Change) -> str:
         binary = "" if change.is_direct_url else f" --no-binary {change.name}"
-        words = f"{self._again(change)}{binary} {self.requirement(change)}{self.index_options([change])}"
+        words = f"{self._reinstall(change)}{binary} {self.requirement(change)}{self.index_options([change])}"
         return f"{self.variables()}{self.start('install')} --no-build-isolation{words}"
 
 
-def _can_come_back(change: Change) -> bool:
+def _can_roll_back(change: Change) -> bool:
     """Whether the source of the previous version is known, so that it can be reinstalled."""
     source = change.before_source
     return source is None or source.kind in ("index", "nightly") or (source.kind in ("vcs", "url") and "url" in source.details)
 
 
-def _word(requirement: str) -> str:
+def _quoted_requirement(requirement: str) -> str:
     """Return a requirement in double quotes, or shell-quoted if those do not protect all its characters."""
     return shlex.quote(requirement) if re.search(r'["$`\\!]', requirement) else f'"{requirement}"'

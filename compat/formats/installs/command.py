@@ -19,10 +19,10 @@ from compat.formats.installs.words import (
     has,
     is_unresolved,
     names_of,
-    sorted_out,
+    operands_of,
     split_options,
     values,
-    whole_substitutions,
+    with_whole_substitutions,
 )
 from compat.formats.registry import PROGRAMS
 from compat.formats.specifiers import is_version
@@ -53,7 +53,7 @@ def install_of(words: Sequence[str], variables: Mapping[str, str] = EMPTY) -> In
     ``variables`` are its environment variables: pip and uv read options from them.
     """
     assigned: dict[str, str] = dict(variables)
-    words = whole_substitutions(words)
+    words = with_whole_substitutions(words)
     try:
         rest = unwrapped(words, assigned)
     except InputError:
@@ -98,7 +98,7 @@ def _pip_install(options: Options, operands: Sequence[str], variables: Mapping[s
     constraints = values(options, "c", "constraint", "constraints", "override", "overrides")
     for variable in ("PIP_CONSTRAINT",) if manager == "pip" else ("UV_CONSTRAINT", "UV_OVERRIDE"):
         constraints += variables.get(variable, "").split()
-    found = sorted_out(operands, values(options, "e", "editable", "with-editable"))
+    found = operands_of(operands, values(options, "e", "editable", "with-editable"))
     found = replace(
         found,
         files=tuple(values(options, "r", "requirement", "requirements", "with-requirements")),
@@ -128,9 +128,9 @@ def _with_index(found: Install, options: Options, variables: Mapping[str, str]) 
         if url == index or (uv and not has(options, "index-strategy")):
             # uv queries the extra indexes first, and uses the first index that has the distribution
             sure = url == index and not is_unresolved(url)
-            requirements = tuple(d if not (sure or _offers(url, d)) else from_index(d, url) for d in requirements)
+            requirements = tuple(d if not (sure or _has_builds(url, d)) else from_index(d, url) for d in requirements)
         else:
-            named = [d.name for d in requirements if _offers(url, d)]
+            named = [d.name for d in requirements if _has_builds(url, d)]
             if named:
                 notes.append(f"{', '.join(named)}: may come from {url}")
     backends = values(options, "torch-backend") or [variables.get("UV_TORCH_BACKEND", "")]
@@ -142,7 +142,7 @@ def _with_index(found: Install, options: Options, variables: Mapping[str, str]) 
 _TORCH = ("torch", "torchvision", "torchaudio")
 
 
-def _offers(url: str, distribution: Distribution) -> bool:
+def _has_builds(url: str, distribution: Distribution) -> bool:
     """Whether an index is known to have builds of a distribution for one CUDA release."""
     if is_unresolved(url) or (distribution.source is not None and distribution.source.kind not in ("index", "nightly")):
         return False
@@ -210,7 +210,7 @@ def _uv_run(prefix: Sequence[str]) -> Install | None:
         return None
     options, _ = split_options(prefix[at + 1 :], _VALUED)
     options = [each for each in options if each[0] not in ("e", "m")]
-    wanted = [each for value in values(options, "with") for each in _listed(value)]
+    wanted = [each for value in values(options, "with") for each in _split_requirements(value)]
     found = _pip_install(options, wanted, EMPTY, "uv")
     if has(options, "frozen", "locked", *_SELECTING) and not has(options, "no-project", "no-sync", "script"):
         return replace(found, locks=(_uv_lock(options),))
@@ -221,7 +221,7 @@ _SELECTING = ("extra", "group", "all-extras", "all-groups", "only-group", "no-gr
 """Options of ``uv run`` that show that it first installs the project's lock."""
 
 
-def _listed(text: str) -> list[str]:
+def _split_requirements(text: str) -> list[str]:
     """Split ``--with a==1,b>=2,<3`` into requirements: a comma separates them only before a name."""
     parts: list[str] = []
     for part in text.split(","):
@@ -302,12 +302,12 @@ def project(manager: str, words: Sequence[str]) -> Install | None:
     if command == "add" or (command == "install" and manager == "pipenv" and len(operands) > 1):
         if manager == "pixi" and not has(options, "pypi"):
             return replace(_conda_specs(operands[1:]), manager=manager)
-        return replace(sorted_out([_pinned(word) for word in operands[1:]], ()), manager=manager)
+        return replace(operands_of([_from_poetry(word) for word in operands[1:]], ()), manager=manager)
     if command not in ("install", "sync"):
         return None
     folder = "/".join(values(options, "C", "directory", "project")[-1:])
     extras = [name for value in values(options, "E", "extras") for name in value.replace(",", " ").split()]
-    groups = _comma(options, "with", "only", "G", "group", "groups")
+    groups = _comma_separated(options, "with", "only", "G", "group", "groups")
     dev_off = has(options, "no-dev", "prod", "production")
     if has(options, "dev", "d") and manager in ("pipenv", "pdm"):
         groups = (*groups, "develop" if manager == "pipenv" else "dev")
@@ -315,7 +315,7 @@ def project(manager: str, words: Sequence[str]) -> Install | None:
         file=f"{folder.rstrip('/')}/{lock}" if folder else lock,
         extras=tuple(extras),
         groups=groups,
-        without=(*_comma(options, "without"), *(("dev",) if dev_off else ())),
+        without=(*_comma_separated(options, "without"), *(("dev",) if dev_off else ())),
         all_extras=has(options, "all-extras"),
         all_groups=has(options, "all-groups"),
         default_groups=not has(options, "only", "only-main"),
@@ -324,11 +324,11 @@ def project(manager: str, words: Sequence[str]) -> Install | None:
     return Install(manager=manager, locks=(chosen,))
 
 
-def _comma(options: Options, *names: str) -> tuple[str, ...]:
+def _comma_separated(options: Options, *names: str) -> tuple[str, ...]:
     return tuple(name.strip() for value in values(options, *names) for name in value.split(",") if name.strip())
 
 
-def _pinned(word: str) -> str:
+def _from_poetry(word: str) -> str:
     """Convert Poetry's ``torch@2.6.0`` and ``torch@^2.6``: a plain version is a pin, a caret or tilde a lower bound."""
     name, sign, version = word.partition("@")
     if not sign or "://" in version or not version[:1].isdecimal():

@@ -388,11 +388,11 @@ _DEEPEST = 4
 
 
 def edit_installs(
-    form: Format, path: str, content: bytes, changes: Sequence[Change], depth: int, hand_over: Callable[[InstallScript], None]
+    form: Format, path: str, content: bytes, changes: Sequence[Change], depth: int, collect: Callable[[InstallScript], None]
 ) -> tuple[Edit, ...]:
     """Return the edits of a file with install commands and of the files it installs from.
 
-    ``hand_over`` is :meth:`InstallFormat.hand_over`. A variable that holds only this version is changed; otherwise the
+    ``collect`` is :meth:`InstallFormat.collect`. A variable that holds only this version is changed; otherwise the
     command is. :class:`InputError` for a computed version and a distribution that the file does not name.
     """
     text = decoded(path, content)
@@ -401,7 +401,7 @@ def edit_installs(
     wrong: str | None = None
     for literal in (False, True):
         script = InstallScript(path, text, literal=literal)
-        hand_over(script)
+        collect(script)
         elsewhere = _elsewhere(listings, changes)
         _refuse_hidden(script, listings, changes)
         here = _gather(script, changes, elsewhere)

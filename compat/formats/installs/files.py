@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 def selected(listing: Listing, asked: LockInstall) -> Listing:
     """Return the listing with its choices resolved as the command selects them; no choices remain."""
-    made = {number for number, choice in enumerate(listing.choices) if _is_made(choice, asked)}
+    chosen = {number for number, choice in enumerate(listing.choices) if _is_selected(choice, asked)}
     edges: Sequence[Edge] | None = listing.edges
     if edges is None:
         edges = [Edge(ROOT, node, entry.distribution.marker) for node, entry in enumerate(listing.entries)]
-    kept = tuple(each._replace(choice=None) for each in edges if each.choice is None or each.choice in made)
+    kept = tuple(each._replace(choice=None) for each in edges if each.choice is None or each.choice in chosen)
     return replace(listing, edges=kept, choices=(), conflicts=(), exclusive=False)
 
 
-def _is_made(choice: Choice, asked: LockInstall) -> bool:
+def _is_selected(choice: Choice, asked: LockInstall) -> bool:
     name = normalized(choice.name)
     if choice.kind == "extra":
         return asked.all_extras or name in map(normalized, asked.extras)
@@ -255,11 +255,11 @@ class InstallFormat(Format):
 
     lists_packages = False
 
-    def hand_over(self, script: InstallScript) -> None:
+    def collect(self, script: InstallScript) -> None:
         """Pass the shell text of ``script.text``, or its requirements, to the editor of install commands."""
         raise NotImplementedError
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
         from compat.formats.installs.edit import edit_installs
 
-        return edit_installs(self, path, content, changes, depth, self.hand_over)
+        return edit_installs(self, path, content, changes, depth, self.collect)

@@ -14,12 +14,12 @@ from compat.workload.wrappers import assignment, handed_to_shell
 UNKNOWN = "${...}"
 """A value that is only known at run time: no variable has that name."""
 
-_PASSED = frozenset(("then", "do", "!", "time", "elif", "else", "while", "until"))
+_KEYWORDS = frozenset(("then", "do", "!", "time", "elif", "else", "while", "until"))
 _TESTS = frozenset(("[", "[[", "test", "((", "command", "which", "grep", "type", "hash", "!"))
 _SETTERS = frozenset(("export", "declare", "typeset", "local", "readonly"))
 _WIDEST = 1 << 14
 """Characters of a command; longer ones carry data."""
-_KEYWORDS = 20
+_MOST_KEYWORDS = 20
 """Most keywords before a command."""
 _DEEPEST = 40
 """Nested conditions whose branches are tracked separately."""
@@ -76,10 +76,10 @@ class ShellSteps:
         for segment in segments(text):
             if segment.operator not in ("&&", "||"):
                 tested = False
-            words = segment.text.split(None, _KEYWORDS)
-            if len(words) > _KEYWORDS and all(word in _PASSED or word in "{}()" for word in words[:_KEYWORDS]):
+            words = segment.text.split(None, _MOST_KEYWORDS)
+            if len(words) > _MOST_KEYWORDS and all(word in _KEYWORDS or word in "{}()" for word in words[:_MOST_KEYWORDS]):
                 continue
-            tested = tested or next((word for word in words if word not in _PASSED), "") in _TESTS
+            tested = tested or next((word for word in words if word not in _KEYWORDS), "") in _TESTS
             self._segment(segment.text, words, maybe=segment.operator == "||" or (segment.operator == "&&" and tested))
 
     def _segment(self, segment: str, words: list[str], *, maybe: bool) -> None:
@@ -111,7 +111,7 @@ class ShellSteps:
         elif (first == "fi" and frame == "if") or (first == "}" and frame in ("group", "maybe group")):
             self._close()
         else:
-            self._one(self._blurred(segment, maybe=maybe), maybe=maybe)
+            self._one(self._with_unknown_values(segment, maybe=maybe), maybe=maybe)
 
     def _one(self, segment: str, *, maybe: bool) -> None:
         """Read a command that is its own branch if it may not run."""
@@ -136,17 +136,17 @@ class ShellSteps:
         pattern, closed, rest = segment.partition(")")
         if closed:
             self._next(last=pattern.strip(" \t\"'(") == "*")
-            segment = self._blurred(rest, maybe=True)
+            segment = self._with_unknown_values(rest, maybe=True)
         self._read(segment)
 
-    def _blurred(self, segment: str, *, maybe: bool) -> str:
+    def _with_unknown_values(self, segment: str, *, maybe: bool) -> str:
         """Return a segment; under a condition, assigned values become unknown."""
         if not maybe and all(frame == "group" for frame in self._frames):
             return segment
         words = [word.value for word in written_words(segment)]
         if "=" not in segment or "$(" in segment or "`" in segment:
             return segment
-        kept = [word for word in words if word in _PASSED or word in _SETTERS or "=" in word[1:]]
+        kept = [word for word in words if word in _KEYWORDS or word in _SETTERS or "=" in word[1:]]
         if len(kept) < len(words) or not any(assignment(word) for word in words):
             return segment
         return " ".join(f"{word.partition('=')[0]}={UNKNOWN}" if assignment(word) else word for word in words)

@@ -64,18 +64,20 @@ def alternatives(branches: Sequence[Sequence[Step]]) -> list[Step]:
     return [Alternatives(tuple(map(tuple, branches)))] if any(branches) else []
 
 
-def fits(there: Distribution, wanted: Distribution) -> bool:
-    """Whether an installer keeps the installed distribution ``there`` if ``wanted`` is requested."""
-    if wanted.version is not None or (wanted.source is not None and wanted.source.kind not in ("index", "nightly", "conda")):
+def satisfies(installed: Distribution, requirement: Distribution) -> bool:
+    """Whether an installer keeps the installed distribution ``installed`` if ``requirement`` is requested."""
+    if requirement.version is not None or (
+        requirement.source is not None and requirement.source.kind not in ("index", "nightly", "conda")
+    ):
         return False
-    if wanted.specifier is None:
+    if requirement.specifier is None:
         return True
-    if there.version is None:
+    if installed.version is None:
         return False
     from compat.versions import contains, key_of, ranges_of
 
     try:
-        return contains(ranges_of(wanted.specifier), key_of(there.version))
+        return contains(ranges_of(requirement.specifier), key_of(installed.version))
     except ValueError:
         return False
 
@@ -114,7 +116,7 @@ class Installs:
             for entry in copies:
                 self.add(entry)
             if not copies and name not in self._changed:
-                self._put(name, ())
+                self._set(name, ())
         self.locks.update(other.locks)
         self._locked |= other._locked
         self.python = self.python or other.python
@@ -148,7 +150,7 @@ class Installs:
         install = command.install
         self.python = install.python or self.python
         for name in install.removed:
-            self._put(name, ())
+            self._set(name, ())
         for lock in install.locks:
             self._lock(self._files.lock(lock, command), lock.left_out)
         wanted: list[Entry] = []
@@ -173,20 +175,20 @@ class Installs:
     def add(self, entry: Entry, *, upgrade: bool = False) -> None:
         """Install one distribution; without ``upgrade``, an installed one that satisfies it is kept."""
         wanted = entry.distribution
-        before = self._there(wanted.name)
+        before = self._installed(wanted.name)
         if before is None and not upgrade and wanted.version is None and wanted.name in self._locked:
             return
         copies = {each.distribution.marker: each for each in before or ()}
         earlier = copies.get(wanted.marker) or copies.get(None)
-        if earlier is not None and not upgrade and fits(earlier.distribution, wanted):
+        if earlier is not None and not upgrade and satisfies(earlier.distribution, wanted):
             return
         if wanted.marker is None:
             copies = {}
         copies.pop(None, None)
         copies[wanted.marker] = entry
-        self._put(wanted.name, tuple(copies.values()))
+        self._set(wanted.name, tuple(copies.values()))
 
-    def _there(self, name: str) -> tuple[Entry, ...] | None:
+    def _installed(self, name: str) -> tuple[Entry, ...] | None:
         """Return the entries of a distribution; empty if it was uninstalled, ``None`` if no command named it."""
         state: Installs | None = self
         while state is not None:
@@ -195,7 +197,7 @@ class Installs:
             state = state._around
         return None
 
-    def _put(self, name: str, copies: tuple[Entry, ...]) -> None:
+    def _set(self, name: str, copies: tuple[Entry, ...]) -> None:
         if copies != self._changed.get(name):
             self.changes += bool(copies or self._changed.get(name))
             self._changed.pop(name, None)  # the last statement comes last
@@ -207,7 +209,7 @@ class Installs:
             for entry in listing.entries:
                 name = entry.distribution.name
                 if name in left_out:
-                    self._put(name, self._there(name) or ())
+                    self._set(name, self._installed(name) or ())
                 else:
                     self._locked.add(name)
                     self.changes += bool(self._changed.pop(name, None))
@@ -223,15 +225,15 @@ class Installs:
         pythons = {branch.python for branch in branches}
         self.python = pythons.pop() if len(pythons) == 1 else self.python
         for name, ways in changed.items():
-            before = self._there(name)
+            before = self._installed(name)
             untouched = len(ways) < len(branches)
             merged = self._merged(name, [*ways, *([before or ()] if untouched else [])], before is None)
-            self._put(name, merged)
+            self._set(name, merged)
 
     def _merged(self, name: str, ways: Sequence[tuple[Entry, ...]], new: bool) -> tuple[Entry, ...]:
         """Merge the outcomes of the branches for a distribution."""
         present = [way for way in ways if way]
-        asked = {tuple(map(_asked, way)) for way in present}
+        asked = {tuple(map(_key, way)) for way in present}
         if not present:
             return ()
         if len(asked) == 1 and (len(present) == len(ways) or (new and asked == {((None, None, None),)})):
@@ -247,7 +249,7 @@ class Installs:
         return merged
 
 
-def _asked(entry: Entry) -> tuple[str | None, str | None, str | None]:
+def _key(entry: Entry) -> tuple[str | None, str | None, str | None]:
     found = entry.distribution
     direct = None if _kind(found.source) in ("index", "nightly", "") else repr(found.source)
     return found.version, found.specifier, direct or (repr(found.marker) if found.marker else None)

@@ -104,7 +104,7 @@ def has(options: Options, *names: str) -> bool:
     return any(name in names for name, _ in options)
 
 
-def whole_substitutions(words: Sequence[str]) -> list[str]:
+def with_whole_substitutions(words: Sequence[str]) -> list[str]:
     """Return the words with each ``$(…)`` and `` `…` `` rejoined that was split at blanks."""
     found: list[str] = []
     parts: list[str] = []
@@ -153,7 +153,7 @@ def requirement(text: str, notes: list[str]) -> Distribution | None:
     return Distribution(normalized(name), source=INDEX)
 
 
-def sorted_out(operands: Sequence[str], editable: Sequence[str]) -> Install:
+def operands_of(operands: Sequence[str], editable: Sequence[str]) -> Install:
     """Sort operands into requirements and directories."""
     requirements: list[Distribution] = []
     directories: list[str] = []

@@ -128,8 +128,8 @@ def _edges_by_dependency(packages: list[Table], entries: tuple[Entry, ...]) -> l
     for number, package in enumerate(packages):
         for text in package.texts("dependencies"):
             name, extras, constraint, marker = _requirement(text)
-            child = graph.meant(_identity(name, extras), constraint)
-            child = graph.meant(name, constraint) if child is None else child
+            child = graph.resolved(_identity(name, extras), constraint)
+            child = graph.resolved(name, constraint) if child is None else child
             if child is not None:  # otherwise it is not needed on any platform of the lock
                 graph.add(number, child, marker)
     every = range(len(packages))

@@ -174,7 +174,7 @@ class _Graph:
             table = package.table("dependencies")
             if table is not None:
                 self._depend(number, package, table)
-        named = [(graph.meant(_name_at_start(name), ""), choice) for choice, names in enumerate(extras) for name in names]
+        named = [(graph.resolved(_name_at_start(name), ""), choice) for choice, names in enumerate(extras) for name in names]
         graph.add_extras_of_roots()
         graph.add_chosen((node, choice) for node, choice in named if node is not None)
         self._add_roots(choices)
@@ -204,14 +204,14 @@ class _Graph:
     def _depend_on(self, number: int, name: str, dependency: Table) -> None:
         address = next((key for key in _ADDRESSES if key in dependency.content), None)
         constraint = f"@{dependency.text(address)}" if address else (dependency.text("version") or "*")
-        child = self._graph.meant(name, constraint)
+        child = self._graph.resolved(name, constraint)
         if child is None:
             return  # not needed on any platform of the lock
         marker = dependency.text("markers")
         try:
             self._graph.depend(number, child, marker)
             for extra in dependency.texts("extras"):
-                node = self._graph.meant(name, constraint, normalized(extra))
+                node = self._graph.resolved(name, constraint, normalized(extra))
                 if node is not None:
                     self._graph.depend(number, node, marker)
         except ValueError as problem:

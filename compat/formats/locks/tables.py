@@ -109,7 +109,7 @@ def packages_of(document: Table, key: str, text: str) -> list[Table]:
     if len(lines) != len(found):
         lines = [None] * len(found)
     return [
-        Table(content, document.file, line, _called(key, number, content))
+        Table(content, document.file, line, _label(key, number, content))
         for number, (content, line) in enumerate(zip(found, lines))
     ]
 
@@ -180,7 +180,7 @@ def _header_lines(text: str, header: str) -> list[int]:
     return found
 
 
-def _called(key: str, number: int, content: Content) -> str:
+def _label(key: str, number: int, content: Content) -> str:
     name = content.get("name")
     return f"package {excerpt(name, 80)}" if isinstance(name, str) and name else f"{key}[{number}]"
 
@@ -241,7 +241,7 @@ class LockedGraph:
                 source = self.extra(parent, extra) if extra else parent
                 self.add(source, child, None if isinstance(settled, bool) else markers.written(settled))
 
-    def meant(self, name: str, constraint: str, extra: str | None = None) -> int | None:
+    def resolved(self, name: str, constraint: str, extra: str | None = None) -> int | None:
         """Return the node for the releases that a dependency may mean, or for an extra of them; ``None`` if there are none."""
         found = self._by_name.get(name)
         if found is None:

@@ -190,7 +190,7 @@ class _Graph:
                 raise self._wrong(number, "expected dependencies with names")
             children = by_name.get(each["name"])
             if children is None or len(children) > 1:
-                children = self._meant(each, number)
+                children = self._candidates(each, number)
             if len(each) == 1:
                 add(Edge(parent, children[0]))
                 continue
@@ -205,7 +205,7 @@ class _Graph:
     def _wrong(self, number: int, expected: str) -> InputError:
         return InputError(f"{expected} of {self.entries[number].distribution.name}", self.path, self._line(number))
 
-    def _meant(self, dependency: Table, number: int) -> list[int]:
+    def _candidates(self, dependency: Table, number: int) -> list[int]:
         """Return the packages a dependency may mean; it has a version and a source if its name is ambiguous."""
         name = dependency["name"]
         found = self._by_name.get(name) or self._by_name.get(normalized(name), [])

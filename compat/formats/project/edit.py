@@ -26,7 +26,7 @@ from compat.formats.edit.changes import (
 )
 from compat.formats.edit.files import Edit
 from compat.formats.project.toml_edit import ArrayItem, TomlFile, append, as_written, inline_texts, items, with_keys
-from compat.formats.registry import lock_beside
+from compat.formats.registry import lock_next_to
 from compat.formats.requirements.requirement import Unnamed, editable, parse_requirement
 from compat.formats.specifiers import ADMIT, alternatives, changed_poetry
 from compat.model import Distribution, Source, normalized
@@ -38,7 +38,7 @@ def edit_pyproject(path: str, content: bytes, changes: Sequence[Change]) -> tupl
     :class:`InputError` for dependencies computed by the build backend, for a local directory, and for what no tool of
     the project can express.
     """
-    lock = lock_beside(path)
+    lock = lock_next_to(path)
     project = Project(TomlFile(path, content), lock.program if lock is not None else None)
     for change in changes:
         project.change(change)
@@ -68,7 +68,7 @@ class Project:
         statements = [*self._statements(), *self._arrays("constraint-dependencies", constraint=True)]
         wanted = decided(statements, change, exact=not self._locked)
         for statement, how in wanted:
-            self._one(statement, change, how)
+            self._change_statement(statement, change, how)
         if change.after is None:
             if any(how == REMOVE for _, how in wanted):
                 remove_source(self.file, change.name)
@@ -138,13 +138,13 @@ class Project:
             raise InputError(str(problem), self.file.path, line) from None
         yield Statement(found, self.file.path, line, constraint, item)
 
-    def _one(self, statement: Statement, change: Change, how: str) -> None:
+    def _change_statement(self, statement: Statement, change: Change, how: str) -> None:
         try:
-            self._changed(statement, change, how)
+            self._change_item(statement, change, how)
         except InputError as problem:
             raise InputError(problem.message, self.file.path, problem.line or statement.line) from None
 
-    def _changed(self, statement: Statement, change: Change, how: str) -> None:
+    def _change_item(self, statement: Statement, change: Change, how: str) -> None:
         place = statement.place
         if how == REMOVE:
             place.remove()
@@ -179,7 +179,7 @@ class Project:
             )  # fmt: skip
         wanted = decided(forced, change, exact=True)
         for statement, how in wanted:
-            self._one(statement, change, how)
+            self._change_statement(statement, change, how)
         if not wanted:
             self._append("override-dependencies", change)
         set_source(self.file, change)
@@ -240,7 +240,7 @@ def set_source(file: TomlFile, change: Change) -> None:
     key = next((each for each in sources or () if normalized(each) == change.name), None)
     current = None if key is None else sources[key]
     if current is not None and not isinstance(current, dict):
-        _among_several(file, change, current)
+        _check_several(file, change, current)
         return
     if current is not None and any(each in current for each in _LOCAL):
         raise _wrong(file, change, "it is installed from a directory, which is not replaced")
@@ -270,7 +270,7 @@ def _wrong(file: TomlFile, change: Change, problem: str) -> InputError:
     return InputError(f"tool.uv.sources.{change.name}: {problem}", file.path, file.places.key("tool.uv.sources", change.name))
 
 
-def _among_several(file: TomlFile, change: Change, current: Any) -> None:
+def _check_several(file: TomlFile, change: Change, current: Any) -> None:
     """Check that a list of sources by marker, extra or group already serves the change; :class:`InputError` if not."""
     if change.source is None and all("index" in each for each in current):
         return
@@ -358,21 +358,21 @@ class PoetryItem:
         if self.in_table and any(kind in self.value for kind in ("path", "file")):
             raise InputError(f"{self.name} is installed from a directory, which is not replaced", file.path)
         if change.is_direct_url:
-            self.go_direct(change)
+            self.use_url(change)
             return
         old = self.constraint()
-        new = self.moved(old, change, how)
+        new = self.changed_constraint(old, change, how)
         if self.in_table:
             with_keys(self._owner, self._key, {"version": new}, ("git", "url", *self.revisions))
         elif new != old:
             self._owner[self._key] = as_written(new, self.value)
 
-    def moved(self, old: str | None, change: Change, how: str) -> str:
+    def changed_constraint(self, old: str | None, change: Change, how: str) -> str:
         """Return the changed constraint."""
         assert change.after is not None
         return change.after if old is None else changed_poetry(old, change.before, change.after, how)
 
-    def go_direct(self, change: Change) -> None:
+    def use_url(self, change: Change) -> None:
         """Require a commit or an archive instead of a release."""
         assert change.source is not None
         details = change.source.details
@@ -430,7 +430,7 @@ def add_poetry(file: TomlFile, change: Change) -> None:
     """Add a dependency, with the reason as a comment."""
     if change.is_direct_url:
         holder: dict[str, Any] = {change.name: ""}
-        PoetryItem(change.name, holder, change.name).go_direct(change)
+        PoetryItem(change.name, holder, change.name).use_url(change)
         value = holder[change.name].as_string()
     elif change.index_url is not None:
         source = poetry_source(file, change.index_url)

@@ -26,7 +26,7 @@ class _Item(PoetryItem):
     revisions = ("ref",)
     source_key = "index"
 
-    def moved(self, old: str | None, change: Change, how: str) -> str:
+    def changed_constraint(self, old: str | None, change: Change, how: str) -> str:
         assert change.after is not None
         return changed("" if old in (None, "*") else str(old), change.before, change.after, how) or "*"
 
@@ -73,7 +73,7 @@ def _add(file: TomlFile, change: Change) -> None:
     holder: dict[str, Any] = {change.name: ""}
     item = _Item(change.name, holder, change.name)
     if change.is_direct_url:
-        item.go_direct(change)
+        item.use_url(change)
     else:
         holder[change.name] = as_written(f"=={change.after}", None)
     if change.index_url is not None:

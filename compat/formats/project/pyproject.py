@@ -134,9 +134,9 @@ class Pyproject(Format):
         return verified(edit_pyproject(path, content, changes), self, changes)
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
-        from compat.formats.registry import lock_beside
+        from compat.formats.registry import lock_next_to
 
-        lock = lock_beside(path)
+        lock = lock_next_to(path)
         return Commands() if lock is None else lock.load().commands(path, content, changes, pip)
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:

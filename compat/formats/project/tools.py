@@ -59,20 +59,20 @@ class UvSettings:
 
     def sourced(self, found: Distribution, kind: str | None = None, choice: str | None = None) -> Distribution:
         """Return a dependency with its configured source; ``kind`` is set for dependencies of an extra or a group."""
-        given = [each for each in self._sources.get(found.name, ()) if self._meant(each, kind, choice)]
+        given = [each for each in self._sources.get(found.name, ()) if self._applies(each, kind, choice)]
         if not given:
             return found
         sources = [self._source(each) for each in given]
         first = sources[0]
         if len(sources) == 1 and given[0].text("marker") is None and first is not None:
-            return self._wheel(found, first)
+            return self._with_source(found, first)
         # some apply on one platform and some on another; elsewhere the index is used
         if all(source is not None and source.kind == "index" for source in sources):
             return found
         return replace(found, source=None)
 
     @staticmethod
-    def _meant(source: Table, kind: str | None, choice: str | None) -> bool:
+    def _applies(source: Table, kind: str | None, choice: str | None) -> bool:
         for each in ("extra", "group"):
             name = source.text(each)
             if name is not None and (kind != each or choice is None or normalized(name) != normalized(choice)):
@@ -80,7 +80,7 @@ class UvSettings:
         return True
 
     @staticmethod
-    def _wheel(found: Distribution, source: Source) -> Distribution:
+    def _with_source(found: Distribution, source: Source) -> Distribution:
         """Return the distribution with this source; the version in a wheel's file name replaces the requirement."""
         if source.kind != "url" or "url" not in source.details:
             return replace(found, source=source)

@@ -227,11 +227,11 @@ def parse_requirement(text: str) -> Distribution:
     text = text.strip(_BLANK)
     if len(text) > _LIMIT:
         raise ValueError("it is too long for a requirement")
-    found = _by_hand(text)
+    found = _usual_form(text)
     if found is not None:
         return found
     if is_url(text) or is_path(text):
-        return _bare(text)
+        return _unnamed_form(text)
     return _by_packaging(text)
 
 
@@ -263,7 +263,7 @@ def name_at_start(text: str) -> str | None:
     return normalized(name) if name and name[0].isalnum() and name[-1].isalnum() else None
 
 
-def _by_hand(text: str) -> Distribution | None:
+def _usual_form(text: str) -> Distribution | None:
     """Parse a requirement in one of the usual forms; ``None`` for any other text."""
     rest = text.lstrip(_NAME)
     name = text[: len(text) - len(rest)]
@@ -319,7 +319,7 @@ def _clauses(text: str) -> tuple[str | None, str | None] | None:
         clause = each.strip(_BLANK)
         operator = clause[:2] if clause[1:2] == "=" else clause[:1]
         version = clause[len(operator) :].lstrip(_BLANK)
-        if not _usual(operator, version):
+        if not _is_usual_clause(operator, version):
             return None
         found.append(operator + version)
     if len(found) == 1 and found[0].startswith("==") and not found[0].endswith("*"):
@@ -327,7 +327,7 @@ def _clauses(text: str) -> tuple[str | None, str | None] | None:
     return None, ",".join(found)
 
 
-def _usual(operator: str, version: str) -> bool:
+def _is_usual_clause(operator: str, version: str) -> bool:
     """Whether a clause is certainly valid under PEP 440."""
     if operator not in ("==", "!=", ">=", "<=", "~=", "<", ">"):
         return False
@@ -360,7 +360,7 @@ def _one_word(url: str) -> str:
     return url
 
 
-def _bare(text: str) -> Distribution:
+def _unnamed_form(text: str) -> Distribution:
     """Parse an address or a path without a name; extras may follow a path."""
     if is_url(text):
         url, marker = _url_and_marker(text)
@@ -409,11 +409,11 @@ def _by_packaging(text: str) -> Distribution:
     extra = {"extras": extras} if extras else EMPTY
     if found.url is not None:
         return direct_url(found.url, normalized(found.name), marker, extra)
-    version, specifier = _asked(found)
+    version, specifier = _version_and_specifier(found)
     return _distribution(found.name, version, specifier, marker, extra)
 
 
-def _asked(requirement: Requirement) -> tuple[str | None, str | None]:
+def _version_and_specifier(requirement: Requirement) -> tuple[str | None, str | None]:
     specifiers = list(requirement.specifier)
     if len(specifiers) == 1 and specifiers[0].operator in ("==", "===") and not specifiers[0].version.endswith(".*"):
         version = specifiers[0].version
