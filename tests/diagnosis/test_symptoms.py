@@ -35,6 +35,9 @@ def trace(error: str, *frames: str) -> str:
         ("torch._inductor.exc.InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx: (None, 'g++')", "symptom-no-compiler", ["vllm"]),
         ("AssertionError: libcuda.so cannot found!", "symptom-libcuda-link", ["vllm"]),
         ("RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB", "symptom-out-of-memory", ["vllm"]),
+        ("RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized", "symptom-fabric-manager", ["vllm"]),
+        ('RuntimeError: NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":995', "symptom-nvml-assert", ["torch"]),
+        ("ImportError: /v/scikit_learn.libs/libgomp-d22c30c5.so.1.0.0: cannot allocate memory in static TLS block", "symptom-static-tls", ["vllm"]),
     ],
 )  # fmt: skip
 def test_messages(error: str, rule: str, packages: list[str]) -> None:

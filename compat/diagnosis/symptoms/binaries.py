@@ -82,6 +82,20 @@ BINARIES = (
         evidence=("https://github.com/triton-lang/triton#compatibility",),
     ),
     Symptom(
+        "static-tls",
+        re.compile(r"(?P<library>lib[\w.+-]{1,60}?\.so)[\w.]{0,20}: cannot allocate memory in static TLS block"),
+        "{library} is loaded too late: glibc has no static storage for threads left",
+        "Libraries with thread-local variables share a table of fixed size. Those imported before have filled it, mostly on "
+        "aarch64 and with glibc below 2.32.",
+        hints=("static TLS",),
+        facts=("machine", "glibc"),
+        fixes=(
+            Fix("env-var", text="load it first: the path that the error names", command="export LD_PRELOAD=<path>"),
+            Fix("config", text="import the package that fails before the others"),
+        ),
+        evidence=("https://github.com/lightgbm-org/LightGBM/issues/6509",),
+    ),
+    Symptom(
         "no-flash-attention",
         re.compile(
             r"FlashAttention2 has been toggled on|flash_attn (?:seems to be )?(?:is )?not installed|Flash ?Attention ?2 is "

@@ -263,6 +263,44 @@ GPUS = (
         evidence=(_DRIVER,),
     ),
     Symptom(
+        "fabric-manager",
+        re.compile(
+            r"Error 802: system not yet initialized|cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY|(?i:cuda failure 802)"
+        ),
+        "The NVSwitch fabric is not running: CUDA reports that the system is not yet initialized",
+        "Servers with NVSwitch (HGX and DGX) need NVIDIA's fabric manager in exactly the release of the driver. Until it "
+        "runs, no CUDA program starts on A100, H100, H200 or B200 boards, although nvidia-smi lists the GPUs.",
+        hints=("802", "SystemNotReady", "SYSTEM_NOT_READY"),
+        facts=("driver", "accelerators"),
+        fixes=(
+            Fix(
+                "driver",
+                text="start the fabric manager; where that fails, install the release of the driver",
+                command="systemctl restart nvidia-fabricmanager",
+            ),
+        ),
+        evidence=(
+            "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/",
+            "https://github.com/pytorch/pytorch/issues/35710",
+        ),
+    ),
+    Symptom(
+        "nvml-assert",
+        re.compile(r"NVML_SUCCESS == r INTERNAL ASSERT FAILED"),
+        "Out of memory, but a failed NVML query hides the error",
+        "After a failed allocation torch asks NVML which processes use the device. On MIG slices, on Jetson and in some "
+        "containers NVML does not answer, and torch reports the assertion instead of the allocation.",
+        effect="memory",
+        hints=("NVML_SUCCESS",),
+        facts=("accelerators",),
+        packages=("torch",),
+        fixes=(Fix("config", text="use a smaller batch or model, or a larger device or slice"),),
+        evidence=(
+            "https://github.com/pytorch/pytorch/issues/112377",
+            "https://github.com/pytorch/pytorch/issues/185240",
+        ),
+    ),
+    Symptom(
         "no-bf16",
         re.compile(
             r"[Bb]f(?:loat)?16 is only supported on GPUs|doesn't support bf16/gpu|bf16/gpu|does not support bfloat16"

@@ -77,6 +77,25 @@ PROCESSES = (
         evidence=(_NCCL,),
     ),
     Symptom(
+        "nccl-nvls",
+        re.compile(r"nvls\.cc:\d+ NCCL WARN|bind NVLink SHARP \(NVLS\)"),
+        "NCCL cannot use NVLink SHARP (multicast through NVSwitch)",
+        "NVLS needs the fabric manager, access to its devices in a container or virtual machine, and about 1 GiB on each "
+        "GPU. NCCL does not fall back if only the last step fails.",
+        hints=("nvls.cc", "NVLS"),
+        facts=("accelerators", "variables", "driver"),
+        packages=("torch",),
+        fixes=(
+            Fix("env-var", text="use plain NVLink", command="export NCCL_NVLS_ENABLE=0"),
+            Fix("driver", text="let the fabric manager run in the release of the driver, and pass its devices on"),
+        ),
+        evidence=(
+            "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html",
+            "https://github.com/NVIDIA/nccl/issues/1769",
+            "https://github.com/pytorch/ao/pull/3841",
+        ),
+    ),
+    Symptom(
         "tensor-cores-p2p",
         re.compile(r"(?i:using RTX 40\d\d series doesn't support faster communication)"),
         "RTX 40 series GPUs cannot communicate directly",
