@@ -107,6 +107,8 @@ def between_packages(error: RaisedError, facts: Facts) -> list[Finding]:
     if lack is None or is_of_release(lack) or _known(lack, error) is not None:
         return []  # the tables answer this, or contradict it
     sides = _sides(lack, error)
+    if lack.kind == GLOBAL and (found := _optional(lack.name, error, facts)):
+        return found
     if lack.kind == GLOBAL or (lack.kind == MODULE and "." not in lack.owner):
         found = _not_installed(lack.owner or lack.name, sides.asking, error, facts)
         return found or ([] if lack.kind == MODULE else _undefined(lack.name, error, facts))
@@ -206,11 +208,12 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts) -> list[Find
     version = version_of(known.package, facts)
     if version is not None and not known.lacked_by(version):
         return []  # another release was running, or one that the tables do not cover
+    unsure = version is not None and (known.derived or known.beyond(version) or bool(known.doubt and not error.frames))
     return [
         Finding(
             rule="symptom-interface",
             origin="surface",
-            verdict="possible" if version is None or known.derived or (known.doubt and not error.frames) else "hit",
+            verdict="possible" if version is None or unsure else "hit",
             severity="error",
             effect="crash",
             title=f"{known.what} is in {known.package} {known.span}",
@@ -265,6 +268,47 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
 
 def _short(lack: Lack) -> str:
     return lack.what if lack.kind == MEMBER else lack.name or lack.owner
+
+
+def _optional(name: str, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for a name whose import is skipped where the package that exports it is missing or too old.
+
+    The user's own code is expected to import what it uses, so a traceback has to end in a package.
+    """
+    from compat.diagnosis.named_releases import home, of_name
+
+    if error.frames and package_of(error.frames[-1]) is None:
+        return []
+    modules = _modules(error)
+    module = home(name, modules) if len(name) > 3 and name[0].isupper() and not name.isupper() else None
+    asking = distribution_of_module(modules[0]) if modules else None
+    if module is None or distribution_of_module(module) == asking:
+        return []
+    owner, known = distribution_of_module(module), of_name(module, name)
+    version = version_of(owner, facts)
+    if (version is None and not facts.environment.distributions) or (
+        version is not None and (known is None or not known.lacked_by(version))
+    ):
+        return []
+    state = "is missing" if version is None else f"{version} does not have it"
+    install = Fix("pin", owner, None, f"provides {name}", f"pip install {owner}")
+    return [
+        Finding(
+            rule="symptom-optional-import",
+            origin="surface",
+            verdict="possible",
+            severity="error",
+            effect="crash",
+            title=f"{name} comes from {owner}, which {state}",
+            why=f"{asking or 'The code'} imports it only if {owner} has it, and uses it in any case."
+            + (f" {known.what} is in {owner} {known.span}. {_sentence(known)}" if known is not None else ""),
+            confidence="reported",
+            packages={each: version_of(each, facts) for each in (asking, owner) if each},
+            fixes=tuple(known.fixes(version)) if known is not None else (install,),
+            evidence=(_DEPENDENCIES,),
+            here=_where(error),
+        )
+    ]
 
 
 def _undefined(name: str, error: RaisedError, facts: Facts) -> list[Finding]:

@@ -60,7 +60,7 @@ _MISSING = re.compile(
     r"(?<![\w.+-])lib(?P<name>[\w+-]{1,60}(?:-\d\.\d)?)\.so(?:\.(?P<release>\d{1,4}))?[\d.]{0,20}: cannot open shared "
     r"object file"
 )
-_SYMBOL = re.compile(r"(?<![\w./+-])(?P<path>[\w./+-]{1,400}): undefined symbol: (?P<symbol>\w{1,400})")
+_SYMBOL = re.compile(r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?undefined symbol: (?P<symbol>\w{1,400})")
 _TORCHS = re.compile(r"_ZNK?(?:R?K?)\d{1,3}(?:c10|at|torch|caffe2)|_ZT[VISH]N?\d{1,3}(?:c10|at|torch|caffe2)|torch_|aoti_torch")
 _TENSORS = re.compile(r"^_Z\d{1,3}\w+?N2at6Tensor")
 """A free function that takes tensors: a kernel that an extension defines itself."""
@@ -80,7 +80,7 @@ _GLIBC = re.compile(
 
 def missing(said: str, where: str, error: RaisedError | None, facts: Facts, derived: Sequence[Finding]) -> list[Finding]:
     """Explain a loader's message: a missing library, an undefined symbol, or a C library that is too old."""
-    for hint, read in ((": undefined symbol: ", _symbol), ("cannot open shared object", _library), ("' not found", _system)):
+    for hint, read in (("undefined symbol: ", _symbol), ("cannot open shared object", _library), ("' not found", _system)):
         if hint in said and (found := read(said, where, error, facts)) is not None:
             explaining = [each for each in derived if each.rule.startswith(_EXPLAINED_BY.get(found.rule, ("-",)))]
             return [replace(each, here=f"{where}, {each.here}") for each in explaining] or [found]
@@ -99,19 +99,26 @@ def _symbol(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
     match = _SYMBOL.search(said)
     if match is None:
         return None
-    path, symbol = match["path"], match["symbol"]
+    symbol = match["symbol"]
+    path = match["path"] if any(ending in (match["path"] or "") for ending in (".so", ".pyd")) else ""
     library = path.rpartition("/")[2]
-    if not (".so" in library or ".pyd" in library):
-        return None
     names = packages_in(path)
     if _TORCHS.match(symbol):
-        names = names or _importing(error)
-        return _of_torch(names[0], f"{where}, {library}", facts) if names else None
+        names = names or _importing(error) or ([] if library else _only_extension(facts))
+        return _of_torch(names[0], f"{where}, {library}" if library else where, facts) if names else None
+    if not library:
+        return None
     owner = next((wheel for start, wheel in _CUDAS if symbol.startswith(start)), None)
     if owner is None:
         return _own_kernel(names[0], symbol, f"{where}, {library}", facts) if names and _TENSORS.search(symbol) else None
     asked = re.search(r"_(\d\d)_\d{1,2}$", symbol) or re.search(r"\.so\.(\d\d)(?!\d)", library)
     return _cuda_mixed(_WHEELS[owner] + _CUDA_11_TO_13.get(asked[1] if asked else "12", ""), library, where, facts)
+
+
+def _only_extension(facts: Facts) -> list[str]:
+    """Return the extension of torch that is installed, if there is one alone: a message without a file can only mean that."""
+    known = [name for name in dict.fromkeys(_EXTENSIONS.values()) if version_of(name, facts) is not None]
+    return known if len(known) == 1 else []
 
 
 def _own_kernel(name: str, symbol: str, where: str, facts: Facts) -> Finding:

@@ -24,6 +24,7 @@ from compat.interfaces.source.module import module_of
 from compat.interfaces.table import tracked
 from compat.model import Fix
 from compat.records import record, replace
+from compat.versions import is_version, key_of
 
 _LIKELY = (
     "trl", "transformers", "peft", "accelerate", "datasets", "vllm", "sentence_transformers", "diffusers", "unsloth",
@@ -40,7 +41,8 @@ _CONFIGURATIONS = (
 class Named:
     """A name (``trl.GRPOConfig``), the releases of ``package`` that have it, and its name in other releases.
 
-    ``lacks``: known releases that certainly lack it, in order; ``leans``: some inherit it from a base in another package.
+    ``lacks``: known releases that certainly lack it, in order; ``leans``: some inherit it from a base in another package;
+    ``ends``: the oldest and the newest release in the tables.
     ``doubt`` states what was guessed; ``derived``: the class in the message is assumed to derive from this one.
     """
 
@@ -52,12 +54,25 @@ class Named:
     renamed: str | None
     lacks: tuple[str, ...]
     leans: bool
+    ends: tuple[str, str]
     doubt: str = ""
     derived: bool = False
 
     def lacked_by(self, version: str) -> bool:
-        """Whether a release is known to lack the name; a development version counts as the release it precedes."""
-        return place_of(self.lacks, version.partition(".dev")[0]) is not None
+        """Whether a release lacks the name; a development version counts as the release it precedes.
+
+        A release outside the tables is presumed to lack what the nearest release in them lacks; the number of a development
+        version outside them (``0.0.0.dev7``) says nothing.
+        """
+        known = version.partition(".dev")[0]
+        return place_of(self.lacks, known) is not None or (self.beyond(version) and self._nearest_lacks(version))
+
+    def beyond(self, version: str) -> bool:
+        """Whether a release is older or newer than all releases in the tables."""
+        return is_version(version) and ".dev" not in version and not key_of(self.ends[0]) <= key_of(version) <= key_of(self.ends[1])
+
+    def _nearest_lacks(self, version: str) -> bool:
+        return self.ends[0 if key_of(version) < key_of(self.ends[0]) else 1] in self.lacks
 
     @property
     def gone(self) -> bool:
@@ -226,6 +241,7 @@ def _named(each: CodeNeed, package: str, found: Explained) -> Named:
         renamed,
         tuple(v for v in versions if v in found.range.why),
         bool(found.range.leaning),
+        (versions[0], versions[-1]),
     )
 
 

@@ -28,6 +28,8 @@ _PLAIN_BASES = frozenset(
         "typing_extensions.Generic",
     )
 )
+_WITHOUT_FIELDS = ("PushToHubMixin",)
+"""Bases in other packages that no release makes a dataclass: the constructor of a dataclass gets no field from them."""
 _MOST_BASES = 60
 _DEEPEST_FORWARD = 5
 
@@ -153,7 +155,7 @@ class World:
                 complete = complete and known
             else:
                 complete = False
-                chain.append(UNKNOWN)
+                chain.append(Meaning("unknown", None, base))
         return tuple(chain), complete
 
     def member(self, of: Meaning, name: str) -> Meaning:
@@ -190,6 +192,8 @@ class World:
         is_dataclass = False
         for each in chain:
             definition = each.definition
+            if is_dataclass and each.kind == "unknown" and each.module.rpartition(".")[2] in _WITHOUT_FIELDS:
+                continue
             if not isinstance(definition, Class) or definition.dynamic:
                 return None
             marked = bool(_DATACLASSES & set(definition.decorators))

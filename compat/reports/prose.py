@@ -145,6 +145,9 @@ _PIN = re.compile(
     r"(?<![\w.`-])`{0,2}(?P<name>[A-Za-z][\w-]{1,30})`{0,2}(?: ?==? ?| (?:version )?v?)"
     r"(?P<version>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3}(?:\+\w{1,12})?)(?![\w.]*\d)"
 )
+_RELEASE_OF = re.compile(
+    r"\b(?:[Vv]ersion |v)(?P<version>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3}(?:\+\w{1,12})?) of `{0,2}(?P<name>[A-Za-z][\w-]{1,30})"
+)
 _MACHINE = re.compile(r"\b(?:on|using|with|have) (?P<devices>(?:(?!\bon\b)[^,.;]){2,60})", re.IGNORECASE)
 _OTHERWISE = re.compile(
     r"\b(?:work(?:s|ed|ing)?|fine|downgrad\w{0,4}|upgrad\w{0,4}|before|previous\w{0,2}|older|newer|fix\w{0,2}|instead|until|since|after"
@@ -167,7 +170,7 @@ def _mentioned(lines: Sequence[Line], found: Findings) -> None:
         for sentence in re.split(r"[.!?] ", text):
             if _OTHERWISE.search(sentence):
                 continue
-            for match in _PIN.finditer(sentence):
+            for match in (*_PIN.finditer(sentence), *_RELEASE_OF.finditer(sentence)):
                 name = distribution_of(match["name"])
                 if name is not None and name not in known:
                     found.package(name, version_at(match["version"]), HINTED)
