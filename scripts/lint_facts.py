@@ -29,7 +29,7 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "gpus_amd": (("name", "aliases", "gfx", "architecture", "memory_gb"), ("name", "memory_gb")),
     "gpus_nvidia": (("name", "aliases", "class", "compute_capability", "memory_gb"), ("name", "memory_gb")),
     "releases": (
-        ("package", "version", "uploaded", "requires_python", "glibc", "yanked", "reason"), ("package", "version"),
+        ("package", "version", "uploaded", "requires_python", "glibc", "wheels", "yanked", "reason"), ("package", "version"),
     ),
     "requirements": (("package", "requirement", "releases"), ("package", "requirement")),
     "torch_builds": (("torch", "machine", "cuda", "default", "sm", "ptx"), ("torch", "machine", "cuda")),

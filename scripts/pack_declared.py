@@ -26,7 +26,7 @@ def packed(folder: str) -> bytes:
     with open(os.path.join(folder, "releases.csv"), encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             releases.setdefault(row["package"], []).append(
-                (row["version"], row["requires_python"], row["glibc"], row["yanked"], row["reason"])
+                (row["version"], row["requires_python"], row["glibc"], row["yanked"], row["reason"], row["wheels"])
             )
     asked: dict[str, dict[str, list[tuple[Any, ...]]]] = {name: {} for name in releases}
     names = set(releases)
@@ -57,6 +57,7 @@ def packed(folder: str) -> bytes:
                 tuple(_runs([row[2] for row in rows])),
                 _packed(asked[name]),
                 _packed(extras[name]),
+                tuple(_runs([row[5] for row in rows])),
             ),
             4,
         )

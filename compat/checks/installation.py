@@ -88,15 +88,17 @@ def _driver(environment: Environment) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-# --- Releases that were yanked, do not support this Python or have no wheel for this glibc.
+# --- Releases that were yanked, do not support this Python or have no wheel for this Python, system or glibc.
 
 
 _YANKING = "https://peps.python.org/pep-0592/"
+_TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
+_SYSTEMS = {"linux": "Linux", "windows": "Windows", "darwin": "macOS"}
 _ELSEWHERE = ("vcs", "directory", "image", "conda", "url")
 
 
 def judge_releases(facts: Facts, declared: Declared) -> Iterator[Finding]:
-    """Yield findings about individual releases: yanked, unsupported Python, unsupported glibc."""
+    """Yield findings about individual releases: yanked, unsupported Python, no wheel, unsupported glibc."""
     for copy in facts.environment.distributions or ():
         if copy.name not in declared or copy.version is None or not is_version(copy.version):
             continue
@@ -106,7 +108,8 @@ def judge_releases(facts: Facts, declared: Declared) -> Iterator[Finding]:
             continue
         if release.yanked is not None:
             yield _yanked(copy, release, package)
-        yield from _python(copy, release, package, facts.environment)
+        unsupported = tuple(_python(copy, release, package, facts.environment))
+        yield from unsupported or _wheels(copy, release, package, facts.environment)
         yield from _glibc(copy, release, package, facts.environment)
 
 
@@ -175,6 +178,85 @@ def _python(copy: Distribution, release: Published, package: Package, environmen
         evidence=("https://packaging.python.org/en/latest/specifications/core-metadata/#requires-python",),
         here=f"{copy.name} {copy.version}, Python {python}",
     )
+
+
+def _wheels(copy: Distribution, release: Published, package: Package, environment: Environment) -> Iterator[Finding]:
+    """Yield a finding if a release has neither a wheel for this Python and system nor a source distribution.
+
+    A complete list is what is installed, so that there was a wheel, whoever built it.
+    """
+    python, system = environment.python, environment.os
+    if not release.wheels or "sdist" in release.wheels or environment.distributions_complete:
+        return
+    if python is not None and not is_version(python):
+        python = None
+    if system not in (None, *_SYSTEMS) or _offers(release, system, python):
+        return
+    no_system = not _offers(release, system, None)
+    here = _SYSTEMS[system or "linux"] if no_system else f"Python {python}"
+    fixes = []
+    if not no_system:
+        fitting = [each for each in package.releases if each.yanked is None and _offers(each, system, python)]
+        above = next((each for each in fitting if key_of(each.version) > key_of(release.version)), None)
+        if above is not None:
+            fixes.append(upgrade_to(copy.name, above.version, f"the next release with wheels for {here}"))
+        elif fitting:
+            fixes.append(downgrade_to(copy.name, fitting[-1].version, f"the newest release with wheels for {here}"))
+        newest = _newest_python(release, system)
+        text = f"use Python {newest}, the newest one that it has wheels for"
+        fixes.append(Fix("config", text=text, command=f"uv venv --python {newest}"))
+    elif (other := _INSTEAD.get((copy.name, system or ""))) is not None:
+        fixes.append(Fix("pin", other, None, f"a build of it for {here}", f"pip install {other}"))
+    if no_system:
+        others = " and ".join(_SYSTEMS[each] for each in _SYSTEMS if f"{each}:" in release.wheels)
+        fixes.append(Fix("config", text=f"use {others}, or leave it out: a marker keeps it from other systems"))
+    yield Finding(
+        rule=f"wheels-{copy.name}",
+        origin="release",
+        verdict="hit",
+        severity="warning",
+        effect="install",
+        title=f"{copy.name} {release.version} has no wheel for {here}",
+        why="It has no source distribution either, so that installers find no version of it for this Python and system.",
+        confidence="confirmed",
+        packages={copy.name: copy.version},
+        facts=("os",) if no_system else ("python",),
+        fixes=tuple(fixes),
+        evidence=(_TAGS,),
+        here=f"{copy.name} {copy.version}, {here}",
+    )
+
+
+_INSTEAD = {("triton", "windows"): "triton-windows"}
+"""Distribution and system without wheels → the distribution that others publish for that system."""
+
+
+def _offers(release: Published, system: str | None, python: str | None) -> bool:
+    """Whether a release has wheels for a Python on a system; ``None`` for any."""
+    if not release.wheels or "sdist" in release.wheels:
+        return True
+    for offer in release.wheels.split(" "):
+        name, _, spans = offer.partition(":")
+        if system in (None, name) and (python is None or any(_within(span, python) for span in spans.split("+"))):
+            return True
+    return False
+
+
+def _within(span: str, python: str) -> bool:
+    first, _, last = span.partition("..")
+    here = key_of(".".join(python.split(".")[:2]))
+    return key_of(first) <= here and (here <= key_of(last) if last else ".." in span or here == key_of(first))
+
+
+def _newest_python(release: Published, system: str | None) -> str:
+    """Return the newest Python that a release has wheels for on a system."""
+    spans = [
+        span
+        for offer in release.wheels.split(" ")
+        if offer.partition(":")[0] in (system, "linux" if system is None else system)
+        for span in offer.partition(":")[2].split("+")
+    ]
+    return max((span.partition("..")[2] or span.partition("..")[0] for span in spans), key=key_of)
 
 
 def _glibc(copy: Distribution, release: Published, package: Package, environment: Environment) -> Iterator[Finding]:

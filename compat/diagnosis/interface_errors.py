@@ -290,7 +290,7 @@ def _optional(name: str, error: RaisedError, facts: Facts) -> list[Finding]:
         version is not None and (known is None or not known.lacked_by(version))
     ):
         return []
-    state = "is missing" if version is None else f"{version} does not have it"
+    state = f"{owner}, which is missing" if version is None else f"another {owner} than {version}"
     install = Fix("pin", owner, None, f"provides {name}", f"pip install {owner}")
     return [
         Finding(
@@ -299,7 +299,7 @@ def _optional(name: str, error: RaisedError, facts: Facts) -> list[Finding]:
             verdict="possible",
             severity="error",
             effect="crash",
-            title=f"{name} comes from {owner}, which {state}",
+            title=f"{name} comes from {state}",
             why=f"{asking or 'The code'} imports it only if {owner} has it, and uses it in any case."
             + (f" {known.what} is in {owner} {known.span}. {_sentence(known)}" if known is not None else ""),
             confidence="reported",

@@ -69,7 +69,11 @@ class Named:
 
     def beyond(self, version: str) -> bool:
         """Whether a release is older or newer than all releases in the tables."""
-        return is_version(version) and ".dev" not in version and not key_of(self.ends[0]) <= key_of(version) <= key_of(self.ends[1])
+        return (
+            is_version(version)
+            and ".dev" not in version
+            and not key_of(self.ends[0]) <= key_of(version) <= key_of(self.ends[1])
+        )
 
     def _nearest_lacks(self, version: str) -> bool:
         return self.ends[0 if key_of(version) < key_of(self.ends[0]) else 1] in self.lacks

@@ -35,6 +35,12 @@ _PROMPT = re.compile(r"Python (?P<version>[23]\.\d{1,2}\.\d{1,3}\S{0,10})(?P<res
 _ON = re.compile(r"\bon (linux|win32|darwin)$")
 _BOX = re.compile(r" {0,4}[-*] \[(?P<mark>[xX ])\] {1,2}(?P<text>.{1,200})$")
 _PATH = re.compile(r"[/\\][Pp]ython(?P<version>3\.?\d{1,2})[/\\](?:[Ll]ib[/\\])?(?:site|dist)-packages[/\\]")
+_WHEEL = re.compile(
+    r"(?:Using cached|Downloading|Obtaining|Processing) \S{1,300}-cp(?P<python>3\d{1,2})-[\w.]{1,20}-"
+    r"(?P<platform>win_amd64|win32|manylinux|linux|macosx)"
+)
+"""A wheel that pip chose: its tags say for which Python and system."""
+_OF_WHEELS = {"win_amd64": "windows", "win32": "windows", "manylinux": "linux", "linux": "linux", "macosx": "darwin"}
 _FRAME = re.compile(r"File \"(?P<path>/home/|/root/|/Users/|[A-Z]:[\\/])")
 _LINUX = re.compile(r"(?<![\w.:~'\"/])/(?:root/|home/|usr/local/cuda|usr/lib/x86_64-linux-gnu/)")
 _WINDOWS = re.compile(r"WindowsPath|(?<![A-Za-z])[A-Z]:\\|/Users/|[Ww]indows|[Mm]ac ?OS|[Dd]arwin")
@@ -181,13 +187,16 @@ def _mentioned(lines: Sequence[Line], found: Findings) -> None:
 
 
 def _hinted(lines: Sequence[Line], found: Findings) -> None:
-    """Infer Python and the system from the paths in a traceback, if all agree and nothing else names them."""
+    """Infer Python and the system from paths in a traceback and downloaded wheels, if all agree and nothing else names them."""
     pythons: set[str] = set()
     systems: set[str] = set()
     for line in lines:
         text = line.text
         if "-packages" in text:
             pythons.update(_minor(match["version"]) for match in _PATH.finditer(text))
+        if "-cp3" in text and (wheel := _WHEEL.search(text)) is not None:
+            pythons.add(_minor(wheel["python"]))
+            systems.add(_OF_WHEELS[wheel["platform"]])
         if 'File "' in text and (frame := _FRAME.search(text)):
             systems.add(_SYSTEMS.get(frame["path"], "windows"))
     if len(pythons) == 1 and "python" not in found.values:

@@ -23,20 +23,24 @@ FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "declare
 
 @record(frozen=True)
 class Published:
-    """A release's metadata on the index; ``yanked`` is the reason (possibly empty), ``None`` if it was not yanked."""
+    """A release's metadata on the index; ``yanked`` is the reason (possibly empty), ``None`` if it was not yanked.
+
+    ``wheels``: the Pythons that have wheels, by system (``linux:3.9..3.13 windows:3.9 sdist``); empty if that is no limit.
+    """
 
     version: str
     requires_python: str
     pythons: Ranges | None
     glibc: str
     yanked: str | None
+    wheels: str
 
 
 class Package:
     """The recorded releases of one distribution, oldest first."""
 
     def __init__(self, block: Block) -> None:
-        versions, self._yanked, self._pythons, self._glibcs, self._packed, self._extras = block
+        versions, self._yanked, self._pythons, self._glibcs, self._packed, self._extras, self._wheels = block
         self.versions: list[str] = versions.split(" ")
         self._places = {version: place for place, version in enumerate(self.versions)}
         self._opened: dict[str, tuple[Any, ...]] = {}
@@ -63,7 +67,8 @@ class Package:
     def _published(self, place: int) -> Published:
         python, ranges = next((tuple(told) for *told, runs in self._pythons if _within(runs, place)), ("", None))
         glibc = next((told for told, runs in self._glibcs if _within(runs, place)), "")
-        return Published(self.versions[place], python, ranges, glibc, self._yanked.get(place))
+        wheels = next((told for told, runs in self._wheels if _within(runs, place)), "")
+        return Published(self.versions[place], python, ranges, glibc, self._yanked.get(place), wheels)
 
     def extra(self, place: int, name: str) -> tuple[str, ...]:
         """Return the distributions that an extra of a release adds; with ``""`` those it always requires."""
@@ -137,9 +142,11 @@ class Declared:
         return () if package is None or place is None else package.extra(place, "")
 
 
-Block: TypeAlias = "tuple[str, dict[int, str], tuple[Any, ...], tuple[Any, ...], dict[str, bytes], dict[str, bytes]]"
+Block: TypeAlias = (
+    "tuple[str, dict[int, str], tuple[Any, ...], tuple[Any, ...], dict[str, bytes], dict[str, bytes], tuple[Any, ...]]"
+)
 """(space-separated versions, reasons of yanked releases, Requires-Python by runs, glibc by runs, requirements on each
-distribution, names required by each extra and by ""); the last two are unpacked on first use."""
+distribution, names required by each extra and by "", wheels by runs); those of bytes are unpacked on first use."""
 Requirement: TypeAlias = "tuple[str, Ranges, Marker | None, str | None]"
 """(specifier, its ranges, marker without the comparison with the extra, the extra); a plain tuple, because hundreds are
 checked to find a violated one."""

@@ -15,7 +15,19 @@ from packaging.version import Version
 from scripts.refresh.index import Index, Release
 from scripts.refresh.tables import Row
 
-RELEASES = ("package", "version", "uploaded", "requires_python", "glibc", "yanked", "reason", "known", "source", "date")
+RELEASES = (
+    "package",
+    "version",
+    "uploaded",
+    "requires_python",
+    "glibc",
+    "wheels",
+    "yanked",
+    "reason",
+    "known",
+    "source",
+    "date",
+)
 REQUIREMENTS = ("package", "requirement", "releases", "known", "source", "date")
 _MANYLINUX = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
 
@@ -39,6 +51,7 @@ def declared(index: Index, package: str, release: Release, date: str) -> Declare
         "uploaded": "",
         "requires_python": normal_specifier(header.get("Requires-Python") or ""),
         "glibc": lowest_glibc(release),
+        "wheels": wheels(release),
         "known": "declared",
         "source": source,
         "date": date,
@@ -90,6 +103,50 @@ def lowest_glibc(release: Release) -> str:
             elif old:
                 floors.append(tuple(map(int, old.split("."))))
     return ".".join(map(str, min(floors))) if floors else ""
+
+
+_MOST = 99
+"""Stands for any later minor release of Python 3: wheels for the stable ABI and wheels without compiled modules."""
+
+
+def wheels(release: Release) -> str:
+    """Return the Pythons that a release has wheels for, by system: ``darwin:3.9..3.12 linux:3.9..3.13 sdist``.
+
+    Empty if the release has no wheels or one that every system can use. ``3.8..`` has no upper end; ``sdist``: it can be built.
+    """
+    found: dict[str, set[int]] = {}
+    for wheel in release.wheels:
+        try:
+            tags = parse_wheel_filename(wheel.filename)[3]
+        except (InvalidWheelFilename, ValueError):
+            continue
+        for tag in tags:
+            system = next((name for start, name in _SYSTEMS if tag.platform.startswith(start)), None)
+            minor = re.fullmatch(r"(?:cp|py)3(\d*)", tag.interpreter)
+            if tag.platform == "any":
+                return ""
+            if system is None or minor is None or tag.abi.endswith("t"):
+                continue
+            first = int(minor[1] or 0)
+            open_ended = tag.abi == "abi3" or tag.interpreter.startswith("py")
+            found.setdefault(system, set()).update(range(first, _MOST + 1) if open_ended else (first,))
+    if not found:
+        return ""
+    runs = (f"{system}:{'+'.join(_spans(found[system]))}" for system in sorted(found))
+    return " ".join((*runs, "sdist") if release.sdist is not None else runs)
+
+
+_SYSTEMS = (("manylinux", "linux"), ("linux", "linux"), ("musllinux", "linux"), ("win", "windows"), ("macosx", "darwin"))
+
+
+def _spans(minors: set[int]) -> list[str]:
+    spans: list[list[int]] = []
+    for minor in sorted(minors):
+        if spans and minor == spans[-1][1] + 1:
+            spans[-1][1] = minor
+        else:
+            spans.append([minor, minor])
+    return [f"3.{a}..{'' if b >= _MOST else f'3.{b}'}" if a != b else f"3.{a}" for a, b in spans]
 
 
 def folded(found: dict[str, tuple[str, ...]], versions: list[str]) -> dict[str, str]:

@@ -73,7 +73,7 @@ def _package(name: str, releases: Table, requirements: Table, today: str) -> _Pa
         if read.release["requires_python"] != rows[release.version]["requires_python"]:
             differences.append(f"{name} {release.version}: requires-python is {read.release['requires_python']!r}")
     for release in known:
-        rows[release.version].update(metadata.yank(release))
+        rows[release.version].update(metadata.yank(release), wheels=metadata.wheels(release))
     _date(index, name, there, rows)
     gone = set(rows) - {each.version for each in there}
     differences += [f"{name} {version}: is no longer on the index" for version in sorted(gone)]

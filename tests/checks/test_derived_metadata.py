@@ -131,3 +131,40 @@ def test_pins_of_another_build_are_no_finding_and_of_an_unknown_one_a_question()
     assert found("torch==2.6.0+cu126", wrong, os="linux") == {}
     (finding,) = found("torch==2.6.0", wrong, os="linux").values()
     assert (finding.verdict, finding.unknown) == ("possible", ("build.torch",))
+
+
+class TestWheels:
+    """Neither a wheel for the Python and the system nor a source distribution."""
+
+    @pytest.mark.parametrize(
+        ("name", "version", "python", "system", "title", "fixes"),
+        [
+            ("triton", "3.0.0", "3.11", "windows", "triton 3.0.0 has no wheel for Windows", ["triton-windows", None]),
+            ("torch", "2.3.0+cu121", "3.13.1", "windows", "torch 2.3.0 has no wheel for Python 3.13", ["torch", None]),
+            ("torch", "2.3.0", "3.13", None, "torch 2.3.0 has no wheel for Python 3.13", ["torch", None]),
+            ("triton", "3.0.0", None, "darwin", "triton 3.0.0 has no wheel for macOS", [None]),
+        ],
+    )
+    def test_none_for_this_python_or_system(
+        self, name: str, version: str, python: str | None, system: str | None, title: str, fixes: list[str | None]
+    ) -> None:
+        (finding,) = _of_wheels(Environment(python=python, os=system, distributions=(Distribution(name, version),)))
+        assert (finding.verdict, finding.severity) == ("hit", "warning")
+        assert finding.title.startswith(title)
+        assert [fix.package for fix in finding.fixes] == fixes
+
+    @pytest.mark.parametrize(
+        ("name", "version", "python", "system"),
+        [("triton", "3.0.0", "3.11", "linux"), ("triton", "3.0.0", "3.11", None), ("torch", "2.6.0", "3.13", "windows"),
+         ("vllm", "0.8.0", "3.11", "windows"), ("trl", "0.15.2", "3.13", "windows"), ("sgl-kernel", "0.3.21", "3.14", "linux")],
+    )  # fmt: skip
+    def test_there_is_one_or_it_can_be_built(self, name: str, version: str, python: str, system: str | None) -> None:
+        assert not _of_wheels(Environment(python=python, os=system, distributions=(Distribution(name, version),)))
+
+    def test_what_is_installed_had_a_wheel(self) -> None:
+        copies = (Distribution("triton", "3.1.0"),)
+        assert not _of_wheels(Environment(python="3.11", os="windows", distributions=copies, distributions_complete=True))
+
+
+def _of_wheels(environment: Environment) -> list[Finding]:
+    return [each for each in judge_releases(Facts(environment), Declared()) if each.rule.startswith("wheels-")]

@@ -40,6 +40,8 @@ def with_release(name: str, version: str) -> Environment:
         ("ImportError: cannot import name 'BaseSettings' from 'pydantic' (/v/pydantic/__init__.py)",
          "pydantic.BaseSettings", "<=1.10.27"),
         ("ModuleNotFoundError: No module named 'pkg_resources'", "pkg_resources", "<=81.0.0"),
+        ("TypeError: LoraConfig.__init__() got an unexpected keyword argument 'trainable_token_indices'",  # a mixin as its base
+         "peft.LoraConfig(trainable_token_indices=)", ">=0.15.0"),
         ("AttributeError: 'DynamicCache' object has no attribute 'seen_tokens'",
          "transformers.DynamicCache.seen_tokens", ">=4.36.0,<=4.53.3"),
     ],
@@ -172,3 +174,9 @@ def test_a_class_whose_name_says_what_it_is_derived_from(name: str) -> None:
     (finding,) = said(text, with_release("trl", "0.15.2"))
     assert (finding.verdict, list(finding.packages)) == ("possible", ["trl"])
     assert f"That {name} is derived from GRPOConfig is a guess by its name." in finding.why
+
+
+@pytest.mark.parametrize(("version", "verdicts"), [("4.4.2", ["possible"]), ("4.27.1", ["hit"]), ("4.40.0", [])])
+def test_a_release_older_than_the_tables_lacks_what_their_oldest_lacks(version: str, verdicts: list[str]) -> None:
+    error = "ImportError: cannot import name 'LlamaForCausalLM' from 'transformers' (/v/transformers/__init__.py)\n"
+    assert [each.verdict for each in said(error, with_release("transformers", version))] == verdicts

@@ -140,6 +140,28 @@ def test_a_name_that_the_code_of_a_package_does_not_define() -> None:
     )
 
 
-def between_of(text: str) -> list[Finding]:
+def between_of(text: str, environment: Environment | None = None) -> list[Finding]:
     errors = parse_log(text)
-    return list(between(errors, decisive(errors), Facts(Environment())))
+    return list(between(errors, decisive(errors), Facts(environment or Environment())))
+
+
+@pytest.mark.parametrize(
+    ("packages", "title"),
+    [
+        ((("trl", "0.23.0"), ("accelerate", "1.4.0")), "ParallelismConfig comes from another accelerate than 1.4.0"),
+        ((("trl", "0.23.0"),), "ParallelismConfig comes from accelerate, which is missing"),
+        ((("trl", "0.23.0"), ("accelerate", "1.12.0")), "trl uses ParallelismConfig, which its code did not define or import"),
+    ],
+)
+def test_a_name_whose_import_is_optional(packages: tuple[tuple[str, str], ...], title: str) -> None:
+    text = trace("NameError: name 'ParallelismConfig' is not defined", "trl/trainer/sft_config.py")
+    finding = between_of(text, Environment(distributions=tuple(Distribution(*each) for each in packages)))[0]
+    assert finding.title == title
+
+
+def test_a_symbol_of_torch_without_the_file_that_needs_it() -> None:
+    text = "ImportError: undefined symbol: _ZN3c104cuda9SetDeviceEi\n"
+    one = Environment(distributions=(Distribution("torch", "2.0.1"), Distribution("flash-attn", "2.3.6")))
+    (finding,) = said(text, one)
+    assert finding.packages == {"flash-attn": "2.3.6", "torch": "2.0.1"}
+    assert said(text, Environment(distributions=(*(one.distributions or ()), Distribution("xformers", "0.0.20")))) == []

@@ -107,6 +107,18 @@ class TestClasses:
         assert complaints(world, "trl.Config", 0, "max_seq_length") == [("keyword", "max_seq_length")]
         assert complaints(World((mine,)), "trl.Config", 0, "max_seq_length") is None
 
+    def test_a_mixin_adds_no_fields_to_a_dataclass(self) -> None:
+        source = (
+            "from transformers.utils import PushToHubMixin\nfrom elsewhere import Base\n@dataclass\nclass Config(PushToHubMixin):\n"
+            "    rank: int = 8\n@dataclass\nclass Other(Base):\n    rank: int = 8\nclass Plain(PushToHubMixin): ..."
+        )
+        world = World((release("peft", {"peft/": source}),))
+        assert complaints(world, "peft.Config", 0, "rank") == []
+        assert complaints(world, "peft.Config", 0, "alpha") == [("keyword", "alpha")]
+        assert complaints(world, "peft.Other", 0, "alpha") is None
+        assert complaints(world, "peft.Plain", 0, "alpha") is None
+        assert world.find("peft.Config.push_to_hub").kind == "unknown"
+
     def test_calls_of_the_base_that_an_override_does_not_take(self) -> None:
         base = "class Trainer:\n    def train(self):\n        self.loss(1, num_items=2)\n    def loss(self, m, num_items=None): ..."
         world = World((release("transformers", {"transformers/": base}),))

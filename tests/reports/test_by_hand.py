@@ -46,6 +46,21 @@ class TestByHand:
         assert read("CUDA 12.4\n\nCuda compilation tools, release 12.1, V12.1.66\n").cuda_toolkit == "12.1"
         assert read("torch 2.6.0\nCUDA: 12\n").cuda_toolkit is None
 
+    def test_the_release_before_the_name(self):
+        assert versions("# Version 2.3.6 of flash-attn breaks axolotl\n\ntorch 2.0.1\n") == {
+            "flash-attn": "2.3.6",
+            "torch": "2.0.1",
+        }
+        assert versions("torch 2.0.1\n\nIt needs version 2.3.6 of flash-attn.\n") == {"torch": "2.0.1"}
+
+    def test_wheels_that_were_downloaded(self):
+        found = read("torch==2.4.1\nUsing cached torch-2.4.1-cp311-cp311-win_amd64.whl.metadata (27 kB)\n")
+        assert (found.python, found.os) == ("3.11", "windows")
+        refused = read(
+            "torch==2.4.1\nERROR: triton-2.1.0-cp310-cp310-win_amd64.whl is not a supported wheel on this platform.\n"
+        )
+        assert (refused.python, refused.os) == (None, None)
+
     def test_sentences_and_settings_are_no_facts(self):
         text = "torch 2.6.0\n\nIt worked with transformers 4.40.0 before I changed the seed to 3.5 again.\nray: 2\nkernels: 3\n"
         assert versions(text) == {"torch": "2.6.0"}

@@ -34,6 +34,7 @@ INSTALLERS = (
             "PackagesNotFoundError",
             "ResolvePackageNotFound",
         ),
+        explained_by=("wheels-",),
         effect="install",
         facts=("python", "os", "install"),
         packages=("{name}",),
