@@ -287,7 +287,7 @@ class Report:
     ``file`` is the file the environment was read from, ``None`` for a machine. If a file defines several environments
     (services of a compose file, stages of a Dockerfile), ``parts`` holds all of them with their names, and ``environment``
     is the one with the worst finding. ``ignored`` and ``known`` count the findings left out because the project ignores
-    them or because a baseline contains them.
+    them or because a baseline contains them. ``partial``: something that decides what gets installed was not read.
     """
 
     environment: Environment
@@ -298,6 +298,7 @@ class Report:
     parts: tuple[tuple[str, Environment], ...] = ()
     ignored: int = 0
     known: int = 0
+    partial: bool = False
 
     def to_json(self) -> dict[str, Any]:
         parts = [{"name": name, "environment": environment.to_json()} for name, environment in self.parts]

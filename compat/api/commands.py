@@ -120,6 +120,7 @@ PASTED = Option(
 BASELINE = Option("baseline", "FILE", "report only what is not in this earlier report\n(--format json)")
 ALL = Option("all", None, "show every undecided finding, including unlikely ones\nand code paths not known to run")
 QUIET = Option("quiet", None, "print nothing if there are no findings")
+STRICT = Option("strict", None, "exit 3 where something else decides what gets\ninstalled: dynamic dependencies, missing files")
 
 DEEP = Option("deep", None, "also compare with pip's view of the running\nenvironment (starts pip)")
 
@@ -160,7 +161,7 @@ COMMANDS = (
              Option("installed", None,
                     "check what is installed here for a declared target,\nwithout reading the hardware of this machine"),
              PYTHON, SCRIPT,
-             *DECLARED, *SELECTION, *PLACE, *WORKLOAD, RULES, BASELINE, ALL, QUIET, REPORT, FAIL_ON),
+             *DECLARED, *SELECTION, *PLACE, *WORKLOAD, RULES, BASELINE, ALL, QUIET, STRICT, REPORT, FAIL_ON),
             operands="[FILE…] [-- COMMAND…]", most=100_000, command_after_dashes=True),
     Command("fix", "find the smallest set of changes that fixes every error",
             (PYTHON, ENVIRONMENT, SCRIPT, *ONE_TARGET, *SELECTION,

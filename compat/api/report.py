@@ -28,13 +28,15 @@ def report_of(subject: Subject, options: Options, config: ProjectConfig, matrix:
     ]
     found = _distinct([finding for judgement in judgements for finding in judgement.findings])
     unread = tuple(dict.fromkeys(text for listing in subject.listings for text in listing.unread))
+    elsewhere = tuple(dict.fromkeys(text for listing in subject.listings for text in listing.elsewhere))
+    undecided = unread or (elsewhere if options.flag("strict") else ())
     errors = _distinct([finding for judgement in judgements for finding in judgement.errors])
     chosen = choose(found, config.ignores, options, errors)
-    notes = (*subject.notes, *(note for each in judgements for note in each.notes), *unread, *chosen.notes)
+    notes = (*subject.notes, *(note for each in judgements for note in each.notes), *elsewhere, *unread, *chosen.notes)
     names = dict.fromkeys(judgement.name for judgement in judgements)
     return Report(
         environment=_worst(judgements), findings=chosen.findings, notes=tuple(dict.fromkeys(notes)),
-        exit=3 if unread and not chosen.exit else chosen.exit, file=subject.file,
+        exit=3 if undecided and not chosen.exit else chosen.exit, file=subject.file, partial=bool(unread or elsewhere),
         parts=tuple((name, _worst([each for each in judgements if each.name == name])) for name in names if name),
         ignored=chosen.ignored,
     )  # fmt: skip

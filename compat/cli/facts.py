@@ -131,7 +131,10 @@ def _read(kind: str, name: str, options: Options) -> Iterator[tuple[Environment,
         from compat.checks.selections import described
 
         for listing in subject.listings:
-            yield described(listing), (*subject.notes, *listing.notes, *listing.unread)
+            yield (
+                described(listing),
+                tuple(dict.fromkeys((*subject.notes, *listing.notes, *listing.elsewhere, *listing.unread))),
+            )
 
 
 def _completed(environment: Environment, notes: tuple[str, ...], options: Options) -> Environment:

@@ -205,7 +205,7 @@ class BuildContext:
             raise NotRead("its name is only known at run time")
         sources = self.sources(path, copies)
         if not sources:
-            raise NotRead("no COPY of the build context brings it into the image")
+            raise Missing("no COPY of the build context brings it into the image")
         for folder in self.folders():
             for source in sources:
                 place = os.path.join(folder, source)
@@ -215,7 +215,7 @@ class BuildContext:
                         self._opened[place] = opened
                 if place in self._opened:
                     return self._opened[place]
-        raise NotRead("it is not in the build context")
+        raise Missing("it is not in the build context")
 
     def find(self, path: str, copies: Sequence[Copied]) -> str | None:
         """Return the local path of a file in the image, inside the project; ``None`` if there is none."""

@@ -310,6 +310,7 @@ class Job:
             ),
             notes=tuple(printable(_FILLED.sub("{{ … }}", each)) for each in self.files.notes),
             unread=tuple(map(printable, self.files.unread)),
+            elsewhere=tuple(map(printable, self.files.elsewhere)),
         )  # fmt: skip
 
 

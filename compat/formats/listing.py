@@ -66,7 +66,8 @@ class Listing:
     ``requires_python`` is a specifier set, ``environments`` are markers: the file supports no others.
     ``complete``: nothing else gets installed. ``context`` holds every other fact in the file (python, os, accelerators,
     variables, workload …; its distributions are not used). ``notes`` are remarks; ``unread`` lists what should have been
-    read and was not: a check of such a file never ends with exit code 0.
+    read and was not: a check of such a file never ends with exit code 0. ``elsewhere`` lists what something else decides,
+    such as a build backend or a file that is not in the build context: these are notes, and with ``--strict`` like ``unread``.
     """
 
     file: str
@@ -83,6 +84,7 @@ class Listing:
     label: str | None = None
     notes: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
 
 
 # --- Limits on what one file may list, far above any real file, so that a malicious one is refused instead of processed.

@@ -305,7 +305,7 @@ def nothing_found(report: Report, baseline: str | None = None) -> str:
         return f"Nothing new since {baseline}: {_counted(report.known)} known{more}."
     if report.ignored:
         return f"Nothing else known to be bad: {_counted(report.ignored)} ignored."
-    return "Nothing known to be bad in what was read." if report.exit == 3 else "Nothing known to be bad."
+    return "Nothing known to be bad in what was read." if report.partial else "Nothing known to be bad."
 
 
 def _counted(number: int) -> str:

@@ -150,6 +150,18 @@ def test_a_missing_include_never_ends_well(compat: Run, tmp_path: Path) -> None:
     assert "root:" not in done.stdout + done.stderr
 
 
+def test_what_something_else_decides_is_a_note_unless_strict(compat: Run, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\ndynamic = ["dependencies"]\n', encoding="utf-8")
+    (tmp_path / "Dockerfile").write_text("FROM python:3.11\nCOPY r.txt .\nRUN pip install -r r.txt\n", encoding="utf-8")
+    for name in ("pyproject.toml", "Dockerfile"):
+        done = compat("check", name)
+        assert done.returncode == 0
+        assert "was not read" in done.stdout
+        assert "Nothing known to be bad in what was read." in done.stdout
+        assert compat("check", "--quiet", name).stdout == ""
+        assert compat("check", "--strict", name).returncode == 3
+
+
 def test_facts_of_a_file_can_be_checked_again(compat: Run, project: Path) -> None:
     name = lock("4.53.3", project)
     facts = compat("facts", name)

@@ -203,6 +203,7 @@ class _Reader:
             stage.installs.take(other.installs)
             stage.files.notes.update(other.files.notes)
             stage.files.unread.update(other.files.unread)
+            stage.files.elsewhere.update(other.files.elsewhere)
 
     def deployed(self, target: str | None) -> list[Stage]:
         """Return the deployed stages in file order."""
@@ -231,6 +232,7 @@ class _Reader:
             self.path, "dockerfile", entries, edges, context=context,
             label=(stage.name or f"stage {stage.number}") if several else None,
             notes=tuple(map(printable, stage.files.notes)), unread=tuple(map(printable, stage.files.unread)),
+            elsewhere=tuple(map(printable, stage.files.elsewhere)),
         )  # fmt: skip
 
     def _started(self, stage: Stage) -> tuple[Workload | None, dict[str, str]]:

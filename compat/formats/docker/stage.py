@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from compat.errors import InputError
 from compat.formats.docker.base_images import image_variables, known_stack, system_python
 from compat.formats.docker.text import HereDocument, Instruction, without_documents
-from compat.formats.include import BuildContext, Copied, NotRead
+from compat.formats.include import BuildContext, Copied, Missing, NotRead
 from compat.formats.installs.command import install_of
 from compat.formats.installs.files import InstallFiles, Opened
 from compat.formats.installs.steps import Command, Installs
@@ -148,6 +148,7 @@ class ImageFiles(InstallFiles):
             self.documents = dict(parent.documents)
             self.notes = dict(parent.notes)
             self.unread = dict(parent.unread)
+            self.elsewhere = dict(parent.elsewhere)
 
     def place(self, name: str, directory: str | None = None) -> str:
         """Return the absolute path in the image, resolved against the working directory."""
@@ -164,7 +165,9 @@ class ImageFiles(InstallFiles):
             return Opened(*self.context.open(path, [*self.copies, *self.mounts]))
         except NotRead as reason:
             if purpose == "project":
-                self.note(command.where, f"{what} was not read (pyproject.toml: {reason})")
+                self.not_here(command.where, f"{what} was not read (pyproject.toml: {reason})")
+            elif isinstance(reason, Missing):
+                self.not_here(command.where, f"{what} was not read: {reason}")
             else:
                 self.not_read(command.where, f"{what} was not read: {reason}")
             return None

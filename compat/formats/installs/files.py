@@ -123,8 +123,8 @@ class Opened:
 class InstallFiles:
     """Opens and reads the files named by install commands, each once, and collects notes and what could not be read.
 
-    A file that is missing from the project is a note: something else provides it. ``unread`` lists files that exist and
-    were not read, because they are refused or invalid.
+    A file that is missing from the project is in ``elsewhere``, with a note: something else provides it. ``unread`` lists
+    files that exist and were not read, because they are refused or invalid.
     """
 
     def __init__(self, path: str, folders: WorkingFolders | None = None) -> None:
@@ -132,6 +132,7 @@ class InstallFiles:
         self.folders = folders or WorkingFolders(path)
         self.notes: dict[str, None] = {}
         self.unread: dict[str, None] = {}
+        self.elsewhere: dict[str, None] = {}
         self._opened: dict[tuple[str, str | None, str], Opened | None] = {}
         self._listed: dict[tuple[str, int, str], list[Entry]] = {}
         self._by_name: dict[tuple[str, int], dict[str, list[Entry]]] = {}
@@ -147,6 +148,12 @@ class InstallFiles:
         if len(self.unread) < _MOST_NOTES:
             self.unread[_line(f"{where}: {text}" if where else text)] = None
 
+    def not_here(self, where: str, text: str) -> None:
+        """Add a note about a file that something else provides; with ``--strict`` the check is undecided without it."""
+        self.note(where, text)
+        if len(self.elsewhere) < _MOST_NOTES:
+            self.elsewhere[_line(f"{where}: {text}" if where else text)] = None
+
     def open(self, file: str, command: Command, purpose: str, what: str) -> Opened | None:
         """Open a file for a command; ``None``, with a note, if it is missing from the project or refused.
 
@@ -158,7 +165,7 @@ class InstallFiles:
             try:
                 self._opened[key] = Opened(*self.folders.open(file, command.directory, f"{purpose} {command.directory}"))
             except Missing as reason:
-                self.note(command.where, f"{what} was not read: {reason}")
+                self.not_here(command.where, f"{what} was not read: {reason}")
             except NotRead as reason:
                 self.not_read(command.where, f"{what} was not read: {reason}")
         return self._opened[key]
@@ -221,6 +228,8 @@ class InstallFiles:
         found: list[Entry] = []
         for listing in format_named("pyproject").listings(opened.path, opened.content):
             self.unread.update(dict.fromkeys(listing.unread))
+            for text in listing.elsewhere:
+                self.not_here("", text)
             found += [replace(entry, file=entry.file or opened.path) for entry in installed_directly(selected(listing, asked))]
         return found
 

@@ -35,6 +35,7 @@ class Draft:
         self.choices: list[Choice] = []
         self.notes: list[str] = []
         self.unread: list[str] = []
+        self.elsewhere: list[str] = []
         self._edges: list[Edge] = []
         self._nodes: dict[tuple[str, str], int] = {}
         self._own_extras: list[tuple[int, Distribution]] = []
@@ -121,7 +122,7 @@ class Pyproject(Format):
     """A project's pyproject.toml: each extra and dependency group is a choice. No listing for a file of tool settings only.
 
     It is never complete: transitive dependencies are not in the file. Dependencies computed by the build backend
-    (``dynamic``) are in ``unread``. :class:`InputError` for invalid TOML and values of a wrong type.
+    (``dynamic``) are in ``elsewhere``. :class:`InputError` for invalid TOML and values of a wrong type.
     """
 
     kind = "pyproject"
@@ -174,6 +175,7 @@ def listing_of(draft: Draft, kind: str, settings: UvSettings, requires_python: s
         draft.path, kind, entries, edges, tuple(draft.choices), settings.conflicts(), requires_python=requires_python,
         environments=environments, context=Environment(), notes=tuple(map(printable, dict.fromkeys(draft.notes))),
         unread=tuple(map(printable, draft.unread)),
+        elsewhere=tuple(map(printable, draft.elsewhere)),
     )  # fmt: skip
 
 
@@ -212,7 +214,7 @@ def _project(project: Table, draft: Draft, settings: UvSettings) -> str | None:
     line = draft.places.key("project", "dynamic")
     for key in project.texts("dynamic"):
         if key in ("dependencies", "optional-dependencies"):
-            draft.unread.append(
+            draft.elsewhere.append(
                 f"{draft.path}:{line}: project.{key} was not read: it is dynamic (computed by the build backend)"
             )
     line = draft.places.key("project", "requires-python")

@@ -183,12 +183,8 @@ def test_files_passed_on_by_another_stage(project: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
-        ("RUN pip install -r requirements.txt", "no COPY of the build context brings it"),
-        ("COPY . .\nRUN pip install -r missing.txt", "not in the build context"),
-        ("COPY ../../etc /etc\nRUN pip install -r /etc/hostname", "no COPY|no such file"),
         ("COPY . .\nRUN pip install -r $FILE", "only known at run time"),
         ("COPY . .\nRUN pip install -r https://host.example/r.txt", "it is a URL"),
-        ("RUN uv sync --frozen", "no COPY of the build context brings it"),
         ("RUN pip install 'torch", "quotes"),
     ],
 )
@@ -197,6 +193,24 @@ def test_what_could_not_be_read_is_said(project: Path, lines: str, reason: str) 
     assert listing.entries == ()
     assert len(listing.unread) == 1
     assert re.search(reason, listing.unread[0])
+    assert listing.elsewhere == ()
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ("RUN pip install -r requirements.txt", "no COPY of the build context brings it"),
+        ("COPY . .\nRUN pip install -r missing.txt", "not in the build context"),
+        ("COPY ../../etc /etc\nRUN pip install -r /etc/hostname", "no COPY|not in the build context"),
+        ("RUN uv sync --frozen", "no COPY of the build context brings it"),
+        ("COPY . .\nRUN pip install ./sub", "not in the build context"),
+    ],
+)
+def test_what_comes_from_elsewhere_is_a_note(project: Path, lines: str, reason: str) -> None:
+    listing = built(project, f"FROM a\n{lines}\n")
+    assert (listing.entries, listing.unread) == ((), ())
+    assert re.search(reason, listing.elsewhere[0])
+    assert listing.elsewhere[0] in listing.notes
 
 
 def test_no_file_outside_of_the_project_is_opened(project: Path) -> None:
@@ -205,7 +219,7 @@ def test_no_file_outside_of_the_project_is_opened(project: Path) -> None:
     (project / "link.txt").symlink_to(outside)
     listing = built(project, "FROM a\nCOPY . .\nRUN pip install -r link.txt -r ../outside.txt\n")
     assert listing.entries == ()
-    assert len(listing.unread) == 2
+    assert [len(listing.unread), len(listing.elsewhere)] == [1, 1]
 
 
 def test_a_project_that_is_installed_from_source(project: Path) -> None:

@@ -96,7 +96,8 @@ def test_an_extra_that_does_not_exist_is_a_note() -> None:
 
 def test_dynamic_dependencies_are_not_read() -> None:
     listing = read('[project]\nname = "x"\ndynamic = ["version", "dependencies"]\n')
-    assert listing.unread == (
+    assert listing.unread == ()
+    assert listing.elsewhere == (
         "pyproject.toml:3: project.dependencies was not read: it is dynamic (computed by the build backend)",
     )
 
