@@ -47,11 +47,13 @@ def run(options: Options) -> int:
             document["memory"] = memory.to_json()
         emit_json(document)
     else:
-        _show(options, report, machine, probes, memory)
+        _show(options, report, machine, probes, memory, len(matrix))
     return code
 
 
-def _show(options: Options, report: Report, machine: Machine | None, probes: ProbeReport | None, memory: Memory | None) -> None:
+def _show(
+    options: Options, report: Report, machine: Machine | None, probes: ProbeReport | None, memory: Memory | None, rules: int
+) -> None:
     """Print the findings as text or as an HTML page."""
     label = machine.label if machine else None
     if options.one("format") == "html":
@@ -68,7 +70,7 @@ def _show(options: Options, report: Report, machine: Machine | None, probes: Pro
     # this machine's driver says nothing about another machine
     measured = machine.driver_cuda if machine and not options.flag("driver") else None
     supported = measured or driver_cuda(report.environment)
-    emit(coloured(rendered(report, label=label, driver_cuda=supported, nothing=nothing_found(report))))
+    emit(coloured(rendered(report, label=label, driver_cuda=supported, nothing=nothing_found(report, rules=rules))))
     if memory is not None:
         first, *others = memory.rows()
         lines = wrapped(first, "  memory    ", " " * 12)

@@ -298,14 +298,21 @@ def _one(path: str) -> str:
 # --- The text for a report without findings: it must not claim more than was checked.
 
 
-def nothing_found(report: Report, baseline: str | None = None) -> str:
-    """Return the sentence for a report without findings, which may have ignored findings or unread input."""
+def nothing_found(report: Report, baseline: str | None = None, *, rules: int = 0) -> str:
+    """Return the sentence for a report without findings, which may have ignored findings or unread input.
+
+    ``rules``: how many there are, for an environment of which all distributions were checked.
+    """
     if report.known:
         more = f", {report.ignored} more {_are(report.ignored)} ignored" if report.ignored else ""
         return f"Nothing new since {baseline}: {_counted(report.known)} known{more}."
     if report.ignored:
         return f"Nothing else known to be bad: {_counted(report.ignored)} ignored."
-    return "Nothing known to be bad in what was read." if report.partial else "Nothing known to be bad."
+    if report.partial:
+        return "Nothing known to be bad in what was read."
+    copies = len(report.environment.distributions or ())
+    checked = f": {copies} distribution{'' if copies == 1 else 's'}, {rules} rules" if rules and copies else ""
+    return f"Nothing known to be bad{checked}."
 
 
 def _counted(number: int) -> str:
