@@ -62,8 +62,9 @@ class _File:
         if len(text) > LARGEST:
             raise InputError(f"is larger than {LARGEST // 1024 // 1024} MiB: expected a devcontainer.json", path)
         self.path = path
-        # blank out comments and trailing commas, so that all offsets stay the same
-        self.plain = _STRING_OR_REST.sub(_kept, text.removeprefix("\ufeff"))
+        # blank out the byte order mark, comments and trailing commas, so that all offsets stay the same
+        text = f" {text[1:]}" if text.startswith("\ufeff") else text
+        self.plain = _STRING_OR_REST.sub(_kept, text)
         root = parse_json(self.plain, path)
         if not isinstance(root, dict):
             raise InputError("expected a JSON object, as in every devcontainer.json", path, 1)

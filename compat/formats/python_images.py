@@ -63,12 +63,13 @@ class PythonImages:
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
-        self.text = text
+        # a form feed does not indent, and keeps the offsets of a text with a byte order mark
+        self.text = f"\f{text[1:]}" if text.startswith("\ufeff") else text
         self.values = Values()
         self.images: list[_Image] = []
         self._named: dict[str, _Image] = {}
         self._inner: set[ast.Call] = set()
-        tree = parsed(text, path)
+        tree = parsed(self.text, path)
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign):
                 for target in node.targets:

@@ -220,6 +220,7 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 def _by_content(path: str, name: str, content: bytes) -> Registered | None:
+    content = content.removeprefix(b"\xef\xbb\xbf")
     if name.endswith((".yml", ".yaml")):
         keys = {line.partition(b":")[0].strip(b"'\"") for line in content.splitlines() if line[:1].strip() and b":" in line}
         found = next((each for each in FORMATS if each.keys and keys.issuperset(each.keys)), None)

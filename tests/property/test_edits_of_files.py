@@ -95,6 +95,7 @@ def check_one_pin(path: str, name: str, before: str, after: str) -> None:
     """One pin changes: the listing, the other lines, and the way back."""
     with open(path, "rb") as file:
         original = file.read()
+    assert all(edit.after == edit.before for edit in format_of(path, original).edit(path, original, ()))
     change = Change(name, before, after)
     (edit,) = edits_for(path, [change])
     assert edit.before == original
@@ -139,21 +140,57 @@ ENVIRONMENTS = (
     "dependencies:\n  - python\n  - pip:\n    - {0}  # x\n    - {1}\n",
     "name: a\ndependencies:\n- pip\n- pip:\n  - '{0}'\n  - \"{1}\"\nprefix: x\n",
 )
+INLINE = (
+    '# /// script\n# dependencies = [\n#   "{0}",\n#   "{1}", # why\n# ]\n# ///\nimport torch\n',
+    '#!/usr/bin/env -S uv run\n# /// script\n# requires-python = ">=3.10"\n# dependencies = ["{0}", "{1}"]\n# ///\n',
+    'import modal\nimage = modal.Image.debian_slim().pip_install("{0}", "{1}")  # base\n',
+    'import ray\nray.init(runtime_env={{"pip": ["{0}", "{1}"]}})\n',
+)
+WORKFLOWS = (
+    "on: push\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps:\n      - run: pip install {0} {1}\n",
+    "on: push\njobs:\n  a:\n    steps:\n      - name: x # y\n        run: |\n          pip install {0}\n          pip install {1}\n",
+)
+MANIFESTS = (
+    "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: a\n    image: x\n    command: [sh, -c, 'pip install {0} {1}']\n",
+    (
+        "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - image: x\n    args:\n    - bash\n    - -c\n    - |\n      pip install {0}\n"
+        "      pip install {1} && python a.py\n"
+    ),
+    (
+        "apiVersion: ray.io/v1\nkind: RayJob\nspec:\n  runtimeEnvYAML: |\n    pip:\n      - {0}\n      - {1}\n  rayClusterSpec:\n"
+        "    headGroupSpec:\n      template:\n        spec:\n          containers:\n          - image: x\n"
+    ),
+)
+TASKS = (
+    "resources:\n  accelerators: H100:8\nsetup: |\n  pip install {0}\n  pip install {1}  # b\nrun: python a.py\n",
+    "type: task\ncommands:\n  - pip install {0} {1}\n  - python a.py\nresources:\n  gpu: H100\n",
+)
+DEVCONTAINERS = (
+    '{{\n  // x\n  "image": "x",\n  "postCreateCommand": "pip install {0} {1}",\n}}\n',
+    '{{"image": "x", "onCreateCommand": {{"a": "pip install {0}", "b": "pip install {1}"}}}}\n',
+)
 TEMPLATES = [(name, each) for name, all_ in (("Dockerfile", DOCKERFILES), ("a.sh", SCRIPTS), ("pyproject.toml", TABLES),
-                                             ("environment.yml", ENVIRONMENTS)) for each in all_]  # fmt: skip
+                                             ("environment.yml", ENVIRONMENTS), ("a.py", INLINE),
+                                             ("ci.yml", WORKFLOWS), ("pod.yaml", MANIFESTS), ("task.yaml", TASKS),
+                                             ("devcontainer.json", DEVCONTAINERS)) for each in all_]  # fmt: skip
 
 
 @settings(max_examples=examples(200), deadline=None)
-@given(st.sampled_from(TEMPLATES), st.permutations(NAMES), VERSION, VERSION, VERSION, EXTRAS, ENDS)
+@given(
+    st.sampled_from(TEMPLATES), st.permutations(NAMES), VERSION, VERSION, VERSION, EXTRAS, ENDS, st.sampled_from(["", "\ufeff"])
+)
 def test_other_files(
-    template: tuple[str, str], names: list[str], before: str, after: str, other: str, extras: str, end: str
+    template: tuple[str, str], names: list[str], before: str, after: str, other: str, extras: str, end: str, mark: str
 ) -> None:
     if before == after or (extras and '"pip' in template[1]):
         return
     extras = extras.replace(" ", "")
-    mark = "'" if extras and template[0] in ("Dockerfile", "a.sh") and "bash -c" not in template[1] else ""
-    text = template[1].format(f"{mark}{names[0]}{extras}=={before}{mark}", f"{names[1]}=={other}")
-    with project(template[0], text.replace("\n", end)) as path:
+    if extras and template[0] in ("ci.yml", "pod.yaml", "task.yaml", "devcontainer.json"):
+        return
+    quote = "'" if extras and template[0] in ("Dockerfile", "a.sh") and "bash -c" not in template[1] else ""
+    text = template[1].format(f"{quote}{names[0]}{extras}=={before}{quote}", f"{names[1]}=={other}")
+    mark = "" if template[0] == "pyproject.toml" else mark  # which TOML does not allow
+    with project(template[0], mark + text.replace("\n", end)) as path:
         check_one_pin(path, names[0], before, after)
 
 

@@ -273,14 +273,15 @@ def address(source: Source | None) -> str:
 
 
 def _parts(text: str, name: str) -> _Parts:
-    if is_url(text.strip()) or is_path(text):
-        return _bare(text, name)
     found = _NAMED.match(text)
+    extras = None if found is None else _EXTRAS.match(text, found.end())
+    end = extras.end() if extras is not None else found.end() if found is not None else 0
+    head, rest = text[:end], text[end:]
+    # "torch@https://…" also looks like a path
+    if rest.lstrip()[:1] != "@" and (is_url(text.strip()) or is_path(text)):
+        return _bare(text, name)
     if found is None or normalized(found[0].strip()) != name:
         raise InputError(f"expected a requirement of {name}, not {excerpt(text, 60)!r}")
-    extras = _EXTRAS.match(text, found.end())
-    end = found.end() if extras is None else extras.end()
-    head, rest = text[:end], text[end:]
     if rest.lstrip()[:1] == "@":
         url, tail = _cut_marker(rest.lstrip()[1:].lstrip())
         return _Parts(head, address=url, tail=tail)

@@ -87,9 +87,10 @@ class PythonScript(Format):
         from compat.formats.project.toml_edit import TomlFile
 
         text = self.decode(path, content)
+        mark, text = ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
         lines, end = text.splitlines(keepends=True), line_end(text)
         block = _block(path, lines)
-        if block is None and (images := _images(path, text)) is not None and images.images:
+        if block is None and (images := _images(path, mark + text)) is not None and images.images:
             from compat.formats.installs.edit import edit_installs
 
             return edit_installs(self, path, content, changes, depth, images.edited)
@@ -103,7 +104,7 @@ class PythonScript(Format):
         for change in changes:
             project.change(change)
         new = _commented(file.edited()[block.start :].splitlines(), end)
-        after = "".join((*lines[: block.start], new, *lines[block.stop :]))
+        after = "".join((mark, *lines[: block.start], new, *lines[block.stop :]))
         return verified((Edit(path, content, after.encode("utf-8")),), self, changes)
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:

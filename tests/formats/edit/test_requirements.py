@@ -21,6 +21,7 @@ HASHES = ("sha256:" + "1" * 64, "sha256:" + "2" * 64)
         ("torch[opt]>=2.4, <2.6 ; python_version > '3'", "torch[opt]==2.6.0 ; python_version > '3'"), ("torch===2.5.1", "torch===2.6.0"),
         ("torch (>=2.0)", "torch (==2.6.0)"), ("torch; os_name=='posix'", "torch==2.6.0; os_name=='posix'"),
         ("torch @ https://example.org/torch-2.5.1-py3-none-any.whl ; os_name == 'nt'", "torch==2.6.0 ; os_name == 'nt'"),
+        ("torch[opt]@https://example.org/torch-2.5.1-py3-none-any.whl ; os_name == 'nt'", "torch[opt]==2.6.0 ; os_name == 'nt'"),
         ("https://example.org/torch-2.5.1-py3-none-any.whl", "torch==2.6.0"), ("git+https://github.com/pytorch/torch@v2", "torch==2.6.0"),
         ("-e git+https://github.com/pytorch/pytorch@abc#egg=torch", "torch==2.6.0"), ("torch==2.5.1 \\\n  ; os_name=='posix' # x", "torch==2.6.0 \\\n  ; os_name=='posix' # x"),
         ("torch>=2.7", "torch==2.6.0"), ("torch==2.5.*", "torch==2.6.0"),
@@ -85,6 +86,18 @@ def test_hashes_are_those_of_the_new_release(edited: Edited) -> None:
 def test_a_file_of_hashes_takes_nothing_without(edited: Edited, change: Change) -> None:
     with pytest.raises(InputError, match=r"requirements\.txt:5: every requirement in this file has hashes"):
         edited("requirements.txt", HASHED, change)
+
+
+def test_a_name_that_depends_on_a_variable_may_be_the_changed_one(edited: Edited) -> None:
+    assert edited("requirements.txt", "torch==2.5.1\n${EXTRA}\n", TORCH) == "torch==2.6.0\n${EXTRA}\n"
+    with pytest.raises(InputError, match=r"cannot tell whether trl is listed: requirements\.txt:2: \$\{EXTRA\} was not read"):
+        edited("requirements.txt", "torch==2.5.1\n${EXTRA}\n", Change("trl", None, "0.13", direct=True))
+
+
+def test_a_frozen_editable_is_not_listed_twice(edited: Edited) -> None:
+    text = "a==1\n# Editable install with no version control (trl==0.12)\n-e /src/trl\n"
+    with pytest.raises(InputError, match=r"requirements\.txt:3: trl is installed from /src/trl, which is not replaced"):
+        edited("requirements.txt", text, Change("trl", "0.12", "0.13"))
 
 
 def test_the_line_changes_in_the_file_where_it_stands(edited: Edited) -> None:
