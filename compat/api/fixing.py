@@ -124,7 +124,7 @@ def _leaner(case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case | None
 
     With the case of the edited file, if it was read.
     """
-    listed = case.listed | {need.name for need in planner.problem.keep}
+    listed = case.listed.keys() | {need.name for need in planner.problem.keep}
     unlisted = frozenset(each.name for each in plan.changes if each.name not in listed)
     if not unlisted or not case.resolves:
         return plan, None

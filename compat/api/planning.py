@@ -66,9 +66,14 @@ class Case:
         return replace(self, notes=tuple(note for note in self.notes if not note.startswith(_ONLY_LISTED)))
 
     @property
-    def listed(self) -> frozenset[str]:
-        """The packages listed in the file, in any of its selections."""
-        return frozenset(each.distribution.name for each in (self.listing.entries if self.listing else ()))
+    def listed(self) -> dict[str, bool]:
+        """The packages listed in the file, in any of its selections, and whether one of them pins the package."""
+        found: dict[str, bool] = {}
+        for each in self.listing.entries if self.listing else ():
+            copy = each.distribution
+            pinned = copy.version is not None or (copy.source is not None and copy.source.kind != "index")
+            found[copy.name] = found.get(copy.name, False) or pinned
+        return found
 
 
 def case_of(options: Options, matrix: Matrix, index: Callable[[], Index]) -> Case:

@@ -85,12 +85,13 @@ def _read(path: str) -> str | None:
 def problem_of(
     environment: Environment, *, asked: Iterable[Need] = (), keep: Iterable[str] = (), direct: Iterable[str] = (),
     policy: Policy, ignored: frozenset[str] = frozenset(), concerned: Collection[str] = (),
-    listed: Collection[str] | None = None,
+    listed: Mapping[str, bool] | None = None,
 ) -> Problem:  # fmt: skip
     """The problem for an environment; :class:`InputError` if its Python is unknown or an entry of ``keep`` is invalid.
 
     Distributions with an unknown version, with two installed copies, or from conda are not changed, except conda packages
-    named in ``concerned``. ``listed`` are the packages of an incomplete file, whose other packages the installer chooses.
+    named in ``concerned``. ``listed`` are the packages of an incomplete file and whether it pins them; an installer chooses the
+    versions of all others.
     """
     target = Target(environment)
     current: dict[str, Release] = {}
@@ -110,10 +111,13 @@ def problem_of(
         copy.name: copy.version for copy in environment.distributions or ()
         if copy.name in given and copy.version is not None and parsed(copy.version) is not None
     }  # fmt: skip
-    unlisted = frozenset() if listed is None else frozenset(current) - {*listed, *concerned, *(need.name for need in pins)}
+    kept_names = {need.name for need in pins}
+    unpinned = frozenset(name for name in current if listed is not None and not listed.get(name)) - kept_names
+    unlisted = frozenset(name for name in unpinned if listed is not None and name not in listed) - frozenset(concerned)
     return Problem(
-        environment, target, current, tuple(asked), pins, frozenset(direct), policy, ignored, given, conda, unlisted=unlisted
-    )
+        environment, target, current, tuple(asked), pins, frozenset(direct), policy, ignored, given, conda,
+        unlisted=unlisted, unpinned=unpinned,
+    )  # fmt: skip
 
 
 UNBUILT = Source("index", {"build": True})

@@ -351,7 +351,7 @@ def _with_findings(problem: Problem, errors: tuple[Finding, ...], matrix: Matrix
     """The problem with data from its findings: recommended fixes, and packages that no finding gives a reason to change."""
     concerned = {name for each in errors for name in each.packages} | {need.name for need in (*problem.keep, *problem.asked)}
     fixed = (name for name, each in problem.current.items() if each.source is not None and name not in concerned)
-    told = tuple(recommended(matrix, problem.environment, errors, problem.current, problem.target))
+    told = tuple(recommended(matrix, problem, errors))
     violated = frozenset(frozenset(each.packages) for each in errors if each.origin == "metadata")
     unwanted = frozenset(fix.package for each in errors for fix in each.fixes if fix.kind == "uninstall" and fix.package)
     return replace(problem, fixed=frozenset(fixed), recommended=told, violated=violated, unwanted=unwanted)

@@ -21,8 +21,10 @@ _OF_TORCH = re.compile(
 )
 """Packages that torch pins to an exact release: they change with torch, and count as one change with it."""
 BESIDE = ("torchvision", "torchaudio")
-"""Packages released together with torch, for the same builds: which release is right follows from torch, so a downgrade to
-it costs no more than an upgrade, and torch does not move for them."""
+"""Packages released together with torch, that torch's index also provides for each build."""
+FOLLOWING = (*BESIDE, "xformers")
+"""Packages of which each release is for one release of torch: which one is right follows from torch, so a downgrade to it costs
+no more than an upgrade, and torch does not move for them."""
 DOWNGRADE = MAJOR = 5
 """Cost of downgrading a direct requirement, or of changing a major version, relative to a changed package."""
 BEHIND = 10
@@ -99,6 +101,7 @@ class Problem:
     ``violated`` the pairs of packages with an unmet requirement that is an error to be fixed.
     ``alone`` are the packages that no other requires, ``unwanted`` those that the fix of a finding removes. ``unlisted`` are
     installed because others require them, and no file pins them: their version does not count as a change by the user.
+    ``unpinned`` are all packages whose version the installer chose: neither a downgrade nor a major version is worse for them.
     """
 
     environment: Environment
@@ -117,6 +120,7 @@ class Problem:
     alone: frozenset[str] = frozenset()
     unwanted: frozenset[str] = frozenset()
     unlisted: frozenset[str] = frozenset()
+    unpinned: frozenset[str] = frozenset()
 
     def candidates(self, name: str, releases: Iterable[Release]) -> tuple[Release, ...]:
         """The releases that may be chosen, oldest first, including the installed one."""
@@ -155,7 +159,7 @@ class Problem:
         if not self._flavour_fits(release, current):
             return False
         old = bool(release.day and day) and _days(release.day, day) > DAYS_BACK
-        return self.policy.any_age or not old or release.name in self.unlisted
+        return self.policy.any_age or not old or release.name in self.unpinned
 
     def _flavour_fits(self, release: Release, current: Release | None) -> bool:
         """Reject CPU builds on a machine with an accelerator, unless a CPU build is installed."""

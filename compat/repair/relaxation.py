@@ -13,7 +13,7 @@ from datetime import date, timedelta
 from compat.records import record
 from compat.repair.candidates import Release
 from compat.repair.clauses import ERRORS, WARNINGS, Clauses, Requires, Statement
-from compat.repair.problem import BEHIND, BESIDE, DOWNGRADE, MAJOR, OLD, Problem, family, moves_major
+from compat.repair.problem import BEHIND, DOWNGRADE, FOLLOWING, MAJOR, OLD, Problem, family, moves_major
 from compat.repair.target import Need, satisfies
 
 ABSENT, OTHER = "absent", "another release"
@@ -167,19 +167,20 @@ class Relaxation:
                 cost("release steps", atom, steps if family(name) == name else 0)  # family members follow
             if name in self.problem.direct and self.problem.policy.prefer == "newest":
                 cost("releases behind the newest", atom, newest - place[what])
-            elif current is not None and place[what] < here and name in self.problem.direct and name not in BESIDE:
+            elif current is not None and place[what] < here and self._is_dear_downgrade(name):
                 cost("changes", atom, DOWNGRADE)
-            if (
-                name not in self.problem.unlisted
-                and current is not None
-                and moves_major(current.key, self._release[name][what].key)
-                and family(name) == name
-            ):
+            if current is not None and moves_major(current.key, self._release[name][what].key) and self._is_dear_jump(name):
                 cost("changes", atom, MAJOR)
             if self._release[name][what].built:
                 cost("source installs", atom)
             elif not self._release[name][what].plain:
                 cost("other builds", atom)
+
+    def _is_dear_downgrade(self, name: str) -> bool:
+        return name in self.problem.direct and name not in self.problem.unpinned and name not in FOLLOWING
+
+    def _is_dear_jump(self, name: str) -> bool:
+        return name not in self.problem.unpinned and family(name) == name
 
     def price_changes(self) -> None:
         """Add the cost of changing installed packages: once for each family."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from compat.model import Distribution, Environment, Finding, Source, normalized
 from compat.repair.candidates import Release
 from compat.repair.clauses import ERRORS, WARNINGS, Statement
-from compat.repair.problem import Recommended
+from compat.repair.problem import Problem, Recommended
 from compat.repair.relaxation import ABSENT, Forbidden
-from compat.repair.target import Target
+from compat.repair.target import Need
 from compat.rules.compiled import Matrix
 from compat.rules.facts import Facts
 from compat.rules.logic import holds
@@ -64,27 +64,42 @@ def _of_rule(rule: Rule, level: str, facts: Facts, current: Mapping[str, Release
     yield Forbidden(together, statement, level, tuple(unless))
 
 
-def recommended(
-    matrix: Matrix, environment: Environment, errors: Collection[Finding], current: Collection[str], target: Target
-) -> Iterator[Recommended]:
-    """The package versions recommended by findings and their rules, for packages that are installed."""
-    rules = {rule.id: rule for rule in matrix.rules()} if errors else {}
-    facts = Facts(environment)
-    for finding in errors:
-        rule = rules.get(finding.rule)
-        fixes = [
-            fix for fix in (rule.fixes if rule is not None else ())
-            if fix.kind in _MOVES and fix.packages and all(normalized(name) in current for name, _ in fix.packages)
-            and all(holds(atom, facts) is not False for atom in fix.when)
-        ]  # fmt: skip
-        alternatives = tuple(target.needs(f"{name}{spec}" for name, spec in fix.packages) for fix in fixes)
-        if rule is None and finding.origin == "build":
-            alternatives = tuple(
-                target.needs((f"{fix.package}{fix.spec}",)) for fix in finding.fixes
-                if fix.kind in _MOVES and fix.spec and fix.package in current and fix.package != "torch"  # it has other builds
-            )  # fmt: skip
-        if alternatives:
-            yield Recommended(finding.rule, alternatives)
+def recommended(matrix: Matrix, problem: Problem, errors: Collection[Finding]) -> Iterator[Recommended]:
+    """The package versions recommended by findings and their rules, for packages that are installed.
+
+    What is recommended for one finding may also fix another one about the same package, so it is its last alternative. Of a
+    package that nobody pinned, any older release will do if a rule recommends a downgrade.
+    """
+    own = [(finding, found) for finding in errors if (found := _recommended(finding, matrix, problem))]
+    for finding, alternatives in own:
+        others = (each for other, found in own if other is not finding for each in found if len(each) == 1)
+        shared = (each for each in others if each[0].name in finding.packages)
+        yield Recommended(finding.rule, tuple(dict.fromkeys((*alternatives, *shared))))
+
+
+def _recommended(finding: Finding, matrix: Matrix, problem: Problem) -> tuple[tuple[Need, ...], ...]:
+    rule = next((rule for rule in matrix.rules() if rule.id == finding.rule), None)
+    facts, current, needs = Facts(problem.environment), problem.current, problem.target.needs
+    if rule is None and finding.origin == "build":
+        return tuple(
+            needs((f"{fix.package}{fix.spec}",)) for fix in finding.fixes
+            if fix.kind in _MOVES and fix.spec and fix.package in current and fix.package != "torch"  # it has other builds
+        )  # fmt: skip
+    fixes = [
+        fix for fix in (rule.fixes if rule is not None else ())
+        if fix.kind in _MOVES and fix.packages and all(normalized(name) in current for name, _ in fix.packages)
+        and all(holds(atom, facts) is not False for atom in fix.when)
+    ]  # fmt: skip
+    found = [(fix.kind, needs(f"{name}{spec}" for name, spec in fix.packages)) for fix in fixes]
+    older = [
+        tuple(need._replace(specifier=_without_floor(need.specifier)) for need in each) for kind, each in found
+        if kind == "downgrade" and all(need.name in problem.unpinned for need in each)
+    ]  # fmt: skip
+    return (*(each for _, each in found), *older)
+
+
+def _without_floor(specifier: str) -> str:
+    return ",".join(part for part in specifier.split(",") if not part.strip().startswith(">"))
 
 
 class _OfPackage(NamedTuple):

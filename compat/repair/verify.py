@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from compat.index import Settings
 from compat.index.address import host_of
-from compat.index.configuration import uv_binary
+from compat.index.configuration import uv_binary, uv_default_index
+from compat.index.index import FRESH
 from compat.index.settings import Source as IndexSource
 from compat.model import normalized
 from compat.records import record, replace
@@ -22,13 +25,17 @@ from compat.repair.target import Target
 from compat.repair.uv import Question
 
 _SECONDS = 60
-_COMMON = ("--quiet", "--no-config", "--no-build", "--color", "never")
+_YEAR = 365 * 24 * 3600
+_COMMON = ("--quiet", "--no-build", "--color", "never")
 _REFUSED = "No solution found"
 _NO_WHEEL = re.compile(r"(?<![\w.-])([A-Za-z0-9][\w.-]{0,127})(?:==[^ ]{1,80})? ha(?:s|ve) no usable wheels")
 _UNBUILT = 6
 """Maximum number of attempts to resolve without packages that require a build."""
 _KEPT = ("UV_CACHE_DIR", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "UV_KEYRING_PROVIDER")
 """Environment variables for uv that do not affect the resolution."""
+
+
+_default_index = cache(uv_default_index)
 
 
 @record(frozen=True)
@@ -134,7 +141,7 @@ def _compiled(
     with tempfile.TemporaryDirectory(prefix="compat-fix-") as folder:
         command = [uv, "pip", "compile", "--no-header", "--no-annotate", *_COMMON, *_asked(question, folder)]
         command += ["--python", sys.executable]  # otherwise uv searches the machine for the target's exact version
-        command += [*_of(target), *(["--offline"] if offline else []), *_indexes(settings)]
+        command += [*_of(target), *_access(settings, folder, offline=offline)]
         command += [] if before is None else ["--exclude-newer", before]
         code, out, why = _ran(command, {**_variables(settings), **target.uv_variables})
     pins = (line.split(" ")[0].partition("==") for line in out.splitlines() if "==" in line)
@@ -155,7 +162,7 @@ def installable_by_uv(
             command += ["--python", python]
         else:
             command += ["--python", sys.executable, "--target", str(Path(folder, "target")), *_of(target)]
-        command += [*(["--offline"] if offline else []), *_indexes(settings)]
+        command += _access(settings, folder, offline=offline)
         code, _, why = _ran(command, {**_variables(settings), **target.uv_variables})
     refused = _REFUSED in why and not offline
     return (True if code == 0 else False if refused else None), why
@@ -191,16 +198,38 @@ def _ran(command: list[str], variables: Mapping[str, str]) -> tuple[int | None, 
     return done.returncode, done.stdout, excerpt(" ".join(done.stderr.split()), 600) if done.returncode else ""
 
 
-def _indexes(settings: Settings) -> list[str]:
-    """The indexes as uv's options, each with a name for its credentials."""
+def _access(settings: Settings, folder: str, *, offline: bool) -> list[str]:
+    """How uv reaches the indexes. Its pages stay fresh for as long as those of compat: an index without cache headers would
+    otherwise be asked about each package whenever uv is run."""
+    if offline:
+        return ["--offline", "--no-config", *_indexes(settings)]
+    plain = _plain(settings)
+    urls = [source.url or _default_index() for _, source in plain]
+    if not plain or None in urls:
+        return ["--no-config", *_indexes(settings)]
+    tables = [
+        f'[[index]]\nname = "compat{number}"\nurl = {json.dumps(url)}\ndefault = {"true" if url is urls[-1] else "false"}\n'
+        f'cache-control = {{ api = "max-age={FRESH:.0f}", files = "max-age={_YEAR}, immutable" }}\n'
+        for (number, _), url in zip(plain, urls)
+    ]
+    Path(folder, "uv.toml").write_text("\n".join(tables), encoding="utf-8")
+    return ["--config-file", str(Path(folder, "uv.toml")), *_indexes(settings, named=False)]
+
+
+def _plain(settings: Settings) -> list[tuple[int, IndexSource]]:
+    return [(number, source) for number, source in enumerate(settings.sources) if not source.flat]
+
+
+def _indexes(settings: Settings, *, named: bool = True) -> list[str]:
+    """The indexes as uv's options, each with a name for its credentials; only flat ones unless ``named``."""
     words: list[str] = []
-    plain = [(number, source) for number, source in enumerate(settings.sources) if not source.flat]
+    plain = _plain(settings)
     for source in settings.sources:
         if source.flat and source.url is not None:
             words += ["--find-links", source.url]
     if not plain:
         return [*words, "--no-index"]
-    for place, (number, source) in enumerate(plain):
+    for place, (number, source) in enumerate(plain if named else ()):
         option = "--default-index" if place == len(plain) - 1 else "--index"
         words += [option, f"compat{number}={source.url}"] if source.url is not None else []  # None is uv's default
     if settings.strategy != "first-index" or any(source.explicit for _, source in plain):

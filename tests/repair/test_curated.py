@@ -10,6 +10,7 @@ import pytest
 from compat.model import Accelerator, Distribution, Environment, Finding, Fix, Source, Workload
 from compat.records import replace
 from compat.repair.candidates import Release
+from compat.repair.problem import Problem
 from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.rules import forbidden, recommended
 from compat.repair.target import Need, Target
@@ -142,6 +143,36 @@ def test_the_fix_of_a_finding_about_builds_is_recommended_as_that_of_a_rule() ->
         rule="build-bitsandbytes-cuda", origin="build", verdict="hit", severity="error", effect="crash", title="No library",
         why="", confidence="confirmed", packages={"bitsandbytes": "0.45.2", "torch": "2.7.0+cu128"}, fixes=fixes,
     )  # fmt: skip
-    target = Target(Environment(python="3.11"))
-    (one,) = recommended(in_memory(()), Environment(), (found,), tuple(found.packages), target)
+    (one,) = recommended(in_memory(()), installed("bitsandbytes", "torch"), (found,))
     assert one.alternatives == ((Need("bitsandbytes", ">=0.45.3", ()),),)
+
+
+def installed(*names: str, unpinned: frozenset[str] = frozenset()) -> Problem:
+    environment = Environment(python="3.11")
+    return Problem(environment, Target(environment), {name: Release(name, "1.0") for name in names}, unpinned=unpinned)
+
+
+def test_what_fixes_one_finding_may_fix_another_and_an_unpinned_package_may_go_further_back(tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    rules = (("a", 'downgrade = { torchao = "<0.18,>=0.17" }'), ("b", 'upgrade = { torch = ">=2.3" }'))
+    own = (RULE.replace("a-rule", name).replace('upgrade = { trl = ">=0.16.0" }', fix) for name, fix in rules)
+    file.write_text("".join(own))
+    packages = {"torchao": "1.0", "torch": "1.0"}
+    findings = [
+        Finding(
+            rule=name, origin="rule", verdict="hit", severity="error", effect="crash", title="", why="", confidence="confirmed",
+            packages=packages,
+        )
+        for name, _ in rules
+    ]  # fmt: skip
+    matrix = in_memory(load_file(str(file)))
+    back, forward, further = (
+        (Need("torchao", "<0.18,>=0.17", ()),),
+        (Need("torch", ">=2.3", ()),),
+        (Need("torchao", "<0.18", ()),),
+    )
+    of = {each.statement: each.alternatives for each in recommended(matrix, installed(*packages), findings)}
+    assert of == {"a": (back, forward), "b": (forward, back)}
+    problem = installed(*packages, unpinned=frozenset({"torchao"}))
+    of = {each.statement: each.alternatives for each in recommended(matrix, problem, findings)}
+    assert of == {"a": (back, further, forward), "b": (forward, back, further)}

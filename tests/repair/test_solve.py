@@ -83,3 +83,17 @@ def test_torchaudio_goes_back_to_torch_rather_than_torch_forward_to_it() -> None
     solution = solver.solve(("torch", "torchaudio"))
     assert solution.chosen is not None
     assert {name: each.version for name, each in solution.chosen.items()} == {"torch": "2.10.0", "torchaudio": "2.10.0"}
+
+
+def test_the_version_that_the_installer_chose_may_go_back_by_a_major_one() -> None:
+    """Nobody asked for transformers 5: it is what a range admits today, so vllm, which is pinned, does not move for it."""
+    current = (*releases("vllm", "0.11"), *releases("transformers", "5.0"))
+    pair = (("vllm", frozenset({"0.11"})), ("transformers", frozenset({"5.0"})))
+    apart = Forbidden(pair, Statement("rule", "They do not go together"), ERRORS)
+    known = {"vllm": releases("vllm", "0.11", "0.12"), "transformers": releases("transformers", "4.57", "5.0")}
+    for unpinned, moved in ((frozenset({"transformers"}), "transformers"), (frozenset(), "vllm")):
+        asked = replace(problem(current=current), direct=frozenset(known), unpinned=unpinned)
+        solver = Solver(asked, MemoryUniverse(known, {}), rules=lambda *_: (apart,), judge=lambda *_: (), needs={})
+        solution = solver.solve(("vllm", "transformers"))
+        assert solution.chosen is not None
+        assert [name for name, each in solution.chosen.items() if each != asked.current[name]] == [moved], unpinned

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -179,7 +180,7 @@ def test_a_plan_stands_where_nobody_refuses_it(rules: bool, uv: bool | None, sta
     assert Verified(rules, uv).stands is stands
 
 
-def test_uv_is_reached_as_the_index_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uv_is_reached_as_the_index_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("UV_INDEX", "https://elsewhere.example/simple")
     monkeypatch.setenv("UV_CONSTRAINT", "constraints.txt")
     monkeypatch.setenv("UV_CACHE_DIR", "cache")
@@ -204,3 +205,14 @@ def test_uv_is_reached_as_the_index_is(monkeypatch: pytest.MonkeyPatch) -> None:
     }  # fmt: skip
     assert (variables["SSL_CERT_FILE"], variables["HTTPS_PROXY"]) == ("ca.pem", "http://proxy:1")
     assert verify._indexes(Settings(sources=())) == ["--no-index"]
+    assert verify._access(settings, str(tmp_path), offline=True) == ["--offline", "--no-config", *words]
+    online = verify._access(settings, str(tmp_path), offline=False)
+    assert online == ["--config-file", str(tmp_path / "uv.toml"), *words[:2], *words[-4:]]
+    text = (tmp_path / "uv.toml").read_text()
+    assert re.findall(r'name = "(\w+)"\n.*\ndefault = (\w+)', text) == [
+        ("compat1", "false"),
+        ("compat2", "false"),
+        ("compat3", "true"),
+    ]
+    assert text.count('cache-control = { api = "max-age=600"') == 3
+    assert "secret" not in text

@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from compat.model import Environment
 from compat.repair.candidates import Release
-from compat.repair.problem import BEHIND, DOWNGRADE, MAJOR, OLD, Problem, family, moves_major
+from compat.repair.problem import BEHIND, DOWNGRADE, FOLLOWING, MAJOR, OLD, Problem, family, moves_major
 from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.target import Need, Target, satisfies
 
@@ -114,7 +114,7 @@ class Everything:
             here = place[name].index(current[name]) if name in current else newest
             if name in self.problem.direct and self.problem.policy.prefer == "newest":
                 behind += newest - place[name].index(version)
-            elif name in current and name in self.problem.direct and place[name].index(version) < here:
+            elif name in current and name in self.problem.direct - {*FOLLOWING} and place[name].index(version) < here:
                 weighed += DOWNGRADE
             if name in current and family(name) == name and moves_major(Version(current[name]), Version(version)):
                 weighed += MAJOR
