@@ -291,8 +291,7 @@ def _as_written(case: Case, plan: Plan, written: Written, planner: Planner) -> C
             content = read_content(case.file)
             read = [each for each in format_of(case.file, content).listings(case.file, content) if each.entries]
             listing = read[0] if len(read) == 1 else listing
-    matrix: Matrix = planner.means.matrix
-    after = read_again(case, listing, matrix, planner.means.index)
+    after = read_again(case, listing, planner.means)
     if after.direct is not None:
         after = replace(after, direct=after.direct - {each.name for each in plan.changes if each.before is None})
     indexes = tuple(dict.fromkeys(each.index_url for each in plan.changes if each.index_url is not None))

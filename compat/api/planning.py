@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 
 INDEX = Source("index")
+_OLDER = 3
+"""Maximum number of older Pythons that are tried."""
 _ONLY_LISTED = "uv cannot resolve this file, so only the packages it lists are checked"
 _TIME_LIMIT = 90
 """Default time limit of the search, in seconds; the best plan found by then is checked and printed."""
@@ -42,7 +44,8 @@ class Case:
     ``told`` describes the target of the plan; ``ignored`` are the rules that the project ignores. ``listing`` is the parsed
     file, ``asked_choices`` are the selected extras and groups. ``resolves``: whether uv can resolve a file that lists only
     some of its packages (``None``: unknown; ``unresolved`` is the reason), ``overrides`` whether that requires its pins to
-    override the requirements of other packages. ``needs`` are the requirements of its releases that were read."""
+    override the requirements of other packages. ``needs`` are the requirements of its releases that were read, ``pythons``
+    older Pythons that the pins support as well."""
 
     environment: Environment
     file: str | None = None
@@ -58,6 +61,7 @@ class Case:
     unresolved: str = ""
     overrides: bool | None = None
     needs: Mapping[Release, Needs] | None = None
+    pythons: tuple[str, ...] = ()
     listing: Listing | None = None
     asked_choices: Requested | None = None
 
@@ -162,16 +166,16 @@ def _of_file(options: Options, config: ProjectConfig, matrix: Matrix, index: Cal
     found = installed_by(listing, known, matrix, index, asked)
     return Case(
         found.environment, file=path, direct=found.direct, asked=found.asked, notes=(*listing.notes, *notes), told=found.told,
-        whole=found.whole, ignored=_ignored(config, target), listing=listing, asked_choices=asked,
+        whole=found.whole, ignored=_ignored(config, target), listing=listing, asked_choices=asked, pythons=found.pythons,
     )  # fmt: skip
 
 
-def read_again(case: Case, listing: Listing, matrix: Matrix, index: Index) -> Case:
+def read_again(case: Case, listing: Listing, means: Means) -> Case:
     """The case of an edited file, for the same target: the selection with the most errors."""
     from compat.repair.subject import installed_by
 
     known = replace(case.environment, distributions=None, distributions_complete=False)
-    found = installed_by(listing, known, matrix, lambda: index, case.asked_choices)
+    found = installed_by(listing, known, means.matrix, lambda: means.index, case.asked_choices)
     return replace(
         case, environment=found.environment, direct=found.direct, asked=found.asked, whole=found.whole, listing=listing
     )
@@ -200,8 +204,28 @@ def closed(case: Case, means: Means) -> Case | None:
     return replace(case, environment=environment, resolves=True, overrides=False, needs=needs)
 
 
+def completed(case: Case, means: Means) -> Case:
+    """The case of an incomplete file with all packages that get installed.
+
+    Pins often have wheels for a newer Python than what they require; if uv finds no solution for an inferred Python, the next
+    older ones are tried.
+    """
+    found = closed(case, means) or resolved(case, means)
+    assert case.listing is not None
+    for python in case.pythons[:_OLDER] if found.resolves is False else ():
+        other = read_again(replace(case, environment=replace(case.environment, python=python)), case.listing, means)
+        other = closed(other, means) or resolved(other, means)
+        if other.resolves:
+            return replace(other, told=(f"Python {python} (the newest that uv resolves the file for)", *other.told[1:]))
+    return found
+
+
 def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
-    """The case of an incomplete file with all packages that uv resolves today; if uv fails, the same case with a note."""
+    """The case of an incomplete file with all packages that uv resolves today; if uv fails, the same case with a note.
+
+    A build of torch that no index serves is resolved as the default build of its release.
+    """
+    from compat.repair.builds import libraries_of_default, unserved
     from compat.repair.inputs import UNBUILT, is_given
     from compat.repair.target import Target
     from compat.repair.uv import Question
@@ -214,7 +238,10 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
     nowhere = frozenset(name for name, files in elsewhere.items() if files == ())
     given |= nowhere
     pins = {copy.name: copy.version for copy in copies if copy.version is not None and copy.name not in given}
-    question = Question(pins, without=given, requires=tuple(need.text for need in case.asked), indexes=indexes)
+    builds = unserved(pins, (means.index, *map(means.index.beside, indexes)))
+    public = {name: version.partition("+")[0] for name, version in builds.items()}
+    asked = tuple(need.text for need in case.asked)
+    question = Question({**pins, **public}, without=given, requires=asked, indexes=() if builds else indexes)
     offline = means.index.offline
     settings, override = means.index.reached(), case.overrides is not False
     found = resolved_by_uv(
@@ -224,20 +251,23 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
         note = f"{_ONLY_LISTED}: {excerpt(found.why, 200)}"
         resolves = False if found.refused and not offline else None
         return replace(case, notes=(*case.notes, note), resolves=resolves, unresolved=found.why)
+    releases = {name: version for name, version in found.releases.items() if not libraries_of_default(name, builds)}
     listed = {copy.name for copy in copies}
     if not environment.accelerators:  # ``torch==2.8.0`` is a build without CUDA where an index has one
         copies = [_as_built(copy, found.releases.get(copy.name)) for copy in copies]
-    copies += [Distribution(name, version, source=INDEX) for name, version in found.releases.items() if name not in listed]
+    copies += [Distribution(name, version, source=INDEX) for name, version in releases.items() if name not in listed]
     unbuilt = [name for name in sorted(found.unbuilt) if name not in listed]
     copies += [Distribution(name, source=UNBUILT) for name in unbuilt]
-    notes = (f"{', '.join(unbuilt)}: no wheel, and nothing is built, so their requirements are unknown",) if unbuilt else ()
+    notes = [
+        *([f"{', '.join(unbuilt)}: no wheel, and nothing is built, so their requirements are unknown"] if unbuilt else ()),
+        *([f"{', '.join(sorted(builds))}: resolved like the default build, as no index read has this one"] if builds else ()),
+    ]
     environment = replace(environment, distributions=tuple(copies), distributions_complete=True)
-    told = (*case.told, f"the {len(found.releases)} packages that uv resolves today")
-    asked = tuple(need for need in case.asked if need.name not in found.unbuilt)
+    told = (*case.told, f"the {len(releases)} packages that uv resolves today")
     return replace(
         case,
         environment=environment,
-        asked=asked,
+        asked=tuple(need for need in case.asked if need.name not in found.unbuilt),
         told=told,
         notes=(*case.notes, *notes),
         resolves=True,
@@ -334,7 +364,7 @@ def planning(options: Options, matrix: Matrix, policy: Policy, case: Case | None
 
     try:
         case = case or case_of(options, matrix, lambda: means().index)
-        case = case if case.whole else closed(case, means()) or resolved(case, means())
+        case = case if case.whole else completed(case, means())
         yield case, planner_of(case, policy, means(), options.values.get("keep", ()))
     except TimeoutError as problem:
         raise Undecided(str(problem)) from None

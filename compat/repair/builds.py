@@ -16,7 +16,7 @@ from compat.repair.clauses import WARNINGS, Statement
 from compat.repair.problem import BESIDE
 from compat.repair.relaxation import ABSENT, Forbidden, Needs
 from compat.repair.target import satisfies
-from compat.tables.builds import CodeTables
+from compat.tables.builds import CodeTables, open_code_tables
 from compat.tables.declared import Declared
 
 _NO_GPU = Statement("finding", "the default build of torch installs CUDA libraries that nothing here can use")
@@ -172,6 +172,24 @@ class Flavours:
         if label not in self._read:
             self._read[label] = IndexUniverse(self._index.beside(f"{self._address}/{label}"), self._base.target)
         return self._read[label]
+
+
+def unserved(pins: Mapping[str, str], indexes: Iterable[Index]) -> dict[str, str]:
+    """The pinned builds of torch, torchvision and torchaudio for one CUDA (or for CPU) that none of these indexes has."""
+    builds = {name: pins[name] for name in ("torch", *BESIDE) if cuda_of(pins.get(name, "").partition("+")[2])}
+    for index in indexes if builds else ():
+        served = index.files_of_pins(builds.items())
+        builds = {name: version for name, version in builds.items() if not served[name, version]}
+    return builds
+
+
+def libraries_of_default(name: str, builds: Mapping[str, str]) -> bool:
+    """Whether a package is one of the libraries that the default build of torch requires, unlike one of these builds."""
+    version, _, label = builds.get("torch", "").partition("+")
+    if not label or not name.startswith(("nvidia-", "cuda-", *(("triton",) if label == "cpu" else ()))):
+        return False
+    default = next((each for each in open_code_tables().torch_builds(version) if each.default and each.cuda), None)
+    return default is None or label_of(default.cuda) != label
 
 
 def _forbidden(one: str, mine: frozenset[str], other: str, theirs: frozenset[str]) -> Iterator[Forbidden]:

@@ -34,13 +34,15 @@ _CONFIGURED = re.compile(r"^version(?:_info)? *= *(\d+\.\d+\.\d+)", re.MULTILINE
 @record(frozen=True)
 class Installed:
     """The packages a file installs on a target. ``told`` describes the target and how it was determined; if not ``whole``,
-    an installer adds packages to the list. ``direct`` is ``None`` if the project's direct requirements are unknown."""
+    an installer adds packages to the list. ``direct`` is ``None`` if the project's direct requirements are unknown. ``pythons``
+    are older Pythons that the pins support as well, newest first, if the Python is inferred."""
 
     environment: Environment
     direct: frozenset[str] | None
     asked: tuple[Need, ...]
     told: tuple[str, ...]
     whole: bool = True
+    pythons: tuple[str, ...] = ()
 
 
 def installed_by(
@@ -56,7 +58,7 @@ def installed_by(
     contexts = Contexts(listing, known, asked)
     if not contexts.platforms:
         raise InputError("does not support any known Python", listing.file)
-    python, origin = _python(listing, contexts, known, index)
+    python, origin, older = _python(listing, contexts, known, index)
     known = replace(known, python=python)
     contexts = Contexts(listing, known, asked)
     number = _selection(listing, known, matrix, asked, contexts)
@@ -75,7 +77,7 @@ def installed_by(
     )  # fmt: skip
     whole = listing.complete or listing.kind not in ("requirements", "pyproject", "script")
     choices = (f"with {contexts.sets[number].label}",) if contexts.sets[number].label else ()
-    return Installed(environment, _direct(listing, here), wanted, (f"Python {python}{origin}", *told, *choices), whole)
+    return Installed(environment, _direct(listing, here), wanted, (f"Python {python}{origin}", *told, *choices), whole, older)
 
 
 def placed(known: Environment) -> tuple[Environment, tuple[str, ...]]:
@@ -120,23 +122,25 @@ def _computes(known: Environment, os_: str) -> Iterable[str]:
 # --- The Python version: stated, configured next to the file, or inferred from the wheels of the pins.
 
 
-def _python(listing: Listing, contexts: Contexts, known: Environment, index: Callable[[], Index]) -> tuple[str, str]:
-    """The Python version, and its origin in words."""
+def _python(
+    listing: Listing, contexts: Contexts, known: Environment, index: Callable[[], Index]
+) -> tuple[str, str, tuple[str, ...]]:
+    """The Python version, its origin in words, and older ones that the pins support as well if it is inferred."""
     if known.python is not None:
-        return known.python, ""
+        return known.python, "", ()
     for entry in listing.entries:  # conda also installs Python
         if entry.distribution.name == "python" and (version := comparable(entry.distribution).version):
-            return version, ""
+            return version, "", ()
     minors = sorted({place.python[:2] for place in contexts.platforms}, reverse=True)
     for text, origin in _beside(listing.file):
         if tuple(map(int, text.split(".")[:2])) in minors:
-            return text, f" ({origin})"
+            return text, f" ({origin})", ()
     supported, has_wheels = _supported(listing, contexts, minors, index)
     best = [each for each in supported if each in has_wheels]
-    if best:
-        return f"{best[0][0]}.{best[0][1]}", " (the newest that the pins have wheels for)"
-    chosen = _PYTHON if _PYTHON in supported else supported[0]
-    return f"{chosen[0]}.{chosen[1]}", " (assumed)"
+    chosen = best[0] if best else _PYTHON if _PYTHON in supported else supported[0]
+    origin = "the newest that the pins have wheels for" if best else "assumed"
+    newest, *older = (f"{each[0]}.{each[1]}" for each in (chosen, *(each for each in best or supported if each < chosen)))
+    return newest, f" ({origin})", tuple(older)
 
 
 def _beside(path: str) -> Iterable[tuple[str, str]]:
