@@ -439,7 +439,9 @@ def test_the_python_is_the_newest_that_the_pins_have_wheels_for(fix: Run, tmp_pa
 
 def test_where_nothing_tells_the_python_it_is_a_usual_one(fix: Run, index: IndexServer) -> None:
     done = fix(url=index.url, job=JOB[:-2])
-    assert "target    Python 3.12 (assumed); Linux x86_64 (assumed); glibc 2.35 (assumed); CUDA (A100)" in done.stdout
+    assert "target Python 3.12 (assumed); Linux x86_64 (assumed); glibc 2.35 (assumed); CUDA (A100)" in " ".join(
+        done.stdout.split()
+    )
 
 
 def test_what_the_user_takes_from_a_repository_stays(fix: Run, index: IndexServer, tmp_path: Path) -> None:
@@ -531,6 +533,38 @@ def test_what_uv_installs_for_a_list_is_what_is_judged(fix: Run, index: IndexSer
     assert lines[0] == "trl"
     assert [line.partition(" ")[0] for line in lines[1:]] == ["accelerate==1.6.0"]
     assert "Nothing to fix" in fix(*own(tmp_path, bad), url=index.url, job=CLEAN).stdout
+
+
+def test_the_python_is_one_that_the_whole_file_resolves_for(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """The pin has a wheel for 3.12, and what it requires only one for 3.11."""
+    index.add(
+        "fast", {"1.0": release("2025-01-01", wheel_tags=[f"cp{each}-cp{each}-manylinux_2_28_x86_64" for each in (311, 312)])}
+    )
+    index.add("slow", {"1.0": release("2025-01-01", wheel_tags=["cp311-cp311-manylinux_2_28_x86_64"], sdist=False)})
+    index.add("both", {"1.0": release("2025-01-01", "slow", "fast")})
+    (tmp_path / "requirements.txt").write_text("both==1.0\nfast==1.0\n")
+    done = fix("--format", "json", url=index.url, job=())
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout)["plan"]["target"]
+    assert told[0] == "Python 3.11 (the newest that uv resolves the file for)"
+    assert told[-1] == "the 3 packages that uv resolves today"
+
+
+def test_a_build_that_no_index_has_is_judged_with_all_that_it_installs(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """torch's own index is not read; what trl brings in has an error all the same."""
+    index.add("torch", {"2.6.0": release("2025-01-29", "nvidia-cublas-cu12")})
+    index.add("nvidia-cublas-cu12", {"12.4": release("2025-01-01")})
+    bad = RULE.format(
+        name="bad-accelerate", severity="error", packages='accelerate = ">=1.11"', hit='accelerate = "1.11.0"',
+        clear='accelerate = "1.6.0"', fix='[[rule.fix]]\ndowngrade = { accelerate = "<1.11" }',
+    )  # fmt: skip
+    (tmp_path / "requirements.txt").write_text("torch==2.6.0+cu118\ntrl\n")
+    done = fix("--write", "--format", "json", *own(tmp_path, bad), url=index.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert any("torch: resolved like the default build" in note for note in report["notes"])
+    assert "nvidia-cublas-cu12" not in done.stdout
+    assert (tmp_path / "requirements.txt").read_text().startswith("torch==2.6.0+cu118\ntrl\naccelerate==1.6.0")
 
 
 def test_a_file_that_uv_cannot_resolve_is_reported_with_its_reason(fix: Run, index: IndexServer, tmp_path: Path) -> None:
