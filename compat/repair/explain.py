@@ -34,7 +34,13 @@ def _reasons(
         if need.name == name and release.name != name
     ]  # fmt: skip
     if before is None:
-        return [text for text, _ in asking][:1]
+        fitting = [
+            each for each in solver.opened.get(name, ()) if each.plain and all(each.meets(n.specifier) for _, n in asking)
+        ]
+        newest = fitting[-1].version if fitting else ""
+        others = {other: release.version for other, release in chosen.items()}
+        bad = [each.statement.text for each in relaxation.forbidden if _breaks(each, name, {**others, name: newest})]
+        return [f"{name} {newest}: {text}" for text in bad][:1] or [text for text, _ in asking][:1]
     current = solver.problem.current
     kept = {**{other: release.version for other, release in chosen.items()}, name: before.version}
     known = [f"{each.title} ({each.rule})" for each in errors if name in each.packages]

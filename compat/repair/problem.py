@@ -28,7 +28,7 @@ no more than an upgrade, and torch does not move for them."""
 DOWNGRADE = MAJOR = 5
 """Cost of downgrading a direct requirement, or of changing a major version, relative to a changed package."""
 BEHIND = 10
-"""Cost of each release behind the newest, relative to an added package, if the newest releases are preferred."""
+"""Cost of each release behind the newest, relative to an added package, if the newest releases are preferred or installed."""
 DAYS_BACK = 365
 """Maximum age of a candidate relative to the installed release, in days between uploads."""
 _CALENDAR = 1900

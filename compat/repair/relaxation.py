@@ -155,7 +155,8 @@ class Relaxation:
                 cost("packages added or removed", atom)
             if current is None:  # adding costs at least one step, so that unneeded packages are not added
                 behind = 0 if what == OTHER else newest - place[what]
-                cost("release steps of what is added", atom, 1 + behind * (BEHIND if newest_wanted else 1))
+                installer = newest_wanted or not self.problem.complete  # which takes the newest, whatever that adds
+                cost("release steps of what is added", atom, 1 + behind * (BEHIND if installer else 1))
             if what in (ABSENT, OTHER):
                 continue
             if current is None:

@@ -122,7 +122,7 @@ class Everything:
             if name in current and family(name) == name:
                 steps += abs(place[name].index(version) - here) if near else newest - place[name].index(version)
             elif name not in current:
-                weight = BEHIND if self.problem.policy.prefer == "newest" else 1
+                weight = BEHIND if self.problem.policy.prefer == "newest" or not self.problem.complete else 1
                 more_steps += 1 + weight * (newest - place[name].index(version))
                 old += place[name].index(version) < newest and self._old(release[name][version].day)
             source = release[name][version].source
