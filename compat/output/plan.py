@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from compat.model import Finding
+from compat.model import Finding, Fix
 from compat.output.terminal import wrapped
-from compat.repair.plan import reason_of
+from compat.repair.plan import actions, reason_of
 from compat.repair.problem import family
 
 if TYPE_CHECKING:
@@ -42,25 +42,26 @@ def _lines(
     for finding in errors:
         yield f"  ✗ {finding.title}  ({finding.rule})"
         if finding not in plan.left:
-            yield from (f"      or, without changing packages: {way}" for way in _ways(finding))
-    if plan.core:
+            yield from (f"      or, without changing packages: {way}" for way in _ways(actions(finding)))
+    if len(plan.core) > 1 or plan.relief:
         yield from _impossible(plan)
     if plan.changes and plan.stands:
         yield from _changes(plan, len(errors), explained)
         yield from _commands(commands)
-    elif plan.changes or plan.refused or (errors and not plan.core):
+    elif plan.changes or plan.refused or (errors and len(plan.core) < 2):
         yield f"No plan is proposed: {plan.why_not or 'no set of releases fixes an error'}"
     for finding in plan.left:
         yield f"  left      {finding.title}"
-        yield from (f"            {way}" for way in _ways(finding))
+        yield from (f"            {way}" for way in _ways(actions(finding, left=True)))
     yield from (f"  unread    {name}: {reason_of(name, why)}" for name, why in list(plan.unread.items())[:5])
     yield from (f"  no builds from {name}: {reason_of(name, why)}" for name, why in plan.narrowed.items())
 
 
-def _ways(finding: Finding) -> list[str]:
-    """List the fixes for a finding that do not change packages."""
-    fixes = (fix for fix in finding.fixes if fix.kind in ("launch", "config", "env-var", "driver"))
-    return [fix.command or fix.text for fix in fixes][:3]
+def _ways(fixes: Sequence[Fix]) -> list[str]:
+    return [
+        f"{fix.command}  # {fix.text}" if fix.command and fix.kind == "source-install" else fix.command or fix.text
+        for fix in fixes
+    ][:3]
 
 
 def shown_pins(plan: Plan, told: Sequence[str]) -> str:

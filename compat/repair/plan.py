@@ -37,6 +37,8 @@ _BY_UV = Checks()
 _RELIEF = 10.0
 """Seconds for finding the user requirement whose removal resolves a contradiction."""
 _ACTIONS = ("launch", "config", "env-var", "driver")
+_OF_LEFT = (*_ACTIONS, "source-install")
+"""Kinds of fixes that are shown for a finding that no release fixes."""
 
 
 @record(frozen=True)
@@ -87,7 +89,7 @@ class Plan:
             ],
             "actions": [
                 *({"kind": fix.kind, "text": fix.text, "command": fix.command}
-                  for finding in self.left for fix in actions(finding)),
+                  for finding in self.left for fix in actions(finding, left=True)),
                 *({"kind": "source-install", "text": f"rebuild {each.name} {each.after}: {each.why}", "command": None}
                   for each in self.rebuilt),
             ],
@@ -106,9 +108,9 @@ def reason_of(name: str, why: str) -> str:
     return rest if first.startswith(name) else why
 
 
-def actions(finding: Finding) -> tuple[Fix, ...]:
-    """The fixes of a finding that do not change a package."""
-    return tuple(fix for fix in finding.fixes if fix.kind in _ACTIONS)
+def actions(finding: Finding, *, left: bool = False) -> tuple[Fix, ...]:
+    """The fixes of a finding that do not change a package; of one that is ``left``, builds from elsewhere, too."""
+    return tuple(fix for fix in finding.fixes if fix.kind in (_OF_LEFT if left else _ACTIONS))
 
 
 def cost_of(changes: Collection[Change], *, errors: int = 0, source: int = 0, steps: int = 0) -> dict[str, int]:
