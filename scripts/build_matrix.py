@@ -27,7 +27,7 @@ def build() -> None:
     rules = load_folder(os.path.join(ROOT, "matrix", "rules"))
     os.makedirs(os.path.dirname(compiled.FILE), exist_ok=True)
     _write(hardware.FILE, marshal.dumps(hardware.tables_from(FACTS), 4))
-    _write(builds.FILE, marshal.dumps(builds.tables_from(FACTS), 4))
+    _write(builds.FILE, marshal.dumps(dict(builds.tables_from(FACTS)), 4))
     _write(hardware.PEAK_RATES_FILE, marshal.dumps(hardware.peak_rates_tables_from(FACTS), 4))
     _write(declared.FILE, pack_declared.packed(FACTS))
     _write(stacks.FILE, stacks.packed(os.path.dirname(FACTS)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from compat.checks.code import fixes_of, lacked_by, releases
 from compat.checks.fix_commands import nearest_fixes
@@ -292,15 +292,25 @@ def _text(node: ast.expr) -> str:
 MAGIC = b"surfflag"
 
 
+class _Content(TypedDict):
+    """A parser in the file: its options and the options without a parser, as sets of releases; replacements of options."""
+
+    package: str
+    versions: list[str]
+    flags: dict[str, int]
+    instead: dict[str, str]
+    unread: int
+
+
 class Parser:
     """The options of one program in every known release of its package; :attr:`versions` oldest first."""
 
-    def __init__(self, content: dict[str, Any]) -> None:
-        self.package: str = content["package"]
-        self.versions: tuple[str, ...] = tuple(content["versions"])
-        self._flags: dict[str, int] = content["flags"]
-        self._instead: dict[str, str] = content["instead"]
-        self._unread: int = content["unread"]
+    def __init__(self, content: _Content) -> None:
+        self.package = content["package"]
+        self.versions = tuple(content["versions"])
+        self._flags = content["flags"]
+        self._instead = content["instead"]
+        self._unread = content["unread"]
 
     def takes(self, version: str, name: str) -> bool | None:
         """Return whether a release accepts an option; ``None`` if unknown, or if no release has the option.

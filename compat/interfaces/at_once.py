@@ -16,9 +16,18 @@ from compat.versions import key_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
+    from typing import TypeAlias, TypedDict
 
     from compat.interfaces.rows import Rows
+
+    Failing: TypeAlias = dict[str, list[tuple[str, int, int, tuple[str, ...]]]]
+    """By consumer: (package, its failing releases, consumer releases, required packages), with sets as bit masks."""
+
+    class _Index(TypedDict):
+        """The index file; both are compressed."""
+
+        versions: bytes
+        tiers: dict[str, bytes]
 
 
 _NAME = "at_once.bin"
@@ -39,8 +48,7 @@ def packed(rows: Rows) -> bytes:
     return marshal.dumps({"versions": zlib.compress(marshal.dumps(known, 4), 9), "tiers": tiers}, 4)
 
 
-def _of_tier(rows: Rows, tier: str) -> dict[str, list[tuple[str, int, int, tuple[str, ...]]]]:
-    """Return (package, its failing releases, consumer releases, required packages) by consumer, with sets as bit masks."""
+def _of_tier(rows: Rows, tier: str) -> Failing:
     found = {}
     for consumer in sorted(rows.consumers):
         places = {version: at for at, version in enumerate(rows.versions(consumer))}
@@ -59,10 +67,10 @@ class AtOnce:
     """The opened index; see the module docstring."""
 
     def __init__(self, content: bytes) -> None:
-        opened: dict[str, Any] = marshal.loads(content)
+        opened: _Index = marshal.loads(content)
         self._versions: dict[str, tuple[str, ...]] = marshal.loads(zlib.decompress(opened["versions"]))
-        self._packed: dict[str, bytes] = opened["tiers"]
-        self._opened: dict[str, dict[str, list[tuple[str, int, int, tuple[str, ...]]]]] = {}
+        self._packed = opened["tiers"]
+        self._opened: dict[str, Failing] = {}
 
     @property
     def packages(self) -> frozenset[str]:

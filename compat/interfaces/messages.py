@@ -15,7 +15,7 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TypedDict
 
 from compat.files import read_table
 from compat.interfaces.table import header_of, value_of
@@ -75,13 +75,33 @@ class Match:
     words: int
 
 
+class _Content(TypedDict):
+    """A table in its file, with one entry per message in ``texts``, ``name``, ``life`` and ``places``; others are shared.
+
+    ``places``: four numbers per place (module, function, guards, span). ``spans``: first and last releases of runs.
+    """
+
+    package: str
+    versions: list[str]
+    texts: list[str]
+    name: list[int]
+    names: list[str]
+    life: list[int]
+    places: list[list[int]]
+    guards: list[list[int]]
+    texts_of_guards: list[str]
+    modules: list[str]
+    functions: list[str]
+    spans: list[list[int]]
+
+
 class Table:
     """The messages of one package."""
 
-    def __init__(self, content: dict[str, Any]) -> None:
-        self.package: str = content["package"]
-        self.versions: tuple[str, ...] = tuple(content["versions"])
-        self.texts: list[str] = content["texts"]
+    def __init__(self, content: _Content) -> None:
+        self.package = content["package"]
+        self.versions = tuple(content["versions"])
+        self.texts = content["texts"]
         self._content = content
 
     def __len__(self) -> int:

@@ -14,7 +14,21 @@ from compat.records import record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
+    from typing import Any, TypeAlias, TypedDict
+
+    EvidenceRow: TypeAlias = tuple[int, str, int, bool]
+    RowValues: TypeAlias = tuple[
+        str, int, list[int], str, str, str, list[str], str, str, str | None, str, str, list[EvidenceRow]
+    ]
+    """Package, mask of the releases that lack it, pairs of (mask of consumer releases, line), then the fields of a
+    :class:`Row` from ``tier`` on. Read from JSON, so a list at run time."""
+
+    class Block(TypedDict):
+        """The rows of one consumer, or with kind ``X`` its imports; ``masks`` are sets of releases."""
+
+        masks: list[int]
+        rows: list[Any]
+
 
 MAGIC = b"surfrow3"
 E1, E2, R1 = "E1", "E2", "R1"
@@ -116,7 +130,7 @@ class Rows:
             (package, kind): (start, length) for package, kind, start, length in header["blocks"]
         }
         self._tops: dict[str, str] = header["tops"]
-        self._opened: dict[tuple[str, str], Any] = {}
+        self._opened: dict[tuple[str, str], Block] = {}
         self._positions: dict[tuple[str, str], int | None] = {}
 
     @property
@@ -232,7 +246,7 @@ class Rows:
                 found[start] = tuple(kept)
         return found
 
-    def _row(self, consumer: str, version: str, row: list[Any], bad: int, line: int) -> Row:
+    def _row(self, consumer: str, version: str, row: RowValues, bad: int, line: int) -> Row:
         package, _, _, tier, path, scope, asks, kind, target, name, problem, missing, evidence = row
         versions = self._versions[package]
         return Row(
@@ -246,15 +260,15 @@ class Rows:
         """The package and kind of each block."""
         return tuple(self._blocks)
 
-    def part(self, package: str, kind: str) -> Any:
+    def part(self, package: str, kind: str) -> Block:
         """Return a block in its stored form, for the scripts that write rows."""
         return self._block(package, kind)
 
-    def _block(self, consumer: str, kind: str) -> Any:
+    def _block(self, consumer: str, kind: str) -> Block:
         key = consumer, kind
         if key not in self._opened:
             if key not in self._blocks:
-                return {"masks": (), "rows": ()}
+                return {"masks": [], "rows": []}
             start, length = self._blocks[key]
             self._opened[key] = self._value_of(self._content[self._start + start : self._start + start + length])
         return self._opened[key]

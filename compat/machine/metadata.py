@@ -65,13 +65,9 @@ def _requires(header: bytes | None, name: str) -> tuple[str, ...] | None:
     """
     if header is None or not name.endswith(".dist-info"):
         return None
-    return tuple(
-        [
-            part.partition(b"\n")[0].decode("utf-8", "replace").strip()
-            for part in header.split(b"\nRequires-Dist:")[1:]
-            if b"extra" not in part or b"extra" not in part.partition(b"\n")[0].partition(b";")[2]
-        ]
-    )
+    lines = [part.partition(b"\n")[0] for part in header.split(b"\nRequires-Dist:")[1:]]
+    kept = [line for line in lines if b"extra" not in line or b"extra" not in line.partition(b";")[2]]
+    return tuple([line.decode("utf-8", "replace").strip() for line in kept])
 
 
 def _completed(name: str, project: str | None, version: str | None) -> tuple[str, str | None]:

@@ -12,10 +12,24 @@ from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any, TypeAlias
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import TypeAlias, TypedDict
 
     Codes: TypeAlias = tuple[str, ...]
+    TorchRow: TypeAlias = tuple[str, str, bool, Codes, Codes, str]
+    """The values of a :class:`TorchBuild`."""
+    ExtensionRow: TypeAlias = tuple[str, str, Codes, Codes, str]
+    """The values of an :class:`ExtensionBuild`."""
+
+    class Tables(TypedDict):
+        """The content of the file; wheels by package and release, the rest by compute capability or CUDA."""
+
+        torch: Mapping[str, Sequence[TorchRow]]
+        extensions: Mapping[str, Mapping[str, Sequence[ExtensionRow]]]
+        triton: Mapping[str, Codes]
+        capabilities: Mapping[str, Mapping[str, str]]
+        floors: tuple[tuple[int, int], ...]
+        runs_on: Mapping[str, Mapping[str, frozenset[str]]]
 
 
 FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "code.bin")
@@ -50,15 +64,15 @@ class ExtensionBuild:
 class CodeTables:
     """The tables; releases are keyed as written in the fact files."""
 
-    def __init__(self, tables: Mapping[str, Any]) -> None:
-        self.torch: Mapping[str, Any] = tables["torch"]
+    def __init__(self, tables: Tables) -> None:
+        self.torch = tables["torch"]
         """The releases of torch; :meth:`torch_builds` parses the wheels of one release, which is all a check needs."""
-        self.extensions: Mapping[str, Mapping[str, Any]] = tables["extensions"]
+        self.extensions = tables["extensions"]
         """The releases of each extension; see :meth:`extension_builds`."""
-        self.triton: Mapping[str, Codes] = tables["triton"]
-        self.capabilities: Mapping[str, Mapping[str, str]] = tables["capabilities"]
-        self.floors: tuple[tuple[int, int], ...] = tables["floors"]
-        self._runs: Mapping[str, Mapping[str, frozenset[str]]] = tables["runs_on"]
+        self.triton = tables["triton"]
+        self.capabilities = tables["capabilities"]
+        self.floors = tables["floors"]
+        self._runs = tables["runs_on"]
 
     def torch_builds(self, release: str) -> tuple[TorchBuild, ...]:
         """Return the wheels of a torch release."""
@@ -107,13 +121,13 @@ def open_code_tables() -> CodeTables:
     return CodeTables(marshal.loads(read_table(FILE)))
 
 
-def tables_from(folder: str) -> dict[str, Any]:
+def tables_from(folder: str) -> Tables:
     """Return the content of the fact files in a folder as plain values, for the build."""
-    torch: dict[str, list[tuple[Any, ...]]] = {}
+    torch: dict[str, list[TorchRow]] = {}
     for row in _rows(folder, "torch_builds.csv"):
         build = (row["machine"], row["cuda"], row["default"] == "yes", _codes(row["sm"]), _codes(row["ptx"]), row["known"])
         torch.setdefault(row["torch"], []).append(build)
-    extensions: dict[str, dict[str, list[tuple[Any, ...]]]] = {}
+    extensions: dict[str, dict[str, list[ExtensionRow]]] = {}
     for row in _rows(folder, "extension_builds.csv"):
         built = (row["cuda"], row["torch"], _codes(row["sm"]), _codes(row["ptx"]), row["known"])
         extensions.setdefault(row["package"], {}).setdefault(row["version"], []).append(built)

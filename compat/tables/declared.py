@@ -13,7 +13,7 @@ from compat.versions import Ranges
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
-    from typing import Any, TypeAlias
+    from typing import TypeAlias
 
     from compat.markers import Marker
 
@@ -43,7 +43,7 @@ class Package:
         versions, self._yanked, self._pythons, self._glibcs, self._packed, self._extras, self._wheels = block
         self.versions: list[str] = versions.split(" ")
         self._places = {version: place for place, version in enumerate(self.versions)}
-        self._opened: dict[str, tuple[Any, ...]] = {}
+        self._opened: dict[str, tuple[RequirementRow, ...]] = {}
         self._asked: dict[tuple[str, int], tuple[Requirement, ...]] = {}
 
     @property
@@ -65,9 +65,10 @@ class Package:
         return None if place is None else self._published(place)
 
     def _published(self, place: int) -> Published:
-        python, ranges = next((tuple(told) for *told, runs in self._pythons if _within(runs, place)), ("", None))
-        glibc = next((told for told, runs in self._glibcs if _within(runs, place)), "")
-        wheels = next((told for told, runs in self._wheels if _within(runs, place)), "")
+        none: tuple[str, Ranges | None] = "", None
+        python, ranges = next((row[:2] for row in self._pythons if _within(row[2], place)), none)
+        glibc = next((version for version, runs in self._glibcs if _within(runs, place)), "")
+        wheels = next((files for files, runs in self._wheels if _within(runs, place)), "")
         return Published(self.versions[place], python, ranges, glibc, self._yanked.get(place), wheels)
 
     def extra(self, place: int, name: str) -> tuple[str, ...]:
@@ -83,7 +84,7 @@ class Package:
             self._asked[name, place] = found
         return found
 
-    def _of(self, name: str) -> tuple[Any, ...]:
+    def _of(self, name: str) -> tuple[RequirementRow, ...]:
         if name not in self._opened:
             self._opened[name] = marshal.loads(self._packed[name]) if name in self._packed else ()
         return self._opened[name]
@@ -143,12 +144,18 @@ class Declared:
 
 
 Block: TypeAlias = (
-    "tuple[str, dict[int, str], tuple[Any, ...], tuple[Any, ...], dict[str, bytes], dict[str, bytes], tuple[Any, ...]]"
+    "tuple[str, dict[int, str], tuple[PythonRow, ...], tuple[TextRow, ...], dict[str, bytes], dict[str, bytes],"
+    " tuple[TextRow, ...]]"
 )
 """(space-separated versions, reasons of yanked releases, Requires-Python by runs, glibc by runs, requirements on each
 distribution, names required by each extra and by "", wheels by runs); those of bytes are unpacked on first use."""
 Requirement: TypeAlias = "tuple[str, Ranges, Marker | None, str | None]"
 """(specifier, its ranges, marker without the comparison with the extra, the extra); a plain tuple, because hundreds are
 checked to find a violated one."""
-Runs: TypeAlias = tuple[tuple[int, int], ...]
+RequirementRow: TypeAlias = "tuple[str, Ranges, Marker | None, str | None, Runs]"
+"""A requirement and the releases that have it."""
+PythonRow: TypeAlias = "tuple[str, Ranges | None, Runs]"
+TextRow: TypeAlias = "tuple[str, Runs]"
+"""A glibc or the wheels, and the releases that have it."""
+Runs: TypeAlias = "tuple[tuple[int, int], ...]"
 """Runs of release indices, first and last of each."""
