@@ -62,8 +62,9 @@ def screen_of(fleet: Fleet, ranged: Ranged) -> Screen:
     remarks += [("unusable", str(problem)) for problem in fleet.problems]
     remarks += [("note", note) for note in fleet.notes]
     possible = [finding for finding, _, _ in found if finding.verdict != "hit"]
-    complete = not (fleet.missing or fleet.undecided or fleet.problems)
-    nothing = f"Nothing known to be bad{'' if complete else ' in what was read'}, and the nodes are alike."
+    read = "" if not (fleet.missing or fleet.undecided or fleet.problems) else " in what was read"
+    alike = ", and the nodes are alike" if fleet.nodes > 1 else ""
+    nothing = f"Nothing known to be bad{read}{alike}." if fleet.nodes else "No node could be read."
     return Screen(
         headline=f"{fleet.nodes} node{_s(fleet.nodes)} in {count} group{_s(count)} of the same environment",
         groups=fleet.groups[:_GROUPS],

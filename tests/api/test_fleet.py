@@ -18,6 +18,7 @@ from compat.api.fleet import Fleet, expand, judge_fleet, ranged, read_fleet
 from compat.api.options import Options
 from compat.checks.fleet import compare
 from compat.errors import InputError
+from compat.output.fleet import fleet_text
 from compat.rules.compiled import open_matrix
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -54,6 +55,15 @@ def test_nodes_that_are_alike_are_one_group_without_a_difference(tmp_path: Path)
     assert [len(each.group.nodes) for each in read.groups] == [4]
     assert read.differences == ()
     assert read.missing == ()
+
+
+def test_the_summary_claims_nothing_about_nodes_that_were_not_read(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{")
+    assert fleet_text(fleet(tmp_path), ranged).splitlines()[-1] == "  No node could be read."
+    node(tmp_path, "node1")
+    assert fleet_text(fleet(tmp_path), ranged).splitlines()[-1] == "  Nothing known to be bad in what was read."
+    node(tmp_path, "node2")
+    assert fleet_text(fleet(tmp_path), ranged).splitlines()[-1].endswith("in what was read, and the nodes are alike.")
 
 
 @pytest.mark.parametrize(
