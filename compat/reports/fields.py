@@ -80,8 +80,8 @@ def read_fields(lines: Sequence[Line], found: Findings) -> None:
         (name, value), number = split, line.number
         if not value and _is_heading(line.text):
             value, number = _below(lines, position)  # an issue form: the question is a heading, with the answer below
-        if value and _read(reading, name, value, rank):
-            found.used.update((line.number, number))
+        if value and _read(reading, name, value, rank) and ", " not in value:
+            found.used.update((line.number, number))  # a value with commas may state more: it is also read as a list
     for value in reading.platforms:
         say_glibc(found, value, of_platform=True, python=reading.python)
     built = {key: value for key, value in reading.torch.items() if value}

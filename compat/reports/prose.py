@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from compat.model import EMPTY
+from compat.model import EMPTY, Accelerator
 from compat.reports.findings import (
     BY_HAND,
     HINTED,
@@ -23,11 +23,23 @@ from compat.reports.words import devices_in, distribution_of, is_phrase, range_a
 _LONGEST = 200  # characters of a line that is a list
 _ITEM = re.compile(
     r"[\s`*_\"'(]{0,6}(?P<name>[A-Za-z][\w -]{0,40}?)[`*]{0,3}(?: version| ver\.?)?"
-    r"(?:\s{1,40}| ?={1,2} ?| ?: ?| ?- ?(?=v?\d)| ?@ ?)"
+    r"(?:\s{1,40}| ?={1,2} ?| ?: ?| ?- ?(?=v?\d)| ?@ ?|(?<=[A-Za-z]{3})(?=\d{1,4}\.\d))"
     r"`{0,2}(?P<version>(?:[<>~!=]=? ?)?v?\d[\w.!+-]{0,60})[`*)\"']{0,4}[.;]?(?: \([^()]{0,60}\))?$"
 )
 _BULLET = re.compile(r"[\s>|]{0,10}(?:[-*+•·]\s{1,4}|\d{1,2}[.)] )?")
-_PARTS = re.compile(r"[,;/|、，]\s|\s(?:and|with|\+|on)\s|(?<!\s)\s{3,}(?=[A-Za-z])")
+_PARTS = re.compile(r"[,;/|、，]\s|\s(?:and|with|\+|on)\s|\+(?=[A-Z][a-z])|(?<!\s)\s{2,}(?=[A-Za-z])")
+_LABEL = re.compile(
+    r"(?:(?:my|our|the|current|runtime|software|hardware|system|test|full) ){0,2}"
+    r"(?:environments?|env|set-?up|config(?:uration)?|specs?|versions?|stack|system|hardware|platform|machine|software|packages?"
+    r"|dependencies|gpus?|devices?|os)(?: (?:info(?:rmation)?|details|used))?(?:\*{0,2} ?[:：]\*{0,2}| is| are)\s{1,4}(?=\S)",
+    re.IGNORECASE,
+)
+_UNSTATED = re.compile(
+    r"(?P<name>[A-Za-z][\w-]{0,40})`?"
+    r"(?:[ :=(]{1,3}(?:the )?(?:latest|newest|nightly|main|master)(?: \w{1,12})?\)?| from source)$",
+    re.IGNORECASE,
+)
+"""A package without its release in a list: it states nothing, but does not make the list a sentence either."""
 _IN_WORDS = re.compile(r"(?: package)? \(version:? ?(v?\d[\w.!+-]{0,60})\)")
 _OWN = ("python", "cuda", "cuda toolkit", "nvcc", "nvidia driver", "driver", "cudatoolkit", "nvidia-driver")
 _UNAME = re.compile(r"(?:Linux|Darwin) \S{1,80} (?P<release>\d[\w.+~-]{2,80}) .{5,200}$")
@@ -94,7 +106,10 @@ def _written(text: str, found: Findings) -> None:
     """Read a line if at least half of its parts are names with a version, devices or systems; other lines are sentences."""
     text = _BULLET.sub("", text, count=1).strip(" .`*|")
     text = _IN_WORDS.sub(r" \1", text) if "(version" in text else text
+    if (label := _LABEL.match(text)) is not None:
+        text = text[label.end() :]
     parts = [part.strip() for part in _PARTS.split(text) if part.strip()]
+    parts = [part for part in parts if (bare := _UNSTATED.match(part)) is None or distribution_of(bare["name"]) is None]
     kinds = [_kind(part) for part in parts]
     if not kinds or kinds.count(None) * 2 > len(kinds) - 1:
         return
@@ -154,36 +169,83 @@ _PIN = re.compile(
 _RELEASE_OF = re.compile(
     r"\b(?:[Vv]ersion |v)(?P<version>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3}(?:\+\w{1,12})?) of `{0,2}(?P<name>[A-Za-z][\w-]{1,30})"
 )
-_MACHINE = re.compile(r"\b(?:on|using|with|have) (?P<devices>(?:(?!\bon\b)[^,.;]){2,60})", re.IGNORECASE)
-_OTHERWISE = re.compile(
-    r"\b(?:work(?:s|ed|ing)?|fine|downgrad\w{0,4}|upgrad\w{0,4}|before|previous\w{0,2}|older|newer|fix\w{0,2}|instead|until|since|after"
-    r"|should|requir\w{0,3}|support\w{0,2}|releas\w{0,2}|tr(?:y|ied)|expect\w{0,2}|need\w{0,2}|not|would|if|than|latest|from|to)\b",
+_MACHINE = re.compile(r"\b(?:on|using|with|have|own) (?P<devices>(?:(?!\bon\b)[^,.;]){2,60})", re.IGNORECASE)
+_STATED = (
+    ("driver", r"drivers?(?: version)?:? v?(?P<value>\d{3}(?:\.\d{1,3}){0,2})"),
+    ("python", r"python ?v?(?P<value>3\.\d{1,2}(?:\.\d{1,2})?)"),
+    ("cuda_toolkit", r"cuda(?: version| toolkit)? ?v?(?P<value>1\d\.\d)"),
+)
+_FACTS = tuple((field, re.compile(rf"(?<![/\\\w.+-]){name}(?![\d.]*\d)", re.IGNORECASE)) for field, name in _STATED)
+_COMPARES = re.compile(
+    r"\b(?:work(?:s|ed|ing)?|fine|downgrad\w{0,4}|before|previous\w{0,2}|older|newer|fix\w{0,2}|instead|until|should"
+    r"|requir\w{0,3}|support\w{0,2}|expect\w{0,2}|need\w{0,2}|would|could|if|than|other|another|whereas|earlier|only)\b|n[o']t\b",
     re.IGNORECASE,
+)
+"""Words of a sentence about another release, another machine, or what ought to be."""
+_UNCLEAR = re.compile(r"\b(?:upgrad\w{0,4}|updat\w{0,3}|since|after|releas\w{0,2}|tr(?:y|ied)|latest|from|to)\b", re.IGNORECASE)
+"""Words of a sentence in which a release may be another than the installed one; GPUs, drivers and Python do not change so."""
+_NOW = re.compile(
+    r"\b(?:up(?:grad|dat)|bump|mov|switch)\w{1,4} (?:(?:my|the|our) )?(?:(?P<before>[\w-]{2,30}) (?:from \S{1,20} )?)?to "
+    r"(?:the )?(?:(?:latest|newest|new) )?(?:version )?(?:`?(?P<name>[A-Za-z][\w-]{1,30})`?(?: ?==? ?| (?:version )?v?))?"
+    r"(?P<version>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3})(?![\w.]*\d)"
+    r"|\b(?:using|running|have|installed|with|on) (?:the )?(?:latest|newest|current) (?:version |release )?(?:of )?"
+    r"`?(?P<name_2>[A-Za-z][\w-]{1,30})`?(?: ?==? ?| (?:version )?v?|, | \()"
+    r"(?P<version_2>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3})(?![\w.]*\d)",
+    re.IGNORECASE,
+)
+"""``after upgrading vllm to 0.8.3``, ``the latest trl (0.20.0)``: the release after the move is the installed one."""
+_BROKEN = re.compile(
+    r"\b(?:stop\w* working|(?:not|never|no longer) (?:\w+ )?work\w*|\w+n['’]?t (?:\w+ )?work\w*)\b", re.IGNORECASE
+)
+_LOGGED = re.compile(
+    r"\s{0,20}(?:\[|\(\w{1,40} pid=|\d{4}-\d\d-\d\d|"
+    r"(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b|Traceback|File \")"
 )
 _SENTENCES = 500
 """Maximum number of prose lines read."""
 
 
 def _mentioned(lines: Sequence[Line], found: Findings) -> None:
-    """Record pins and devices in sentences, if nothing else names them and the sentence does not compare releases."""
-    devices, known = None, set(found.packages)
+    """Record releases, devices and other facts in sentences, if nothing else states them and the sentence compares nothing."""
+    known = set(found.packages)
+    devices: list[tuple[tuple[Accelerator, ...], bool]] = []
+    facts: dict[str, set[str]] = {field: set() for field, _ in _FACTS if field not in found.values}
     prose = [
         line.text for line in lines if not line.fenced and 12 < len(line.text) <= 2 * _LONGEST and line.number not in found.used
     ]
     for text in prose[:_SENTENCES]:
-        if not any(character.isdecimal() for character in text):
+        if not any(character.isdecimal() for character in text) or _LOGGED.match(text):
             continue
         for sentence in re.split(r"[.!?] ", text):
-            if _OTHERWISE.search(sentence):
+            plain = _BROKEN.sub("", sentence)
+            if _COMPARES.search(plain):
                 continue
-            for match in (*_PIN.finditer(sentence), *_RELEASE_OF.finditer(sentence)):
-                name = distribution_of(match["name"])
-                if name is not None and name not in known:
-                    found.package(name, version_at(match["version"]), HINTED)
-            for match in _MACHINE.finditer(sentence):
-                devices = devices or devices_in(match["devices"])
-    if devices is not None and not found.devices:
-        found.accelerators(devices[0], BY_HAND, counted=devices[1])
+            for name, version in _releases_in(plain):
+                if name not in known:
+                    found.package(name, version, HINTED)
+            mentions = (devices_in(match["devices"]) for match in _MACHINE.finditer(plain))
+            devices += [each for each in mentions if each is not None]
+            for field, pattern in _FACTS:
+                if field in facts:
+                    facts[field].update(match["value"] for match in pattern.finditer(plain))
+    if devices and not found.devices and len({repr(each) for each, _ in devices}) == 1:
+        found.accelerators(devices[0][0], BY_HAND, counted=any(counted for _, counted in devices))
+    for field, values in facts.items():
+        if len(values) == 1:
+            found.say(field, values.pop(), HINTED)
+
+
+def _releases_in(sentence: str) -> Iterator[tuple[str, str | None]]:
+    """Return the distributions and releases that a sentence says are installed."""
+    for match in _NOW.finditer(sentence):
+        names = (match["name"] or match["before"] or "", match["name_2"] or "")
+        name = next((known for each in names if (known := distribution_of(each))), None)
+        if name is not None:
+            yield name, version_at(match["version"] or match["version_2"])
+    if not _UNCLEAR.search(sentence):
+        for match in (*_PIN.finditer(sentence), *_RELEASE_OF.finditer(sentence)):
+            if (name := distribution_of(match["name"])) is not None:
+                yield name, version_at(match["version"])
 
 
 def _hinted(lines: Sequence[Line], found: Findings) -> None:

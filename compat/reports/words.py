@@ -146,8 +146,11 @@ _WORDS = frozenset((
     "super", "ada", "generation", "blackwell", "hopper", "ampere", "hbm3", "hbm2e", "each", "with", "of", "a", "an", "on",
     "single", "dual", "vram", "memory", "ram", "pro", "workstation", "server", "edition", "max", "q", "amd", "radeon", "xt",
     "instinct", "xtx", "x", "gb", "gib", "gddr6", "gddr6x", "gddr7", "nvl", "d", "i", "have", "one", "two", "four", "eight",
+    "google", "colab", "kaggle", "runpod", "aws", "gcp", "azure", "free", "tier", "instance", "notebook",
 ))  # fmt: skip
-_TOKEN = re.compile(r"\d{1,4}(?:x|gi?b?|s|ti|d)?|x\d{1,3}|sxm\d?|[a-z]{1,2}\d{1,4}[a-z]{0,3}|\d{4}\w{0,2}|mi\d{2,3}\w?")
+_TOKEN = re.compile(
+    r"\d{1,4}(?:x|gi?b?|s|ti|d)?|x\d{1,3}|sxm\d?|[a-z]{1,2}\d{1,4}[a-z]{0,3}|[rg]tx\d{4}|\d{4}\w{0,2}|mi\d{2,3}\w?"
+)
 MOST_DEVICES = 1024
 """Maximum number of devices per machine; a larger number is not a count."""
 

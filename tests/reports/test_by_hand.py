@@ -61,6 +61,37 @@ class TestByHand:
         )
         assert (refused.python, refused.os) == (None, None)
 
+    def test_a_list_behind_a_label(self):
+        found = read("**Env**: Google Colab T4, unsloth 2025.2.9, trl latest\n")
+        assert versions("Environment: unsloth 2025.7.3, vllm 0.9.2\n") == {"unsloth": "2025.7.3", "vllm": "0.9.2"}
+        assert [(each.name, each.version) for each in found.distributions or ()] == [("unsloth", "2025.2.9")]
+        assert [each.name for each in found.accelerators or ()] == ["T4"]
+        glued = read("My configuration is NVIDIA 4090+Python 3.10+Pytorch2.2.0+cu121  CUDA Version: 12.2\n")
+        assert (glued.python, glued.cuda_toolkit) == ("3.10", "12.2")
+        assert versions("My configuration is NVIDIA 4090+Python 3.10+Pytorch2.2.0+cu121\n") == {"torch": "2.2.0+cu121"}
+
+    def test_what_a_sentence_says_is_installed(self):
+        found = read("After upgrading to vllm 0.8.3 my server crashes on my RTX 3060 with CUDA 12.1, driver 530.30\n")
+        assert [(each.name, each.version) for each in found.distributions or ()] == [("vllm", "0.8.3")]
+        assert [each.name for each in found.accelerators or ()] == ["RTX 3060"]
+        assert (found.cuda_toolkit, found.driver) == ("12.1", "530.30")
+        assert versions("I just upgraded to torchao 0.8 from 0.7\n") == {"torchao": "0.8"}
+        assert versions("I upgraded transformers from 4.45 to 4.46.1 and it stopped working\n") == {"transformers": "4.46.1"}
+        assert versions("I am using the latest version of trl (0.20.0) here\n") == {"trl": "0.20.0"}
+        assert read("When I try to run vllm 0.5.0 on my RX 7900 XTX it hangs\n").accelerators is not None
+
+    def test_what_a_sentence_compares_is_not_installed(self):
+        for text in (
+            "You need to upgrade to vllm 0.8.3 on this machine", "It works after upgrading to vllm 0.8.3 on the node",
+            "Should I switch to vllm 0.8.3 for the node?", "The problem goes away if you upgrade to vllm 0.8.3",
+            "It doesn't happen on the A100 with vllm 0.8.3", "vllm 0.8.3 requires driver 550 on every node",
+            "Please release a wheel for vllm 0.8.3 soon", "The API changed from vllm 0.8.2 to 0.8.3 silently",
+        ):  # fmt: skip
+            assert versions(f"torch 2.6.0\n\n{text}\n") == {"torch": "2.6.0"}, text
+            assert read(f"torch 2.6.0\n\n{text}\n").accelerators is None, text
+        found = read("torch 2.6.0\n\nIt crashes on the A100 here.\nThe same happens on a V100 there.\n")
+        assert found.accelerators is None
+
     def test_sentences_and_settings_are_no_facts(self):
         text = "torch 2.6.0\n\nIt worked with transformers 4.40.0 before I changed the seed to 3.5 again.\nray: 2\nkernels: 3\n"
         assert versions(text) == {"torch": "2.6.0"}
