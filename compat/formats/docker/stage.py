@@ -14,6 +14,7 @@ from compat.formats.installs.command import install_of
 from compat.formats.installs.files import InstallFiles, Opened
 from compat.formats.installs.steps import Command, Installs
 from compat.formats.listing import Entry
+from compat.formats.registry import PROGRAMS
 from compat.model import EMPTY, Environment, normalized
 from compat.syntax.shell import written_words
 from compat.syntax.shell_commands import commands_of, name_end, parameter
@@ -241,7 +242,7 @@ class Stage:
 # --- ``RUN``: its commands, applied to the stage in order.
 
 
-_RELEVANT = ("pip", "uv", "conda", "mamba", "poetry", "pdm", "pixi", "setup.py", "apt", "yum", "dnf", ".sh", "make")
+_RELEVANT = ("pip", "uv", "conda", "mamba", *PROGRAMS, "setup.py", "apt", "yum", "dnf", ".sh", "make")
 """A RUN without any of these installs nothing relevant."""
 _BRANCHES = ("if", "case", "elif", "else", "then")
 _SYSTEM = ("apt", "apt-get", "yum", "dnf", "microdnf")

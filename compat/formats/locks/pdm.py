@@ -17,6 +17,7 @@ from compat.formats.locks.tables import (
     name_of,
     packages_of,
     path_source,
+    read_toml,
     url_source,
     vcs_source,
     version_of,
@@ -24,7 +25,6 @@ from compat.formats.locks.tables import (
 from compat.formats.registry import ProjectLock
 from compat.model import Distribution, Source, normalized
 from compat.redact import excerpt
-from compat.syntax.toml import parse_text
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
@@ -50,13 +50,13 @@ class PdmLock(ProjectLock):
         return "pdm lock --update-reuse"  # moves the changed pins only
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        document = Table(parse_text(text, path), path)
+        document = read_toml(path, text)
         metadata = document.table("metadata")
         if metadata is None:
             raise document.expected("metadata", "a table, as in every pdm.lock")
         version = metadata.needed_text("lock_version")
         if version.partition(".")[0] not in ("3", "4"):
-            raise metadata.wrong(f"lock_version: expected 3.x or 4.x, not {excerpt(version, 40)!r}")
+            raise metadata.wrong(f"lock_version: expected 3.x or 4.x, not {excerpt(version, 40)!r}", "lock_version")
         packages = packages_of(document, "package", text)
         entries = tuple(Entry(_distribution(package), package.line) for package in packages)
         choices: list[Choice] = []

@@ -17,6 +17,7 @@ from compat.formats.locks.tables import (
     name_of,
     packages_of,
     path_source,
+    read_toml,
     url_source,
     vcs_source,
     version_of,
@@ -25,7 +26,6 @@ from compat.formats.registry import ProjectLock
 from compat.formats.specifiers import alternatives, matcher, python_marker
 from compat.model import Distribution, Source, normalized
 from compat.redact import excerpt
-from compat.syntax.toml import parse_text
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
@@ -48,7 +48,7 @@ class PoetryLock(ProjectLock):
         return f"poetry update --lock {names}" if names else "poetry lock"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        document = Table(parse_text(text, path), path)
+        document = read_toml(path, text)
         metadata = document.table("metadata")
         if metadata is None:
             raise document.expected("metadata", "a table, as in every poetry.lock")
@@ -77,7 +77,7 @@ def _lock_version(metadata: Table) -> tuple[int, int]:
     text = metadata.needed_text("lock-version")
     major, _, minor = text.partition(".")
     if major not in ("1", "2") or not (minor.isascii() and minor.isdigit() and len(minor) < 4):
-        raise metadata.wrong(f"lock-version: expected 1.x or 2.x, not {excerpt(text, 40)!r}")
+        raise metadata.wrong(f"lock-version: expected 1.x or 2.x, not {excerpt(text, 40)!r}", "lock-version")
     return int(major), int(minor)
 
 
@@ -87,7 +87,7 @@ def _pythons(metadata: Table) -> tuple[str | None, tuple[str, ...]]:
     try:
         sets = alternatives(text) if text else [""]
     except ValueError as problem:
-        raise metadata.wrong(f"python-versions: {problem}") from None
+        raise metadata.wrong(f"python-versions: {problem}", "python-versions") from None
     if "" in sets:
         return None, ()
     return (sets[0], ()) if len(sets) == 1 else (None, tuple(filter(None, map(python_marker, sets))))

@@ -17,6 +17,7 @@ from compat.formats.locks.tables import (
     name_of,
     packages_of,
     path_source,
+    read_toml,
     url_source,
     vcs_source,
     version_of,
@@ -24,7 +25,6 @@ from compat.formats.locks.tables import (
 from compat.formats.registry import Commands, ProjectLock
 from compat.model import Distribution, Source, normalized
 from compat.redact import excerpt
-from compat.syntax.toml import parse_text
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
@@ -53,11 +53,11 @@ class Pylock(ProjectLock):
         return Commands((f"{here}uv pip compile {source}{options}",), (f"{here}uv pip sync {name}",))
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        document = Table(parse_text(text, path), path)
+        document = read_toml(path, text)
         version = document.needed_text("lock-version")
         major, _, minor = version.partition(".")
         if major != "1" or not (minor or "0").isdecimal():
-            raise document.wrong(f"lock-version: expected 1.x, not {excerpt(version, 40)!r}")
+            raise document.wrong(f"lock-version: expected 1.x, not {excerpt(version, 40)!r}", "lock-version")
         document.text("created-by")
         if "packages" not in document.content:
             raise document.expected("packages", "a list of tables")
@@ -142,7 +142,9 @@ def _check_conditions(document: Table, packages: list[Table]) -> None:
 
     requires_python = document.text("requires-python")
     if requires_python is not None and not _is_specifier_set(requires_python):
-        raise document.wrong(f"requires-python: {excerpt(requires_python, 80)!r} is not a set of version specifiers (PEP 440)")
+        raise document.wrong(
+            f"requires-python: {excerpt(requires_python, 80)!r} is not a set of version specifiers (PEP 440)", "requires-python"
+        )
     markers = [(document, environment) for environment in document.texts("environments")]
     markers += [(package, marker) for package in packages if (marker := package.text("marker")) is not None]
     for table, marker in markers:

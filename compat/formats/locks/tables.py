@@ -12,6 +12,7 @@ from compat.formats.requirements.requirement import is_commit
 from compat.formats.specifiers import is_version
 from compat.model import Source, normalized
 from compat.redact import excerpt, without_credentials
+from compat.syntax.toml import Places, parse_text
 
 if TYPE_CHECKING:
     from compat.markers import Marker
@@ -25,24 +26,31 @@ _KINDS = {dict: "a table", list: "a list", bool: "true or false", int: "a number
 
 
 class Table:
-    """A table and its line; ``name`` identifies it in errors (``package torch``) and is empty for the document."""
+    """A table and its line; ``name`` identifies it in errors (``package torch``) and is empty for the document.
 
-    def __init__(self, content: Content, file: str, line: int | None = None, name: str = "") -> None:
+    ``text`` is the TOML text of the file: errors in a table without a line take that of the key or of the table's header.
+    """
+
+    def __init__(self, content: Content, file: str, line: int | None = None, name: str = "", text: str = "") -> None:
         self.content = content
         self.file = file
         self.line = line
         self.name = name
+        self._text = text
 
-    def wrong(self, problem: str) -> InputError:
-        """Return the error for ``problem`` in this table."""
-        return InputError(f"{self.name}: {problem}" if self.name else problem, self.file, self.line)
+    def wrong(self, problem: str, key: str = "") -> InputError:
+        """Return the error for ``problem`` in this table, or in the value of ``key``."""
+        line = self.line
+        if line is None and self._text:
+            line = Places(self._text).key(self.name.replace(" ", "."), key)
+        return InputError(f"{self.name}: {problem}" if self.name else problem, self.file, line)
 
     def expected(self, key: str, expected: str) -> InputError:
         """Return the error for a missing ``key`` or a value of another type."""
         value = self.content.get(key)
         if value is None:
-            return self.wrong(f"expected {key} ({expected})")
-        return self.wrong(f"{key}: expected {expected}, not {_described(value)}")
+            return self.wrong(f"expected {key} ({expected})", key)
+        return self.wrong(f"{key}: expected {expected}, not {_described(value)}", key)
 
     def text(self, key: str) -> str | None:
         value = self.content.get(key)
@@ -58,7 +66,7 @@ class Table:
             try:
                 text.encode()
             except UnicodeEncodeError:
-                raise self.wrong(f"{key}: contains an unpaired surrogate") from None
+                raise self.wrong(f"{key}: contains an unpaired surrogate", key) from None
         return text
 
     def needed_text(self, key: str) -> str:
@@ -66,7 +74,7 @@ class Table:
         if value is None:
             raise self.expected(key, "a string")
         if not value:
-            raise self.wrong(f"{key}: expected a non-empty string")
+            raise self.wrong(f"{key}: expected a non-empty string", key)
         return value
 
     def flag(self, key: str) -> bool:
@@ -90,7 +98,7 @@ class Table:
             return None
         if not isinstance(value, dict):
             raise self.expected(key, "a table")
-        return Table(value, self.file, self.line, f"{self.name} {key}".strip())
+        return Table(value, self.file, self.line, f"{self.name} {key}".strip(), self._text)
 
     def tables(self, key: str) -> list[Content]:
         """Return a list of tables; empty if missing."""
@@ -100,6 +108,11 @@ class Table:
         if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
             raise self.expected(key, "a list of tables")
         return value
+
+
+def read_toml(path: str, text: str) -> Table:
+    """Return the document of a TOML text; :class:`InputError` if it is invalid."""
+    return Table(parse_text(text, path), path, text=text)
 
 
 def packages_of(document: Table, key: str, text: str) -> list[Table]:

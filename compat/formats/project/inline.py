@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.listing import Listing
-from compat.formats.locks.tables import Table
+from compat.formats.locks.tables import Table, read_toml
 from compat.formats.project.pyproject import Draft, listing_of, python_range
 from compat.formats.project.tools import UvSettings
 from compat.formats.registry import Commands, Format
 from compat.records import replace
-from compat.syntax.toml import parse_text
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
@@ -37,7 +36,7 @@ def read_inline_script(path: str, text: str) -> tuple[Listing, ...]:
     if block is None:
         return ()
     metadata = "\n".join(("",) * block.start + tuple(line[2:] for line in lines[block]))  # every line keeps its line number
-    document = Table(parse_text(metadata, path), path)
+    document = read_toml(path, metadata)
     draft = Draft(path, metadata)
     tool = document.table("tool")
     uv = None if tool is None else tool.table("uv")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing, check_entries
-from compat.formats.locks.tables import Table
+from compat.formats.locks.tables import Table, read_toml
 from compat.formats.project.tools import PoetryProject, UvSettings
 from compat.formats.registry import Commands, Format
 from compat.formats.requirements.requirement import Unnamed, editable, parse_requirement
 from compat.model import Distribution, Environment, Source, normalized
 from compat.records import replace
-from compat.syntax.toml import Places, parse_text
+from compat.syntax.toml import Places
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
@@ -141,7 +141,7 @@ class Pyproject(Format):
         return Commands() if lock is None else lock.load().commands(path, content, changes, pip)
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        document = Table(parse_text(text, path), path)
+        document = read_toml(path, text)
         tool = document.table("tool") or Table({}, path)
         project, groups = document.table("project"), document.table("dependency-groups")
         poetry, pdm, uv = tool.table("poetry"), tool.table("pdm"), tool.table("uv")

@@ -10,6 +10,7 @@ import pytest
 from compat.errors import InputError
 from compat.formats.docker.dockerfile import read_dockerfile
 from compat.formats.listing import Listing
+from compat.formats.registry import PROGRAMS
 from compat.model import Source
 
 
@@ -350,3 +351,12 @@ def test_another_frontend_may_have_other_instructions() -> None:
     listing = read("# syntax=host.example/frontend\nFROM a\nINCLUDE other\nRUN pip install torch\n")
     assert pins(listing) == {"torch": None}
     assert "INCLUDE" in listing.unread[0]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_program_that_locks_a_project_is_read(program: str, tmp_path: Path) -> None:
+    """A program is known by its row in FORMATS alone; a lock that the build context lacks is reported."""
+    path = tmp_path / "Dockerfile"
+    path.write_text(f"FROM python:3.11\nCOPY . .\nRUN {program} {'sync' if program == 'uv' else 'install'}\n")
+    (listing,) = read_dockerfile(str(path), path.read_text())
+    assert any(f"{PROGRAMS[program]}, which is installed, was not read" in each for each in (*listing.notes, *listing.unread))

@@ -136,9 +136,9 @@ GOOD = METADATA + package("torch", keys='groups = ["default"]')
     ("old", "new", "line", "words"),
     [
         ("[metadata]", "[metas]", None, "expected metadata"),
-        ('lock_version = "4.5.0"', "", None, "metadata: expected lock_version"),
-        ('lock_version = "4.5.0"', 'lock_version = "9.1"', None, "expected 3.x or 4.x, not '9.1'"),
-        ('groups = ["default", "dev", "gpu"]', 'groups = "default"', None, "metadata: groups: expected a list of strings"),
+        ('lock_version = "4.5.0"', "", 1, "metadata: expected lock_version"),
+        ('lock_version = "4.5.0"', 'lock_version = "9.1"', 3, "expected 3.x or 4.x, not '9.1'"),
+        ('groups = ["default", "dev", "gpu"]', 'groups = "default"', 2, "metadata: groups: expected a list of strings"),
         ('groups = ["default"]', "groups = [1]", 5, "package torch: groups: expected a list of strings, not a list"),
         ('groups = ["default"]', "marker = 1", 5, "package torch: marker: expected a string, not a number"),
         ('groups = ["default"]', "extras = {}", 5, "package torch: extras: expected a list of strings, not a table"),
