@@ -41,7 +41,7 @@ class Source:
     kind: str
     details: Mapping[str, Any] = EMPTY
 
-    def to_json(self) -> str | dict[str, Any]:
+    def to_json(self) -> str | dict[str, object]:
         shown = {key: redacted(value) if isinstance(value, str) else value for key, value in self.details.items()}
         return {"kind": self.kind, **shown} if self.details else self.kind
 
@@ -63,7 +63,7 @@ class Distribution:
     extra: Mapping[str, Any] = EMPTY
     requires: tuple[str, ...] | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         source = None if self.source is None else self.source.to_json()
         known = _known(name=self.name, version=self.version, specifier=self.specifier, source=source, marker=self.marker)
         return {**known, **self.extra}
@@ -78,9 +78,9 @@ class Accelerator:
     compute_capability: str | None = None
     memory_mib: int | None = None
     gfx: str | None = None
-    extra: Mapping[str, Any] = EMPTY
+    extra: Mapping[str, object] = EMPTY
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {**_known(vendor=self.vendor, name=self.name, compute_capability=self.compute_capability,
                          memory_mib=self.memory_mib, gfx=self.gfx), **self.extra}  # fmt: skip
 
@@ -115,13 +115,13 @@ class Workload:
     features: tuple[str, ...] | None = None
     features_absent: tuple[str, ...] | None = None
     features_complete: bool = False
-    extra: Mapping[str, Any] = EMPTY
+    extra: Mapping[str, object] = EMPTY
     origins: Mapping[str, str] = EMPTY
     script: str | None = None
     code: tuple[str, ...] | None = None
     options: tuple[Option, ...] | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {**_known(
             task=self.task, trainer=self.trainer, model=self.model, launcher=self.launcher,
             processes=self.processes, rank=self.rank, batch_size=self.batch_size, precision=self.precision,
@@ -152,10 +152,10 @@ class Environment:
     cuda_toolkit: str | None = None
     variables: Mapping[str, str | None] | None = None
     workload: Workload | None = None
-    extra: Mapping[str, Any] = EMPTY
+    extra: Mapping[str, object] = EMPTY
     folders: tuple[str, ...] | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The described environment as plain JSON values; unknown values are omitted."""
         workload = None if self.workload is None else self.workload.to_json()
         return {"schema": SCHEMA, **_known(
@@ -168,7 +168,7 @@ class Environment:
             workload=workload), **self.extra}  # fmt: skip
 
 
-def _known(**values: Any) -> dict[str, Any]:
+def _known(**values: object) -> dict[str, object]:
     return {key: value for key, value in values.items() if value is not None}
 
 
@@ -213,7 +213,7 @@ class Fix:
     text: str = ""
     command: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"kind": self.kind, "package": self.package, "spec": self.spec, "text": self.text, "command": self.command}
 
 
@@ -224,7 +224,7 @@ class Location:
     file: str
     line: int | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"file": self.file, "line": self.line}
 
 
@@ -300,7 +300,7 @@ class Report:
     known: int = 0
     partial: bool = False
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         parts = [{"name": name, "environment": environment.to_json()} for name, environment in self.parts]
         return {
             "schema": REPORT_SCHEMA, **({} if self.file is None else {"file": self.file}),
@@ -324,7 +324,7 @@ class Outcome:
         """The exit code for this input; 2 if it could not be read."""
         return 2 if self.report is None else self.report.exit
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         if self.report is None:
             return {"file": self.name, "error": str(self.error), "exit": 2}
         return {"file": self.name, **self.report.to_json()}

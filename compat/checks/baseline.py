@@ -104,7 +104,7 @@ class _Misplaced(Exception):
         self.place = place
 
 
-def _entries(document: Any) -> Iterator[tuple[Identity, str]]:
+def _entries(document: object) -> Iterator[tuple[Identity, str]]:
     if not isinstance(document, list):
         yield from _report_entries(document, ())
         return
@@ -114,7 +114,7 @@ def _entries(document: Any) -> Iterator[tuple[Identity, str]]:
         yield from _report_entries(report, (position,))
 
 
-def _report_entries(report: Any, place: Place) -> Iterator[tuple[Identity, str]]:
+def _report_entries(report: object, place: Place) -> Iterator[tuple[Identity, str]]:
     if not isinstance(report, dict):
         raise _Misplaced("expected a JSON report of 'compat check', or a list of them", place)
     file = _checked(report, "file", (str, type(None)), "a text", place)
@@ -126,7 +126,7 @@ def _report_entries(report: Any, place: Place) -> Iterator[tuple[Identity, str]]
         yield _finding_entry(finding, file, (*place, "findings", position))
 
 
-def _finding_entry(finding: Any, file: str | None, place: Place) -> tuple[Identity, str]:
+def _finding_entry(finding: object, file: str | None, place: Place) -> tuple[Identity, str]:
     if not isinstance(finding, dict):
         raise _Misplaced("expected a finding, an object", place)
     rule = _checked(finding, "rule", (str,), "a text", place)

@@ -236,7 +236,7 @@ def packed(rows: Iterable[dict[str, str]], names: frozenset[str]) -> bytes:
     return b"".join((len(head).to_bytes(8, "big"), head, *blocks))
 
 
-def _closed_up(condition: Condition) -> tuple[Any, ...]:
+def _closed_up(condition: Condition) -> tuple[object, ...]:
     if isinstance(condition, FactTest):
         return ("test", condition.fact, condition.name, condition.operator, condition.value)
     if isinstance(condition, Opposite):

@@ -159,7 +159,7 @@ def _source(path: str, notes: list[str]) -> Source | None:
 
 def source_of(record: dict[str, Any]) -> Source:
     """Convert a PEP 610 record to a source."""
-    details: dict[str, Any] = {"url": without_credentials(str(record["url"]))}
+    details: dict[str, object] = {"url": without_credentials(str(record["url"]))}
     if "vcs_info" in record:
         details["commit"] = str(record["vcs_info"]["commit_id"]).lower()
         revision = record["vcs_info"].get("requested_revision")

@@ -118,10 +118,10 @@ def _nothing(cell: str) -> bool:
 
 def parse_table(text: str) -> Hardware:
     """Parse the table ``nvidia-smi`` prints without options; names may be truncated ("NVIDIA GeForce RTX 309...")."""
-    devices: dict[int, dict[str, Any]] = {}
+    devices: dict[int, dict[str, object]] = {}
     instances: dict[int, list[int]] = {}
     notes: list[str] = []
-    current: dict[str, Any] | None = None
+    current: dict[str, object] | None = None
     for line in _short_lines(text):
         row, instance = _ROW.search(line), _INSTANCE.search(line)
         if instance:

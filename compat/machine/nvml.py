@@ -6,7 +6,7 @@ No CUDA context is created. A value that one device does not report is unknown f
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from compat.machine.system import MISMATCHED, NOT_LOADED, Hardware
 from compat.model import Accelerator
@@ -124,12 +124,12 @@ def _memory(nvml: Nvml, handle: object) -> int | None:
     return total >> 20 or None if isinstance(total, int) else None
 
 
-def _identity(nvml: Nvml, handle: object) -> dict[str, Any]:
+def _identity(nvml: Nvml, handle: object) -> dict[str, object]:
     uuid = _text(_ask(nvml, "nvmlDeviceGetUUID", handle))
     return {} if uuid is None else {"uuid": uuid}
 
 
-def _ask(nvml: Nvml, function: str, *arguments: object) -> Any:
+def _ask(nvml: Nvml, function: str, *arguments: object) -> object:
     """Call one NVML function; ``None`` if the function, the driver or the bindings do not support it."""
     try:
         return getattr(nvml, function)(*arguments)

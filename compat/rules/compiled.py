@@ -75,7 +75,7 @@ class Matrix:
 
 def packed(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> bytes:
     """Compile a sequence of rules and the newest releases that were assessed."""
-    index: dict[str, list[Any]] = {}
+    index: dict[str, list[object]] = {}
     detectors: dict[str, set[tuple[str, str, str]]] = {}
     variables: set[str] = set()
     places, blocks = [0], []

@@ -58,11 +58,11 @@ class Facts:
         self._packages = _by_name(environment) if packages is None else packages
         self._features = self._derived_features()
 
-    def presuming(self, presume: tuple[tuple[str, Any], ...]) -> Facts:
+    def presuming(self, presume: tuple[tuple[str, object], ...]) -> Facts:
         """The same facts with a rule's defaults filled in for unknown ones."""
         return Facts(self.environment, presume, self._given, self._packages) if presume else self
 
-    def completed(self, given: Mapping[str, Any]) -> Facts:
+    def completed(self, given: Mapping[str, object]) -> Facts:
         """The same facts with values for some of the unknown ones."""
         return Facts(self.environment, tuple(self._presumed.items()), {**self._given, **given}, self._packages)
 
@@ -180,7 +180,7 @@ def comparable(distribution: Distribution) -> Distribution:
     return distribution
 
 
-def _of_wheel(address: Any, name: str) -> str | None:
+def _of_wheel(address: object, name: str) -> str | None:
     """The version in the file name of a wheel of this distribution; ``None`` if the URL is not one."""
     if not isinstance(address, str) or ".whl" not in address:
         return None

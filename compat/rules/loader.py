@@ -136,11 +136,11 @@ def rule_of(table: Any, file: str = "", line: int = 0) -> Rule:
     return rule
 
 
-def _presume(value: Any) -> tuple[tuple[str, Any], ...]:
+def _presume(value: object) -> tuple[tuple[str, object], ...]:
     if not isinstance(value, dict):
         raise ValueError(f"presume: expected a table, not {value!r}")
     known_keys("presume", value, _PRESUMABLE)
-    found: list[tuple[str, Any]] = []
+    found: list[tuple[str, object]] = []
     for key, given in value.items():
         if key in ("features", "features_absent", "absent", "variables_unset"):
             found.append((key, words(f"presume.{key}", given)))
@@ -151,7 +151,7 @@ def _presume(value: Any) -> tuple[tuple[str, Any], ...]:
     return tuple(found)
 
 
-def _signature(table: Mapping[str, Any]) -> Signature:
+def _signature(table: Mapping[str, object]) -> Signature:
     known_keys("errors", table, ("exception", "message", "frames", "relation"))
     message = _text("errors.message", table.get("message"))
     frames = words("errors.frames", table["frames"]) if "frames" in table else ()
@@ -201,14 +201,14 @@ def _moved(key: str, value: Any) -> tuple[tuple[str, str], ...]:
     return tuple(value.items())
 
 
-def _version(kind: str, value: Any) -> str:
+def _version(kind: str, value: object) -> str:
     """The version that a commit declares; only allowed for a source install."""
     if value != "" and (kind != "source-install" or not isinstance(value, str) or not is_version(value)):
         raise ValueError(f"fix.version: expected the version of the commit of a source-install, not {value!r}")
     return str(value)
 
 
-def _text(key: str, value: Any) -> str:
+def _text(key: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{key}: expected a string, not {value!r}")
     return " ".join(value.split())
@@ -247,7 +247,7 @@ _WORKLOAD = ("task", "trainer", "model", "launcher", "processes", "batch_size", 
 VERDICTS = ("hit", "clear", "possible")
 
 
-def example_of(table: Mapping[str, Any]) -> Example:
+def example_of(table: Mapping[str, object]) -> Example:
     """Convert a ``[[rule.example]]`` table to an example; raises ``ValueError`` if the table is invalid."""
     known_keys("example", table, VERDICTS)
     if len(table) != 1:
@@ -258,7 +258,7 @@ def example_of(table: Mapping[str, Any]) -> Example:
 
 def _environment(table: Mapping[str, Any]) -> dict[str, Any]:
     known_keys("example", table, ("packages", "sources", "gpus", "complete", *_MACHINE, *_WORKLOAD))
-    found: dict[str, Any] = {"schema": SCHEMA}
+    found: dict[str, object] = {"schema": SCHEMA}
     sources = table.get("sources", {})
     found["distributions"] = [
         {"name": name, "version": version, **({"source": sources[name]} if name in sources else {})}
@@ -274,11 +274,11 @@ def _environment(table: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def accelerators_of(text: str) -> list[dict[str, Any]]:
+def accelerators_of(text: str) -> list[dict[str, object]]:
     """Parse ``"A100:2"`` or ``"A100:2,T4"`` into a list of accelerators by name; ``"none"`` gives an empty list."""
     if text == "none":
         return []
-    found: list[dict[str, Any]] = []
+    found: list[dict[str, object]] = []
     for part in text.split(","):
         name, _, count = part.strip().partition(":")
         if not name.strip() or (count and not count.isdecimal()):

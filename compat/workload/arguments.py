@@ -257,7 +257,7 @@ def _mixed_precision(draft: Draft, value: object, origin: str, tentative: bool) 
         draft.say("precision", precision_word(value) or UNKNOWN, origin, tentative=tentative)
 
 
-def _accumulation(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _accumulation(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     steps = whole(value)
     draft.feature("gradient-accumulation", steps if steps is UNKNOWN else steps > 1, origin, tentative=tentative)
 
@@ -331,7 +331,7 @@ def _fsdp_config(draft: Draft, value: object, origin: str, tentative: bool) -> N
                 _switch("ram-efficient-loading")(draft, value[name], origin, tentative)
 
 
-def _context_parallel(draft: Draft, value: Any, origin: str, tentative: bool) -> None:
+def _context_parallel(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     size = whole(value)
     draft.feature("context-parallel", size if size is UNKNOWN else size > 1, origin, tentative=tentative)
 

@@ -44,7 +44,7 @@ def from_variables(variables: Mapping[str, str]) -> Workload:
     known: dict[str, Any] = {}
     origins: dict[str, str] = {}
 
-    def say(key: str, value: Any, name: str) -> None:
+    def say(key: str, value: object, name: str) -> None:
         if value is not None and key not in known:
             known[key] = value
             origins[key] = f"${name}"

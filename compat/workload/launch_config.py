@@ -86,7 +86,7 @@ def built_in(name: str) -> LaunchConfig | None:
 
 
 def _check_types(path: str, settings: Mapping[str, Any], lines: Mapping[tuple[str, ...], int]) -> None:
-    def wrong(keys: tuple[str, ...], expected: str, value: Any) -> InputError:
+    def wrong(keys: tuple[str, ...], expected: str, value: object) -> InputError:
         line = lines.get(keys) or lines.get(keys[:1])
         return InputError(f"{'.'.join(keys)}: expected {expected}, not {_shown(value)}", path, line)
 
@@ -137,7 +137,7 @@ def _accelerate_facts(config: LaunchConfig, settings: Mapping[str, Any], origin:
         draft.on("torch-compile", origin(("dynamo_config", "dynamo_backend")))
 
 
-def plugin_facts(draft: Draft, table: Mapping[str, Any], origin: Callable[[str], str]) -> None:
+def plugin_facts(draft: Draft, table: Mapping[str, object], origin: Callable[[str], str]) -> None:
     """Record accelerate's own DeepSpeed settings: options of ``accelerate launch`` and keys under ``deepspeed_config``."""
     if table.get("zero_stage") is not None:
         zero_stage(draft, table["zero_stage"], origin("zero_stage"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from compat.errors import InputError
 from compat.files import regular
@@ -64,7 +63,7 @@ def read_model(path: str) -> ModelSize:
     document = parse_json(read_text(regular(place)), place)
     if not isinstance(document, dict):
         raise InputError("expected an object, as the config.json of a model is", place)
-    nested: dict[str, Any] = next((document[key] for key in _LANGUAGE if isinstance(document.get(key), dict)), {})
+    nested: dict[str, object] = next((document[key] for key in _LANGUAGE if isinstance(document.get(key), dict)), {})
     config = _Config({**document, **nested}, place)
     kind = str(document.get("model_type") or "")
     tensors = dict(_tensors(os.path.dirname(place) or "."))
@@ -91,7 +90,7 @@ def read_model(path: str) -> ModelSize:
 class _Config:
     """The dimensions in a ``config.json``, under the names that each architecture uses."""
 
-    def __init__(self, values: Mapping[str, Any], file: str) -> None:
+    def __init__(self, values: Mapping[str, object], file: str) -> None:
         self.values, self.file = values, file
         self.hidden = self.number("hidden_size", "n_embd", "d_model")
         self.layers = self.number("num_hidden_layers", "n_layer", "n_layers", "num_layers")

@@ -52,7 +52,7 @@ class KeptAnswers:
             self._before = len(self.answers)
 
 
-def _read(content: bytes | None, stamp: str | None) -> dict[tuple[Any, ...], Any]:
+def _read(content: bytes | None, stamp: str | None) -> dict[tuple[object, ...], object]:
     try:
         said, found = marshal.loads(content or b"")
     except (ValueError, EOFError, TypeError):
