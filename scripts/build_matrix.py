@@ -16,7 +16,7 @@ from compat.files import sealed  # noqa: E402
 from compat.interfaces import at_once, guards, messages, refusals, rows, table  # noqa: E402
 from compat.rules import compiled  # noqa: E402
 from compat.rules.loader import load_assessed, load_folder  # noqa: E402
-from compat.tables import builds, declared, hardware, stacks  # noqa: E402
+from compat.tables import builds, declared, hardware, linked, stacks  # noqa: E402
 from scripts import pack_declared  # noqa: E402
 
 FACTS = os.path.join(ROOT, "matrix", "facts")
@@ -28,6 +28,8 @@ def build() -> None:
     os.makedirs(os.path.dirname(compiled.FILE), exist_ok=True)
     _write(hardware.FILE, marshal.dumps(hardware.tables_from(FACTS), 4))
     _write(builds.FILE, marshal.dumps(dict(builds.tables_from(FACTS)), 4))
+    for path, content in zip((linked.FILE, linked.SYMBOLS_FILE), linked.packed(FACTS)):
+        _write(path, content)
     _write(hardware.PEAK_RATES_FILE, marshal.dumps(hardware.peak_rates_tables_from(FACTS), 4))
     _write(declared.FILE, pack_declared.packed(FACTS))
     _write(stacks.FILE, stacks.packed(os.path.dirname(FACTS)))

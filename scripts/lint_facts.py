@@ -28,11 +28,13 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "gpu_peaks": (("name", "driver_name", "memory_gb", "tflops_16bit", "gb_s"), ("name",)),
     "gpus_amd": (("name", "aliases", "gfx", "architecture", "memory_gb"), ("name", "memory_gb")),
     "gpus_nvidia": (("name", "aliases", "class", "compute_capability", "memory_gb"), ("name", "memory_gb")),
+    "linked": (("package", "version", "variant", "needs", "versions"), ("package", "version", "variant")),
     "releases": (
         ("package", "version", "uploaded", "requires_python", "glibc", "wheels", "yanked", "reason"), ("package", "version"),
     ),
     "requirements": (("package", "requirement", "releases"), ("package", "requirement")),
     "torch_builds": (("torch", "machine", "cuda", "default", "sm", "ptx"), ("torch", "machine", "cuda")),
+    "torch_symbols": (("symbol", "series", "needed_by"), ("symbol",)),
     "triton_gpus": (("triton", "sm"), ("triton",)),
 }  # fmt: skip
 """Columns of each table before those that say how a row is known, and what may be there only once."""

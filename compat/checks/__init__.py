@@ -68,18 +68,29 @@ def distributions_checked() -> frozenset[str]:
 
 
 def deduplicated(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings without those from published source that another one reports.
+    """The findings without those from published source and wheels that another one reports.
 
-    A missing name is reported by a curated rule about its packages that mentions it, a guard by any error about its packages.
+    A missing name is reported by a curated rule about its packages that mentions it, a wheel compiled for another torch or CUDA
+    by a curated error about its packages, a guard by any error about its packages.
     """
     found = tuple(findings)
     curated = [each for each in found if each.origin == "rule" and each.verdict == "hit"]
     found = tuple(each for each in found if each.origin != "surface" or not any(_mentions(rule, each) for rule in curated))
     errors = [each for each in found if each.origin != "guard" and each.verdict == "hit" and each.severity == "error"]
+    known = [each for each in errors if each.origin == "rule"]
+    found = tuple(each for each in found if not _of_wheels(each) or not _covered(each, known))
     return tuple(
         each for each in found
-        if each.origin != "guard" or not any(each.packages.keys() <= error.packages.keys() for error in errors)
+        if each.origin != "guard" or not _covered(each, errors)
     )  # fmt: skip
+
+
+def _of_wheels(finding: Finding) -> bool:
+    return finding.rule.startswith("build-") and finding.rule.endswith(("-torch", "-cuda"))
+
+
+def _covered(finding: Finding, errors: list[Finding]) -> bool:
+    return any(finding.packages.keys() <= error.packages.keys() for error in errors)
 
 
 def _mentions(rule: Finding, found: Finding) -> bool:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from compat.checks.fix_commands import downgrade_to
 from compat.checks.torch_build import (
     INDEX,
     Stack,
     cuda_of,
     driver_findings,
+    for_another_torch,
     label_of,
     major,
     numbers,
     own_build,
     public,
     stack_of,
-    torch_for,
 )
-from compat.model import Distribution, Finding, Fix
+from compat.model import Finding, Fix
 from compat.records import replace
 from compat.versions import key_of
 
@@ -53,20 +52,18 @@ def judge(facts: Facts) -> Iterator[Finding]:
     there = any(each.name in NAMES for each in environment.distributions or ())
     if not there and not (environment.driver and environment.cuda_toolkit) and not environment.accelerators:
         return
-    from compat.checks import gpu_code
+    from compat.checks import gpu_code, loading
     from compat.tables.builds import open_code_tables
+    from compat.tables.linked import open_linked
 
     stack = stack_of(facts, open_code_tables())
     yield from gpu_code.judge(stack)
     yield from driver_findings(stack)
     yield from _bitsandbytes(stack)
     yield from _flashinfer(stack)
-    if stack.torch is None:
-        return
-    yield from _tagged(stack)
-    yield from _other_cuda(stack)
-    yield from _family(stack)
-    yield from _xformers(stack)
+    compiled = () if stack.torch is None else (*_tagged(stack), *_family(stack), *_xformers(stack))
+    yield from compiled
+    yield from loading.judge(stack, open_linked(), frozenset(finding.rule for finding in compiled))
 
 
 def _tagged(stack: Stack) -> Iterator[Finding]:
@@ -77,102 +74,10 @@ def _tagged(stack: Stack) -> Iterator[Finding]:
         built = label.partition("torch")[2].partition("cxx11")[0]
         if copy is None or not built or stack.release is None or numbers(built) == numbers(stack.release):
             continue
-        finding = _for_another_torch(stack, copy, built, f"{name} {copy.version} is built for torch {built}")
+        finding = for_another_torch(stack, copy, built, f"{name} {copy.version} is built for torch {built}")
         # real projects combine these wheels with other torch releases, so it may not always fail
         stable = min(numbers(built), numbers(stack.release)) >= (2, 10)
         yield replace(finding, severity="warning", confidence="reported") if stable else finding
-
-
-def _for_another_torch(stack: Stack, copy: Distribution, built: str, here: str) -> Finding:
-    return Finding(
-        rule=f"build-{copy.name}-torch",
-        origin="build",
-        verdict="hit",
-        severity="error",
-        effect="crash",
-        title=f"{copy.name} is compiled for another torch: {built}, not {stack.release}",
-        why="torch's C++ ABI changes between releases. An extension compiled for another release fails to load (undefined "
-        "symbol) or crashes.",
-        confidence="confirmed",
-        packages={copy.name: copy.version, "torch": stack.torch.version if stack.torch else None},
-        facts=("build",),
-        fixes=(
-            Fix(
-                "pin",
-                "torch",
-                f"=={public(built)}" if built.count(".") > 1 else f"=={built}.*",
-                "the torch it was compiled for",
-                f'pip install "torch=={public(built) if built.count(".") > 1 else built + ".*"}"',
-            ),
-            Fix(
-                "source-install",
-                copy.name,
-                "",
-                "compile it for the installed torch",
-                f"pip install --no-build-isolation --no-binary {copy.name} --force-reinstall --no-deps {copy.name}",
-            ),
-        ),
-        evidence=("https://pytorch.org/docs/stable/cpp_index.html",),
-        here=here,
-    )
-
-
-def _other_cuda(stack: Stack) -> Iterator[Finding]:
-    """A published wheel linked against another CUDA major release than the one torch comes with."""
-    cuda = stack.flavour.numbered
-    for name in ("vllm", "xformers"):
-        copy = stack.one(name)
-        if copy is None or cuda is None or own_build(copy) or "+" in (copy.version or ""):
-            continue
-        linked = {build.cuda for build in stack.extension(copy) if build.cuda}
-        if len(linked) != 1 or major(next(iter(linked))) == major(cuda):
-            continue
-        other = linked.pop()
-        wanted = f"{major(other)}"
-        builds = [build.cuda for build in stack.builds() if build.cuda and major(build.cuda) == major(other)]
-        release = stack.release
-        fixes = [torch_for(release, each, f"the torch for CUDA {each}") for each in sorted(builds, reverse=True)[:1]]
-        fixes.append(
-            Fix(
-                "source-install",
-                name,
-                "",
-                f"build {name} for the installed CUDA",
-                f"pip install --no-build-isolation --no-binary {name} {name}",
-            )
-        )
-        fixes += _release_for(stack, copy, major(cuda))
-        yield Finding(
-            rule=f"build-{name}-cuda",
-            origin="build",
-            verdict="hit" if stack.flavour.certain else "possible",
-            severity="error",
-            effect="crash",
-            title=f"{name} is linked against CUDA {wanted}, but torch comes with CUDA {major(cuda)}",
-            why=f"The wheel of {name} {public(copy.version or '')} loads libcudart.so.{wanted}, but this torch installs "
-            "libraries of another major release: cannot open shared object file.",
-            confidence="confirmed",
-            packages={name: copy.version, "torch": stack.torch.version if stack.torch else None},
-            facts=("build",),
-            missing=() if stack.flavour.certain else ("build",),
-            unknown=() if stack.flavour.certain else ("build.torch",),
-            fixes=tuple(fixes),
-            evidence=("https://docs.vllm.ai/en/latest/getting_started/installation/gpu.html",),
-            here=f"{name} {copy.version}, torch {stack.torch.version if stack.torch else ''}",
-        )
-
-
-def _release_for(stack: Stack, copy: Distribution, wanted: int) -> Iterator[Fix]:
-    here = key_of(public(copy.version or ""))
-    older = [
-        version
-        for version in stack.tables.extensions[copy.name]
-        if key_of(version) < here
-        and any(each.cuda and major(each.cuda) == wanted for each in stack.tables.extension_builds(copy.name, version))
-    ]
-    if older:
-        newest = max(older, key=key_of)
-        yield downgrade_to(copy.name, newest, f"the last release for CUDA {wanted}")
 
 
 def _family(stack: Stack) -> Iterator[Finding]:
@@ -219,7 +124,7 @@ def _xformers(stack: Stack) -> Iterator[Finding]:
     built = {public(build.torch) for build in stack.extension(copy) if build.torch and build.known == "read"}
     if len(built) == 1 and numbers(next(iter(built))) != numbers(stack.release):
         (torch,) = built
-        yield _for_another_torch(stack, copy, torch, f"xformers {copy.version} is built with torch {torch}")
+        yield for_another_torch(stack, copy, torch, f"xformers {copy.version} is built with torch {torch}")
 
 
 def _flashinfer(stack: Stack) -> Iterator[Finding]:

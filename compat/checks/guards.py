@@ -66,12 +66,14 @@ def reached(row: Refusal, facts: Facts) -> bool | None:
     if task in _UNREACHED:
         return False
     engine = row.package in _ENGINES
+    used = row.package == "vllm" and bool(facts.feature("vllm"))
     if task == "serve" and not engine:
         return False
-    if engine and task not in (None, *_SERVED) and not facts.feature("vllm"):
+    if engine and task not in (None, *_SERVED) and not used:
         return False
     answers = [_holds_alternative(each, facts) for each in row.reach]
-    if engine and task is None and not facts.feature("vllm"):
+    others = any(isinstance(facts.package(each), list) for each in _ENGINES if each != row.package)
+    if engine and not used and (task is None or others):
         answers = [None if each else each for each in answers]
     if task == "inference" and not engine and any(isinstance(facts.package(each), list) for each in _ENGINES):
         answers = [None if each else each for each in answers]
@@ -239,8 +241,9 @@ def _devices(test: FactTest, facts: Facts) -> bool | None:
     found = {device.compute_capability for device in devices}
     if not found or None in found:
         return None
+    part = {"major": 0, "minor": 2}.get(test.name)
     answers = {
-        _compared(text.partition(".")[0] if test.name == "major" else text, test.operator, test.value)
+        _compared(text if part is None else text.partition(".")[part], test.operator, test.value)
         for text in found if text is not None
     }  # fmt: skip
     return answers.pop() if len(answers) == 1 else None
@@ -324,4 +327,6 @@ def _test_in_words(test: FactTest) -> str:
     if test.fact == "variable" and test.operator in ("set", "unset"):
         return f"{test.name} is {'not ' if test.operator == 'unset' else ''}set"
     subject = {"capability": "compute capability", "devices": "GPUs", "python": "Python"}.get(test.fact, test.name or test.fact)
+    if test.name == "minor":
+        subject = "minor number of the compute capability"
     return f"{subject} {test.operator} {test.value}"

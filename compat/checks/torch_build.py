@@ -146,6 +146,41 @@ def torch_for(release: str | None, cuda: str, text: str) -> Fix:
     return Fix("source-install", "torch", spec, text, f'pip install "torch{spec}" --index-url {INDEX}/{label}')
 
 
+def for_another_torch(stack: Stack, copy: Distribution, built: str, here: str) -> Finding:
+    """The finding for an extension that was compiled for the torch ``built``, a release or a series."""
+    return Finding(
+        rule=f"build-{copy.name}-torch",
+        origin="build",
+        verdict="hit",
+        severity="error",
+        effect="crash",
+        title=f"{copy.name} is compiled for another torch: {built}, not {stack.release}",
+        why="torch's C++ ABI changes between releases. An extension compiled for another release fails to load (undefined "
+        "symbol) or crashes.",
+        confidence="confirmed",
+        packages={copy.name: copy.version, "torch": stack.torch.version if stack.torch else None},
+        facts=("build",),
+        fixes=(
+            Fix(
+                "pin",
+                "torch",
+                f"=={public(built)}" if built.count(".") > 1 else f"=={built}.*",
+                "the torch it was compiled for",
+                f'pip install "torch=={public(built) if built.count(".") > 1 else built + ".*"}"',
+            ),
+            Fix(
+                "source-install",
+                copy.name,
+                "",
+                "compile it for the installed torch",
+                f"pip install --no-build-isolation --no-binary {copy.name} --force-reinstall --no-deps {copy.name}",
+            ),
+        ),
+        evidence=("https://pytorch.org/docs/stable/cpp_index.html",),
+        here=here,
+    )
+
+
 def label_of(cuda: str) -> str:
     """``12.4`` → ``cu124``."""
     return "cu" + cuda.replace(".", "")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.diagnosis.frame_packages import meeting, version_of
+from compat.diagnosis.torch_symbols import exporting, note_on_strings, spans
 from compat.model import Finding, Fix, normalized
 from compat.records import replace
+from compat.versions import key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
@@ -105,7 +107,7 @@ def _symbol(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
     names = packages_in(path)
     if _TORCHS.match(symbol):
         names = names or _importing(error) or ([] if library else _only_extension(facts))
-        return _of_torch(names[0], f"{where}, {library}" if library else where, facts) if names else None
+        return _of_torch(names[0], f"{where}, {library}" if library else where, facts, symbol) if names else None
     if not library:
         return None
     owner = next((wheel for start, wheel in _CUDAS if symbol.startswith(start)), None)
@@ -157,25 +159,43 @@ def _question(
     )  # fmt: skip
 
 
-def _of_torch(name: str, where: str, facts: Facts) -> Finding:
+def _of_torch(name: str, where: str, facts: Facts, symbol: str = "") -> Finding:
     """Return the finding for an undefined symbol in torch's C++ namespaces: the extension was built for another torch."""
+    from compat.tables.linked import open_linked, series_of
+
+    torch, here = version_of("torch", facts), version_of(name, facts)
+    table, series = open_linked(), exporting(symbol)
+    linked = None if here is None or "+" in here else table.release(name, here, None)
+    built = [each for each in (linked.series or () if linked is not None else ()) if not series or each in series] or series
+    why = ["The missing symbol belongs to torch's C++ ABI, which changes between releases."]
+    if series:
+        why.append(f"Of torch {table.oldest} to {table.newest}, {spans(series)} exports it.")
+    if (note := note_on_strings(symbol, torch)) is not None:
+        why.append(note)
+    fitting = [
+        each.version for each in table.of(name) if torch is not None and each.series and series_of(torch) in each.series
+    ]  # fmt: skip
+    spec = None
+    if built and (torch is None or series_of(torch) not in built):
+        above = [each for each in built if torch is None or key_of(each) > key_of(series_of(torch))]
+        spec = f"=={above[0] if above else built[-1]}.*"
+    rebuild = f"pip install --no-build-isolation --force-reinstall --no-deps --no-binary {name} {name}"
+    fixes = [
+        Fix("pin", "torch", spec, f"the torch this {name} was compiled for", spec and f'pip install "torch{spec}"'),
+        Fix("source-install", name, "", "compile it for the installed torch", rebuild),
+    ]
+    if fitting and torch is not None:
+        text = f"the newest release for torch {series_of(torch)}"
+        fixes.insert(0, Fix("pin", name, f"=={fitting[-1]}", text, f'pip install "{name}=={fitting[-1]}"'))
+    else:
+        fixes.append(Fix("upgrade", name, None, "a release for this torch", f"pip install -U {name}"))
     return _question(
         rule="symptom-undefined-symbol",
         title=f"{name} is compiled for a torch other than the installed one",
-        why="The missing symbol belongs to torch's C++ ABI, which changes between releases.",
+        why=" ".join(why),
         packages={each: version_of(each, facts) for each in (name, "torch")},
         facts=("build",),
-        fixes=(
-            Fix("pin", "torch", None, f"the torch this {name} was compiled for", None),
-            Fix(
-                "source-install",
-                name,
-                "",
-                "compile it for the installed torch",
-                f"pip install --no-build-isolation --force-reinstall --no-deps --no-binary {name} {name}",
-            ),
-            Fix("upgrade", name, None, "a release for this torch", f"pip install -U {name}"),
-        ),
+        fixes=tuple(fixes),
         evidence=(_TORCH,),
         here=where,
     )
@@ -248,26 +268,36 @@ def _cuda_library(name: str, release: str, about: Sequence[str], where: str, fac
     of_cuda = {"-cu11": "11", "-cu12": "12", "": "13"}.get(ending) if ending is not None else None
     wheel = f"{_WHEELS[name]}{'-cu12' if ending is None else ending}"
     spec = f"=={release}.*" if name == "cudnn" and release else None
+    asking = about[0] if about else None
     return _question(
         rule="symptom-cuda-library-missing",
-        title=f"A package is linked to {f'CUDA {of_cuda}' if of_cuda else f'lib{name}.so.{release}'}, but those libraries are "
-        "not installed",
+        title=f"{asking or 'A package'} is linked to {f'CUDA {of_cuda}' if of_cuda else f'lib{name}.so.{release}'}, but those "
+        "libraries are not installed",
         why=f"Its wheel was built for another major release of CUDA than the installed torch uses. {wheel} ships "
         f"lib{name}.so.{release}.",
         packages={each: version_of(each, facts) for each in dict.fromkeys((*about, wheel))},
         facts=("build",),
         fixes=(
-            Fix(
-                "source-install",
-                about[0] if about else None,
-                "",
-                "install builds of it and of torch for the same CUDA release",
-            ),
+            *(_for_cuda_of_torch(asking, facts) if asking else ()),
+            Fix("source-install", asking, "", "install builds of it and of torch for the same CUDA release"),
             Fix("pin", wheel, spec, "the wheel that has the library", f'pip install "{wheel}{spec or ""}"'),
         ),
         evidence=(_LOADER,),
         here=where,
     )
+
+
+def _for_cuda_of_torch(name: str, facts: Facts) -> Iterator[Fix]:
+    """Yield the newest release whose published wheel is linked against the CUDA that torch comes with."""
+    from compat.checks.torch_build import major, stack_of
+    from compat.tables.builds import open_code_tables
+    from compat.tables.linked import open_linked
+
+    cuda = stack_of(facts, open_code_tables()).flavour.numbered
+    fitting = [each.version for each in open_linked().of(name) if cuda and each.cuda() == str(major(cuda))]
+    if cuda and fitting and version_of(name, facts) not in fitting:
+        command = f'pip install "{name}=={fitting[-1]}"'
+        yield Fix("pin", name, f"=={fitting[-1]}", f"the newest release for CUDA {major(cuda)}", command)
 
 
 def _system(said: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
@@ -277,6 +307,7 @@ def _system(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
     by = match["by"] or ""
     names = packages_in(by) or packages_in(said[: match.start()][-400:]) or _importing(error)
     shown = f"{names[0]} needs" if names else "A wheel needs"
+    older = tuple(_older_wheel(names, match["what"], match["least"], facts))
     if match["what"] == "GLIBC":
         return _question(
             rule="symptom-glibc",
@@ -285,6 +316,7 @@ def _system(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
             packages={name: version_of(name, facts) for name in names[:1]},
             facts=("glibc",),
             fixes=(
+                *older,
                 Fix(
                     "source-install",
                     names[0] if names else None,
@@ -299,13 +331,16 @@ def _system(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
             evidence=(_MANYLINUX,),
             here=where,
         )
+    compiler = _COMPILERS.get(f"{match['what']}_{match['least']}")
     return _question(
         rule="symptom-glibcxx",
         title=f"{shown} {match['what']}_{match['least']}, but an older libstdc++ is found first",
-        why="The loader finds conda's or the system's libstdc++ before a newer one.",
+        why="The loader finds conda's or the system's libstdc++ before a newer one."
+        + (f" That version comes with {compiler}." if compiler else ""),
         packages={name: version_of(name, facts) for name in names[:1]},
         facts=("variables", "glibc"),
         fixes=(
+            *older,
             Fix("env-var", text="put the newer libstdc++ first", command="export LD_PRELOAD=$CONDA_PREFIX/lib/libstdc++.so.6"),
             Fix("config", text="install a newer one", command="conda install -c conda-forge libstdcxx-ng"),
         ),
@@ -313,6 +348,29 @@ def _system(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
         here=where,
     )
 
+
+def _older_wheel(names: Sequence[str], what: str, least: str, facts: Facts) -> Iterator[Fix]:
+    """Yield the nearest release whose wheel asks for less, if that of the installed one is known to ask for this version."""
+    from compat.tables.linked import open_linked
+
+    rows = open_linked().of(names[0]) if names else ()
+    here = [each.variant for each in rows if each.version == version_of(names[0], facts) and each.least(what) == least]
+    fitting = [each.version for each in rows if each.variant in here and key_of(each.least(what) or "0") < key_of(least)]
+    if fitting:
+        command = f'pip install "{names[0]}=={fitting[-1]}"'
+        yield Fix(
+            "pin", names[0], f"=={fitting[-1]}", f"the newest release whose wheel needs less than {what}_{least}", command
+        )
+
+
+_COMPILERS = {
+    "GLIBCXX_3.4.26": "GCC 9", "GLIBCXX_3.4.27": "GCC 9", "GLIBCXX_3.4.28": "GCC 9 and 10 (Ubuntu 20.04)",
+    "GLIBCXX_3.4.29": "GCC 11 (RHEL 9)", "GLIBCXX_3.4.30": "GCC 12 (Ubuntu 22.04, Debian 12)", "GLIBCXX_3.4.31": "GCC 13.1",
+    "GLIBCXX_3.4.32": "GCC 13.2 (Ubuntu 24.04)", "GLIBCXX_3.4.33": "GCC 14 (Ubuntu 24.04, Debian 13)",
+    "CXXABI_1.3.12": "GCC 10", "CXXABI_1.3.13": "GCC 11 (RHEL 9)", "CXXABI_1.3.14": "GCC 13 (Ubuntu 24.04)",
+    "CXXABI_1.3.15": "GCC 14 (Ubuntu 24.04, Debian 13)",
+}  # fmt: skip
+"""Version of the C++ library → the compiler that first ships it, and systems that have it."""
 
 _SYSTEMS = {
     "2.27": "Ubuntu 18.04", "2.28": "Debian 10, RHEL 8", "2.29": "Ubuntu 20.04", "2.31": "Ubuntu 20.04, Debian 11",

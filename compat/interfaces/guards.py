@@ -38,7 +38,10 @@ _VERSION_NAME = re.compile(r"_*(?P<name>[a-z][a-z0-9_]*?)_version_*$", re.IGNORE
 _ASKED_NAME = re.compile(
     r"is_(?P<name>\w+?)_(?:version_)?(?P<how>less_than|greater_or_equal|greater_than|at_least)(?:_than)?(?P<number>(?:_\d+)*)$"
 )
-_MODULES = {"awq": "autoawq", "flash_attn": "flash-attn", "flashinfer": "flashinfer-python", "hf_hub": "huggingface-hub"}
+_MODULES = {
+    "awq": "autoawq", "flash_attn": "flash-attn", "flashinfer": "flashinfer-python", "hf_hub": "huggingface-hub",
+    "liger": "liger-kernel",
+}  # fmt: skip
 _FEATURES = {"is_deepspeed_zero3_enabled": "zero-3", "is_fsdp_enabled": "fsdp", "is_deepspeed_enabled": "deepspeed"}
 _SWITCHES = {
     "use_vllm": "vllm", "use_liger_kernel": "liger", "use_liger_loss": "liger", "use_liger": "liger",
@@ -113,8 +116,10 @@ class _Reader:
         name = _dotted(node.func)
         last = name.rpartition(".")[2]
         values = [self._side(each)[1] for each in (*node.args, *(word.value for word in node.keywords))]
-        if name == "torch.cuda.is_available":
+        if name == "torch.cuda.is_available" or (last == "is_cuda" and not values):
             return FactTest("devices", "", ">=", "1")
+        if last == "get_bool_env_var" and len(values) == 1 and values[0]:
+            return FactTest("variable", values[0], "==", "1")
         if last in _FEATURES:
             return FactTest("feature", _FEATURES[last])
         if last.startswith("is_") and last.endswith("_version") and len(values) == 2:
@@ -169,7 +174,7 @@ class _Reader:
             return "variable", str(node.slice.value)
         fact, name = self._side(node.value)
         if fact == "capability" and isinstance(node.slice, ast.Constant):
-            return ("capability", "major") if node.slice.value == 0 else ("", "")
+            return ("capability", "major" if node.slice.value == 0 else "minor") if node.slice.value in (0, 1) else ("", "")
         return (fact, name) if fact in ("package", "python") else ("", "")
 
     def _called(self, node: ast.Call) -> tuple[str, str]:

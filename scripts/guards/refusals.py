@@ -19,7 +19,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from compat.interfaces.source.scopes import dotted
 from scripts.messages.raised import Walker, texts_at_top
 
-FORM = 2001
+FORM = 2002
 """Of the records; to be raised when what is read of a module changes."""
 _ASKS = re.compile(rb"version|capability|_available|environ|getenv|device_count|platform|find_spec|require")
 _REQUIRES = frozenset(("require_version", "require_version_core", "check_version"))
@@ -94,12 +94,21 @@ class _Refusals(Walker):
         super().__init__(texts)
         self.refusals: list[Refusal] = []
         self._scopes = [constants]
+        self._caught: list[frozenset[str]] = []
         self._visitors[ast.AnnAssign] = self._annotated
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self._scopes.append({each.arg: None for each in (*node.args.args, *node.args.kwonlyargs, *node.args.posonlyargs)})
+        caught, self._caught = self._caught, []  # of the definition, not of the calls
         super()._function(node)
+        self._caught = caught
         self._scopes.pop()
+
+    def _try(self, node: ast.Try) -> None:
+        self._caught.append(_swallowed(node))
+        self.block(node.body)
+        self._caught.pop()
+        super()._try(ast.Try([], node.handlers, node.orelse, node.finalbody))
 
     def _assign(self, node: ast.Assign) -> None:
         super()._assign(node)
@@ -137,6 +146,8 @@ class _Refusals(Walker):
             self._refuse("raise", "ImportError", f"{text} is required", f"not ({condition})")
 
     def _refuse(self, kind: str, name: str, template: str, *inner: str) -> None:
+        if kind == "raise" and any(not {name, "Exception", "BaseException"}.isdisjoint(each) for each in self._caught):
+            return
         guards = (*inner, *self._whole())
         if sum(map(len, guards)) <= LONGEST:
             self.refusals.append(Refusal(kind, name, template, ".".join(self._names), guards))
@@ -153,6 +164,17 @@ class _Refusals(Walker):
             return str(guard)
         tree = ast.fix_missing_locations(_Writer(self._scopes).visit(copy.deepcopy(test)))
         return str(type(guard)(tree, guard.negated))
+
+
+def _swallowed(node: ast.Try) -> frozenset[str]:
+    """Return the exception classes that a statement catches without raising another."""
+    names: set[str] = set()
+    for handler in node.handlers:
+        if any(isinstance(each, ast.Raise) for statement in handler.body for each in ast.walk(statement)):
+            continue
+        kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+        names.update("BaseException" if kind is None else (dotted(kind) or "").rpartition(".")[2] for kind in kinds)
+    return frozenset(names)
 
 
 class _Writer(ast.NodeTransformer):

@@ -20,7 +20,8 @@ def facts_on_both_sides(condition: Condition) -> tuple[Facts, Facts] | None:
     tests = list(dict.fromkeys(fact_tests(condition)))
     choices: dict[tuple[str, str], list[Any]] = {}
     for test in tests:
-        choices.setdefault((("package" if test.fact == "installed" else test.fact), test.name), []).extend(_values(test))
+        name = "" if test.fact == "capability" else test.name
+        choices.setdefault((("package" if test.fact == "installed" else test.fact), name), []).extend(_values(test))
     keys = list(choices)
     refusing: dict[tuple[str, str], Any] | None = None
     accepted: list[tuple[Any, ...]] = []
@@ -38,6 +39,8 @@ def facts_on_both_sides(condition: Condition) -> tuple[Facts, Facts] | None:
 
 
 def _values(test: FactTest) -> list[Any]:
+    if test.name == "minor":
+        return [f"7.{test.value}", "7.0"]
     if test.fact in ("package", "python", "capability"):
         low = {"package": "0.0.1", "python": "3.8", "capability": "3.5"}[test.fact]
         high = {"package": "9999", "python": "3.14", "capability": "12.1"}[test.fact]

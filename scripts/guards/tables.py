@@ -35,8 +35,10 @@ from scripts.surface.store import Release, Store
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "matrix" / "guards"
 PACKAGES = (
-    "accelerate", "axolotl", "bitsandbytes", "deepspeed", "gptqmodel", "llamafactory", "optimum", "peft",
-    "sentence-transformers", "sglang", "torchao", "transformers", "trl", "unsloth", "unsloth-zoo", "vllm", "xformers",
+    "accelerate", "auto-gptq", "autoawq", "axolotl", "bitsandbytes", "compressed-tensors", "datasets", "deepspeed",
+    "flash-attn", "gptqmodel", "kernels", "liger-kernel", "llamafactory", "llmcompressor", "lmdeploy", "ms-swift", "optimum",
+    "peft", "sentence-transformers", "sglang", "torchao", "transformers", "trl", "unsloth", "unsloth-zoo", "verl", "vllm",
+    "xformers",
 )  # fmt: skip
 COLUMNS = ("package", "releases", "module", "function", "kind", "error", "reach", "condition", "message")
 PLACE = "guards"
@@ -108,14 +110,10 @@ def _of_release(store: Store, release: Release) -> Iterator[tuple[str, Refusal]]
     for module, each in contents.items():
         for refusal in each.refusals:
             guards = tuple(_completed(guard, least, listed) for guard in refusal.guards)
-            reach: tuple[str, ...]
-            if refusal.reach:
-                reach = (refusal.reach,)
-            elif refusal.function:
-                reach = reach_of(release.package, module, refusal.function)
-            else:
-                if module not in eager:
-                    continue
+            reach, guards = ((refusal.reach,), guards) if refusal.reach else reach_of(
+                release.package, module, refusal.function, guards
+            )  # fmt: skip
+            if not reach and not refusal.function and module in eager:
                 reach = ("import",)
                 guards += tuple(f"importlib.util.find_spec({name!r}) is not None" for name in sorted(eager[module]))
             if reach:

@@ -18,6 +18,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -40,12 +41,14 @@ CONFIRMED, REFUTED, NOT_RUN = "confirmed", "refuted", "not run"
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.guards.truth", description=__doc__)
+    parser.add_argument("packages", nargs="*", metavar="PACKAGE", help="only these (default: all)")
     parser.add_argument("--rows", type=int, default=150)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="default: the user's cache")
     words = parser.parse_args(arguments)
     chosen = random.Random(words.seed)
     rows = [row for path in sorted(FOLDER.glob("*.csv")) for row in csv.DictReader(path.open(encoding="utf-8", newline=""))]
+    rows = [row for row in rows if row["package"] in (words.packages or (row["package"],))]
     store, counts = Store(words.store), Counter[str]()
     for row in sorted(chosen.sample(rows, min(words.rows, len(rows))), key=lambda each: (each["package"], each["module"])):
         release = chosen.choice(row["releases"].split()).partition("..")[0]
@@ -120,13 +123,15 @@ class _Trial:
         plain: dict[str, Any] = {
             "version": version, "Version": version.Version, "parse": version.parse,
             "packaging": SimpleNamespace(version=version),
-            "importlib": self._importlib(), "importlib_metadata": SimpleNamespace(version=self.metadata), "sys": self._sys(),
-            "metadata": SimpleNamespace(version=self.metadata), "os": self._os(), "torch": self._torch(),
+            "importlib": self._importlib(), "importlib_metadata": self._importlib().metadata, "sys": self._sys(),
+            "metadata": self._importlib().metadata, "os": self._os(), "torch": self._torch(),
             "pkg_version": version, "SpecifierSet": specifiers.SpecifierSet, "find_spec": self._spec, "warnings": warnings,
             "require_version": self.required, "check_version": self.required, "importlib_version": self.metadata,
             "dep_version_check": lambda name, *_: self.required(self.listed(name)),
-            "assert_pkg_version": lambda name, least, *_: self.required(f"{name}>={least}"), "platform": MagicMock(),
-            "logger": MagicMock(), "logging": MagicMock(),
+            "assert_pkg_version": lambda name, least, *_: self.required(f"{name}>={least}"), "platform": _Stub(),
+            "logger": _Stub(), "logging": _Stub(),
+            "get_bool_env_var": lambda name: (self.facts.environment.variables or {}).get(name) in ("true", "1"),
+            "is_cuda": lambda: bool(self.facts.accelerators()),
             "_is_package_available": lambda name, **_: (self.version(name) is not None, self.version(name) or "N/A"),
         }  # fmt: skip
         if name in plain:
@@ -146,7 +151,7 @@ class _Trial:
             return lambda *_, **__: False
         if name.startswith(("is_", "compare_versions")):
             raise LookupError(f"{name} is not known")
-        return MagicMock(name=name)
+        return _Stub(name=name)
 
     def listed(self, name: str) -> str:
         ranges = re.findall(r"\) ([<>=!]+) '([^']+)'", self.row["condition"])
@@ -156,7 +161,10 @@ class _Trial:
         return object() if self.version(name) else None
 
     def _importlib(self) -> Any:
-        return SimpleNamespace(metadata=SimpleNamespace(version=self.metadata), util=SimpleNamespace(find_spec=self._spec))
+        return SimpleNamespace(
+            metadata=SimpleNamespace(version=self.metadata, PackageNotFoundError=ModuleNotFoundError),
+            util=SimpleNamespace(find_spec=self._spec),
+        )
 
     def _sys(self) -> Any:
         python = tuple(int(part) for part in str(self.facts.value("python")).split("."))
@@ -170,7 +178,7 @@ class _Trial:
     def _torch(self) -> Any:
         devices = self.facts.accelerators() or ()
         number = _Capability(int(part) for part in str(devices[0].compute_capability).split(".")) if devices else (0, 0)
-        torch = MagicMock()
+        torch = _Stub()
         torch.__version__ = self.version("torch") or "2.6.0"
         torch.cuda.is_available = lambda: bool(devices)
         torch.cuda.device_count = lambda: len(devices)
@@ -180,17 +188,31 @@ class _Trial:
 
     def argument(self) -> Any:
         """A stub for every argument, which answers queries about features and precision."""
-        answers = MagicMock()
+        answers = _Stub()
         precision = self.facts.workload.precision
         answers.use_vllm = self.facts.feature("vllm")
         answers.use_liger_kernel = answers.use_liger_loss = answers.use_liger = self.facts.feature("liger")
         answers.torch_compile = self.facts.feature("torch-compile")
+        answers.rlhf_type = "grpo"  # what the reach of these rows implies
         answers.bf16, answers.fp16 = precision == "bf16", precision == "fp16"
         devices = self.facts.accelerators() or ()
         number = _Capability(int(part) for part in str(devices[0].compute_capability).split(".")) if devices else (0, 0)
         answers.has_device_capability = lambda asked, *_: number >= (asked if isinstance(asked, tuple) else divmod(asked, 10))
         answers.get_device_capability = lambda *_: number
         return answers
+
+
+def _answered(answer: object, *_: object) -> object:
+    return answer
+
+
+class _Stub(MagicMock):
+    """Stands for a value that nothing depends on: no comparison of sizes holds, and it is shown as a number."""
+
+    def __init__(self, *given: Any, **words: Any) -> None:
+        super().__init__(*given, **words)
+        for operator, answer in (*dict.fromkeys(("__lt__", "__le__", "__gt__", "__ge__"), False).items(), ("__format__", "0")):
+            setattr(self, operator, partial(_answered, answer))
 
 
 class _Capability(tuple[int, ...]):
@@ -200,7 +222,9 @@ class _Capability(tuple[int, ...]):
         return ".".join(map(str, self))
 
 
-_NAMES = {"awq": "autoawq", "hf_hub": "huggingface-hub", "flash_attn": "flash-attn"}
+_NAMES = {
+    "awq": "autoawq", "liger": "liger-kernel", "hf_hub": "huggingface-hub", "flash_attn": "flash-attn",
+}  # fmt: skip
 
 
 class _Globals(dict[str, Any]):
@@ -245,6 +269,8 @@ def _run(body: list[ast.stmt], parameters: list[str], namespace: dict[str, Any],
     names = {node.id for each in body for node in ast.walk(each) if isinstance(node, ast.Name)}
     for each in names & _PARAMETERS:
         namespace[each] = trial.argument()
+    if "data" in names:  # a configuration for which the reach of the row holds
+        namespace["data"] = {"fsdp_config": {"reshard_after_forward": True}, "fsdp_version": 2}
     for each in names & {"dtype", "torch_dtype"}:
         namespace[each] = trial.facts.workload.precision or "fp32"
     if "current_platform" in names:
@@ -252,12 +278,12 @@ def _run(body: list[ast.stmt], parameters: list[str], namespace: dict[str, Any],
     if not trial.row["function"]:
         exec(compile(ast.Module(body, []), "module", "exec"), namespace)
         return
-    namespace["super"] = MagicMock()
+    namespace["super"] = _Stub()
     given = sorted({*(names & (_PARAMETERS | {"dtype", "torch_dtype"})), *parameters})
     arguments = ast.arguments([], [ast.arg(name) for name in given], None, [], [], None, [])
     function = ast.FunctionDef("tried", arguments, body, [])
     exec(compile(ast.fix_missing_locations(ast.Module([function], [])), "function", "exec"), namespace)
-    namespace["tried"](*(namespace[name] if name in namespace else MagicMock() for name in given))
+    namespace["tried"](*(namespace[name] if name in namespace else _Stub() for name in given))
 
 
 _PARAMETERS = frozenset(("self", "args", "cls", "config", "training_args"))

@@ -15,12 +15,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from scripts.refresh.kinds import KINDS
+from scripts.refresh.linked import LIBRARIES
 from scripts.refresh.packages import FLOORS
 from scripts.refresh.tables import TableError
 from scripts.refresh.updates import MIB, Request
 from scripts.refresh.wheel import UnreadableError
 
 FACTS = Path(__file__).resolve().parents[2] / "matrix" / "facts"
+_PACKAGES = sorted({*FLOORS, *LIBRARIES})
 LONGEST = 400
 """Lines of a table's difference that are printed."""
 
@@ -28,7 +30,7 @@ LONGEST = 400
 def main(arguments: list[str]) -> int:
     words = _parser().parse_args(arguments)
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    packages = tuple(dict.fromkeys(words.package or FLOORS))
+    packages = tuple(dict.fromkeys(words.package or _PACKAGES))
     request = Request(packages, today, words.budget * MIB, words.again, words.gaps, tuple(words.release))
     try:
         return refresh(words.facts, words.table or list(KINDS), request, check=words.check)
@@ -42,7 +44,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m scripts.refresh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--table", action="append", choices=list(KINDS), help="only this one (may be repeated)")
-    parser.add_argument("--package", action="append", choices=sorted(FLOORS), help="only this one (may be repeated)")
+    parser.add_argument(
+        "--package", action="append", choices=sorted({*FLOORS, *LIBRARIES}), help="only this one (may be repeated)"
+    )
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where something is new")
     parser.add_argument("--budget", type=_count, default=96, metavar="MIB", help="of one wheel at most (default 96)")
     parser.add_argument(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scripts.refresh import extension_builds, releases, torch_builds, triton_gpus
+from scripts.refresh import extension_builds, linked, releases, torch_builds, triton_gpus
 from scripts.refresh.updates import Kind
 
 KINDS: Mapping[str, Kind] = {
@@ -12,5 +12,6 @@ KINDS: Mapping[str, Kind] = {
     "requirements": releases.update,
     "torch_builds": torch_builds.update,
     "extension_builds": extension_builds.update,
+    "linked": linked.update,
     "triton_gpus": triton_gpus.update,
 }

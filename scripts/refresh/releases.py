@@ -35,10 +35,11 @@ def update(folder: Path, request: Request) -> Update:
     """Return the new text of both tables; see :data:`scripts.refresh.updates.Kind`."""
     releases = load(folder / "releases.csv", metadata.RELEASES, ("package", "version"))
     requirements = load(folder / "requirements.csv", metadata.REQUIREMENTS, ("package", "requirement"))
+    wanted = [name for name in request.packages if name in FLOORS]
     with ThreadPoolExecutor(THREADS) as pool:
-        done = list(pool.map(lambda name: _package(name, releases, requirements, request.today), request.packages))
-    kept = [row for row in releases.values() if row["package"] not in request.packages]
-    asked = [row for row in requirements.values() if row["package"] not in request.packages]
+        done = list(pool.map(lambda name: _package(name, releases, requirements, request.today), wanted))
+    kept = [row for row in releases.values() if row["package"] not in wanted]
+    asked = [row for row in requirements.values() if row["package"] not in wanted]
     texts = {
         "releases.csv": text_of(
             [*kept, *(row for package in done for row in package.releases)],

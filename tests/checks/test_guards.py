@@ -43,6 +43,11 @@ ROWS = [
         "kind": "raise", "error": "ValueError", "reach": "quantization=awq",
         "condition": "torch.cuda.get_device_capability() < (7, 5)", "message": "Minimum capability: 75.",
     },
+    {
+        "package": "sglang", "releases": "0.4.0..0.5.23", "module": "sglang.q.awq", "function": "AWQConfig.get_min_capability",
+        "kind": "raise", "error": "ValueError", "reach": "quantization=awq",
+        "condition": "torch.cuda.get_device_capability() < (7, 5)", "message": "Minimum capability: 75.",
+    },
 ]  # fmt: skip
 
 
@@ -119,6 +124,15 @@ def test_a_least_capability_counts_with_its_quantization() -> None:
     assert found(vllm="0.8.0", workload=workload) == []
     assert found(vllm="0.8.0", gpu="7.0", workload=Workload(task="serve", quantization="fp8")) == []
     assert found(vllm="0.8.0", gpu="7.0", workload=Workload(task="sft", quantization="awq")) == [], "trained, not served"
+
+
+def test_of_two_engines_neither_is_known_to_serve() -> None:
+    serving = Workload(task="serve", quantization="awq")
+    (finding,) = found(gpu="7.0", workload=serving, sglang="0.5.0")
+    assert finding.verdict == "hit"
+    assert found(gpu="7.0", workload=serving, sglang="0.5.0", vllm="0.8.0") == []
+    rollout = Workload(task="grpo", quantization="awq", features=("vllm",))
+    assert [each.packages for each in found(gpu="7.0", workload=rollout, sglang="0.5.0", vllm="0.8.0")] == [{"vllm": "0.8.0"}]
 
 
 def test_a_rule_that_says_it_comes_first() -> None:

@@ -78,11 +78,27 @@ def test_a_module_that_cannot_be_parsed_says_nothing() -> None:
 
 
 def test_the_reach_of_functions() -> None:
-    assert reach_of("peft", "peft.import_utils", "is_torchao_available") == ("task=lora", "feature=peft")
-    assert reach_of("trl", "trl.trainer.grpo_trainer", "GRPOTrainer.__init__") == ("trainer=grpotrainer", "task=grpo")
-    assert reach_of("peft", "peft.import_utils", "is_xpu_available") == ()
+    assert reach_of("peft", "peft.import_utils", "is_torchao_available", ("a",)) == (("task=lora", "feature=peft"), ("a",))
+    ways, _ = reach_of("trl", "trl.trainer.grpo_trainer", "GRPOTrainer.__init__", ())
+    assert ways == ("trainer=grpotrainer", "task=grpo")
+    assert reach_of("peft", "peft.import_utils", "is_xpu_available", ("a",)) == ((), ("a",))
     assert may_say("transformers", "transformers.quantizers.quantizer_awq")
     assert not may_say("transformers", "transformers.models.llama.modeling_llama")
+
+
+def test_a_guard_that_the_reach_implies_is_left_out() -> None:
+    place = ("accelerate", "accelerate.accelerator", "Accelerator.__init__")
+    version = "compare_versions('deepspeed', '<', '0.9.3')"
+    ways, left = reach_of(*place, (version, "not is_mlu_available()", "deepspeed_plugin"))
+    assert "feature=deepspeed" in ways
+    assert "trainer=trainer" not in ways
+    assert left == (version,)
+    assert "trainer=trainer" in reach_of(*place, (version,))[0]
+
+
+def test_code_that_a_feature_imports_is_reached_with_the_feature() -> None:
+    ways, _ = reach_of("liger-kernel", "liger_kernel.transformers.monkey_patch", "", ())
+    assert ways == ("feature=liger",)
 
 
 def store_with(folder: Path, *releases: str) -> Store:

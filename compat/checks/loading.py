@@ -1,0 +1,173 @@
+"""Published wheels that the loader cannot load here: symbols of another torch, libraries of another CUDA, a newer glibc."""
+
+from __future__ import annotations
+
+from compat.checks.fix_commands import downgrade_to, upgrade_to
+from compat.checks.torch_build import Stack, cuda_of, for_another_torch, major, own_build, public, torch_for
+from compat.model import Distribution, Finding, Fix
+from compat.records import replace
+from compat.tables.linked import Linked, LinkedTable, series_of
+from compat.versions import key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_GUARDED = {"auto-gptq": "warning", "autoawq-kernels": "warning", "onnxruntime-gpu": "warning", "torchao": "info"}
+"""Packages that go on without their own kernels, with a line in the log, and how severe that is."""
+_OF_TORCH = frozenset(
+    ("torchvision", "torchaudio", "torchtext", "torchao", "torchcodec", "fbgemm-gpu", "fbgemm-gpu-genai", "xformers")
+)
+"""Packages that torch's own index has builds of for each CUDA: without a label only an index says which build it is."""
+_PINNED = frozenset(("torchvision", "torchaudio", "torchtext"))
+"""Packages that declare the exact torch they are compiled for, which is checked with their requirements."""
+_ANOTHER_ABI = ("2.6.0+cu126",)
+"""Builds of torch with other symbols than the release's wheel on the index: compiled with the C++11 ABI."""
+
+
+def judge(stack: Stack, table: LinkedTable, seen: frozenset[str]) -> Iterator[Finding]:
+    """Yield the findings; ``seen`` are the rules that other checks of wheels have already found."""
+    environment = stack.facts.environment
+    for copy in environment.distributions or ():
+        if stack.one(copy.name) is not copy or own_build(copy) or "+" in (copy.version or ""):
+            continue
+        known = environment.os in (None, "linux")
+        linked = table.release(copy.name, copy.version or "", stack.flavour.numbered) if known else None
+        found = [*_cuda(stack, copy, linked, table)]
+        if linked is not None and environment.machine in (None, "x86_64"):
+            found += [*_glibc(stack, copy, linked, table), *_symbols(stack, copy, linked, table)]
+        for finding in found:
+            if finding.rule not in seen:
+                guarded = copy.name in _GUARDED and not finding.rule.endswith("-glibc")
+                yield replace(finding, severity=_GUARDED[copy.name], effect="slow") if guarded else finding
+
+
+def _symbols(stack: Stack, copy: Distribution, linked: Linked, table: LinkedTable) -> Iterator[Finding]:
+    """A wheel whose symbols the installed series of torch does not export, though another series does."""
+    if stack.torch is None or not linked.series or copy.name in _PINNED or own_build(stack.torch):
+        return
+    here = series_of(stack.release or "")
+    unknown = stack.torch.version in _ANOTHER_ABI or key_of(here) > key_of(table.newest)
+    if unknown or here in linked.series or key_of(here) < key_of(table.oldest):
+        return
+    first, last = linked.series[0], linked.series[-1]
+    built = first if first == last else f"{first} to {last}"
+    nearest = next((each for each in linked.series if key_of(each) > key_of(here)), last)
+    finding = for_another_torch(stack, copy, nearest, f"{copy.name} {copy.version}, torch {stack.torch.version}")
+    fixes = tuple(_release(copy, linked, table, lambda each: each.series is not None and here in each.series, f"torch {here}"))
+    yield replace(
+        finding,
+        title=f"{copy.name} {copy.version} cannot be loaded with torch {here}: it is compiled for torch {built}",
+        why="Its wheel asks for symbols that this series of torch does not export: undefined symbol.",
+        fixes=(*fixes, *finding.fixes),
+    )
+
+
+def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: LinkedTable) -> Iterator[Finding]:
+    """A published wheel linked against another CUDA major release than the one torch comes with."""
+    cuda, name = stack.flavour.numbered, copy.name
+    if stack.torch is None or cuda is None or (name in _OF_TORCH and name != "xformers" and not _of_default_index(copy)):
+        return
+    linked_to = {linked.cuda()} if linked is not None else {build.cuda for build in stack.extension(copy) if _single(name)}
+    wanted = {major(each) for each in linked_to if each}
+    if len(wanted) != 1 or wanted == {major(cuda)} or _there(stack, *wanted):
+        return
+    (other,) = wanted
+    builds = [build.cuda for build in stack.builds() if build.cuda and major(build.cuda) == other]
+    fixes = [torch_for(stack.release, each, f"the torch for CUDA {each}") for each in sorted(builds, reverse=True)[:1]]
+    fixes.append(
+        Fix(
+            "source-install",
+            name,
+            "",
+            f"build {name} for the installed CUDA",
+            f"pip install --no-build-isolation --no-binary {name} {name}",
+        )
+    )
+    fixes += _for_cuda(stack, copy, table, major(cuda))
+    yield Finding(
+        rule=f"build-{name}-cuda",
+        origin="build",
+        verdict="hit" if stack.flavour.certain else "possible",
+        severity="error",
+        effect="crash",
+        title=f"{name} is linked against CUDA {other}, but torch comes with CUDA {major(cuda)}",
+        why=f"The wheel of {name} {public(copy.version or '')} loads libcudart.so.{other}, but this torch installs "
+        "libraries of another major release: cannot open shared object file.",
+        confidence="confirmed",
+        packages={name: copy.version, "torch": stack.torch.version},
+        facts=("build",),
+        missing=() if stack.flavour.certain else ("build",),
+        unknown=() if stack.flavour.certain else ("build.torch",),
+        fixes=tuple(fixes),
+        evidence=("https://docs.vllm.ai/en/latest/getting_started/installation/gpu.html",),
+        here=f"{name} {copy.version}, torch {stack.torch.version}",
+    )
+
+
+def _single(name: str) -> bool:
+    """Whether the wheel of a release is made for one CUDA."""
+    return name in ("vllm", "xformers")
+
+
+def _of_default_index(copy: Distribution) -> bool:
+    if copy.source is None or copy.source.kind != "index":
+        return False
+    return not any(cuda_of(part) for part in str(copy.source.details.get("url", "")).split("/"))
+
+
+def _there(stack: Stack, cuda: int) -> bool:
+    """Whether the run-time library of a CUDA major release comes from elsewhere: another wheel, or an installed toolkit."""
+    toolkit = stack.facts.environment.cuda_toolkit
+    wheel = "nvidia-cuda-runtime" if cuda > 12 else f"nvidia-cuda-runtime-cu{cuda}"
+    return isinstance(stack.facts.package(wheel), list) or (toolkit is not None and major(toolkit) == cuda)
+
+
+def _for_cuda(stack: Stack, copy: Distribution, table: LinkedTable, wanted: int) -> Iterator[Fix]:
+    """The last release before this one that is linked against a CUDA major release."""
+    here = key_of(public(copy.version or ""))
+    found = {each.version for each in table.of(copy.name) if each.cuda() == str(wanted)}
+    found |= {
+        version
+        for version in stack.tables.extensions.get(copy.name, ()) if _single(copy.name)
+        if any(each.cuda and major(each.cuda) == wanted for each in stack.tables.extension_builds(copy.name, version))
+    }  # fmt: skip
+    older = [version for version in found if key_of(version) < here]
+    if older:
+        yield downgrade_to(copy.name, max(older, key=key_of), f"the last release for CUDA {wanted}")
+
+
+def _glibc(stack: Stack, copy: Distribution, linked: Linked, table: LinkedTable) -> Iterator[Finding]:
+    """A wheel that an installer accepts by its platform tag, though its libraries ask for a newer glibc."""
+    glibc, least = stack.facts.environment.glibc, linked.least("GLIBC")
+    if not glibc or not least or key_of(least) <= key_of(glibc) or (linked.tag and key_of(linked.tag) > key_of(glibc)):
+        return
+    fits = f"glibc {glibc}"
+    yield Finding(
+        rule=f"build-{copy.name}-glibc",
+        origin="build",
+        verdict="hit",
+        severity="error",
+        effect="crash",
+        title=f"{copy.name} {copy.version} needs glibc {least}, but this system has {glibc}",
+        why=f"Its platform tag promises glibc {linked.tag or 'of any release'}, so it is installed, but its library asks for "
+        f"GLIBC_{least}: version not found.",
+        confidence="confirmed",
+        packages={copy.name: copy.version},
+        facts=("glibc",),
+        fixes=tuple(_release(copy, linked, table, lambda each: key_of(each.least("GLIBC") or "0") <= key_of(glibc), fits)),
+        evidence=("https://peps.python.org/pep-0600/",),
+        here=f"{copy.name} {copy.version}, glibc {glibc}",
+    )
+
+
+def _release(
+    copy: Distribution, linked: Linked, table: LinkedTable, fits: Callable[[Linked], bool], what: str
+) -> Iterator[Fix]:
+    """The nearest releases whose wheels fit, the later one first."""
+    here = key_of(copy.version or "")
+    fitting = [each.version for each in table.of(copy.name) if each.variant == linked.variant and fits(each)]
+    for version in [each for each in fitting if key_of(each) > here][:1]:
+        yield upgrade_to(copy.name, version, f"a release for {what}")
+    for version in [each for each in fitting if key_of(each) < here][-1:]:
+        yield downgrade_to(copy.name, version, f"the last release for {what}")

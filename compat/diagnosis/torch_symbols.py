@@ -1,0 +1,46 @@
+"""Undefined symbols of torch: which series export them, and with which ABI their strings are compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+
+def exporting(symbol: str) -> list[str]:
+    """Return the series of torch that export a symbol, oldest first; empty if all do, or none is known to."""
+    from compat.tables.linked import open_symbols
+
+    return list(open_symbols().exported.get(symbol, ())) if symbol else []
+
+
+def spans(series: Sequence[str]) -> str:
+    """Return ``2.4 to 2.6``, or ``2.4 only``."""
+    return f"{series[0]} only" if len(series) == 1 else f"{series[0]} to {series[-1]}"
+
+
+_NEW_STRINGS = re.compile(r"NSt7__cxx11|B5cxx11")
+_OLD_STRINGS = re.compile(r"(?<![a-z])Ss(?![a-z])")
+"""``std::string`` in the mangled name of a function that was compiled with the C++11 ABI, and without."""
+_FIRST_NEW = (2, 7)
+"""The first torch whose wheels on the index are compiled with the C++11 ABI."""
+_NEW_BEFORE = ("2.6.0+cu126",)
+"""Wheels of torch's own index that were compiled with it before."""
+
+
+def note_on_strings(symbol: str, torch: str | None) -> str | None:
+    """Explain a symbol whose strings have the other C++ ABI than the wheels of the installed torch."""
+    label = (torch or "").partition("+")[2]
+    if torch is None or (label and not label.startswith(("cu", "cpu"))):
+        return None
+    numbers = _FIRST_NEW if torch in _NEW_BEFORE else tuple(int(part) for part in torch.split(".")[:2] if part.isdecimal())
+    if _NEW_STRINGS.search(symbol) and numbers < _FIRST_NEW:
+        return (
+            f"It takes strings of the C++11 ABI; the wheels of torch before 2.7 are compiled without it, as is torch {torch}: "
+            "a wheel named cxx11abiTRUE does not load, one named cxx11abiFALSE does."
+        )
+    if _OLD_STRINGS.search(symbol) and numbers >= _FIRST_NEW:
+        return (
+            f"It takes strings of the C++ ABI before C++11; torch {torch}, as all wheels of torch since 2.7, is compiled with "
+            "the C++11 ABI: a wheel named cxx11abiFALSE, or made for an older torch, does not load."
+        )
+    return None

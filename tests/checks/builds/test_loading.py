@@ -1,0 +1,84 @@
+"""Published wheels that the loader cannot load, by the shipped tables: symbols of torch, libraries of CUDA, the C library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.checks.builds.test_builds import found, spec
+
+
+@pytest.mark.parametrize(
+    ("torch", "extension", "holds"),
+    [
+        ("2.8.0+cu128", "sgl-kernel==0.3.20", True),  # asks for symbols that came with 2.9
+        ("2.9.1+cu128", "sgl-kernel==0.3.20", False),
+        ("2.6.0+cu124", "vllm==0.8.5.post1", False),
+        ("2.7.0+cu128", "vllm==0.8.5.post1", True),
+        ("2.13.0+cu130", "vllm==0.33.0", False),  # the stable interface of torch
+        ("2.5.1+cu124", "torchcodec==0.1.1", False),
+        ("2.7.0+cu128", "torchcodec==0.1.1", True),
+        ("2.99.0", "sgl-kernel==0.3.20", False),  # newer than what was read
+        ("1.13.1", "torchcodec==0.1.1", False),
+        ("2.6.0+cu126", "torchcodec==0.6.0", False),  # compiled with the C++11 ABI, unlike the others of its release
+        ("2.8.0+cu128", "sgl-kernel==0.3.20+own", False),
+        ("2.8.0+cu128", "tokenizers==0.21.0", False),
+    ],
+)
+def test_symbols_that_a_series_of_torch_does_not_export(torch: str, extension: str, *, holds: bool) -> None:
+    rule = f"build-{extension.partition('==')[0]}-torch"
+    assert (rule in found(f"torch=={torch}", extension)) is holds
+
+
+def test_the_way_out_is_the_release_for_the_installed_torch_and_the_torch_of_the_release() -> None:
+    finding = found("torch==2.8.0+cu128", "sgl-kernel==0.3.20")["build-sgl-kernel-torch"]
+    assert (finding.verdict, finding.severity) == ("hit", "error")
+    assert "it is compiled for torch 2.9" in finding.title
+    assert [(fix.package, fix.spec) for fix in finding.fixes][:2] == [("sgl-kernel", "<=0.3.18"), ("torch", "==2.9.*")]
+
+
+def test_a_package_that_goes_on_without_its_kernels_is_a_warning() -> None:
+    finding = found("torch==2.6.0+cu124", "auto-gptq==0.7.1")["build-auto-gptq-torch"]
+    assert (finding.severity, finding.effect) == ("warning", "slow")
+
+
+@pytest.mark.parametrize("keys", [{"machine": "aarch64"}, {"os": "windows"}, {"source": "vcs"}])
+def test_other_wheels_than_those_that_were_read_are_left_alone(keys: dict[str, Any]) -> None:
+    assert "build-sgl-kernel-torch" not in found("torch==2.8.0+cu128", "sgl-kernel==0.3.20", **keys)
+
+
+@pytest.mark.parametrize(
+    ("torch", "extension", "keys", "holds"),
+    [
+        ("2.8.0+cu128", "lmdeploy==0.12.2", {}, False),
+        ("2.11.0+cu130", "lmdeploy==0.12.2", {}, True),
+        ("2.11.0+cu130", "lmdeploy==0.12.2", {"cuda_toolkit": "12.8"}, False),  # the toolkit has the library
+        ("2.11.0+cu130", "torchvision==0.23.0", {}, False),  # from torch's index it may be a build for CUDA 13
+        ("2.8.0+cu128", "bitsandbytes==0.47.0", {}, False),  # has a library for each
+    ],
+)
+def test_libraries_of_another_cuda(torch: str, extension: str, keys: dict[str, Any], *, holds: bool) -> None:
+    rule = f"build-{extension.partition('==')[0]}-cuda"
+    assert (rule in found(f"torch=={torch}", extension, **keys)) is holds
+
+
+def test_the_wheel_with_the_libraries_of_the_other_cuda_is_enough() -> None:
+    wheel = "nvidia-cuda-runtime-cu12==12.8.90"
+    assert "build-lmdeploy-cuda" not in found("torch==2.11.0+cu130", "lmdeploy==0.12.2", wheel)
+
+
+@pytest.mark.parametrize(
+    ("torch", "glibc", "holds"),
+    [
+        ("2.6.0+cu126", "2.31", True),  # its library for CUDA 12.6 asks for 2.34, whatever its platform tag says
+        ("2.6.0+cu124", "2.31", False),
+        ("2.6.0+cu126", "2.35", False),
+        ("2.6.0+cu126", "2.17", False),  # no installer takes the wheel
+    ],
+)
+def test_a_c_library_that_is_older_than_the_platform_tag_promises(torch: str, glibc: str, *, holds: bool) -> None:
+    findings = found(f"torch=={torch}", "bitsandbytes==0.45.2", glibc=glibc)
+    assert ("build-bitsandbytes-glibc" in findings) is holds
+    if holds:
+        assert spec(findings["build-bitsandbytes-glibc"], "upgrade") == ">=0.46.0"

@@ -1,0 +1,84 @@
+"""Messages of the loader, held against what published wheels ask for and what releases of torch export."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.diagnosis.torch_symbols import exporting, note_on_strings, spans
+from compat.model import Distribution, Environment, Finding
+from tests.diagnosis.test_symptoms import said
+
+CHECK = "_ZN3c104cuda29c10_cuda_check_implementationEiPKcS2_jb"
+"""torch 2.10 came with it, and no earlier one has it."""
+NEW_STRINGS = "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+OLD_STRINGS = "_ZN3c105ErrorC2ENS_14SourceLocationESs"
+
+
+def of(*distributions: str) -> Environment:
+    return Environment(os="linux", distributions=tuple(Distribution(*each.split("==")) for each in distributions))
+
+
+def undefined(symbol: str, library: str, *distributions: str) -> Finding:
+    (finding,) = said(f"ImportError: /v/site-packages/{library}: undefined symbol: {symbol}", of(*distributions))
+    assert finding.rule == "symptom-undefined-symbol"
+    return finding
+
+
+def test_an_undefined_symbol_names_the_torch_that_has_it_and_the_release_for_the_one_that_is_there() -> None:
+    finding = undefined(CHECK, "sgl_kernel/sm100/common_ops.abi3.so", "torch==2.8.0", "sgl-kernel==0.3.20")
+    assert "2.10 to" in finding.why
+    assert [(fix.package, fix.spec) for fix in finding.fixes][:2] == [("sgl-kernel", "==0.3.18"), ("torch", "==2.10.*")]
+
+
+def test_a_symbol_of_the_other_abi_of_strings_says_which_wheel_loads() -> None:
+    finding = undefined(
+        NEW_STRINGS, "flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so", "torch==2.6.0", "flash-attn==2.7.4.post1"
+    )
+    assert "cxx11abiFALSE does" in finding.why
+    assert (finding.fixes[0].package, finding.fixes[0].spec) == ("torch", "==2.7.*")
+
+
+@pytest.mark.parametrize(
+    ("symbol", "torch", "words"),
+    [
+        (NEW_STRINGS, "2.6.0", "cxx11abiTRUE does not load"),
+        (NEW_STRINGS, "2.7.1+cu128", None),
+        (OLD_STRINGS, "2.8.0", "cxx11abiFALSE"),
+        (OLD_STRINGS, "2.6.0+cu124", None),
+        (NEW_STRINGS, "2.5.0a0+872d972e41.nv24.08", None),  # NVIDIA's builds use the new one
+        (NEW_STRINGS, "2.6.0+cu126", None),
+        (NEW_STRINGS, None, None),
+        (CHECK, "2.6.0", None),
+    ],
+)
+def test_the_abi_of_strings(symbol: str, torch: str | None, words: str | None) -> None:
+    note = note_on_strings(symbol, torch)
+    assert note is None if words is None else words in (note or "")
+
+
+def test_a_symbol_that_is_not_known_has_no_series() -> None:
+    assert exporting("_ZN3c109inventedEv") == exporting("") == []
+    assert spans(["2.4"]) == "2.4 only"
+    assert spans(["2.4", "2.5", "2.6"]) == "2.4 to 2.6"
+
+
+def test_a_missing_library_names_the_release_that_is_linked_to_the_cuda_of_torch() -> None:
+    text = "ImportError: libcudart.so.12: cannot open shared object file: No such file or directory"
+    frame = f'Traceback (most recent call last):\n  File "/v/site-packages/onnxruntime/__init__.py", line 1, in f\n    x()\n{text}\n'
+    (finding,) = said(frame, of("torch==2.11.0+cu130", "onnxruntime-gpu==1.23.2"))
+    assert finding.rule in ("symptom-cuda-library-missing", "build-onnxruntime-gpu-cuda")
+
+
+def test_a_missing_version_of_the_c_library_names_a_release_whose_wheel_asks_for_less() -> None:
+    by = "required by /v/site-packages/bitsandbytes/libbitsandbytes_cuda126.so"
+    text = f"OSError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found ({by})"
+    (finding,) = said(text, of("torch==2.6.0+cu126", "bitsandbytes==0.45.0"))
+    assert finding.rule == "symptom-glibc"
+    assert finding.fixes[0].package == "bitsandbytes"
+    assert finding.fixes[0].spec not in (None, "==0.45.5")
+
+
+def test_a_missing_version_of_the_cpp_library_names_its_compiler() -> None:
+    text = "ImportError: /lib/libstdc++.so.6: version `GLIBCXX_3.4.32' not found (required by /v/vllm/_C.abi3.so)"
+    (finding,) = said(text, of("vllm==0.9.0"))
+    assert "GCC 13.2 (Ubuntu 24.04)" in finding.why
