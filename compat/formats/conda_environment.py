@@ -217,7 +217,7 @@ class _Editor:
         self.replacements: list[Replacement] = []
         self.added: list[str] = []
         """Lines to add to the ``pip:`` section."""
-        self.statements: list[Statement] = []
+        self.statements: list[Statement[_Place]] = []
         self._indexes: list[tuple[str, tuple[int, int]]] = []
         for package in file.packages:
             item, spec = package.item, package.spec

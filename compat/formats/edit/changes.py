@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Generic, TypeVar
 
 from compat.errors import InputError, printable
 from compat.formats.requirements.requirement import is_path, is_url
@@ -129,20 +129,21 @@ def _checked_source(name: str, source: Source) -> Source:
 
 
 REMOVE = "remove"
+Place = TypeVar("Place")
 
 
 @record(frozen=True)
-class Statement:
+class Statement(Generic[Place]):
     """A requirement or constraint: what it requires, its file and line; ``place`` is what its format needs to edit it."""
 
     found: Distribution
     file: str
     line: int | None
+    place: Place
     constraint: bool = False
-    place: Any = None
 
 
-def decided(statements: Sequence[Statement], change: Change, *, exact: bool) -> list[tuple[Statement, str]]:
+def decided(statements: Sequence[Statement[Place]], change: Change, *, exact: bool) -> list[tuple[Statement[Place], str]]:
     """Return the statements that have to change, each with how: ``exact``, ``range``, ``admit`` or ``remove``.
 
     A pin (or an address) of the current version is changed, and other ranges are widened to admit the new release. Without
@@ -173,7 +174,7 @@ def _is_pin(found: Distribution) -> bool:
     return direct or found.version is not None
 
 
-def _matching(pins: list[Statement], change: Change) -> list[Statement]:
+def _matching(pins: list[Statement[Place]], change: Change) -> list[Statement[Place]]:
     """Return the pins of the current version: of exactly that build if there are any, else of that release."""
     before = change.before
     if before is not None:
@@ -195,7 +196,7 @@ def _matching(pins: list[Statement], change: Change) -> list[Statement]:
     return pins
 
 
-def _admitting(ranges: list[Statement], change: Change) -> list[Statement]:
+def _admitting(ranges: list[Statement[Place]], change: Change) -> list[Statement[Place]]:
     """Return the ranges that admit the current version: the others are for another marker or extra."""
     before = change.before
     return [each for each in ranges if before is None or each.found.specifier is None or admits(each.found.specifier, before)]

@@ -151,7 +151,7 @@ class InstallScript:
         self.text = text
         self.variables = Variables()
         self.commands: list[Command] = []
-        self.statements: list[Statement] = []
+        self.statements: list[Statement[_Place]] = []
         self.replacements: list[Replacement] = []
         self._literal = literal
 
@@ -230,9 +230,9 @@ class InstallScript:
             name = re.match(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", value)
             return None if name is None or not references(value) else Distribution(normalized(name[0]))
 
-    def change(self, statement: Statement, change: Change, how: str) -> None:
+    def change(self, statement: Statement[_Place], change: Change, how: str) -> None:
         """Record the change of a requirement; :class:`InputError` for a computed version."""
-        place: _Place = statement.place
+        place = statement.place
         command, word = place.command, place.word
         if how == REMOVE:
             self._remove(statement, change)
@@ -289,8 +289,8 @@ class InstallScript:
             return moved_editable(value, change)
         return rewritten(value, change, how)
 
-    def _remove(self, statement: Statement, change: Change) -> None:
-        place: _Place = statement.place
+    def _remove(self, statement: Statement[_Place], change: Change) -> None:
+        place = statement.place
         command = place.command
         install = command.install
         if len(install.requirements) < 2 and not (install.files or install.constraints or install.directories):

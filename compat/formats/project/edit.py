@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import tomlkit
 
@@ -30,6 +30,9 @@ from compat.formats.registry import lock_next_to
 from compat.formats.requirements.requirement import Unnamed, editable, parse_requirement
 from compat.formats.specifiers import ADMIT, alternatives, changed_poetry
 from compat.model import Distribution, Source, normalized
+
+Item: TypeAlias = "ArrayItem | PoetryItem"
+"""A requirement in an array, or a key of one of Poetry's tables."""
 
 
 def edit_pyproject(path: str, content: bytes, changes: Sequence[Change]) -> tuple[Edit, ...]:
@@ -101,7 +104,7 @@ class Project:
         if change.name not in map(str, known or ()):
             self._append_text(known, "tool.uv", "no-binary-package", change.name, change.reason)
 
-    def _statements(self) -> Iterator[Statement]:
+    def _statements(self) -> Iterator[Statement[Item]]:
         """Yield every requirement, in arrays and in Poetry's tables."""
         for header, key, array in self._requirement_arrays():
             line = self.file.places.key(header, key)
@@ -121,14 +124,14 @@ class Project:
                 yield header, key, array
         yield "tool.uv", "dev-dependencies", table("tool", "uv", "dev-dependencies")
 
-    def _arrays(self, key: str, *, constraint: bool = False) -> list[Statement]:
-        found: list[Statement] = []
+    def _arrays(self, key: str, *, constraint: bool = False) -> list[Statement[Item]]:
+        found: list[Statement[Item]] = []
         for item in items(self.file.table("tool", "uv", key)):
             line = self.file.places.string(item.text, self.file.places.key("tool.uv", key))
             found += self._statement(item, line, constraint=constraint)
         return found
 
-    def _statement(self, item: ArrayItem, line: int | None, *, constraint: bool = False) -> Iterator[Statement]:
+    def _statement(self, item: ArrayItem, line: int | None, *, constraint: bool = False) -> Iterator[Statement[Item]]:
         text = item.text.strip()
         try:
             found = editable(text[3:]) if text.startswith("-e ") else parse_requirement(text)
@@ -136,15 +139,15 @@ class Project:
             return
         except ValueError as problem:
             raise InputError(str(problem), self.file.path, line) from None
-        yield Statement(found, self.file.path, line, constraint, item)
+        yield Statement(found, self.file.path, line, item, constraint)
 
-    def _change_statement(self, statement: Statement, change: Change, how: str) -> None:
+    def _change_statement(self, statement: Statement[Item], change: Change, how: str) -> None:
         try:
             self._change_item(statement, change, how)
         except InputError as problem:
             raise InputError(problem.message, self.file.path, problem.line or statement.line) from None
 
-    def _change_item(self, statement: Statement, change: Change, how: str) -> None:
+    def _change_item(self, statement: Statement[Item], change: Change, how: str) -> None:
         place = statement.place
         if how == REMOVE:
             place.remove()
@@ -166,7 +169,7 @@ class Project:
             return rewritten(text, change, how)
         return mark + moved_editable(operand, change) if change.is_direct_url else rewritten(operand, change, how)
 
-    def _override(self, change: Change, forced: list[Statement]) -> None:
+    def _override(self, change: Change, forced: list[Statement[Item]]) -> None:
         """Override every requirement of the distribution, which only uv supports."""
         if change.after is None:
             for statement in forced:
@@ -399,7 +402,7 @@ class PoetryItem:
         del self._owner[self._key]
 
 
-def poetry_statements(file: TomlFile) -> Iterator[Statement]:
+def poetry_statements(file: TomlFile) -> Iterator[Statement[Item]]:
     """Yield the requirements in Poetry's tables."""
     for header, table in poetry_tables(file):
         for key in table:

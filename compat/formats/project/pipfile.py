@@ -44,7 +44,7 @@ class Pipfile(Format):
         for change in changes:
             wanted = decided(list(_statements(file)), change, exact=True)
             for statement, how in wanted:
-                item: _Item = statement.place
+                item = statement.place
                 if how == REMOVE:
                     item.remove()
                     continue
@@ -59,7 +59,7 @@ class Pipfile(Format):
         return PipfileLock().commands(path, content, changes, pip)
 
 
-def _statements(file: TomlFile) -> Iterator[Statement]:
+def _statements(file: TomlFile) -> Iterator[Statement[_Item]]:
     for header in _TABLES:
         table = file.table(header) or {}
         for key in table:

@@ -54,7 +54,7 @@ def edit_requirements(path: str, content: bytes, changes: Sequence[Change], *, c
     for change in changes:
         wanted = decided(statements, change, exact=not compiled)
         for statement, how in wanted:
-            place: _Place = statement.place
+            place = statement.place
             place.file.change(place.requirement, change, how, hashed=hashed)
         if wanted or change.after is None:
             continue
@@ -101,7 +101,7 @@ def _opened(path: str, content: bytes) -> tuple[list[_EditedFile], list[str]]:
 
 
 def _use_indexes(
-    top: _EditedFile, files: Sequence[_EditedFile], statements: Sequence[Statement], changes: Sequence[Change]
+    top: _EditedFile, files: Sequence[_EditedFile], statements: Sequence[Statement[_Place]], changes: Sequence[Change]
 ) -> None:
     """Add the vendors' indexes that the changes need."""
     moved = {change.name for change in changes}
@@ -138,7 +138,7 @@ class _EditedFile:
         self.text = decode(content, path)
         self._encoded = encoding_of(path, content, self.text)
         self.constraint = constraint
-        self.statements: list[Statement] = []
+        self.statements: list[Statement[_Place]] = []
         self.unread: list[str] = []
         """Requirements whose name depends on a variable."""
         self.includes: list[_Include] = []
@@ -157,7 +157,7 @@ class _EditedFile:
             if isinstance(each, Requirement):
                 self.require_hashes = self.require_hashes or "--hash" in each.options
                 if each.found is not None:
-                    self.statements.append(Statement(each.found, path, line.number, constraint, _Place(self, each)))
+                    self.statements.append(Statement(each.found, path, line.number, _Place(self, each), constraint))
                 elif each.variable:
                     self.unread.append(f"{path}:{line.number}: {each.problem}")
             elif each.name in ("--requirement", "--constraint"):
