@@ -134,7 +134,8 @@ def _leaner(case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case | None
     concerned = {name for error in planner.errors for name in error.packages} & unlisted
     spared = unlisted - concerned
     lean = _without_pins(spared, case, plan, planner)
-    for name in sorted(concerned):
+    best = {need.name for each in planner.problem.recommended for need in each.alternatives[0]}
+    for name in sorted(concerned, key=lambda each: (each in best, each)):  # pins that rules recommend are kept
         leaner = _without_pins(spared | {name}, case, plan, planner)
         if leaner is not None:
             lean, spared = leaner, spared | {name}

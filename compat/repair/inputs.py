@@ -113,10 +113,10 @@ def problem_of(
     }  # fmt: skip
     kept_names = {need.name for need in pins}
     unpinned = frozenset(name for name in current if listed is not None and not listed.get(name)) - kept_names
-    unlisted = frozenset(name for name in unpinned if listed is not None and name not in listed) - frozenset(concerned)
+    unnamed = frozenset(name for name in unpinned if listed is not None and name not in listed)
     return Problem(
         environment, target, current, tuple(asked), pins, frozenset(direct), policy, ignored, given, conda,
-        unlisted=unlisted, unpinned=unpinned,
+        unlisted=unnamed - frozenset(concerned), unpinned=unpinned, unnamed=unnamed,
     )  # fmt: skip
 
 

@@ -100,8 +100,9 @@ class Problem:
     version; neither changes. ``conda`` are the versions of conda packages. ``recommended`` are the fixes recommended by rules,
     ``violated`` the pairs of packages with an unmet requirement that is an error to be fixed.
     ``alone`` are the packages that no other requires, ``unwanted`` those that the fix of a finding removes. ``unlisted`` are
-    installed because others require them, and no file pins them: their version does not count as a change by the user.
-    ``unpinned`` are all packages whose version the installer chose: neither a downgrade nor a major version is worse for them.
+    installed because others require them, and need no pin. ``unpinned`` are all packages whose version the installer chose:
+    neither a downgrade nor a major version is worse for them. ``unnamed`` are those that no file lists: they do not count as
+    changed, either.
     """
 
     environment: Environment
@@ -121,6 +122,7 @@ class Problem:
     unwanted: frozenset[str] = frozenset()
     unlisted: frozenset[str] = frozenset()
     unpinned: frozenset[str] = frozenset()
+    unnamed: frozenset[str] = frozenset()
 
     def candidates(self, name: str, releases: Iterable[Release]) -> tuple[Release, ...]:
         """The releases that may be chosen, oldest first, including the installed one."""

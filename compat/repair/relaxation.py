@@ -184,10 +184,10 @@ class Relaxation:
         return name not in self.problem.unpinned and family(name) == name
 
     def price_changes(self) -> None:
-        """Add the cost of changing installed packages: once for each family."""
+        """Add the cost of changing installed packages that the user named: once for each family."""
         members: dict[str, list[int]] = {}
         for name, current in self.problem.current.items():
-            if name in self.problem.unlisted:
+            if name in self.problem.unnamed:
                 continue
             members.setdefault(family(name), []).append(self.at[name][current.version])
         for stays in members.values():

@@ -97,3 +97,19 @@ def test_the_version_that_the_installer_chose_may_go_back_by_a_major_one() -> No
         solution = solver.solve(("vllm", "transformers"))
         assert solution.chosen is not None
         assert [name for name, each in solution.chosen.items() if each != asked.current[name]] == [moved], unpinned
+
+
+def test_packages_that_nobody_named_move_before_one_that_somebody_pinned() -> None:
+    current = (*releases("vllm", "0.11"), *releases("fsspec", "2026.1"), *releases("pyarrow", "26.0"))
+    names = ("vllm", "fsspec", "pyarrow")
+    pairs = [tuple((name, frozenset({here[name]})) for name in ("vllm", other)) for other in ("fsspec", "pyarrow")
+             for here in ({each.name: each.version for each in current},)]  # fmt: skip
+    apart = [Forbidden(pair, Statement("rule", "They do not go together"), ERRORS) for pair in pairs]
+    known = {"vllm": releases("vllm", "0.11", "0.12"), "fsspec": releases("fsspec", "2025.1", "2026.1"),
+             "pyarrow": releases("pyarrow", "25.0", "26.0")}  # fmt: skip
+    unnamed = frozenset({"fsspec", "pyarrow"})
+    for free, moved in ((unnamed, ["fsspec", "pyarrow"]), (frozenset(), ["vllm"])):
+        asked = replace(problem(current=current), direct=frozenset(names), unpinned=free, unnamed=free)
+        solution = Solver(asked, MemoryUniverse(known, {}), rules=lambda *_: apart, judge=lambda *_: (), needs={}).solve(names)
+        assert solution.chosen is not None
+        assert sorted(name for name, each in solution.chosen.items() if each != asked.current[name]) == moved
