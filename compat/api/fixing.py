@@ -79,7 +79,7 @@ def repaired(
     errors = planner.errors
     wished = bool(keep)
     if not errors and not wished:
-        refused = f"uv cannot resolve this file: {case.unresolved}" if case.resolves is False else ""
+        refused = f"uv cannot resolve this file: {case.unresolved}" if case.resolves is False or case.is_refused else ""
         case = case.without_note() if refused else case
         return Repair(case, (), Plan(proven=True, refused=refused), Written())
     later = checks.uv and case.listing is not None and case.resolves is True and not checks.install
@@ -149,7 +149,7 @@ def _without_pins(spared: frozenset[str], case: Case, plan: Plan, planner: Plann
     after = _as_written(case, lean, written_for(case, lean), planner)
     found = findings(after.environment, planner.means.matrix, case.ignored)
     known = {_key(each) for each in plan.left}
-    if not after.resolves or any(_key(each) not in known for each in to_fix(found, warnings=planner.problem.policy.warnings)):
+    if not after.resolves or any(_key(each) not in known for each in to_fix(found, planner.problem.policy)):
         return None
     there, now = _versions(case), _versions(after)
     named = {each.name: each for each in plan.changes if each.name not in spared}

@@ -33,6 +33,7 @@ INDEX = Source("index")
 _OLDER = 3
 """Maximum number of older Pythons that are tried."""
 _ONLY_LISTED = "uv cannot resolve this file, so only the packages it lists are checked"
+_REFUSED = "installers refuse these pins, which contradict each other"
 _TIME_LIMIT = 90
 """Default time limit of the search, in seconds; the best plan found by then is checked and printed."""
 
@@ -67,7 +68,12 @@ class Case:
 
     def without_note(self) -> Case:
         """Without the note that uv cannot resolve the file, where that is the answer."""
-        return replace(self, notes=tuple(note for note in self.notes if not note.startswith(_ONLY_LISTED)))
+        return replace(self, notes=tuple(note for note in self.notes if not note.startswith((_ONLY_LISTED, _REFUSED))))
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether installers refuse the file as it is, because its pins contradict each other."""
+        return self.overrides is True and self.listing is not None and self.listing.kind == "requirements"
 
     @property
     def listed(self) -> dict[str, bool]:
@@ -262,6 +268,8 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
         *([f"{', '.join(unbuilt)}: no wheel, and nothing is built, so their requirements are unknown"] if unbuilt else ()),
         *([f"{', '.join(sorted(builds))}: resolved like the default build, as no index read has this one"] if builds else ()),
     ]
+    if replace(case, overrides=found.overridden).is_refused:
+        notes.append(f"{_REFUSED}: {excerpt(found.why, 300)}")
     environment = replace(environment, distributions=tuple(copies), distributions_complete=True)
     told = (*case.told, f"the {len(releases)} packages that uv resolves today")
     return replace(
@@ -271,6 +279,7 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
         told=told,
         notes=(*case.notes, *notes),
         resolves=True,
+        unresolved=found.why,
         overrides=found.overridden,
     )
 
@@ -289,7 +298,9 @@ def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = (
     from compat.repair.whole_plans import findings, to_fix
 
     judged = findings(case.environment, means.matrix, case.ignored)
-    found = to_fix(judged, warnings=policy.warnings)
+    refused = case.is_refused and not policy.allow_source  # a local build may require less than the wheel of its release
+    policy = replace(policy, contradictions=policy.contradictions or refused)
+    found = to_fix(judged, policy)
     concerned = {name for each in found for name in each.packages}
     problem = problem_of(
         case.environment, asked=case.asked, keep=keep, direct=case.direct or (), policy=policy, ignored=case.ignored,

@@ -170,7 +170,7 @@ class Planner:
         self._whole = WholePlans(
             problem.environment, means.matrix, problem.current, problem.ignored, warnings=self._warnings, found=found
         )
-        self.errors = to_fix(self._whole.of(problem.current), warnings=self._warnings)
+        self.errors = to_fix(self._whole.of(problem.current), problem.policy)
         self.problem = _with_findings(problem, self.errors, means.matrix)
         base = IndexUniverse(means.index, problem.target)
         flavours = Flavours(
@@ -259,7 +259,7 @@ class Planner:
         why = reasons(solver, chosen, names, self.errors) if explained else {}
         implied = brought_along(self.problem, chosen, solver.needs, solver.opened)
         changes = tuple(self._change(name, chosen.get(name), why.get(name, ""), implied=name in implied) for name in names)
-        left = to_fix(self._whole.of(chosen), warnings=self._warnings)
+        left = to_fix(self._whole.of(chosen), self.problem.policy)
         rules = sum(not chosen.keys().isdisjoint(each.packages) for each in left) <= solution.left(ERRORS)
         core, relief = self._contradiction(solver) if left else ((), "")
         refused = self._refused(left) if changes else ""

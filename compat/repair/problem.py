@@ -42,7 +42,8 @@ class Policy:
 
     ``prefer`` is *stay* (close to the installed releases), *upgrade* (close to the newest) or *newest* (packages requested by
     name are as new as possible, whatever that adds). ``warnings``: fix warnings like errors. ``allow_source``: compiled
-    packages may be built and commits installed, ``allow_commits``: only commits that rules recommend.
+    packages may be built and commits installed, ``allow_commits``: only commits that rules recommend. ``contradictions``: fix
+    unmet requirements, too, even those that are a mere warning for what is installed.
     """
 
     prefer: str = "stay"
@@ -51,6 +52,7 @@ class Policy:
     allow_source: bool = False
     allow_commits: bool = False
     warnings: bool = False
+    contradictions: bool = False
 
     def said(self) -> tuple[str, ...]:
         """The policies as printed with a plan."""

@@ -34,7 +34,7 @@ class Question:
 
     def overrides(self) -> list[str]:
         """The lines of the overrides file; a marker that is never true excludes a package."""
-        kept = [f"{name}=={self.pins[name]}" for name in sorted(self.loose & set(self.pins))]
+        kept = [f"{name}=={self.pins[name]}" for name in sorted((self.loose & set(self.pins)) - self.without)]
         return [*kept, *(f"{name} ; python_version < '0'" for name in sorted(self.without))]
 
 

@@ -88,7 +88,7 @@ def accepted_by_uv(question: Question, target: Target, settings: Settings, *, of
 class Resolved:
     """The releases that uv resolves, by name (``None`` on failure, with ``why``), without packages that require a build.
 
-    ``overridden``: it only resolves if pins override the requirements of other packages.
+    ``overridden``: it only resolves if pins override the requirements of other packages, because of ``why``.
     """
 
     releases: Mapping[str, str] | None
@@ -111,11 +111,11 @@ def resolved_by_uv(
     ``override``: if pins contradict the requirements of other packages, the pins win, as projects override on purpose.
     ``before`` excludes newer releases, unless the pins themselves are newer.
     """
-    given = question.without
+    given, contradiction = question.without, ""
     for _ in range(_UNBUILT):
         code, found, why = _compiled(question, target, settings, offline=offline, before=before)
         if code == 0:
-            return Resolved(found, question.without - given, overridden=bool(question.loose))
+            return Resolved(found, question.without - given, contradiction, overridden=bool(question.loose))
         if before is not None:
             before = None
             continue
@@ -123,7 +123,7 @@ def resolved_by_uv(
         if unbuilt:
             question = replace(question, without=question.without | unbuilt)
         elif override and _REFUSED in why and not question.loose:  # a project's overrides are among its pins
-            question = replace(question, loose=frozenset(question.pins))
+            question, contradiction = replace(question, loose=frozenset(question.pins)), why
         else:
             break
     return Resolved(None, why=why)

@@ -13,6 +13,7 @@ from compat.model import Distribution, Environment, Finding, Source
 from compat.records import replace
 from compat.repair.candidates import Release
 from compat.repair.clauses import Statement
+from compat.repair.problem import Policy
 from compat.repair.relaxation import Forbidden
 from compat.repair.rules import level_of
 from compat.rules import evaluate as rules
@@ -48,9 +49,12 @@ def findings(environment: Environment, matrix: Matrix, ignored: Collection[str] 
     )
 
 
-def to_fix(found: Iterable[Finding], *, warnings: bool = False) -> tuple[Finding, ...]:
-    """The findings that a plan has to fix: errors, and warnings if requested."""
-    return tuple(each for each in found if warnings or each.severity == "error")
+def to_fix(found: Iterable[Finding], policy: Policy) -> tuple[Finding, ...]:
+    """The findings that a plan has to fix: errors, and what the policy counts among them."""
+    return tuple(
+        each for each in found
+        if policy.warnings or each.severity == "error" or (policy.contradictions and each.origin == "metadata")
+    )  # fmt: skip
 
 
 class WholePlans:

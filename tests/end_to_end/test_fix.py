@@ -567,6 +567,31 @@ def test_a_build_that_no_index_has_is_judged_with_all_that_it_installs(fix: Run,
     assert (tmp_path / "requirements.txt").read_text().startswith("torch==2.6.0+cu118\ntrl\naccelerate==1.6.0")
 
 
+def test_pins_that_contradict_each_other_are_reported(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """Also if one of them has no wheel, so that its requirements are not resolved."""
+    index.add("built", {"1.0": release("2025-01-01", wheel=False, dynamic=True)})
+    index.add("numpy", {"1.26.4": release("2025-01-01"), "2.0.1": release("2025-01-01")})
+    index.add("old", {"1.0": release("2025-01-01", "numpy<2")})
+    (tmp_path / "requirements.txt").write_text("built==1.0\nold==1.0\nnumpy==2.0.1\n")
+    done = fix(url=index.url, job=CLEAN)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "No plan is proposed: uv cannot resolve this file: " in done.stdout
+    assert "you require old==1.0" in " ".join(done.stdout.split())
+
+
+def test_a_contradiction_between_pins_is_fixed_like_an_error(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """What is a warning for an environment that exists keeps a file from being installed."""
+    index.add("numpy", {"1.26.4": release("2025-01-01"), "2.0.1": release("2025-01-01")})
+    index.add(
+        "accelerate", {"0.32.0": release("2024-07-01", "numpy<2.0.0,>=1.17"), "0.34.0": release("2024-09-01", "numpy<3.0")}
+    )
+    (tmp_path / "requirements.txt").write_text("accelerate==0.32.0\nnumpy==2.0.1\n")
+    done = fix("--write", "--brief", url=index.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "installers refuse these pins, which contradict each other: " in done.stdout
+    assert (tmp_path / "requirements.txt").read_text() == "accelerate==0.34.0\nnumpy==2.0.1\n"
+
+
 def test_a_file_that_uv_cannot_resolve_is_reported_with_its_reason(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     index.add("needy", {"1.0": release("2025-01-01", "no-such-package>=1")})
     (tmp_path / "requirements.txt").write_text("needy\n")
