@@ -131,7 +131,7 @@ def _moved(fix: FixTemplate, environment: Environment, rules: Sequence[Rule]) ->
             yield _with(environment, {**lowest, name: version})
 
 
-def _places(name: str, spec: str, rules: Sequence[Rule]) -> list[Any]:
+def _places(name: str, spec: str, rules: Sequence[Rule]) -> list[object]:
     """Comparison keys for the versions in ``spec`` that the bounds of rules about ``name`` distinguish."""
     ranges = ranges_of(spec)
     bounds = {key for interval in ranges for key in (interval[0], interval[2]) if key}

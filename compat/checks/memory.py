@@ -7,7 +7,6 @@ scores, which fused attention does not store. Library buffers, fragmentation and
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from compat.model import Environment, Finding, Fix
 from compat.records import record
@@ -50,7 +49,7 @@ class Estimate:
         """Whether it fits into this many bytes of device memory; ``None`` if the size is unknown."""
         return None if memory is None else self.total <= memory * _FITS
 
-    def to_json(self, memory: float | None) -> dict[str, Any]:
+    def to_json(self, memory: float | None) -> dict[str, object]:
         """Plain JSON values; sizes in bytes."""
         parts = ("weights", "gradients", "optimizer", "activations", "kv_cache", "total")
         return {"use": self.use, "devices": self.devices, "shared": self.shared,
@@ -67,7 +66,7 @@ class Memory:
     device: int | None
     estimates: tuple[Estimate, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"model": self.model.kind, "parameters": self.model.parameters, "read_from": self.model.files,
                 "tokens": self.tokens, "batch": self.batch, "device": self.device,
                 "estimates": [each.to_json(self.device) for each in self.estimates]}  # fmt: skip

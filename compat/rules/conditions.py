@@ -52,7 +52,7 @@ _DEVICE_KEYS = ("count", "vendor", "capability", "name", "gfx", "memory_mib")
 _CODE_KEYS = ("detector", "file", "text", "commits", "repository")
 
 
-def atoms_of(table: Mapping[str, Any]) -> tuple[Atom, ...]:
+def atoms_of(table: Mapping[str, object]) -> tuple[Atom, ...]:
     """Return the atoms of a ``[rule.when]`` or ``[[rule.unless]]`` table; raises ``ValueError`` if the table is invalid."""
     if not table:
         raise ValueError("a table of conditions is empty")
@@ -69,7 +69,7 @@ def atoms_of(table: Mapping[str, Any]) -> tuple[Atom, ...]:
     return tuple(found)
 
 
-def package_atoms(value: Any) -> list[Atom]:
+def package_atoms(value: object) -> list[Atom]:
     """Parse ``{trl = ">=0.14.0,<0.16.0", vllm = "!", torch = "*"}``: in range, absent, present in any version."""
     found: list[Atom] = []
     for name, specifier in table_of("packages", value).items():
@@ -82,7 +82,7 @@ def package_atoms(value: Any) -> list[Atom]:
     return found
 
 
-def words(key: str, value: Any) -> tuple[str, ...]:
+def words(key: str, value: object) -> tuple[str, ...]:
     """Check that ``value`` is a non-empty list of strings and return it as a tuple; raises ``ValueError`` otherwise."""
     if not isinstance(value, list) or not value or not all(isinstance(word, str) and word for word in value):
         raise ValueError(f"{key}: expected a list of words, not {value!r}")
@@ -96,7 +96,7 @@ def table_of(key: str, value: Any) -> dict[str, Any]:
     return value
 
 
-def known_keys(key: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
+def known_keys(key: str, table: Mapping[str, object], known: tuple[str, ...]) -> None:
     """Raise ``ValueError`` if a table has an unknown key."""
     for name in table:
         if name not in known:
@@ -111,7 +111,7 @@ def _vocabulary(key: str, values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(value.lower() for value in values)
 
 
-def _ranges(key: str, value: Any) -> Any:
+def _ranges(key: str, value: object) -> object:
     if not isinstance(value, str):
         raise ValueError(f"{key}: expected a range such as '>=2', not {value!r}")
     try:
@@ -123,15 +123,15 @@ def _ranges(key: str, value: Any) -> Any:
     return ranges
 
 
-def _features(value: Any) -> list[Atom]:
+def _features(value: object) -> list[Atom]:
     return [("feature", name) for name in words("features", value)]
 
 
-def _any_feature(value: Any) -> list[Atom]:
+def _any_feature(value: object) -> list[Atom]:
     return [("any", tuple(("feature", name) for name in words("any_feature", value)))]
 
 
-def _variables(value: Any) -> list[Atom]:
+def _variables(value: object) -> list[Atom]:
     found: list[Atom] = []
     for name, wanted in table_of("variables", value).items():
         if wanted in ("set", "unset"):
@@ -146,7 +146,7 @@ def _variables(value: Any) -> list[Atom]:
     return found
 
 
-def _accelerators(value: Any) -> list[Atom]:
+def _accelerators(value: object) -> list[Atom]:
     table = table_of("accelerators", value)
     known_keys("accelerators", table, _DEVICE_KEYS)
     device = (
@@ -159,15 +159,15 @@ def _accelerators(value: Any) -> list[Atom]:
     return [("accelerators", _ranges("accelerators.count", table.get("count", ">=1")), device)]
 
 
-def _source(value: Any) -> list[Atom]:
+def _source(value: object) -> list[Atom]:
     return [("source", normalized(name), words(f"source.{name}", kinds)) for name, kinds in table_of("source", value).items()]
 
 
-def _code(value: Any) -> list[Atom]:
+def _code(value: object) -> list[Atom]:
     return [code_atom(name, spec) for name, spec in table_of("code", value).items()]
 
 
-def code_atom(name: str, spec: Any) -> Atom:
+def code_atom(name: str, spec: object) -> Atom:
     """Return the atom of one ``code`` condition; its ``file`` and ``text`` are read by :func:`detectors_of`."""
     table = table_of(f"code.{name}", spec)
     known_keys(f"code.{name}", table, _CODE_KEYS)
@@ -188,7 +188,7 @@ def detectors_of(table: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     return [(normalized(name), spec["detector"], spec["file"], spec["text"]) for name, spec in table.get("code", {}).items()]
 
 
-_FORMS: dict[str, Callable[[Any], list[Atom]]] = {
+_FORMS: dict[str, Callable[[object], list[Atom]]] = {
     "packages": package_atoms,
     "features": _features,
     "any_feature": _any_feature,

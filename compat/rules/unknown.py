@@ -209,13 +209,13 @@ def _numbers(atoms: list[Atom]) -> list[int]:
     return sorted({1, *(max(1, bound + step) for bound in bounds for step in (-1, 0, 1))})
 
 
-def _cells(ranges: Iterable[Ranges]) -> list[Any]:
+def _cells(ranges: Iterable[Ranges]) -> list[object]:
     """A version key for every position relative to the bounds: below all of them, at each one, and just above each one."""
     bounds = sorted({key for each in ranges for interval in each for key in (interval[0], interval[2]) if key})
     return [(-1,), *(cell for bound in bounds for cell in (bound, (*bound, 0)))]
 
 
-def _distributions(name: str, atoms: list[Atom], facts: Facts) -> list[Any]:
+def _distributions(name: str, atoms: list[Atom], facts: Facts) -> list[object]:
     known = facts.package(name)
     if isinstance(known, list) and len(known) > 1:
         return [[copy] for each in known for copy in _copies(name, [each.version], [each.source], atoms)]
@@ -262,7 +262,7 @@ def _accelerators(atoms: list[Atom], facts: Facts) -> list[tuple[Accelerator, ..
 
 
 def _completed(
-    known: tuple[Accelerator, ...], conditions: list[tuple[Any, ...]], highest: int
+    known: tuple[Accelerator, ...], conditions: list[tuple[object, ...]], highest: int
 ) -> list[tuple[Accelerator, ...]]:
     """Known devices with their unknown properties filled in; one that has :func:`has_more` occurs any number of times."""
     options: list[list[tuple[Accelerator, ...]]] = []

@@ -44,6 +44,19 @@ def test_judging_an_installation_imports_nothing_slow(command: list[str], tmp_pa
     assert done.stdout.splitlines()[-1] == ""
 
 
+def test_judging_a_described_environment_imports_nothing_slow(tmp_path: Path) -> None:
+    described = tmp_path / "environment.json"
+    described.write_text(
+        '{"python": "3.11.9", "os": "linux", "driver": "550", "distributions_complete": true,'
+        ' "distributions": [{"name": "torch", "version": "2.6.0"}]}'
+    )
+    arguments = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(_root())!r}); {SHOW}", " ".join(SLOW)]
+    done = subprocess.run([*arguments, "check", "--environment", str(described)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "torch" in done.stdout
+    assert done.stdout.splitlines()[-1] == ""
+
+
 def test_a_guard_of_a_script_imports_no_reader_of_other_files(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     slow = {"yaml", "multiprocessing", "compat.syntax.shell", "packaging", "json", "dataclasses"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compat.interfaces.code.needs import CodeNeed, CodeNeeds, follows, imported
 from compat.interfaces.code.releases import Range, Releases, Reverse
@@ -32,7 +32,7 @@ class Reason:
     said: bool = False
     left: bool = False
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"place": self.place, "uses": self.what, "why": self.text, "renamed": self.renamed}
 
 
