@@ -6,6 +6,8 @@ import csv
 from pathlib import Path
 from textwrap import dedent
 
+import pytest
+
 from scripts.guards import tables, truth
 from scripts.guards.reach import may_say, reach_of
 from scripts.guards.refusals import asks, contents_of
@@ -75,6 +77,27 @@ def test_a_quantization_states_its_least_capability() -> None:
 def test_a_module_that_cannot_be_parsed_says_nothing() -> None:
     assert contents_of(b"version = (").refusals == ()
     assert contents_of(b"raise ValueError('no fact is asked for here')").refusals == ()
+
+
+@pytest.mark.parametrize(
+    ("handler", "names"),
+    [
+        ("except Exception:\n    x = None", set()),
+        ("except:\n    x = None", set()),
+        ("except (KeyError, ImportError):\n    x = None", set()),
+        ("except KeyError:\n    x = None", {"ImportError"}),
+        ("except Exception as error:\n    raise RuntimeError('again') from error", {"ImportError"}),
+    ],
+)
+def test_an_error_that_the_code_around_it_catches_is_no_refusal(handler: str, names: set[str]) -> None:
+    source = f"""
+try:
+    if version.parse(torch.__version__) < version.parse("2.4"):
+        raise ImportError("torch 2.4 is needed")
+{handler}
+"""
+    found = contents_of(source.encode()).refusals
+    assert {each.name for each in found if each.template.startswith("torch")} == names
 
 
 def test_the_reach_of_functions() -> None:
