@@ -90,7 +90,7 @@ def choose(found: Sequence[Finding], ignores: Sequence[Ignore], options: Options
     folded_away: tuple[str, ...] = ()
     if not options.flag("all"):
         kept = about_listed_packages(kept)
-        shown, folded_away = folded(kept)
+        shown, folded_away = folded(kept, remarks=options.one("fail-on") == "info")
     ordered = tuple(sorted(shown, key=lambda finding: finding.order()))
     return Choice((*seen, *ordered), (*notes, *folded_away), threshold_code((*seen, *kept), options), ignored)
 

@@ -20,8 +20,8 @@ MOST = 3
 """The maximum number of open questions asked at a time."""
 LEAST = 0.25
 """The minimum likelihood of a question that is asked."""
-_WARNING = 0.9
-"""The weight of a warning, relative to an error."""
+_WEIGHTS = {"error": 1.0, "warning": 0.9, "info": 0.2}
+"""The weight of a question by the severity of its finding."""
 
 
 def about_listed_packages(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -29,14 +29,33 @@ def about_listed_packages(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(finding for finding in findings if finding.verdict != "possible" or likelihood(finding) > 0)
 
 
-def folded(findings: Sequence[Finding]) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """The findings without unlikely questions, and a note with their number and the facts that would settle most of them."""
+def folded(findings: Sequence[Finding], *, remarks: bool = False) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """The findings without unlikely questions, and notes with their number and the facts that would settle most of them.
+
+    Without ``remarks``, hits of severity ``info`` that rest on nothing but installed releases are counted, too: nothing shows
+    that the job uses what they are about.
+    """
+    quiet = [] if remarks else [each for each in findings if _is_remark(each)]
+    shown, notes = _without_unlikely([each for each in findings if each not in quiet])
+    if not quiet:
+        return shown, notes
+    these, them = ("1 remark", "it") if len(quiet) == 1 else (f"{len(quiet)} remarks", "them")
+    return shown, (*notes, f"{these} on features that nothing here shows to be in use (--all shows {them})")
+
+
+def _is_remark(finding: Finding) -> bool:
+    by_release = finding.origin in ("rule", "build") and set(finding.facts) <= {"build"}
+    return finding.verdict == "hit" and finding.severity == "info" and by_release
+
+
+def _without_unlikely(findings: Sequence[Finding]) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     questions = [finding for finding in findings if finding.verdict == "possible"]
     order = sorted(questions, key=lambda finding: -likelihood(finding))
     likeliest: dict[tuple[str, ...], Finding] = {}
     for finding in order:
-        if likelihood(finding) >= LEAST:  # the answer to one settles the others with the same unknown facts
-            likeliest.setdefault(finding.unknown, finding)
+        # the answer to one settles the others with the same unknown facts, and perhaps those with more of them
+        if likelihood(finding) >= LEAST and not any(set(asked) <= set(finding.unknown) for asked in likeliest):
+            likeliest[finding.unknown] = finding
     asked = list(likeliest.values())[:MOST]
     left = [finding for finding in questions if finding not in asked]
     if not left:
@@ -46,9 +65,9 @@ def folded(findings: Sequence[Finding]) -> tuple[tuple[Finding, ...], tuple[str,
 
 
 def likelihood(finding: Finding) -> float:
-    """The likelihood (0 to 1) that the unknown facts make the finding apply; a warning is weighted slightly lower."""
+    """The likelihood (0 to 1) that the unknown facts make the finding apply, weighted by its severity."""
     known = of_paths(finding.unknown) if finding.likelihood is None else finding.likelihood
-    return known if finding.severity == "error" else known * _WARNING
+    return known * _WEIGHTS[finding.severity]
 
 
 def _note(left: Sequence[Finding]) -> str:

@@ -52,9 +52,12 @@ _NEWEST = 0.8
 _PYTHONS = {"3.8": 1, "3.9": 2, "3.10": 5, "3.11": 5, "3.12": 5, "3.13": 2, "3.14": 1}
 """Relative frequency of Python versions, for environments of unknown version."""
 _AMD, _SEVERAL = 0.1, 0.45
-_TASKS = frozenset(("sft", "dpo", "grpo", "train", "lora", "qlora", "inference", "serve", "import"))
-"""Common tasks; all others are rare."""
-_RARE_TASK = 0.2
+_TASKS = {
+    "train": 0.5, "inference": 0.5, "serve": 0.5, "import": 0.5,
+    "sft": 0.45, "lora": 0.4, "grpo": 0.3, "qlora": 0.3, "dpo": 0.2,
+}  # fmt: skip
+"""How common each task is among those that a package is used for; the others are rare."""
+_RARE_TASK = 0.1
 
 
 def of_paths(unknown: Iterable[str]) -> float:
@@ -87,8 +90,8 @@ def _of_atom(atom: Atom, facts: Facts) -> float:
         return sum(often for python, often in _PYTHONS.items() if contains(atom[2], key_of(f"{python}.9"))) / sum(
             _PYTHONS.values()
         )
-    if name == "workload.task" and _TASKS.isdisjoint(atom[2]):
-        return _RARE_TASK
+    if name == "workload.task":
+        return min(_FACTS[name], sum(_TASKS.get(task, _RARE_TASK) for task in atom[2]))
     if form not in ("package", "source", "code"):
         return of_paths((name,))
     copies = facts.package(name)

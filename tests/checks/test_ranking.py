@@ -6,6 +6,7 @@ import pytest
 
 from compat.checks.questions import LEAST, MOST, about_listed_packages, folded, likelihood
 from compat.model import Distribution, Environment, Finding, Workload
+from compat.records import replace
 from compat.rules.compiled import Matrix, in_memory
 from compat.rules.evaluate import judge
 from compat.rules.loader import rule_of
@@ -42,6 +43,26 @@ def test_of_those_that_the_same_fact_settles_one_is_asked() -> None:
     kept, notes = folded(questions)
     assert kept == (questions[0], questions[2])
     assert "1 more unlikely question" in notes[0]
+
+
+def test_a_question_that_needs_more_facts_than_one_that_is_asked_waits_for_its_answer() -> None:
+    questions = [question("a", "driver"), question("b", "driver", "workload.launcher")]
+    kept, notes = folded(questions)
+    assert kept == (questions[0],)
+    assert "1 more unlikely question" in notes[0]
+
+
+def test_a_remark_on_a_release_alone_is_counted_unless_it_is_wanted() -> None:
+    def remark(rule: str, origin: str = "rule", severity: str = "info", **more: tuple[str, ...]) -> Finding:
+        return Finding(rule, origin, "hit", severity, "crash", "t", "w", "confirmed", packages={"a": "1"}, **more)
+
+    shown = (remark("variable", facts=("variables",)), remark("late", "release"), remark("warned", severity="warning"))
+    kept, notes = folded([remark("bare"), *shown, remark("built", "build", facts=("build",))])
+    assert kept == shown
+    assert notes == ("2 remarks on features that nothing here shows to be in use (--all shows them)",)
+    assert folded([remark("bare"), *shown], remarks=True) == ((remark("bare"), *shown), ())
+    assert folded([question("a", "driver")])[0] != ()
+    assert folded([replace(question("a", "driver"), severity="info")])[0] == ()
 
 
 def test_few_likely_questions_need_no_note() -> None:
