@@ -106,7 +106,7 @@ def place_in_cache(*parts: str) -> str | None:
 
 def kept(place: str | None) -> bytes | None:
     """The content this user stored in a cache file; ``None`` if it is missing, damaged or written by another user."""
-    key = _key() if place is not None else None
+    key = user_key() if place is not None else None
     if place is None or key is None:
         return None
     try:
@@ -122,7 +122,7 @@ def kept(place: str | None) -> bytes | None:
 
 def keep(place: str | None, content: bytes) -> None:
     """Write a cache file into a folder that only this user can write to; failures are ignored."""
-    key = _key() if place is not None else None
+    key = user_key() if place is not None else None
     if place is None or key is None:
         return
     beside = f"{place}.{os.getpid()}"
@@ -170,7 +170,7 @@ def _private_folder(folder: str) -> None:
 _keys: list[bytes | None] = []
 
 
-def _key() -> bytes | None:
+def user_key() -> bytes | None:
     """This user's key, created on first use; ``None`` if it cannot be read or created, which disables the cache."""
     if not _keys:
         _keys.append(_read_key())

@@ -108,7 +108,7 @@ def test_without_a_home_nothing_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_two_processes_make_one_key(tmp_path: Path) -> None:
-    code = "from compat.files import _key; print(_key().hex())"
+    code = "from compat.files import user_key; print(user_key().hex())"
     variables = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
     running = [
         subprocess.Popen([sys.executable, "-c", code], env=variables, stdout=subprocess.PIPE, text=True) for _ in range(6)

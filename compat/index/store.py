@@ -4,6 +4,9 @@ Entries are keyed by the index they were read from, so that no index can affect 
 stored with the sha256 of its bytes. Files of a page are stored by release, and requirements in parsed form, so that a
 single query returns all pins of a lock file without decoding a page. Concurrent runs may share the file, and may be killed
 at any time (write-ahead log). An unusable file is ignored, and :attr:`Store.note` reports it.
+
+Every row has a seal: a digest of its content and its place with a key that is not in the cache (:func:`compat.files.user_key`).
+A row that this user did not write, and one that was copied from another place, counts as missing.
 """
 
 from __future__ import annotations
@@ -16,47 +19,53 @@ import sqlite3
 import stat
 import sys
 import time
-import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from compat.files import user_key
 from compat.index.address import path_of
 from compat.index.records import File, Metadata, Page, Reading, Requirement, Unusable
 
 T = TypeVar("T")
-_NAME = "index-2.sqlite"
+_NAME = "index-3.sqlite"
 """The number is the schema version: each version uses its own file."""
 _BUSY = 5.0
 _LARGEST = 64 << 20
 """Maximum characters of a row."""
-_CHECKSUM = 8
+_SEAL = 32
+"""Characters of a seal."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS page (
-    source TEXT, page TEXT, read REAL, parts INTEGER, etag TEXT, modified TEXT, PRIMARY KEY (source, page)
+    source TEXT, page TEXT, read REAL, parts INTEGER, etag TEXT, modified TEXT, listing TEXT, seal TEXT,
+    PRIMARY KEY (source, page)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS files (source TEXT, page TEXT, part TEXT, body TEXT, PRIMARY KEY (source, page, part));
 CREATE TABLE IF NOT EXISTS metadata (
-    source TEXT, url TEXT, name TEXT, version TEXT, tag TEXT, digest TEXT, read REAL, origin TEXT, body TEXT,
+    source TEXT, url TEXT, name TEXT, version TEXT, tag TEXT, digest TEXT, read REAL, origin TEXT, body TEXT, seal TEXT,
     PRIMARY KEY (source, url)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS metadata_of_release ON metadata (source, name, version);
 CREATE TABLE IF NOT EXISTS body (hash TEXT PRIMARY KEY, packed TEXT);
 """
-_PAGE = """
-SELECT page.read, page.parts, page.etag, page.modified, files.body
+_HEADER = "page.source, page.page, page.read, page.parts, page.etag, page.modified, page.listing, page.seal"
+_PAGE = f"""
+SELECT {_HEADER}, files.part, files.body
 FROM page LEFT JOIN files ON files.source = page.source AND files.page = page.page
 WHERE page.source = ? AND page.page = ? ORDER BY files.rowid
 """
-_METADATA = "metadata.url, metadata.tag, metadata.digest, metadata.read, metadata.origin, metadata.body, body.packed"
+_METADATA = (
+    "metadata.source, metadata.url, metadata.name, metadata.version, metadata.tag, metadata.digest, metadata.read, "
+    "metadata.origin, metadata.body, metadata.seal, body.packed"
+)
 _OF_FILES = f"""
 SELECT asked.key, {_METADATA} FROM json_each(?) AS asked
 JOIN metadata ON metadata.source = json_extract(asked.value, '$[0]') AND metadata.url = json_extract(asked.value, '$[1]')
 LEFT JOIN body ON body.hash = metadata.body
 """
 _OF_PINS = f"""
-SELECT asked.key, page.read, page.parts, files.body, {_METADATA} FROM json_each(?) AS asked
+SELECT asked.key, {_HEADER}, files.body, {_METADATA} FROM json_each(?) AS asked
 JOIN page ON page.source = json_extract(asked.value, '$[0]') AND page.page = json_extract(asked.value, '$[1]')
 LEFT JOIN files ON files.source = page.source AND files.page = page.page AND files.part = json_extract(asked.value, '$[2]')
 LEFT JOIN metadata INDEXED BY metadata_of_release  -- the planner takes the primary key, and reads all of a source for each pin
@@ -64,9 +73,12 @@ LEFT JOIN metadata INDEXED BY metadata_of_release  -- the planner takes the prim
     AND metadata.version = json_extract(asked.value, '$[4]')
 LEFT JOIN body ON body.hash = metadata.body
 """
-_VERSIONS = """
-SELECT page.read, files.part FROM page JOIN files ON files.source = page.source AND files.page = page.page
+_VERSIONS = f"""
+SELECT {_HEADER}, files.part FROM page JOIN files ON files.source = page.source AND files.page = page.page
 WHERE page.source = ? AND page.page = ? ORDER BY files.rowid
+"""
+_KEEP_BODY = """
+INSERT INTO body VALUES (?, ?) ON CONFLICT (hash) DO UPDATE SET packed = excluded.packed WHERE packed <> excluded.packed
 """
 _UNUSABLE = "unusable"
 _DAMAGED = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
@@ -126,6 +138,32 @@ def default_path(environ: Mapping[str, str] = os.environ) -> str:
     return os.path.join(base, "compat", _NAME)
 
 
+class _Header(NamedTuple):
+    """The row of a page; ``listing`` is the seal of the names of its parts."""
+
+    source: str
+    page: str
+    read: float
+    parts: int | None
+    etag: str
+    modified: str
+    listing: str
+    seal: str
+
+
+class Seal:
+    """Digests of values with a key: whoever does not have the key cannot make the seal of other values."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def of(self, *values: object) -> str:
+        """The seal of values, in this order; each is a text, a number or ``None``."""
+        texts = [value if isinstance(value, str) else f"\0{value!r}" for value in values]
+        content = f"{[len(text) for text in texts]}{''.join(texts)}".encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(content, key=self._key, digest_size=_SEAL // 2).hexdigest()
+
+
 class Store:
     """The cache. Not thread-safe. ``path`` defaults to :func:`default_path`; ``":memory:"`` stores nothing on disk."""
 
@@ -135,45 +173,66 @@ class Store:
         self.unpacked = 0
         """Characters of pages and metadata that were decoded."""
         self._writable = True
-        self._bodies: dict[str, _Body] = {}
+        self._seal = Seal(b"")
+        self._bodies: dict[tuple[str, str], _Body] = {}
         self._connection: sqlite3.Connection | None = None
         self._open()
 
     def page(self, source: str, page: str) -> Page | None:
         """A page; ``None`` if it is not cached."""
         rows = self._all(_PAGE, (source, page))
-        if not rows:
-            return None
-        read, parts, etag, modified, _ = rows[0]
         try:
-            if parts is None:
-                return Page(None, read=float(read))
-            files = [file for row in rows if row[-1] is not None for file in self._files(source, row[-1])]
-            whole = parts == sum(row[-1] is not None for row in rows)
-            return Page(tuple(files), str(etag), str(modified), float(read)) if whole else None
+            header = self._header(rows[0][:-2]) if rows else None
+            if header is None:
+                return None
+            if header.parts is None:
+                return Page(None, read=header.read)
+            bodies = {part: body for *_, part, body in rows if part is not None}
+            if header.listing != self._seal.of(source, page, *bodies):
+                return None
+            files = [file for part, body in bodies.items() for file in self._files(source, page, part, body)]
+            return Page(tuple(files), header.etag, header.modified, header.read)
         except _DAMAGED:
             return None
 
     def versions(self, source: str, page: str) -> tuple[float, tuple[str, ...]]:
         """When a package's page was read, and its releases, without decoding them."""
         rows = self._all(_VERSIONS, (source, page))
-        read = rows[0][0] if rows and isinstance(rows[0][0], float) else 0.0
-        return read, tuple(part for _, part in rows)
+        try:
+            header = self._header(rows[0][:-1]) if rows else None
+            parts = tuple(part for *_, part in rows)
+            if header is not None and header.listing == self._seal.of(source, page, *parts):
+                return header.read, parts
+        except _DAMAGED:
+            pass
+        return 0.0, ()
 
     def pinned(self, pins: list[Pin]) -> dict[Pin, Pinned]:
         """The cached data of exact releases, in one query; only those whose page is cached."""
         found: dict[Pin, Pinned] = {}
-        for at, read, parts, body, *row in self._all(_OF_PINS, (json.dumps(pins),)):
-            pin = pins[at]
+        first, last = 1 + len(_Header._fields), 2 + len(_Header._fields)
+        for row in self._all(_OF_PINS, (json.dumps(pins),)):
+            pin, body = pins[row[0]], row[first]
             try:
                 if pin not in found:
-                    files = [] if body is None else self._files(pin.source, body)
+                    header = self._header(row[1:first])
+                    if header is None:
+                        continue
+                    exists = header.parts is not None
+                    if body is None and exists and not self._lacks(pin):
+                        continue
+                    files = [] if body is None else self._files(pin.source, pin.page, pin.part, body)
                     own = tuple(file for file in files if file.version == pin.version)
-                    found[pin] = Pinned(float(read), parts is not None, body is not None, own, [])
-                found[pin].rows.extend(self._rows(row))
+                    found[pin] = Pinned(header.read, exists, body is not None, own, [])
+                found[pin].rows.extend(self._rows(row[last:]))
             except _DAMAGED:
                 continue
         return found
+
+    def _lacks(self, pin: Pin) -> bool:
+        """Whether the page of a pin is known not to have its release: its list of releases is intact, and without it."""
+        read, parts = self.versions(pin.source, pin.page)
+        return read > 0 and pin.part not in parts
 
     def metadata(self, files: list[File]) -> dict[File, Row]:
         """The cached metadata of files, in one query."""
@@ -186,17 +245,22 @@ class Store:
         for file in found.files or ():
             parts.setdefault(file.version if page else file.name, []).append(file)
         count = None if found.files is None else len(parts)
-        rows = [(source, page, part, _packed(list(map(_row, files)))) for part, files in parts.items()]
-        header = (source, page, time.time(), count, found.etag, found.modified)
+        rows = [(source, page, part, self._packed(list(map(_row, files)), source, page, part)) for part, files in parts.items()]
+        header = self._sealed(source, page, time.time(), count, found.etag, found.modified, self._seal.of(source, page, *parts))
         self._write([
             ("DELETE FROM files WHERE source = ? AND page = ?", [(source, page)]),
             ("INSERT INTO files VALUES (?, ?, ?, ?)", rows),
-            ("INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?, ?, ?)", [header]),
+            ("INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [header]),
         ])  # fmt: skip
 
     def touch(self, source: str, page: str) -> None:
         """Mark a page as revalidated."""
-        self._write([("UPDATE page SET read = ? WHERE source = ? AND page = ?", [(time.time(), source, page)])])
+        for row in self._all(f"SELECT {_HEADER} FROM page WHERE source = ? AND page = ?", (source, page)):
+            if self._header(row) is not None:
+                *_, seal = touched = self._sealed(source, page, time.time(), *row[3:-1])
+                self._write(
+                    [("UPDATE page SET read = ?, seal = ? WHERE source = ? AND page = ?", [(touched[2], seal, source, page)])]
+                )
 
     def keep_metadata(self, file: File, reading: Reading) -> None:
         """Store the result of reading a file's metadata, replacing the previous one."""
@@ -204,13 +268,14 @@ class Store:
         origin, body = (_UNUSABLE, str(found)) if isinstance(found, Unusable) else (found.origin, "")
         bodies = []
         if isinstance(found, Metadata):
-            packed = _packed([found.requires, found.requires_python, found.provides_extra])
-            body = hashlib.sha256(packed.encode()).hexdigest()
-            bodies = [(body, packed)]
-        row = (file.index, file.url, file.name, file.version, tag_of(file), reading.digest, time.time(), origin, body)
+            value = [found.requires, found.requires_python, found.provides_extra]
+            body = hashlib.sha256(_written(value).encode()).hexdigest()
+            bodies = [(body, self._packed(value, body))]
+        tag, digest = tag_of(file), reading.digest
+        row = self._sealed(file.index, file.url, file.name, file.version, tag, digest, time.time(), origin, body)
         self._write([
-            ("INSERT OR IGNORE INTO body VALUES (?, ?)", bodies),
-            ("INSERT OR REPLACE INTO metadata VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", [row]),
+            (_KEEP_BODY, bodies),
+            ("INSERT OR REPLACE INTO metadata VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [row]),
         ])  # fmt: skip
 
     def close(self) -> None:
@@ -221,40 +286,62 @@ class Store:
             except sqlite3.Error:
                 self._writable = False  # the log could not be written back; the next run does it
 
-    def _files(self, source: str, body: str) -> list[File]:
-        rows = self._unpacked(body)
+    def _header(self, row: Sequence[Any]) -> _Header | None:
+        """The header of a page; ``None`` if this user did not write it."""
+        header = _Header._make(row)
+        whole = header.seal == self._seal.of(*header[:-1])
+        return header if whole and isinstance(header.read, float) else None
+
+    def _files(self, source: str, page: str, part: str, body: str) -> list[File]:
+        rows = self._unpacked(body, source, page, part)
         return [File._make((*row[:1], f"{row[1]}{row[2]}" if row[-1] else row[1], *row[2:-1], source)) for row in rows]
 
-    def _rows(self, row: list[Any]) -> Iterable[Row]:
+    def _rows(self, row: Sequence[Any]) -> Iterable[Row]:
         """The metadata of a row; nothing if it is damaged or the empty side of a join."""
-        url, tag, digest, read, origin, body, packed = row
+        *content, seal, packed = row
+        if seal is None or seal != self._seal.of(*content):
+            return
+        _, url, _, _, tag, digest, read, origin, body = content
         try:
             if origin == _UNUSABLE:
                 yield Row(url, tag, float(read), Reading(Unusable(body), digest))
             elif packed is not None:
-                needed, python, extras = self._body(packed)
+                needed, python, extras = self._body(packed, body)
                 yield Row(url, tag, float(read), Reading(Metadata(needed, python, extras, origin), digest))
         except _DAMAGED:
             return
 
-    def _body(self, packed: str) -> _Body:
+    def _body(self, packed: str, name: str) -> _Body:
         """The content of metadata; the same objects for all releases that share it, which is about every second one."""
-        if packed not in self._bodies:
-            requires, python, extras = self._unpacked(packed)
+        if (name, packed) not in self._bodies:
+            requires, python, extras = self._unpacked(packed, name)
             needed = tuple(Requirement(name, text, tuple(wanted), marker, at) for name, text, wanted, marker, at in requires)
-            self._bodies[packed] = needed, python, tuple(extras)
-        return self._bodies[packed]
+            self._bodies[name, packed] = needed, python, tuple(extras)
+        return self._bodies[name, packed]
 
-    def _unpacked(self, body: str) -> Any:
-        text = body[_CHECKSUM:]
-        if len(text) > _LARGEST or body[:_CHECKSUM] != _checksum(text):
+    def _packed(self, value: Any, *place: str) -> str:
+        """JSON after the seal of its place; compression would reduce it to 40 % but take twice as long to write."""
+        text = _written(value)
+        return self._seal.of(*place, text) + text
+
+    def _unpacked(self, body: str, *place: str) -> Any:
+        text = body[_SEAL:]
+        if len(text) > _LARGEST or body[:_SEAL] != self._seal.of(*place, text):
             raise ValueError("is damaged")
         self.unpacked += len(text)
         return json.loads(text)
 
+    def _sealed(self, *values: Any) -> tuple[Any, ...]:
+        """A row followed by its seal."""
+        return (*values, self._seal.of(*values))
+
     def _open(self) -> None:
         """Open the cache, read-only if it cannot be written, or not at all if it cannot be used."""
         try:
+            key = os.urandom(32) if self.path == ":memory:" else user_key()
+            if key is None:
+                raise _ForeignError("the key that protects it cannot be read or created")
+            self._seal = Seal(key)
             if self.path != ":memory:":
                 _refuse_foreign(self.path)
             self._connection = _patiently(lambda: _connected(self.path))
@@ -394,11 +481,5 @@ def _row(file: File) -> tuple[Any, ...]:
     return (file.name, url, *file[2:-1], short)
 
 
-def _packed(value: Any) -> str:
-    """JSON prefixed with its checksum; compression would reduce it to 40 % but take twice as long to write."""
-    text = json.dumps(value, separators=(",", ":"))
-    return _checksum(text) + text
-
-
-def _checksum(text: str) -> str:
-    return f"{zlib.crc32(text.encode()):0{_CHECKSUM}x}"
+def _written(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))

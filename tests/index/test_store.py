@@ -142,11 +142,11 @@ def test_a_row_that_unpacks_to_more_than_the_limit_was_never_kept(tmp_path: Path
 
 def test_where_the_cache_lies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
-    assert default_path({"COMPAT_CACHE_DIR": "/c", "XDG_CACHE_HOME": "/x"}) == "/c/index-2.sqlite"
-    assert default_path({"XDG_CACHE_HOME": "/x"}) == "/x/compat/index-2.sqlite"
-    assert default_path({}).endswith("/.cache/compat/index-2.sqlite")
+    assert default_path({"COMPAT_CACHE_DIR": "/c", "XDG_CACHE_HOME": "/x"}) == "/c/index-3.sqlite"
+    assert default_path({"XDG_CACHE_HOME": "/x"}) == "/x/compat/index-3.sqlite"
+    assert default_path({}).endswith("/.cache/compat/index-3.sqlite")
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert default_path({}).endswith("/Library/Caches/compat/index-2.sqlite")
+    assert default_path({}).endswith("/Library/Caches/compat/index-3.sqlite")
 
 
 def filled(path: Path, pages: int = 30) -> None:
@@ -397,3 +397,75 @@ assert len(index.files("a")) == 1
 assert not {{"requests", "urllib3", "packaging"}} & set(sys.modules), sorted(sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
+
+
+COLUMNS = [
+    (table, column)
+    for table, columns in {
+        "page": ("source", "page", "read", "parts", "etag", "modified", "listing", "seal"),
+        "files": ("source", "page", "part", "body"),
+        "metadata": ("source", "url", "name", "version", "tag", "digest", "read", "origin", "body", "seal"),
+        "body": ("hash", "packed"),
+    }.items()
+    for column in columns
+]
+
+
+def answers(store: Store) -> set[str]:
+    """Everything that the cache says about two releases and their page."""
+    said = {f"page: {page(store, 'a')}", f"versions: {store.versions('i', 'a')}"}
+    said |= {f"kept: {kept(store, each)}" for each in (file(1), file(2))}
+    for pin, found in store.pinned([Pin("i", "a", version, "a", version) for version in ("1.0", "2.0", "9.0")]).items():
+        said.add(f"{pin}: {found.exists} {found.there} {found.files}, page read {found.read}")
+        said |= {f"{pin}: {row}" for row in found.rows}
+    return said - {"page: None", "versions: (0.0, ())", "kept: None"}
+
+
+def with_two(path: str) -> set[str]:
+    store = Store(path)
+    store.keep_page("i", "a", Page((file(1), file(2)), "e", "m"))
+    store.keep_metadata(file(1), read("b", ">1"))
+    store.keep_metadata(file(2), Reading(Unusable("no metadata"), "1" * 64))
+    said = answers(store)
+    store.close()
+    return said
+
+
+@pytest.mark.parametrize(("table", "column"), COLUMNS)
+def test_a_value_that_this_user_did_not_write_is_no_answer(table: str, column: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "cache.sqlite")
+    whole = with_two(path)
+    assert len(whole) == 9
+    with sqlite3.connect(path) as connection:
+        (was,) = connection.execute(f"SELECT {column} FROM {table}").fetchone()
+        forged = f"{was}0" if isinstance(was, str) else was + 1
+        connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} IS ?", (forged, was))
+    store = Store(path)
+    left = answers(store)
+    store.close()
+    assert left < whole
+
+
+def test_a_row_that_was_moved_or_deleted_is_missing_and_no_answer(tmp_path: Path) -> None:
+    path = str(tmp_path / "cache.sqlite")
+    with_two(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM files WHERE part = '1.0'")
+        connection.execute("UPDATE files SET part = '9.0' WHERE part = '2.0'")
+    store = Store(path)
+    assert {each for each in answers(store) if not each.startswith("kept")} == set()
+    store.close()
+
+
+def test_a_cache_of_another_key_is_empty_and_filled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "cache.sqlite")
+    with_two(path)
+    monkeypatch.setattr("compat.index.store.user_key", lambda: b"k" * 32)
+    store = Store(path)
+    assert answers(store) == set()
+    store.close()
+    assert len(with_two(path)) == 9
+    monkeypatch.setattr("compat.index.store.user_key", lambda: None)
+    store = Store(path)
+    assert answers(store) == set()
+    assert "key" in (store.note or "")
