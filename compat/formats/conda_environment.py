@@ -24,7 +24,7 @@ from compat.model import Environment
 from compat.records import record
 from compat.redact import without_secrets
 from compat.syntax.yaml import Document, Value
-from compat.versions import ranges_of
+from compat.versions import is_version, ranges_of
 
 if TYPE_CHECKING:
     from compat.formats.edit.dispatch import Installer
@@ -143,7 +143,7 @@ def _interpreter(spec: MatchSpec) -> tuple[str | None, str | None]:
     """Return the version of Python if it is exact, and the specifier set of the accepted ones."""
     version, specifier = spec.version, spec.specifier
     exact = None
-    if version is not None and all(part.isascii() and part.isdigit() for part in version.split(".")):
+    if version is not None and is_version(version) and version.replace(".", "").isdigit():
         if version.count(".") >= 2:
             exact = version
         else:

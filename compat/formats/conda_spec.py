@@ -13,7 +13,7 @@ from compat.formats.specifiers import EXACT, changed, public
 from compat.model import EMPTY, Distribution, Source, normalized
 from compat.records import record
 from compat.redact import excerpt, without_credentials
-from compat.versions import key_of
+from compat.versions import is_version
 
 _NAMES = {"pytorch": "torch"}
 """Only packages that rules refer to; all others keep their conda name."""
@@ -220,7 +220,7 @@ def _spec(name: str, channel: str | None, text: str, build: str | None) -> Match
     written = [_written(operator, version) for operator, version in clauses if version not in ("", "*")]
     if None in written:
         return MatchSpec(name, channel, build=build, unclear=text)
-    if len(clauses) == 1 and clauses[0][0] == "=" and _is_version(clauses[0][1]):
+    if len(clauses) == 1 and clauses[0][0] == "=" and is_version(clauses[0][1]):
         return MatchSpec(name, channel, clauses[0][1], written[0], build)
     return MatchSpec(name, channel, None, ",".join(filter(None, written)) or None, build)
 
@@ -239,7 +239,7 @@ def _one_version(operator: str, version: str, *, fixed: bool) -> str | None:
     """Return the version of a clause if it is a single one; a family of three numbers rarely has another member."""
     if not version or any(sign in version for sign in _SIGNS + "*,"):
         return None
-    if operator == "==" or (operator == "=" and (fixed or version.count(".") >= 2 or not _is_version(version))):
+    if operator == "==" or (operator == "=" and (fixed or version.count(".") >= 2 or not is_version(version))):
         return version
     return None
 
@@ -248,18 +248,10 @@ def _written(operator: str, version: str) -> str | None:
     """Return a clause in PEP 440; ``None`` if it cannot be expressed."""
     if operator in ("=", "=*"):
         numbers = all(part.isascii() and part.isdigit() for part in version.split("."))
-        return f"=={version}.*" if numbers else f"=={version}" if _is_version(version) else None
+        return f"=={version}.*" if numbers else f"=={version}" if is_version(version) else None
     if operator == "~=" and "." not in version:
         operator = ">="
-    return f"{operator}{version}" if _is_version(version.removesuffix(".*") if operator == "!=" else version) else None
-
-
-def _is_version(text: str) -> bool:
-    try:
-        key_of(text)
-    except ValueError:
-        return False
-    return True
+    return f"{operator}{version}" if is_version(version.removesuffix(".*") if operator == "!=" else version) else None
 
 
 # --- A match specification, rewritten for another release.

@@ -106,6 +106,8 @@ def _stack(environment: Environment) -> str:
     known = [f"{name} {versions[name]}" for name in _STACK if name in versions]
     others = len(versions) - len(known)
     if not known:
+        if others == 1:
+            return "1 package, not part of the usual stack"
         return f"{others} packages, none of them part of the usual stack" if others else "no packages"
     return ", ".join(known) + (f" and {others} more" if others else "")
 

@@ -97,6 +97,7 @@ def test_interpreter_platforms_and_variables_are_facts() -> None:
         ("python=3.12.1=hab00c5b_1_cpython", "3.12.1", None),
         ("python", None, None),
         ("python=3.11.9  # [linux]", None, None),
+        (f"python=3{'.1' * 600}", None, None),
     ],
 )
 def test_the_python_that_is_asked_for(spec: str, python: str | None, requires: str | None) -> None:
