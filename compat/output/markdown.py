@@ -10,7 +10,7 @@ from compat.output.terminal import flags_for
 from compat.redact import redacted
 
 _MOST = 3
-"""Findings that are told; the others are counted."""
+"""Findings that are shown in full; the others are counted."""
 _VERDICTS = {"hit": "This is", "possible": "This may be"}
 _SPECIAL = str.maketrans({**{character: f"\\{character}" for character in "\\`*_[]<>#|~"}, "@": "&#64;"})
 """What is Markdown in a text; a name after an @ would be notified."""

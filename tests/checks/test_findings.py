@@ -44,7 +44,7 @@ def test_an_inherited_field_is_looked_for_in_the_other_package(tmp_path: Path) -
     assert "neither lib 0.3 nor base 2.0" in found.title
     assert [(fix.package, fix.spec) for fix in found.fixes] == [("base", "==1.0")]
     assert _found(tmp_path, text, lib="0.3", base="1.0") == []
-    assert _found(tmp_path, text, lib="0.3") == []  # which base is there nobody knows
+    assert _found(tmp_path, text, lib="0.3") == []  # which base is installed is unknown
 
 
 @pytest.mark.parametrize("installed", [{}, {"lib": "0.9"}, {"base": "1.0"}])

@@ -273,7 +273,7 @@ def test_a_hit_is_one_in_some_set_of_choices_wherever_it_is_installed(listing: L
             seen["old-python"].add(bool(torch) and python == "3.10")
             seen["old-transformers"].add(old and not new)
             if old and new:
-                seen["old-transformers"] |= {True, False}  # both at once: nobody knows which
+                seen["old-transformers"] |= {True, False}  # both at once: which is unknown
         for rule, answers in seen.items():
             if answers == {True}:
                 theirs[rule] = "hit"

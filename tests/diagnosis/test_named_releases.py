@@ -114,7 +114,7 @@ def test_what_no_release_has_says_nothing_about_releases() -> None:
 
 
 def test_what_is_not_certain_is_not_said() -> None:
-    """Classes that answer for others, bases in other packages, private names, releases of which nobody knows."""
+    """Classes that answer for others, bases in other packages, private names, releases that are unknown."""
     assert of_member("PeftModel", "merge_and_unload", ()) is None
     assert of_member("GRPOTrainer", "llm", ()) is None
     assert of_member("GenerationConfig", "_eos_token_tensor", ()) is None

@@ -194,7 +194,7 @@ def test_a_torch_that_lacks_a_library_says_which(tmp_path: Path) -> None:
     assert result.fix.endswith('-m pip install --force-reinstall --no-deps "torch"')
 
 
-def test_a_torch_for_cpu_only_beside_a_gpu_is_one_finding_with_the_pin_that_mends_it(tmp_path: Path) -> None:
+def test_a_torch_for_cpu_only_with_a_gpu_is_one_finding_with_the_pin_that_fixes_it(tmp_path: Path) -> None:
     body = (
         "say(event='hello', python='3.11.0', torch='2.13.0+cpu', cuda=None, hip=None, devices=[])\n"
         "if job['device'] != 'cpu':\n"
@@ -231,7 +231,7 @@ def test_a_probe_that_nobody_knows(tmp_path: Path) -> None:
                       only=("matmul/fp63", "rotary")), NONE)  # fmt: skip
 
 
-def test_the_text_shows_number_last_words_and_mend() -> None:
+def test_the_text_shows_number_last_words_and_fix() -> None:
     results = (
         ProbeResult("matmul/fp32", "cpu", PASSED, seconds=1.0),
         ProbeResult(

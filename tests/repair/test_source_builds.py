@@ -59,5 +59,5 @@ def test_a_commit_needs_what_the_next_release_does() -> None:
         (commit,) = commits.of("trl", base.releases(["trl"])["trl"] or ())
         assert commits.needs(commit) == {"": (need("new"),)}
         assert commits.assumed == {commit: "assumed to have the requirements of trl 0.16.0"}
-        assert list(commits.of("trl", [Release("trl", "0.15.2")])) == []  # nobody knows what it would require
+        assert list(commits.of("trl", [Release("trl", "0.15.2")])) == []  # what it would require is unknown
     assert commit.told == "0.16.0.dev0 at commit 2ee6fd369f36"

@@ -20,7 +20,7 @@ RUNS = [
     ("2025.2.13", "2025.2.7", "error", VOCABULARY),
     ("2025.2.14", "2025.2.7", "error", VOCABULARY),
     ("2025.2.15", "2025.2.7", "error", VOCABULARY),
-    ("2025.2.15", "2025.3.4", "error", VOCABULARY),  # a newer unsloth_zoo alone does not mend it
+    ("2025.2.15", "2025.3.4", "error", VOCABULARY),  # a newer unsloth_zoo alone does not fix it
     ("2025.3.1", "2025.3.1", "ok", HIDDEN),
     ("2025.3.1", "2025.2.7", "ok", HIDDEN),  # and is not needed
 ]
