@@ -156,7 +156,7 @@ def _signature(table: Mapping[str, object]) -> Signature:
     message = _text("errors.message", table.get("message"))
     frames = words("errors.frames", table["frames"]) if "frames" in table else ()
     exception = table.get("exception")
-    if exception is not None and not isinstance(exception, str):
+    if exception is not None and not (isinstance(exception, str) and exception.replace(".", "").isidentifier()):
         raise ValueError(f"errors.exception: expected a class name, not {exception!r}")
     for pattern in (message, *frames):
         try:
