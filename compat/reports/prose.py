@@ -185,7 +185,7 @@ _COMPARES = re.compile(
 _UNCLEAR = re.compile(r"\b(?:upgrad\w{0,4}|updat\w{0,3}|since|after|releas\w{0,2}|tr(?:y|ied)|latest|from|to)\b", re.IGNORECASE)
 """Words of a sentence in which a release may be another than the installed one; GPUs, drivers and Python do not change so."""
 _NOW = re.compile(
-    r"\b(?:up(?:grad|dat)|bump|mov|switch)\w{1,4} (?:(?:my|the|our) )?(?:(?P<before>[\w-]{2,30}) (?:from \S{1,20} )?)?to "
+    r"\b(?:up(?:grad|dat)|bump|mov|switch)(?:ed|ing) (?:(?:my|the|our) )?(?:(?P<before>[\w-]{2,30}) (?:from \S{1,20} )?)?to "
     r"(?:the )?(?:(?:latest|newest|new) )?(?:version )?(?:`?(?P<name>[A-Za-z][\w-]{1,30})`?(?: ?==? ?| (?:version )?v?))?"
     r"(?P<version>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3})(?![\w.]*\d)"
     r"|\b(?:using|running|have|installed|with|on) (?:the )?(?:latest|newest|current) (?:version |release )?(?:of )?"
@@ -194,6 +194,10 @@ _NOW = re.compile(
     re.IGNORECASE,
 )
 """``after upgrading vllm to 0.8.3``, ``the latest trl (0.20.0)``: the release after the move is the installed one."""
+_ADVICE = re.compile(
+    r"\b(?:tr(?:y|ied|ying)|recommend\w*|suggest\w*|consider\w*|please|can|will|must|might|may|planning)\b", re.IGNORECASE
+)
+"""Words of a sentence in which a move is proposed, and not reported."""
 _BROKEN = re.compile(
     r"\b(?:stop\w* working|(?:not|never|no longer) (?:\w+ )?work\w*|\w+n['’]?t (?:\w+ )?work\w*)\b", re.IGNORECASE
 )
@@ -237,7 +241,7 @@ def _mentioned(lines: Sequence[Line], found: Findings) -> None:
 
 def _releases_in(sentence: str) -> Iterator[tuple[str, str | None]]:
     """Return the distributions and releases that a sentence says are installed."""
-    for match in _NOW.finditer(sentence):
+    for match in () if _ADVICE.search(sentence) else _NOW.finditer(sentence):
         names = (match["name"] or match["before"] or "", match["name_2"] or "")
         name = next((known for each in names if (known := distribution_of(each))), None)
         if name is not None:

@@ -85,7 +85,8 @@ class TestByHand:
             "You need to upgrade to vllm 0.8.3 on this machine", "It works after upgrading to vllm 0.8.3 on the node",
             "Should I switch to vllm 0.8.3 for the node?", "The problem goes away if you upgrade to vllm 0.8.3",
             "It doesn't happen on the A100 with vllm 0.8.3", "vllm 0.8.3 requires driver 550 on every node",
-            "Please release a wheel for vllm 0.8.3 soon", "The API changed from vllm 0.8.2 to 0.8.3 silently",
+            "Please release a wheel for vllm 0.8.3 soon", "Please upgrade vllm to 0.8.3 first", "Try upgrading to vllm 0.8.3",
+            "I suggest upgrading vllm to 0.8.3", "The docs say upgrade to vllm 0.8.3", "The API changed from vllm 0.8.2 to 0.8.3 silently",
         ):  # fmt: skip
             assert versions(f"torch 2.6.0\n\n{text}\n") == {"torch": "2.6.0"}, text
             assert read(f"torch 2.6.0\n\n{text}\n").accelerators is None, text
