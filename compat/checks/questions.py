@@ -35,11 +35,12 @@ def folded(findings: Sequence[Finding], *, remarks: bool = False) -> tuple[tuple
     Without ``remarks``, hits of severity ``info`` that rest on nothing but installed releases are counted, too: nothing shows
     that the job uses what they are about.
     """
-    quiet = [] if remarks else [each for each in findings if _is_remark(each)]
-    shown, notes = _without_unlikely([each for each in findings if each not in quiet])
+    rest = [each for each in findings if remarks or not _is_remark(each)]
+    shown, notes = _without_unlikely(rest)
+    quiet = len(findings) - len(rest)
     if not quiet:
         return shown, notes
-    these, them = ("1 remark", "it") if len(quiet) == 1 else (f"{len(quiet)} remarks", "them")
+    these, them = ("1 remark", "it") if quiet == 1 else (f"{quiet} remarks", "them")
     return shown, (*notes, f"{these} on features that nothing here shows to be in use (--all shows {them})")
 
 

@@ -245,7 +245,10 @@ class Store:
         for file in found.files or ():
             parts.setdefault(file.version if page else file.name, []).append(file)
         count = None if found.files is None else len(parts)
-        rows = [(source, page, part, self._packed(list(map(_row, files)), source, page, part)) for part, files in parts.items()]
+        rows = [
+            (source, page, part, self._sealed_text(_json(list(map(_row, files))), source, page, part))
+            for part, files in parts.items()
+        ]
         header = self._sealed(source, page, time.time(), count, found.etag, found.modified, self._seal.of(source, page, *parts))
         self._write([
             ("DELETE FROM files WHERE source = ? AND page = ?", [(source, page)]),
@@ -268,9 +271,9 @@ class Store:
         origin, body = (_UNUSABLE, str(found)) if isinstance(found, Unusable) else (found.origin, "")
         bodies = []
         if isinstance(found, Metadata):
-            value = [found.requires, found.requires_python, found.provides_extra]
-            body = hashlib.sha256(_written(value).encode()).hexdigest()
-            bodies = [(body, self._packed(value, body))]
+            text = _json([found.requires, found.requires_python, found.provides_extra])
+            body = hashlib.sha256(text.encode()).hexdigest()
+            bodies = [(body, self._sealed_text(text, body))]
         tag, digest = tag_of(file), reading.digest
         row = self._sealed(file.index, file.url, file.name, file.version, tag, digest, time.time(), origin, body)
         self._write([
@@ -319,9 +322,8 @@ class Store:
             self._bodies[name, packed] = needed, python, tuple(extras)
         return self._bodies[name, packed]
 
-    def _packed(self, value: Any, *place: str) -> str:
-        """JSON after the seal of its place; compression would reduce it to 40 % but take twice as long to write."""
-        text = _written(value)
+    def _sealed_text(self, text: str, *place: str) -> str:
+        """A text after the seal of it and its place; compression would reduce it to 40 % but take twice as long to write."""
         return self._seal.of(*place, text) + text
 
     def _unpacked(self, body: str, *place: str) -> Any:
@@ -481,5 +483,5 @@ def _row(file: File) -> tuple[Any, ...]:
     return (file.name, url, *file[2:-1], short)
 
 
-def _written(value: Any) -> str:
+def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
