@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from compat.files import sealed
 from compat.machine.interpreter import read_installed, target_at
 from compat.records import replace
 from compat.rules.compiled import packed
@@ -31,7 +32,7 @@ def write_many(ours: Path, many: Path, times: int) -> int:
         for number in range(len(rules) * (times - 1))
     ]
     (compiled,) = many.glob("lib/python3*/site-packages/compat/data/rules.bin")
-    compiled.write_bytes(packed([*rules, *generated]))
+    compiled.write_bytes(sealed(packed([*rules, *generated])))
     return len(rules) + len(generated)
 
 
