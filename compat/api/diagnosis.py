@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from compat.api.targets import stated, threshold_code
 from compat.checks import named_devices
+from compat.checks.advice import with_ranked_fixes
 from compat.diagnosis.diagnose import diagnose
 from compat.diagnosis.frame_packages import meeting
 from compat.errors import InputError
@@ -76,7 +77,7 @@ def diagnosed(text: str, environment: Environment, matrix: Matrix) -> Diagnosis:
     errors = parse_log(text)
     environment, notes = named_devices(_with_task(environment, errors))
     findings = diagnose(text, errors, decisive(errors), environment, matrix)
-    return Diagnosis(environment, findings, notes, errors)
+    return Diagnosis(environment, with_ranked_fixes(findings, environment, matrix), notes, errors)
 
 
 def _filled(environment: Environment, told: Environment) -> Environment:

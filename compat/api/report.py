@@ -60,6 +60,7 @@ def machine_report(
         ignores = find_config(".").ignores
     environment, more = command_of(environment, options)
     environment, findings, remarks = judged(stated(environment, options), matrix)
+    findings = _advised(findings, environment, matrix)
     chosen = choose((*findings, *unreached(environment, options)), ignores, options)
     return Report(
         environment=environment, findings=chosen.findings, notes=(*notes, *more, *remarks, *chosen.notes),
@@ -155,6 +156,7 @@ def _environment(
 ) -> _Judgement:
     known, notes = targeted(environment, target, options)
     known, findings, remarks = judged(known, matrix)
+    findings = _advised(findings, known, matrix)
     errors = () if subject.text is None else _errors(subject, known, matrix)
     location = None if subject.file is None else Location(subject.file)
 
@@ -196,12 +198,22 @@ def _listing(listing: Listing, target: Target | None, options: Options, matrix: 
     )
     whole = described(listing)
     whole = replace(known, distributions=whole.distributions, distributions_complete=whole.distributions_complete)
+    shown = _advised(shown, whole, matrix)
     assessed = not_assessed(whole, matrix) if listing.entries else ()
     shown += tuple(
         replace(each, location=Location(listing.file), target=_name(target), selections=(part,) if part else ())
         for each in unreached(whole, options)
     )
     return _Judgement(whole, shown, (*listing.notes, *notes, *more, *remarks, *assessed), part)
+
+
+def _advised(findings: tuple[Finding, ...], environment: Environment, matrix: Matrix) -> tuple[Finding, ...]:
+    """The findings with their fixes in the order of what they leave, if any leaves a choice."""
+    if not any(len(finding.fixes) > 1 for finding in findings):
+        return findings
+    from compat.checks.advice import with_ranked_fixes  # imported late: not needed where nothing is found
+
+    return with_ranked_fixes(findings, environment, matrix)
 
 
 def unreached(environment: Environment, options: Options) -> tuple[Finding, ...]:

@@ -1,0 +1,108 @@
+"""The order of fixes: those that leave the fewest errors come first.
+
+The author of a rule orders its fixes without knowing what else is installed. Here every fix that changes releases is tried on
+the environment: a release that another installed package refuses, or that another rule is about, moves behind one that works,
+and one that fixes several findings moves to the front. Fixes that are equally good keep the order of the rule.
+"""
+
+from __future__ import annotations
+
+from compat.checks import judged
+from compat.model import Distribution
+from compat.records import replace
+from compat.tables.declared import open_declared
+from compat.versions import contains, is_version, key_of, ranges_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from compat.model import Environment, Finding, Fix
+    from compat.rules.compiled import Matrix
+
+_MOST_TRIALS = 24
+"""Environments checked for one report; the findings are sorted worst first, so the errors get theirs."""
+_OF_RELEASES = ("upgrade", "downgrade", "pin")
+
+
+def with_ranked_fixes(findings: Sequence[Finding], environment: Environment, matrix: Matrix) -> tuple[Finding, ...]:
+    """The findings, each with the fixes that change releases in the order of how many errors they leave.
+
+    ``environment`` is the one that the findings are about. A fix that changes no release (a launcher, a variable) keeps its
+    place.
+    """
+    trials = _Trials(environment, matrix)
+    return tuple(_ranked(finding, trials) for finding in findings)
+
+
+def _ranked(finding: Finding, trials: _Trials) -> Finding:
+    if finding.verdict != "hit" or sum(fix.kind in _OF_RELEASES for fix in finding.fixes) < 2:
+        return finding
+    left = {place: errors for place, fix in enumerate(finding.fixes) if (errors := trials.after(fix)) is not None}
+    fixes = list(finding.fixes)
+    for place, better in zip(left, sorted(left, key=left.__getitem__)):
+        fixes[place] = finding.fixes[better]
+    return replace(finding, fixes=tuple(fixes))
+
+
+class _Trials:
+    """One environment with other releases: how many errors each trial leaves."""
+
+    def __init__(self, environment: Environment, matrix: Matrix) -> None:
+        self._environment = environment
+        self._matrix = matrix
+        self._errors: dict[tuple[tuple[str, str], ...], int] = {}
+
+    def after(self, fix: Fix) -> int | None:
+        """How many errors are left by the best releases that a fix allows; ``None`` if it changes no known release."""
+        if fix.command is None or fix.kind not in _OF_RELEASES:
+            return None
+        allowed = {name: self._ends(name, spec) for name, spec in _requirements(fix.command)}
+        if fix.package not in allowed or not all(allowed.values()):
+            return None
+        return min(self._left({name: ends[end] for name, ends in allowed.items()}) for end in (0, -1))
+
+    def _left(self, releases: dict[str, str]) -> int:
+        """How many errors hold with these releases and with what an installer moves along: their own requirements."""
+        key = tuple(sorted(releases.items()))
+        if key not in self._errors:
+            if len(self._errors) >= _MOST_TRIALS:
+                return 0
+            hits = self._hits(releases)
+            along = {
+                fix.package: ends[-1]
+                for each in hits if each.rule.startswith(tuple(f"requires-{name}-" for name in releases))
+                for fix in each.fixes[:1]
+                if fix.package and fix.spec and fix.package not in releases and (ends := self._ends(fix.package, fix.spec))
+            }  # fmt: skip
+            hits = self._hits({**releases, **along}) if along else hits
+            self._errors[key] = sum(each.severity == "error" for each in hits)
+        return self._errors[key]
+
+    def _hits(self, releases: Mapping[str, str]) -> list[Finding]:
+        copies = {copy.name: copy for copy in self._environment.distributions or ()}
+        copies |= {name: Distribution(name, version) for name, version in releases.items()}
+        _, findings, _ = judged(replace(self._environment, distributions=tuple(copies.values())), self._matrix)
+        return [each for each in findings if each.verdict == "hit"]
+
+    def _ends(self, name: str, spec: str) -> tuple[str, ...]:
+        """The oldest and the newest recorded release in a range, for this Python; the release of an exact pin."""
+        exact = spec.removeprefix("==")
+        if exact != spec and is_version(exact):
+            return (exact,)
+        package, ranges, python = open_declared().package(name), ranges_of(spec), self._environment.python
+        found = tuple(
+            each.version for each in (package.releases if package else ())
+            if each.yanked is None and contains(ranges, key_of(each.version))
+            and (python is None or each.pythons is None or contains(each.pythons, key_of(python)))
+        )  # fmt: skip
+        return (found[0], found[-1]) if found else ()
+
+
+def _requirements(command: str) -> Iterator[tuple[str, str]]:
+    """The names and specifiers of the quoted requirements of an install command."""
+    for word in command.split('"')[1::2]:
+        end = next((place for place, letter in enumerate(word) if letter in "=<>!~"), len(word))
+        name = word[:end].partition("[")[0].strip()
+        if name and "@" not in word and end < len(word):
+            yield name.lower().replace("_", "-"), word[end:]
