@@ -20,7 +20,7 @@ PROBES ?= 1
 help:
 	@echo "make doctor         set up, and judge the Python and the hardware of this machine"
 	@echo "make test           set up, and run every test (PROBES=0: without those that need torch)"
-	@echo "make test-all       the same with four times as many examples in the property tests"
+	@echo "make test-all       the same with the slowest tests, and four times as many examples in the property tests"
 	@echo "make golden         what every command answers, held against recorded answers (RECORD=1: record them anew)"
 	@echo "make shape          size, cycles, directions and the like of the code, as figures"
 	@echo "make fuzz           COUNT=1000000 inputs for each reader (READERS=\"uv conda\" JOBS=2 START=0)"

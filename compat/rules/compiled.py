@@ -141,7 +141,19 @@ def open_matrix(extra: Sequence[str] = ()) -> Matrix:
 
 
 def _shipped() -> Matrix:
-    return Matrix(read_table(FILE))
+    """The matrix of this installation, opened once per process: a server and a test suite open it thousands of times."""
+    try:
+        status = os.stat(FILE)
+        key = (FILE, status.st_mtime_ns, status.st_size)
+    except OSError:
+        return Matrix(read_table(FILE))  # raises the error that says what to do
+    if key not in _matrices:
+        _matrices.clear()
+        _matrices[key] = Matrix(read_table(FILE))
+    return _matrices[key]
+
+
+_matrices: dict[tuple[str, int, int], Matrix] = {}
 
 
 def _source_folder() -> str | None:

@@ -31,7 +31,8 @@ TYPICAL: dict[str, Any] = {
 }
 PYTHONS_OWN = ("No module named ", "cannot import name ")
 """Messages that tell their class, however short they are."""
-RULES = tuple(rule for rule in open_matrix(()).rules() if rule.errors)
+MATRIX = open_matrix(())
+RULES = tuple(rule for rule in MATRIX.rules() if rule.errors)
 
 
 class Writer:
@@ -135,12 +136,12 @@ def environments(rule: Rule) -> dict[str, Environment]:
 
 
 def silent(rule: Rule, signature: Signature) -> list[tuple[str, str]]:
-    matrix = open_matrix(())
+
     missed = []
     for form, text in forms(signature).items():
         errors = parse_log(text)
         for where, environment in environments(rule).items():
-            found = diagnose(text, errors, decisive(errors), environment, matrix)
+            found = diagnose(text, errors, decisive(errors), environment, MATRIX)
             if rule.id not in {each.rule for each in found}:
                 missed.append((form, where))
     return missed

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from compat.probe.results import COULD_NOT_RUN, FAILED, PASSED, ProbeReport
 from tests.conftest import ROOT
+from tests.examples import slow
 from tests.probe.conftest import needs
 
 Probe = Callable[..., ProbeReport]
@@ -50,13 +51,14 @@ def test_every_group_on_the_cpu_raises_nothing(probed: Probe) -> None:
     assert trained.measured["processes"] == 2
 
 
-@pytest.mark.parametrize("trainer", ["dpo", "grpo"])
+@pytest.mark.parametrize("trainer", [pytest.param("dpo", marks=slow), "grpo"])
 def test_the_other_trainers_take_two_steps(probed: Probe, trainer: str) -> None:
     needs("transformers", "trl", "accelerate", "datasets")
     report = probed("trainer", trainer=trainer, launcher="python")
     assert [(each.probe, each.status, each.why) for each in report.results] == [(f"trainer/{trainer}", PASSED, "")]
 
 
+@slow
 def test_compiled_products_are_right_or_there_is_no_compiler(probed: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     report = probed("matmul/compile", depth="thorough", limit=600.0)
     assert {(each.probe, each.status) for each in report.results} == {

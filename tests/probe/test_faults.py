@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from compat.probe.results import FAILED, ProbeReport, ProbeResult
+from tests.examples import slow
 from tests.probe.conftest import needs
 
 Probe = Callable[..., ProbeReport]
@@ -40,11 +41,11 @@ STACK = [
     ("rotary-short", {"transformers-lengths"}, "1035 tokens with cos and sin of 1034 rows"),
 ]
 ENDS = [
-    ("hang", "did not finish within"),
-    ("exit", "exit code 3"),
+    pytest.param("hang", "did not finish within", marks=slow),
+    pytest.param("exit", "exit code 3", marks=slow),
     ("exit-0", "exit code 0"),
     ("segfault", "SIGSEGV"),
-    ("killed", "SIGKILL"),
+    pytest.param("killed", "SIGKILL", marks=slow),
     ("memory", "allocate memory"),
 ]
 
@@ -70,7 +71,7 @@ def test_a_wrong_rotation_of_the_stack(probed: Probe, fault: str, probes: set[st
     assert all(words in result.why for result in found.values())
 
 
-@pytest.mark.parametrize(("fault", "words"), ENDS, ids=[case[0] for case in ENDS])
+@pytest.mark.parametrize(("fault", "words"), ENDS)
 def test_an_end_in_the_middle_of_a_group(probed: Probe, fault: str, words: str) -> None:
     """The probe under way is the failed one; those before and after it have their verdicts all the same."""
     limit = 25.0 if fault == "hang" else 600.0
@@ -130,7 +131,7 @@ def test_the_silent_bug_of_the_trainer(probed: Probe) -> None:
 @pytest.mark.parametrize(
     ("fault", "launcher", "words"),
     [
-        ("trainer-other-data", "torchrun", "rank 1 saw rows"),
+        pytest.param("trainer-other-data", "torchrun", "rank 1 saw rows", marks=slow),
         ("trainer-unsynced", "torchrun", "the loss of step 2 is"),
         ("trainer-nan", "python", "the loss of step 1 is"),
     ],

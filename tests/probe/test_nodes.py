@@ -15,6 +15,7 @@ import pytest
 from compat.errors import InputError
 from compat.probe.nodes import Meeting, meeting_at, probe_nodes
 from compat.probe.results import ProbeResult
+from tests.examples import slow
 from tests.probe.conftest import FAULTS, needs
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +41,7 @@ def met(tmp_path: Path, count: int, seconds: int = 240) -> list[dict[str, dict[s
     return [{each["probe"]: each for each in file["node"]["probes"]} for file in files]
 
 
+@slow
 def test_three_nodes_meet_and_are_probed(tmp_path: Path) -> None:
     for probes in met(tmp_path, 3):
         assert probes["nodes/names"]["status"] == "passed"

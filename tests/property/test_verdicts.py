@@ -7,6 +7,7 @@ packaging's specifiers and plain Python.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections.abc import Collection
@@ -129,6 +130,7 @@ def single(key: str, wanted: Any, facts: dict[str, Any]) -> bool:
     return (all if key == "features" else any)(facts[name] for name in wanted)
 
 
+@functools.cache
 def in_range(specifier: str, version: str | None) -> bool:
     if specifier in ("*", "!"):
         return (version is None) == (specifier == "!")
@@ -141,7 +143,7 @@ def matches(device: dict[str, str], wanted: dict[str, Any]) -> bool:
     if "gfx" in wanted and device.get("gfx") not in wanted["gfx"]:
         return False
     capability = device.get("compute_capability")
-    return "capability" not in wanted or (capability is not None and SpecifierSet(wanted["capability"]).contains(capability))
+    return "capability" not in wanted or (capability is not None and in_range(wanted["capability"], capability))
 
 
 def described(known: dict[str, Any]) -> dict[str, Any]:
