@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from compat.diagnosis.frame_packages import meeting, version_of
 from compat.diagnosis.interface_errors import between_packages, interfaces
 from compat.diagnosis.libraries import missing, packages_in
+from compat.diagnosis.model_support import unknown_model
 from compat.diagnosis.stated import stated
 from compat.diagnosis.symptoms.symptom import Symptom
 from compat.diagnosis.symptoms.table import SYMPTOMS
@@ -39,7 +40,7 @@ def explained(
     found: list[Finding] = []
     for number in order[:MOST]:
         error = errors[number]
-        found += _of_error(error, text, facts, derived) or interfaces(error, facts)
+        found += unknown_model(error, text, facts) or _of_error(error, text, facts, derived) or interfaces(error, facts)
         if found and found[0].rule not in _GENERAL:
             break
     found = [finding for finding in found if finding.rule not in _GENERAL] or found

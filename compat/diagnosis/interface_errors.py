@@ -190,15 +190,23 @@ def _unused(listed: str, error: RaisedError, facts: Facts) -> list[Finding]:
 
 def _known(lack: Lack, error: RaisedError) -> Named | None:
     """Return which releases have the name, by the tables of published source; ``None`` if they do not list it."""
-    from compat.diagnosis.named_releases import of_attribute, of_keyword, of_member, of_name
+    from compat.diagnosis.named_releases import of_attribute, of_flags, of_keyword, of_member, of_name
 
     if lack.kind == MODULE:
         return of_name(lack.owner, None)  # None for a top-level module that every release has: it is not installed
     if lack.kind in (NAME, ATTRIBUTE):
         return (of_name if lack.kind == NAME else of_attribute)(lack.owner, lack.name)
-    if lack.kind in (MEMBER, KEYWORD):
-        return (of_member if lack.kind == MEMBER else of_keyword)(lack.owner, lack.name, _modules(error))
-    return None
+    if lack.kind == MEMBER:
+        return of_member(lack.owner, lack.name, _modules(error))
+    if lack.kind != KEYWORD:
+        return None
+    if lack.owner != "__init__":
+        return of_keyword(lack.owner, lack.name, _modules(error))
+    # Python before 3.10 does not name the class: the failing line may, or it is one of the usual configurations
+    called = re.search(r"\b([A-Z]\w{2,60})\(", (error.frames[-1].code or "") if error.frames else "")
+    if called is not None:
+        return of_keyword(f"{called[1]}.__init__", lack.name, _modules(error))
+    return next(of_flags([lack.name]), None) if not error.frames and "_" in lack.name else None
 
 
 def _lacking(known: Named | None, error: RaisedError, facts: Facts) -> list[Finding]:

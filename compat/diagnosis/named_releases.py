@@ -21,6 +21,7 @@ from compat.interfaces.code.releases import Range, Reverse
 from compat.interfaces.code.renamed import in_other_release
 from compat.interfaces.needs import Need
 from compat.interfaces.source.module import module_of
+from compat.interfaces.source.records import Class
 from compat.interfaces.table import tracked
 from compat.model import Fix
 from compat.records import record, replace
@@ -35,6 +36,8 @@ _CONFIGURATIONS = (
     "SFTConfig", "GRPOConfig", "DPOConfig", "RewardConfig", "ScriptArguments", "ModelConfig", "TrainingArguments",
 )  # fmt: skip
 """Classes that script arguments are parsed into, most specific first."""
+_MOST_HOLES = 3
+"""Releases within a range that are excluded one by one."""
 
 
 @record(frozen=True)
@@ -43,6 +46,7 @@ class Named:
 
     ``lacks``: known releases that certainly lack it, in order; ``leans``: some inherit it from a base in another package;
     ``ends``: the oldest and the newest release in the tables.
+    ``again``: the first release of a later series that has it again, after one that does not.
     ``doubt`` states what was guessed; ``derived``: the class in the message is assumed to derive from this one.
     """
 
@@ -57,6 +61,7 @@ class Named:
     ends: tuple[str, str]
     doubt: str = ""
     derived: bool = False
+    again: str | None = None
 
     def lacked_by(self, version: str) -> bool:
         """Whether a release lacks the name; a development version counts as the release it precedes.
@@ -91,6 +96,9 @@ class Named:
         if self.renamed is not None:
             yield Fix("config", None, None, f"use {self.renamed}, its name in the other releases")
         yield Fix(kind, self.package, self.specifier, f"has {self.what}", f'pip install "{self.package}{self.specifier}"')
+        if self.again is not None:
+            spec = f">={self.again}"
+            yield Fix("upgrade", self.package, spec, f"has {self.what} again", f'pip install "{self.package}{spec}"')
 
 
 def of_name(module: str, name: str | None) -> Named | None:
@@ -117,7 +125,26 @@ def of_keyword(function: str, keyword: str, modules: Sequence[str]) -> Named | N
     module = home(top, modules)
     if module is None:
         return next(_of_bases(top, lambda base: of_keyword(function.replace(top, base, 1), keyword, modules)), None)
-    return _perhaps(_asked(f"from {module} import {top}\n{call}\n", keyword), None if module in modules else top)
+    found = _asked(f"from {module} import {top}\n{call}\n", keyword)
+    if found is not None and found.renamed is None and found.gone and top.endswith("Trainer") and method in ("", "__init__"):
+        found = _moved(found, f"{top.removesuffix('Trainer')}Config", keyword, modules)
+    return _perhaps(found, None if module in modules else top)
+
+
+def _moved(found: Named, configuration: str, keyword: str, modules: Sequence[str]) -> Named:
+    """An argument that a trainer no longer takes is often a field of its configuration, perhaps under another name since."""
+    module, known = home(configuration, modules), releases()
+    world = None if module is None else known.world(found.package, found.ends[1])
+    if module is None or world is None:
+        return found
+    now = world.imported(module, configuration).definition
+    if isinstance(now, Class) and keyword in dict(now.fields):
+        return replace(found, renamed=f"{configuration}({keyword}=)")
+    there = _asked(f"from {module} import {configuration}\n{configuration}({keyword}=0)\n", keyword)
+    if there is None or there.package != found.package:
+        return found
+    renamed = f" ({there.renamed}= in later releases)" if there.renamed else f" in releases {there.span}"
+    return replace(found, renamed=f"{configuration}({keyword}=){renamed}")
 
 
 def _of_bases(name: str, asked: Callable[[str], Named | None]) -> Iterator[Named]:
@@ -230,6 +257,12 @@ def _named(each: CodeNeed, package: str, found: Explained) -> Named:
     span = f"from {found.first} " + (f"to {found.last}" if after else "on")
     if not before:
         span = f"up to {found.last}" if after else f"but not in {', '.join(found.holes)}"
+    specifier, again, holes = found.specifier, None, list(found.holes)
+    if len(holes) > _MOST_HOLES:  # a series without the name: the releases before it are named, and the first one after it
+        again = versions[versions.index(holes[-1]) + 1]
+        last = next(each for each in reversed(versions[: versions.index(holes[0])]) if not Version(each).is_prerelease)
+        specifier = ",".join((*([f">={found.first}"] if before else ()), f"<={last}"))
+        span = f"{f'from {found.first} ' if before else ''}up to {last} and again from {again} on"
     sides = [side for side in (found.below, found.above) if side is not None and side[1]]
     reasons = [side[1][0] for side in sides]
     why = "; ".join(_text(version, some[0], newer=(version, some) == found.above) for version, some in sides)
@@ -239,13 +272,14 @@ def _named(each: CodeNeed, package: str, found: Explained) -> Named:
     return Named(
         each.what,
         package,
-        found.specifier,
+        specifier,
         span,
         why,
         renamed,
         tuple(v for v in versions if v in found.range.why),
         bool(found.range.leaning),
         (versions[0], versions[-1]),
+        again=again,
     )
 
 

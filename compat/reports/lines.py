@@ -74,6 +74,8 @@ _NUMBERED = re.compile(r"\s*(\d{1,5}): ?$")
 _PROGRESS = re.compile(r"\d%\|[^|\n]{0,200}\|[^\[\n]{0,80}\[[^\]\n]{0,200}\]")
 _REPEATED = re.compile(r"(?<!\s)\s*\[repeated \d+x across (?:the )?cluster\].*$")
 _JSON_LOG = '{"log":'
+_MOST_COPIES = 50
+"""Identical lines in a row, more than the frames of a recursion that Python prints."""
 
 
 def cut_lines(text: str) -> str:
@@ -103,17 +105,21 @@ def without_escapes(text: str) -> str:
 
 
 def read_lines(text: str) -> Iterator[LogLine]:
-    """Yield every line of a log, in order; a line overwritten by a progress bar yields several with the same number."""
+    """Yield the lines of a log, in order; a line overwritten by a progress bar yields several with the same number.
+
+    Of many identical consecutive lines only the first ones are yielded: the others say nothing new.
+    """
     lines = without_escapes(text).split("\n")
     labels = _learned_labels(lines)
-    repeated, blanks = "[repeated " in text, 0
+    repeated, previous, copies = "[repeated " in text, "", 0
     for number, line in enumerate(lines, 1):
-        if not line:
-            blanks += 1
-            if blanks < 3:
-                yield LogLine(number, "")
+        copies = copies + 1 if line == previous else 0
+        previous = line
+        if copies >= (_MOST_COPIES if line else 2):
             continue
-        blanks = 0
+        if not line:
+            yield LogLine(number, "")
+            continue
         for piece in _pieces(line):
             found = _peeled(number, piece, labels)
             if repeated and "[repeated " in found.text:

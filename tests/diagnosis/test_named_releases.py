@@ -79,6 +79,38 @@ def test_whose_class_it_is_may_be_open() -> None:
     assert "does not say" not in finding.why
 
 
+@pytest.mark.parametrize(
+    ("trainer", "keyword", "renamed"),
+    [
+        ("SFTTrainer", "dataset_text_field", "SFTConfig(dataset_text_field=)"),
+        ("SFTTrainer", "max_seq_length", "SFTConfig(max_seq_length=) (max_length= in later releases)"),
+        ("DPOTrainer", "beta", "DPOConfig(beta=)"),
+        ("SFTTrainer", "tokenizer", "processing_class"),
+    ],
+)
+def test_an_argument_that_moved_to_the_configuration(trainer: str, keyword: str, renamed: str) -> None:
+    found = of_keyword(f"{trainer}.__init__", keyword, ())
+    assert found is not None
+    assert found.renamed == renamed
+
+
+def test_a_name_that_came_back_has_a_release_on_each_side() -> None:
+    """is_torch_fx_available was removed for a whole series."""
+    found = of_name("transformers.utils.import_utils", "is_torch_fx_available")
+    assert found is not None
+    assert (found.specifier, found.again) == ("<=4.57.6", "5.21.0")
+    assert [fix.spec for fix in found.fixes("5.10.1")] == ["<=4.57.6", ">=5.21.0"]
+
+
+def test_before_python_3_10_the_failing_line_or_the_field_names_the_class() -> None:
+    (finding,) = said("TypeError: __init__() got an unexpected keyword argument 'evaluation_strategy'")
+    assert finding.title.startswith("transformers.TrainingArguments(evaluation_strategy=)")
+    line = '  File "/home/me/train.py", line 3, in <module>\n    config = LoraConfig(r=8, eva_config=None)\n'
+    (finding,) = said(f"{line}TypeError: __init__() got an unexpected keyword argument 'eva_config'")
+    assert finding.title.startswith("peft.LoraConfig(eva_config=)")
+    assert said("TypeError: __init__() got an unexpected keyword argument 'config'") == []
+
+
 def test_what_newer_releases_call_it() -> None:
     """Said too where the newer release leaves it to a base of another package, which does not have it."""
     found = of_keyword("SFTConfig.__init__", "max_seq_length", ())

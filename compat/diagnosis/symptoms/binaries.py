@@ -342,4 +342,26 @@ BINARIES = (
         ),
         evidence=(_FAULTHANDLER,),
     ),
+    Symptom(
+        "bitsandbytes-no-library",
+        re.compile(
+            r"'NoneType' object has no attribute '(?P<function>c(?:quantize|dequantize|adam|lion|ademamix|get_managed|prefetch|"
+            r"gemm|igemm|extract|percentile|histogram|momentum|rmsprop|lars|lamb|fill|arange|elementwise)\w{0,60})'"
+        ),
+        "bitsandbytes has not loaded its compiled library ({function} is a function of it)",
+        "An import error of the library was logged before this error. Usually the wheel has no library for the CUDA release of "
+        "the installed torch, torch is a CPU-only build, or libcudart is not found.",
+        hints=("'NoneType' object has no attribute 'c",),
+        explained_by=("build-bitsandbytes", "build-torch-cpu-only"),
+        facts=("build", "cuda_toolkit", "variables"),
+        packages=("bitsandbytes",),
+        fixes=(
+            Fix(
+                "upgrade", "bitsandbytes", None, "its wheel has libraries for more CUDA releases", "pip install -U bitsandbytes"
+            ),
+            Fix("config", text="show which library is missing", command="python -m bitsandbytes"),
+            Fix("pin", "torch", None, "a build of torch with CUDA, if it is a CPU-only build"),
+        ),
+        evidence=("https://huggingface.co/docs/bitsandbytes/main/en/installation",),
+    ),
 )

@@ -69,6 +69,34 @@ COMPILERS = (
         evidence=("https://github.com/triton-lang/triton/blob/main/third_party/nvidia/backend/driver.py",),
     ),
     Symptom(
+        "launcher-not-compiled",
+        re.compile(
+            r"Command '\[[^\n]{0,80}(?:gcc|cc|clang)'[^\n]{0,400}?(?:/main\.c'|cuda_utils|-lcuda\b|__triton_launcher)"
+            r"[^\n]{0,1500}returned non-zero exit status"
+        ),
+        "Triton cannot compile the C code that starts its kernels",
+        "The compiler's own message stands above this error. Common causes are missing Python headers (Python.h), a libcuda.so "
+        "that the linker does not find, and a compiler of another environment.",
+        hints=("returned non-zero exit status",),
+        else_packages=("triton",),
+        facts=("variables", "platform", "python"),
+        general=True,
+        fixes=(
+            Fix(
+                kind="config",
+                text="install a compiler and the headers of this Python",
+                command="apt-get install -y gcc python3-dev",
+            ),
+            Fix(
+                kind="env-var",
+                text="set the folder that contains libcuda.so (WSL: /usr/lib/wsl/lib)",
+                command="export TRITON_LIBCUDA_PATH=<folder>",
+            ),
+            Fix(kind="env-var", text="use the system's compiler, not that of an environment", command="export CC=/usr/bin/gcc"),
+        ),
+        evidence=(_TRITON_BUILD,),
+    ),
+    Symptom(
         "nvcc-architecture",
         re.compile(r"Unsupported gpu architecture '(?P<code>compute_\d{2,3}[af]?)'"),
         "This nvcc cannot compile for {code}",
@@ -91,10 +119,12 @@ COMPILERS = (
         re.compile(
             r"detected CUDA version \((?P<toolkit>[\d.]{1,10})\) mismatches the version that was used to "
             r"compile\s{1,20}PyTorch \((?P<torch>[\d.]{1,10})\)"
+            r"|Installed CUDA version (?P<toolkit_2>[\d.]{1,10}) does not match the version torch was compiled with "
+            r"(?P<torch_2>\d{1,3}\.\d{1,3})"  # DeepSpeed
         ),
         "nvcc belongs to CUDA {toolkit}, but torch is built for CUDA {torch}",
         "torch extensions are compiled with the nvcc that CUDA_HOME or PATH points to; both must have the same major release.",
-        hints=("mismatches the version that was used to compile",),
+        hints=("mismatches the version that was used to compile", "does not match the version torch was compiled with"),
         effect="install",
         facts=("cuda_toolkit", "build", "variables"),
         packages=("torch",),

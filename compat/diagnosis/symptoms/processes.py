@@ -105,4 +105,20 @@ PROCESSES = (
         fixes=(Fix(kind="env-var", text="disable it for NCCL", command="export NCCL_P2P_DISABLE=1 NCCL_IB_DISABLE=1"),),
         evidence=("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html",),
     ),
+    Symptom(
+        "ddp-ready-twice",
+        re.compile(r"Expected to mark a variable ready only once"),
+        "DistributedDataParallel sees a gradient twice: reentrant checkpointing, or a parameter used several times",
+        "Reentrant gradient checkpointing runs a part of the model again in the backward pass. With find_unused_parameters, or "
+        "with adapters on shared weights, DDP then counts a parameter twice.",
+        hints=("mark a variable ready",),
+        facts=("workload",),
+        packages=("torch",),
+        fixes=(
+            Fix("config", text="gradient_checkpointing_kwargs=dict(use_reentrant=False)"),
+            Fix("config", text="ddp_find_unused_parameters=False"),
+            Fix("config", text="turn gradient checkpointing off, or shard the model instead (FSDP, ZeRO-3)"),
+        ),
+        evidence=("https://pytorch.org/docs/stable/checkpoint.html",),
+    ),
 )
