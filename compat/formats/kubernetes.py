@@ -267,7 +267,7 @@ class _RayEnvironment:
             at = self._file.find(text, line)
             if at is not None:
                 words = [Word("pip", at, at), Word("install", at, at), Word(text, at, at + len(text), ((at, at + len(text)),))]
-                script.read_words(mapped, words, json=False)
+                script.read_words(mapped, words)
 
 
 def _gpu_name(label: str | None) -> str | None:

@@ -238,7 +238,7 @@ class PythonImages:
                 for each in self.requirements(args):
                     word = _word(each, lines, starts)
                     words += [] if word is None else [word]
-                script.read_words(mapped, words)
+                script.read_words(mapped, words, json=True)
 
 
 def _word(found: Requirement, lines: Sequence[str], starts: Sequence[int]) -> Word | None:

@@ -274,7 +274,7 @@ def _json_words(script: InstallScript, mapped: Mapped) -> None:
     quoted = re.finditer(r'"(?:[^"\\]|\\.)*"', mapped.text)
     words = [Word(str(parse_json(found[0], script.path)), *found.span()) for found in quoted]
     if words:
-        script.read_words(mapped, words)
+        script.read_words(mapped, words, json=True)
 
 
 def _documents(script: InstallScript, instruction: Instruction, text: str, starts: Sequence[int]) -> None:

@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from compat.errors import InputError
 from compat.formats.conda_spec import conda_distribution, parse_match_spec
 from compat.formats.installs.words import (
+    EDITABLE,
     Install,
     LockInstall,
-    Options,
+    Operand,
     backend_of,
     from_index,
     has,
     is_unresolved,
+    named,
     names_of,
     operands_of,
     split_options,
@@ -53,54 +55,63 @@ def install_of(words: Sequence[str], variables: Mapping[str, str] = EMPTY) -> In
     ``variables`` are its environment variables: pip and uv read options from them.
     """
     assigned: dict[str, str] = dict(variables)
-    words = with_whole_substitutions(words)
+    given, words = len(words), with_whole_substitutions(words)
     try:
         rest = unwrapped(words, assigned)
     except InputError:
         return None
-    found = _install(rest, assigned)
-    return found if found is not None else _uv_run(words[: len(words) - len(rest)])
+    first = len(words) - len(rest)
+    found = _install(rest, first, assigned)
+    if found is None:
+        return _uv_run(words[:first])
+    in_place = len(words) == given and first >= 0 and words[first + 1 :] == rest[1:]
+    return found if in_place else replace(found, operands=())  # env -S "pip install torch"
 
 
-def _install(rest: Sequence[str], variables: Mapping[str, str]) -> Install | None:
+def _install(rest: Sequence[str], first: int, variables: Mapping[str, str]) -> Install | None:
+    """``first`` is the index of the first word of ``rest`` in the command."""
     name = program_name(rest[0]) if rest else ""
     if name.startswith(("python", "pypy")) and "-m" in rest[:6]:
-        at = rest.index("-m")
-        return _install(rest[at + 1 :], variables) if at + 1 < len(rest) and rest[at + 1] in _MODULES else None
-    if name.startswith("pip") and not name[3:].strip("0123456789."):
-        return _pip(rest[1:], variables, "pip")
-    if name == "uv":
-        return _uv(rest[1:], variables)
-    if name not in _OTHERS:
+        at = rest.index("-m") + 1
+        return _install(rest[at:], first + at, variables) if at < len(rest) and rest[at] in _MODULES else None
+    is_pip = name.startswith("pip") and not name[3:].strip("0123456789.")
+    if not is_pip and name != "uv" and name not in _OTHERS:
         return None
-
-    return conda(rest[1:]) if name not in PROGRAMS else project(name, rest[1:])
+    valued = _CONDA_VALUED if name in _CONDA else _PROJECT_VALUED if name in PROGRAMS and name != "uv" else _VALUED
+    options, operands = split_options(rest[1:], valued, first + 1)
+    if is_pip:
+        return _pip(options, operands, variables, "pip")
+    if name == "uv":
+        return _uv(options, operands, variables)
+    return _conda(options, operands) if name in _CONDA else _project(name, options, operands)
 
 
 _MODULES = ("pip", *PROGRAMS)
-_OTHERS = ("conda", "mamba", "micromamba", *PROGRAMS)
+_CONDA = ("conda", "mamba", "micromamba")
+_OTHERS = (*_CONDA, *PROGRAMS)
 
 
-def _pip(words: Sequence[str], variables: Mapping[str, str], manager: str) -> Install | None:
-    options, operands = split_options(words, _VALUED)
-    if not operands or operands[0] not in ("install", "uninstall", "sync"):
-        return None
-    if operands[0] == "uninstall":
-        return Install(removed=names_of(operands[1:]), manager=manager)
-    if operands[0] == "sync":
-        return _with_index(Install(files=tuple(operands[1:]), manager=manager), options, variables)
-    return _pip_install(options, operands[1:], variables, manager)
+def _pip(options: Sequence[Operand], operands: Sequence[Operand], variables: Mapping[str, str], manager: str) -> Install | None:
+    command, names = operands[0].text if operands else "", [each.text for each in operands[1:]]
+    if command == "install":
+        return _pip_install(options, operands[1:], variables, manager)
+    if command == "uninstall":
+        return Install(removed=names_of(names), manager=manager)
+    if command == "sync":
+        return _with_index(Install(files=tuple(names), manager=manager), options, variables)
+    return None
 
 
-def _pip_install(options: Options, operands: Sequence[str], variables: Mapping[str, str], manager: str) -> Install:
+def _pip_install(
+    options: Sequence[Operand], operands: Sequence[Operand], variables: Mapping[str, str], manager: str
+) -> Install:
     if has(options, "t", "target", "prefix", "root", "dry-run"):
         return Install(manager=manager, notes=("pip installs into another folder: not read",))
     constraints = values(options, "c", "constraint", "constraints", "override", "overrides")
     for variable in ("PIP_CONSTRAINT",) if manager == "pip" else ("UV_CONSTRAINT", "UV_OVERRIDE"):
         constraints += variables.get(variable, "").split()
-    found = operands_of(operands, values(options, "e", "editable", "with-editable"))
     found = replace(
-        found,
+        operands_of((*operands, *named(options, *EDITABLE))),
         files=tuple(values(options, "r", "requirement", "requirements", "with-requirements")),
         constraints=tuple(constraints),
         no_deps=has(options, "no-deps", "no-dependencies"),
@@ -111,7 +122,7 @@ def _pip_install(options: Options, operands: Sequence[str], variables: Mapping[s
     return _with_index(found, options, variables)
 
 
-def _with_index(found: Install, options: Options, variables: Mapping[str, str]) -> Install:
+def _with_index(found: Install, options: Sequence[Operand], variables: Mapping[str, str]) -> Install:
     """Return the install with its named indexes, and the sources they imply for the requirements."""
     uv = found.manager == "uv"
     main = values(options, "i", "index-url", "pypi-url", "default-index")
@@ -155,27 +166,25 @@ def _python(wanted: Sequence[str]) -> str | None:
     return text if "." in text and text.replace(".", "").isdigit() and is_version(text) else None
 
 
-def _uv(words: Sequence[str], variables: Mapping[str, str]) -> Install | None:
-    options, operands = split_options(words, _VALUED)
-    command = operands[0] if operands else ""
+def _uv(options: Sequence[Operand], operands: Sequence[Operand], variables: Mapping[str, str]) -> Install | None:
+    command, *subcommand = [each.text for each in operands[:2]] or [""]
     if command == "pip":
-        at = list(words).index("pip")
-        return _pip([*words[:at], *words[at + 1 :]], variables, "uv")
-    python = _python(values(options, "p", "python") or [variables.get("UV_PYTHON", "")])
+        return _pip(options, operands[1:], variables, "uv")
+    if command == "remove":
+        return Install(removed=names_of(each.text for each in operands[1:]), manager="uv")
     if command == "add" and not has(options, "script"):
         return _uv_add(options, operands[1:], variables)
-    if command in ("remove",):
-        return Install(removed=names_of(operands[1:]), manager="uv")
+    python = _python(values(options, "p", "python") or [variables.get("UV_PYTHON", "")])
     if command == "sync" and not has(options, "script"):
         return Install(manager="uv", locks=(_uv_lock(options),), python=python)
     if command == "venv" and python:
         return Install(manager="uv", python=python)
-    if command == "python" and operands[1:2] in (["install"], ["pin"]):
-        return Install(manager="uv", python=_python(operands[2:3]))
+    if command == "python" and subcommand in (["install"], ["pin"]):
+        return Install(manager="uv", python=_python([each.text for each in operands[2:3]]))
     return None
 
 
-def _uv_add(options: Options, operands: Sequence[str], variables: Mapping[str, str]) -> Install:
+def _uv_add(options: Sequence[Operand], operands: Sequence[Operand], variables: Mapping[str, str]) -> Install:
     found = _pip_install(options, operands, variables, "uv")
     wanted = values(options, "tag", "branch", "rev")
     if not wanted:
@@ -189,7 +198,7 @@ def _uv_add(options: Options, operands: Sequence[str], variables: Mapping[str, s
     return replace(found, requirements=tuple(requirements))
 
 
-def _uv_lock(options: Options) -> LockInstall:
+def _uv_lock(options: Sequence[Operand]) -> LockInstall:
     folder = "/".join(values(options, "directory", "project")[-1:])
     return LockInstall(
         file=f"{folder.rstrip('/')}/uv.lock" if folder else "uv.lock",
@@ -208,9 +217,9 @@ def _uv_run(prefix: Sequence[str]) -> Install | None:
     at = next((i for i, word in enumerate(prefix[:-1]) if program_name(word) == "uv"), None)
     if at is None or "run" not in prefix[at:]:
         return None
-    options, _ = split_options(prefix[at + 1 :], _VALUED)
-    options = [each for each in options if each[0] not in ("e", "m")]
-    wanted = [each for value in values(options, "with") for each in _split_requirements(value)]
+    options, _ = split_options(prefix[at + 1 :], _VALUED, at + 1)
+    options = [each for each in options if each.option not in ("e", "m")]
+    wanted = [replace(each, text=part) for each in named(options, "with") for part in _split_requirements(each.text)]
     found = _pip_install(options, wanted, EMPTY, "uv")
     if has(options, "frozen", "locked", *_SELECTING) and not has(options, "no-project", "no-sync", "script"):
         return replace(found, locks=(_uv_lock(options),))
@@ -246,10 +255,11 @@ _PROJECT_VALUED = frozenset((
 ))  # fmt: skip
 
 
-def conda(words: Sequence[str]) -> Install | None:
+def _conda(options: Sequence[Operand], operands: Sequence[Operand]) -> Install | None:
     """Return what conda, mamba or micromamba installs; ``None`` for their other commands."""
-    options, operands = split_options(words, _CONDA_VALUED)
-    command = " ".join(operands[:2]) if operands[:1] == ["env"] else "".join(operands[:1])
+    command, *subcommand = [each.text for each in operands[:2]] or [""]
+    if command == "env" and subcommand:
+        command = f"env {subcommand[0]}"
     if command in ("env create", "env update"):
         return Install(manager="conda", locks=(LockInstall((values(options, "f", "file") or ["environment.yml"])[-1]),))
     if command in ("remove", "uninstall"):
@@ -265,11 +275,13 @@ def conda(words: Sequence[str]) -> Install | None:
     )
 
 
-def _conda_specs(specs: Sequence[str]) -> Install:
+def _conda_specs(specs: Sequence[Operand]) -> Install:
     requirements: list[Distribution] = []
+    stated: list[Operand] = []
     notes: list[str] = []
     python = None
-    for text in specs:
+    for operand in specs:
+        text = operand.text
         try:
             spec = parse_match_spec(text.partition("$")[0].rstrip("=<>!~ ") if is_unresolved(text) else text)
         except ValueError:
@@ -283,7 +295,8 @@ def _conda_specs(specs: Sequence[str]) -> Install:
         else:
             details = {"channel": spec.channel, "spec": spec.unclear}
             requirements.append(conda_distribution(spec.name, spec.version, spec.build, details, spec.specifier))
-    return Install(requirements=tuple(requirements), manager="conda", notes=tuple(dict.fromkeys(notes)), python=python)
+            stated.append(operand)
+    return Install(tuple(requirements), tuple(stated), manager="conda", notes=tuple(dict.fromkeys(notes)), python=python)
 
 
 def _family(specifier: str | None) -> str | None:
@@ -292,17 +305,16 @@ def _family(specifier: str | None) -> str | None:
     return text if all(part.isascii() and part.isdigit() for part in text.split(".")) else None
 
 
-def project(manager: str, words: Sequence[str]) -> Install | None:
+def _project(manager: str, options: Sequence[Operand], operands: Sequence[Operand]) -> Install | None:
     """Return what poetry, pdm, pipenv or pixi installs: packages added to a project, or its lock file."""
     lock = PROGRAMS[manager]
-    options, operands = split_options(words, _PROJECT_VALUED)
-    command = "".join(operands[:1])
-    if command == "remove" or command == "uninstall":
-        return Install(removed=names_of(operands[1:]), manager=manager)
+    command = operands[0].text if operands else ""
+    if command in ("remove", "uninstall"):
+        return Install(removed=names_of(each.text for each in operands[1:]), manager=manager)
     if command == "add" or (command == "install" and manager == "pipenv" and len(operands) > 1):
         if manager == "pixi" and not has(options, "pypi"):
             return replace(_conda_specs(operands[1:]), manager=manager)
-        return replace(operands_of([_from_poetry(word) for word in operands[1:]], ()), manager=manager)
+        return replace(operands_of(replace(each, text=_from_poetry(each.text)) for each in operands[1:]), manager=manager)
     if command not in ("install", "sync"):
         return None
     folder = "/".join(values(options, "C", "directory", "project")[-1:])
@@ -324,7 +336,7 @@ def project(manager: str, words: Sequence[str]) -> Install | None:
     return Install(manager=manager, locks=(chosen,))
 
 
-def _comma_separated(options: Options, *names: str) -> tuple[str, ...]:
+def _comma_separated(options: Sequence[Operand], *names: str) -> tuple[str, ...]:
     return tuple(name.strip() for value in values(options, *names) for name in value.split(",") if name.strip())
 
 

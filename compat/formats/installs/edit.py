@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 from compat.errors import InputError
 from compat.files import decoded
-from compat.formats.conda_spec import conda_distribution, parse_match_spec, rewritten_spec
+from compat.formats.conda_spec import rewritten_spec
 from compat.formats.edit.changes import (
     REMOVE,
     Change,
@@ -23,92 +24,15 @@ from compat.formats.edit.changes import (
 from compat.formats.edit.dispatch import edits_for, problem_of
 from compat.formats.edit.files import Edit, Mapped, Replacement, encoding_of, line_at, replaced
 from compat.formats.installs.command import install_of
-from compat.formats.installs.words import Install
+from compat.formats.installs.variables import Variables, references
+from compat.formats.installs.words import Install, Operand
 from compat.formats.listing import Listing
 from compat.formats.registry import Format
-from compat.formats.requirements.requirement import editable, parse_requirement
-from compat.model import Distribution, normalized
 from compat.records import record
 from compat.redact import excerpt
 from compat.syntax.shell import Word, quoted, simple_commands
 
-_REFERENCE = re.compile(r"\$(?:\{(?P<braced>[A-Za-z_]\w*)(?P<default>:?-[^{}$]*)?\}|(?P<bare>[A-Za-z_]\w*))")
-_WIDEST = 1 << 14
-
-
-@record(frozen=True)
-class _Definition:
-    value: str
-    span: tuple[int, int] | None
-
-
-class Variables:
-    """The variable definitions read so far; the last one of a name counts."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, list[_Definition]] = {}
-
-    def define(self, name: str, value: str, span: tuple[int, int] | None) -> None:
-        """Define a variable; ``span`` is the position of its value, ``None`` if unknown."""
-        value = self.filled(value)
-        self._known.setdefault(name, []).append(_Definition(value, span))
-
-    def filled(self, text: str) -> str:
-        """Substitute every variable whose value is known and not computed."""
-        filled = _REFERENCE.sub(lambda found: self._value(found) or found[0], text)
-        return filled if len(filled) < _WIDEST else text
-
-    def _value(self, found: re.Match[str]) -> str | None:
-        name = found["braced"] or found["bare"]
-        known = self._known.get(name)
-        if known:
-            value = known[-1].value
-            return None if "$" in value or "`" in value else value
-        return found["default"].lstrip(":").removeprefix("-") if found["default"] else None
-
-    def moved(self, text: str, change: Change) -> list[Replacement] | None:
-        """Return the change to the variable that holds the version of a requirement (``torch==${TORCH}``).
-
-        ``None`` if the version is not one variable (with fixed text around it), or the variable is set in several ways.
-        """
-        found = re.search(r"==\s*([^\s;,]+)", text)
-        if found is None or change.is_direct_url or change.after is None:
-            return None
-        parts = list(_REFERENCE.finditer(found[1]))
-        if len(parts) != 1:
-            return None
-        before, behind = found[1][: parts[0].start()], found[1][parts[0].end() :]
-        after = change.after
-        if "$" in before + behind or not after.startswith(before) or not after.endswith(behind):
-            return None
-        value = after[len(before) : len(after) - len(behind)]
-        known = self._known.get(parts[0]["braced"] or parts[0]["bare"], [])
-        computed = any(references(each.value) or each.span is None for each in known)
-        if not value or not known or computed or len({each.value for each in known}) > 1:
-            return None
-        return [(*each.span, value) for each in known if each.span is not None]
-
-    def with_default(self, text: str, after: str) -> str | None:
-        """Return ``torch==${TORCH:-2.5.1}`` with another default; ``None`` for any other version, or if the variable is set."""
-        found = re.fullmatch(r"(.*==\s*)(\$\{[^}]*\})(.*)", text, re.DOTALL)
-        part = None if found is None else _REFERENCE.fullmatch(found[2])
-        if found is None or part is None or not part["default"] or part["braced"] in self._known or found[3][:1] in ("+", "."):
-            return None
-        sign = part["default"][: part["default"].index("-") + 1]
-        return f"{found[1]}${{{part['braced']}{sign}{after}}}{found[3]}"
-
-
-def references(text: str) -> bool:
-    """Whether a text contains a variable or a substitution."""
-    return "$" in text or "`" in text
-
-
-# --- Install commands in shell text and Dockerfiles: locating and changing each requirement.
-
-
-_OTHER = "compat-placeholder"
 _SHELLS = re.compile(r"(?:.*/)?(?:ba|da|z|k|a)?sh")
-_OPTION = re.compile(r"(--with=)(.*)", re.DOTALL)
 
 
 @record(frozen=True)
@@ -122,22 +46,39 @@ class Command:
     outer: str = ""
     """The quotes around the whole text, where it is passed to a shell."""
 
+    @property
+    def is_conda(self) -> bool:
+        """Whether its requirements are specifications of conda packages."""
+        return self.install.manager in ("conda", "pixi") and all(word.value != "--pypi" for word in self.words)
+
     def raw(self, word: Word) -> str:
         return self.mapped.text[word.start : word.end]
+
+    def span(self, word: Word) -> tuple[int, int]:
+        """Return start and end of a word in the file."""
+        return self.mapped.span(word.start, word.end)
 
 
 @record(frozen=True)
 class _Place:
-    """A requirement in a command, by the index of its word."""
+    """A requirement in a command: its operand, and the word that contains it.
+
+    ``value`` is the requirement as written, with its variables; ``option`` is what the word has before it: ``--with=``.
+    """
 
     command: Command
-    number: int
+    operand: Operand
     value: str
-    """The requirement as written, with its variables."""
+    option: str
 
     @property
     def word(self) -> Word:
-        return self.command.words[self.number]
+        return self.command.words[self.operand.at]
+
+    @property
+    def first(self) -> int:
+        """The index of the first word of the statement: ``-e`` belongs to it."""
+        return self.operand.at - self.operand.is_editable
 
 
 class InstallScript:
@@ -166,7 +107,7 @@ class InstallScript:
                     if equals:
                         self._define(mapped, word, name, value)
             elif words:
-                self._command(mapped, words, outer=outer)
+                self.read_words(mapped, words, outer=outer)
 
     def _define(self, mapped: Mapped, word: Word, name: str, value: str) -> None:
         raw = mapped.text[word.start : word.end]
@@ -174,26 +115,29 @@ class InstallScript:
         span = mapped.span(word.start + at, word.start + at + len(value)) if at >= 0 else None
         self.variables.define(name, value, span)
 
-    def read_words(self, mapped: Mapped, words: Sequence[Word], *, json: bool = True) -> None:
+    def read_words(self, mapped: Mapped, words: Sequence[Word], *, json: bool = False, outer: str = "") -> None:
         """Read a command given as words; with ``json`` each one is quoted (as in a Dockerfile)."""
-        self._command(mapped, words, json=json)
-
-    def _command(self, mapped: Mapped, words: Sequence[Word], *, json: bool = False, outer: str = "") -> None:
         inner = None if json or outer else _handed_to_shell(words)
         if inner is not None:
             quotes = mapped.text[inner.start] if mapped.text[inner.start] in "'\"" else ""
             self.read(Mapped(inner.value, [mapped.offsets[at] for at in inner.places]), quotes or " ")
             return
         words = self._with_program(words)
-        values = [self.variables.filled(word.value) for word in words]
-        install = install_of(values)
+        install = install_of([self.variables.filled(word.value) for word in words])
         if install is None:
             return
         command = Command(tuple(words), mapped, install, json, outer)
         self.commands.append(command)
-        for number, found, value in self._requirements(command, values):
-            line = line_at(self.text, mapped.span(words[number].start, words[number].end)[0])
-            self.statements.append(Statement(found, self.path, line, place=_Place(command, number, value)))
+        stated = [(operand, found) for operand, found in zip(install.operands, install.requirements) if operand is not None]
+        shared = Counter(operand.at for operand, _ in stated)
+        for operand, found in sorted(stated, key=lambda each: each[0].at):
+            written = words[operand.at].value
+            option = f"--{operand.option}=" if written.startswith("--") else ""
+            if shared[operand.at] > 1 or (written.startswith("-") and operand.is_editable):
+                continue  # --with=torch,numpy and --editable=./project are left alone
+            line = line_at(self.text, command.span(words[operand.at])[0])
+            place = _Place(command, operand, written[len(option) :], option)
+            self.statements.append(Statement(found, self.path, line, place=place))
 
     def _with_program(self, words: Sequence[Word]) -> list[Word]:
         """``$PIP install``: expand the program's name, a variable that may hold several words."""
@@ -202,38 +146,9 @@ class InstallScript:
             return list(words)
         return [*(Word(part, words[0].start, words[0].end) for part in value.split()), *words[1:]]
 
-    def _requirements(self, command: Command, values: Sequence[str]) -> Iterator[tuple[int, Distribution, str]]:
-        """Yield the word index, the requirement and its text for each operand."""
-        names = [each.name for each in command.install.requirements]
-        for number, value in enumerate(values):
-            if value.startswith("-") and not _OPTION.fullmatch(value):
-                continue
-            found = self._asked(command, number, value)
-            if found is None or found.name not in names:
-                continue
-            without = install_of([*values[:number], _OTHER, *values[number + 1 :]])
-            if without is not None and [each.name for each in without.requirements].count(found.name) < names.count(found.name):
-                option = _OPTION.fullmatch(command.words[number].value)
-                yield number, found, option[2] if option else command.words[number].value
-
-    def _asked(self, command: Command, number: int, value: str) -> Distribution | None:
-        option = _OPTION.fullmatch(value)
-        value = option[2] if option else value
-        try:
-            if command.install.manager in ("conda", "pixi") and not _is_pypi(command):
-                spec = parse_match_spec(value)
-                return conda_distribution(spec.name, spec.version, spec.build, {}, spec.specifier)
-            if number and command.words[number - 1].value in ("-e", "--editable"):
-                return editable(value)
-            return parse_requirement(value.replace("@", "==", 1) if _is_poetry_pin(value) else value)
-        except ValueError:
-            name = re.match(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", value)
-            return None if name is None or not references(value) else Distribution(normalized(name[0]))
-
     def change(self, statement: Statement[_Place], change: Change, how: str) -> None:
         """Record the change of a requirement; :class:`InputError` for a computed version."""
         place = statement.place
-        command, word = place.command, place.word
         if how == REMOVE:
             self._remove(statement, change)
             return
@@ -251,10 +166,8 @@ class InstallScript:
             raise InputError(problem.message, self.path, statement.line) from None
         if new == value:
             return
-        start = word.start
-        if self._is_editable(place) and not change.is_direct_url:
-            start = command.words[place.number - 1].start  # a release cannot be editable
-        self._put(place, start, new)
+        # a release cannot be editable
+        self._put(place, place.word.start if change.is_direct_url else place.command.words[place.first].start, new)
 
     def _by_variable(self, place: _Place, change: Change) -> bool:
         """Change the variable that holds the version, or its default; return whether that was possible."""
@@ -268,24 +181,18 @@ class InstallScript:
         return text is not None or found is not None
 
     def _put(self, place: _Place, start: int, requirement: str) -> None:
-        option = _OPTION.fullmatch(place.word.value)
-        new = f"{option[1] if option else ''}{requirement}"
-        self._write(place.command, start, place.word, new)
+        self._write(place.command, start, place.word, place.option + requirement)
 
     def _write(self, command: Command, start: int, word: Word, new: str) -> None:
         text = json.dumps(new) if command.json else quoted(new, command.raw(word), command.outer)
         self.replacements.append((*command.mapped.span(start, word.end), text))
 
-    def _is_editable(self, place: _Place) -> bool:
-        return place.number > 0 and place.command.words[place.number - 1].value in ("-e", "--editable")
-
     def _rewritten(self, place: _Place, value: str, change: Change, how: str) -> str:
-        command = place.command
-        if command.install.manager in ("conda", "pixi") and not _is_pypi(command):
+        if place.command.is_conda:
             return rewritten_spec(value, change, how)
-        if _is_poetry_pin(value):
+        if re.fullmatch(r"[A-Za-z0-9][\w.-]*@\d[\w.+]*", value):  # torch@2.6.0, as poetry add accepts it
             return f"{value.partition('@')[0]}@{change.after}"
-        if self._is_editable(place) and change.is_direct_url:
+        if place.operand.is_editable and change.is_direct_url:
             return moved_editable(value, change)
         return rewritten(value, change, how)
 
@@ -296,12 +203,10 @@ class InstallScript:
         if len(install.requirements) < 2 and not (install.files or install.constraints or install.directories):
             message = f"{change.name} is all this command installs: remove the command by hand"
             raise InputError(message, self.path, statement.line)
-        first = place.number - 1 if self._is_editable(place) else place.number
         if command.json:
             raise InputError(f"remove {change.name} from the argument list by hand", self.path, statement.line)
-        before = command.words[first - 1]
-        start = command.mapped.span(before.start, before.end)[1]
-        self.replacements.append((start, command.mapped.span(place.word.start, place.word.end)[1], ""))
+        start = command.span(command.words[place.first - 1])[1]
+        self.replacements.append((start, command.span(place.word)[1], ""))
 
     @property
     def adds_to(self) -> Command | None:
@@ -319,14 +224,14 @@ class InstallScript:
         self._behind(chosen, quoted(requirement_for(change), '"', chosen.outer))
 
     def _last(self, command: Command) -> int | None:
-        numbers = [s.place.number for s in self.statements if s.place.command is command]
+        numbers = [s.place.operand.at for s in self.statements if s.place.command is command]
         return max(numbers, default=None)
 
     def _behind(self, command: Command, text: str) -> None:
         """Add a word after the last requirement of a command."""
         number = self._last(command)
         assert number is not None
-        at = command.mapped.span(command.words[number].start, command.words[number].end)[1]
+        at = command.span(command.words[number])[1]
         self.replacements.append((at, at, f', "{text.strip(chr(34))}"' if command.json else f" {text}"))
 
     def use_index(self, command: Command, change: Change, labels: Sequence[str]) -> None:
@@ -358,7 +263,7 @@ class InstallScript:
         if command.json:
             raise InputError(f"add --extra-index-url {url} to the argument list by hand", self.path)
         word = command.words[self._last(command) or len(command.words) - 1]
-        at = command.mapped.span(word.start, word.end)[1]
+        at = command.span(word)[1]
         new = (at, at, f" --extra-index-url {url}")
         if new not in self.replacements:
             self.replacements.append(new)
@@ -370,15 +275,6 @@ def _handed_to_shell(words: Sequence[Word]) -> Word | None:
         if _SHELLS.fullmatch(word.value) and re.fullmatch(r"-\w*c", words[at + 1].value):
             return words[at + 2] if words[at + 2].places else None
     return None
-
-
-def _is_pypi(command: Command) -> bool:
-    return any(word.value == "--pypi" for word in command.words)
-
-
-def _is_poetry_pin(value: str) -> bool:
-    """Whether a requirement has the form ``torch@2.6.0``, as ``poetry add`` accepts it."""
-    return re.fullmatch(r"[A-Za-z0-9][\w.-]*@\d[\w.+]*", value) is not None
 
 
 # --- The edit of a file.

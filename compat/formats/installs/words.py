@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from compat.formats.requirements.requirement import INDEX, Unnamed, is_archive, is_path, is_url, parse_requirement
 from compat.model import Distribution, Source, normalized
@@ -37,15 +37,36 @@ class LockInstall:
 
 
 @record(frozen=True)
+class Operand:
+    """A word of a command that is no option, or the value of an option; ``at`` is the index of the word that contains it.
+
+    ``option`` is the name of the option without dashes, "" for an operand.
+    """
+
+    text: str
+    at: int
+    option: str = ""
+
+    @property
+    def is_editable(self) -> bool:
+        return self.option in EDITABLE
+
+
+EDITABLE = ("e", "editable", "with-editable")
+
+
+@record(frozen=True)
 class Install:
     """What one command installs and removes.
 
-    ``files`` and ``constraints`` are the paths of requirements files, ``directories`` the projects installed from source
-    ("." or ".[extra]"), ``locks`` the lock files. ``python`` is the requested version; ``upgrade``: installed
-    distributions are replaced. ``notes`` list what is unknown.
+    ``operands`` state the ``requirements``, in the same order; ``None`` for one of which only the name was read. ``files`` and
+    ``constraints`` are the paths of requirements files, ``directories`` the projects installed from source ("." or ".[extra]"),
+    ``locks`` the lock files. ``python`` is the requested version; ``upgrade``: installed distributions are replaced. ``notes``
+    list what is unknown.
     """
 
     requirements: tuple[Distribution, ...] = ()
+    operands: tuple[Operand | None, ...] = ()
     files: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -59,49 +80,61 @@ class Install:
     upgrade: bool = False
 
 
-def split_options(words: Sequence[str], valued: Collection[str]) -> tuple[Options, list[str]]:
-    """Split words into options (those in ``valued`` take a value) and operands, in any order."""
-    options: Options = []
-    operands: list[str] = []
+def split_options(words: Sequence[str], valued: Collection[str], first: int = 0) -> tuple[list[Operand], list[Operand]]:
+    """Split words into options (those in ``valued`` take a value, the others have "") and operands, in any order.
+
+    ``first`` is the index of the first word in its command.
+    """
+    options: list[Operand] = []
+    operands: list[Operand] = []
     at, end = 0, len(words)
     while at < end:
         word = words[at]
         at += 1
         if word == "--":
-            operands.extend(words[at:])
+            operands += [Operand(text, first + number) for number, text in enumerate(words[at:], at)]
             break
         if not word.startswith("-") or word == "-":
-            operands.append(word)
+            operands.append(Operand(word, first + at - 1))
             continue
-        name, equals, value = word[2:].partition("=") if word.startswith("--") else _short(word, valued, options)
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+        else:
+            *flags, (name, equals, value) = _letters(word[1:], valued)
+            options += [Operand("", first + at - 1, flag) for flag, _, _ in flags]
         if name in valued and not equals and at < end:
             value = words[at]
             at += 1
-        options.append((name, value))
+        options.append(Operand(value, first + at - 1, name))
     return options, operands
 
 
-def _short(word: str, valued: Collection[str], options: Options) -> tuple[str, str, str]:
-    """Return the last option of ``-qUr file``; the flags before it are added to ``options``."""
-    letters = word[1:]
+def _letters(letters: str, valued: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the options of ``-qUr file``, each with "=" and its value if that follows without a blank."""
     for at, letter in enumerate(letters):
         value = letters[at + 1 :]
         if letter in valued or not value:
-            return letter, value and "=", value.removeprefix("=")
+            yield letter, value and "=", value.removeprefix("=")
+            return
         if not letter.isalpha():
             break
-        options.append((letter, ""))
-    return letters, "", ""
+        yield letter, "", ""
+    yield letters, "", ""
 
 
-def values(options: Options, *names: str) -> list[str]:
+def named(options: Sequence[Operand], *names: str) -> list[Operand]:
+    """Return the occurrences of an option that have a value, by any of its names, in order."""
+    return [each for each in options if each.option in names and each.text]
+
+
+def values(options: Sequence[Operand], *names: str) -> list[str]:
     """Return the values of an option, by any of its names, in order."""
-    return [value for name, value in options if name in names and value]
+    return [each.text for each in named(options, *names)]
 
 
-def has(options: Options, *names: str) -> bool:
+def has(options: Sequence[Operand], *names: str) -> bool:
     """Whether one of the options is present."""
-    return any(name in names for name, _ in options)
+    return any(each.option in names for each in options)
 
 
 def with_whole_substitutions(words: Sequence[str]) -> list[str]:
@@ -137,14 +170,21 @@ def leading_name(text: str) -> str | None:
 
 def requirement(text: str, notes: list[str]) -> Distribution | None:
     """Parse an operand of ``pip install`` that is not a directory; ``None``, with a note, if its name is unknown."""
-    text = text.strip()
+    try:
+        return _whole(text.strip(), notes)
+    except ValueError:
+        return _only_name(text.strip(), notes)
+
+
+def _whole(text: str, notes: list[str]) -> Distribution | None:
     try:
         return _unresolved(text, notes) if is_unresolved(text) else parse_requirement(text)
     except Unnamed as problem:
         notes.append(f"{problem}; skipped")
         return None
-    except ValueError:
-        pass
+
+
+def _only_name(text: str, notes: list[str]) -> Distribution | None:
     name = leading_name(text)
     if name is None or is_url(text):
         notes.append(f"{text}: {'only known at run time' if '*' in text else 'not read, expected a requirement'}")
@@ -153,27 +193,32 @@ def requirement(text: str, notes: list[str]) -> Distribution | None:
     return Distribution(normalized(name), source=INDEX)
 
 
-def operands_of(operands: Sequence[str], editable: Sequence[str]) -> Install:
+def operands_of(operands: Iterable[Operand]) -> Install:
     """Sort operands into requirements and directories."""
     requirements: list[Distribution] = []
+    stated: list[Operand | None] = []
     directories: list[str] = []
     notes: list[str] = []
-    for text, is_editable in (*((word, False) for word in operands), *((word, True) for word in editable)):
-        if not text.strip():
+    for each in operands:
+        text = each.text.strip()
+        path = each.text.partition("[")[0]
+        if not text:
             continue
-        if _is_directory(text, is_editable):
-            directories.append(text)
-        elif (found := requirement(text, notes)) is not None:
+        if not is_url(each.text) and not is_archive(path) and (each.is_editable or is_path(path)):
+            directories.append(each.text)
+            continue
+        operand: Operand | None = each
+        try:
+            found = _whole(text, notes)
+        except ValueError:
+            found, operand = _only_name(text, notes), None
+        if found is not None:
             requirements.append(found)
-    return Install(requirements=tuple(requirements), directories=tuple(directories), notes=tuple(dict.fromkeys(notes)))
+            stated.append(operand)
+    return Install(tuple(requirements), tuple(stated), directories=tuple(directories), notes=tuple(dict.fromkeys(notes)))
 
 
-def _is_directory(text: str, editable: bool) -> bool:
-    path = text.partition("[")[0]
-    return not is_url(text) and not is_archive(path) and (editable or is_path(path))
-
-
-def names_of(operands: Sequence[str]) -> tuple[str, ...]:
+def names_of(operands: Iterable[str]) -> tuple[str, ...]:
     """Return the names of uninstalled distributions."""
     return tuple(normalized(name) for word in operands if not is_unresolved(word) and (name := leading_name(word)))
 
@@ -241,7 +286,3 @@ def backend_of(word: str) -> dict[str, str]:
     if release.replace(".", "").isdigit() and release.isascii():
         return {"rocm": release}
     return {"cuda": "cpu"} if word == "cpu" else {}
-
-
-Options = list[tuple[str, str]]
-"""(name without dashes, value or "" for a flag), in order."""
