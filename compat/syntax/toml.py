@@ -9,6 +9,7 @@ from typing import Any
 
 from compat.errors import InputError
 from compat.files import decoded, regular
+from compat.records import record
 
 _LIMIT = 64 * 1024 * 1024
 _MOST_PARTS, _MANY_PARTS, _MOST_LONG_PARTS = 200, 20, 20_000
@@ -95,6 +96,15 @@ def _parsed(text: str, path: str) -> dict[str, Any]:
 
 
 # --- The lines of tables, keys and strings in a TOML text, for errors and findings; ``None`` if unknown.
+
+
+@record(frozen=True)
+class Slot:
+    """Where a parsed document holds a value: ``owner[key]``; ``name`` is the key it is about if that is not ``key``."""
+
+    owner: Any
+    key: str | int
+    name: str = ""
 
 
 class Places:

@@ -119,8 +119,7 @@ def _checked_source(name: str, source: Source) -> Source:
             raise InputError(f"{name}: expected the address it is to be installed from")
         return source
     url = without_credentials(str(url))
-    revision = source.details.get("commit") or source.details.get("requested_revision") or "HEAD"
-    if not _ADDRESS.fullmatch(url) or not _REVISION.fullmatch(str(revision)):
+    if not _ADDRESS.fullmatch(url) or not _REVISION.fullmatch(revision_of(source) or "HEAD"):
         raise InputError(f"{name}: {excerpt(url, 100)!r} is not an address to install from")
     return Source(source.kind, {**source.details, "url": url})
 
@@ -267,10 +266,16 @@ def address(source: Source | None) -> str:
     url = str(details["url"])
     if source.kind == "vcs":
         url = url if url.startswith("git+") else f"git+{url}"
-        revision = details.get("commit") or details.get("requested_revision")
+        revision = revision_of(source)
         url = f"{url}@{revision}" if revision else url
     folder = details.get("subdirectory")
     return f"{url}#subdirectory={folder}" if folder else url
+
+
+def revision_of(source: Source) -> str | None:
+    """Return the commit of a repository, or the branch or tag if none is known."""
+    revision = source.details.get("commit") or source.details.get("requested_revision")
+    return str(revision) if revision else None
 
 
 def _parts(text: str, name: str) -> _Parts:
@@ -317,7 +322,7 @@ def _from_address(parts: _Parts, change: Change) -> str:
 def moved_revision(url: str, source: Source) -> str | None:
     """Return the address with another revision; ``None`` if it names another repository."""
     found = _WITH_REVISION.fullmatch(url)
-    revision = source.details.get("commit") or source.details.get("requested_revision")
+    revision = revision_of(source)
     if found is None or revision is None or repository(found[1]) != repository(str(source.details["url"])):
         return None
     return f"{found[1]}@{revision}{found[3] or ''}"

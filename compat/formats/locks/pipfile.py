@@ -58,7 +58,7 @@ class PipfileLock(ProjectLock):
             if choice is not None:
                 choices.append(Choice("group", section))
             for package in _packages(document, section, lines):
-                entries.append(Entry(_distribution(package, indexes), package.line))
+                entries.append(Entry(distribution_of(package, indexes), package.line))
                 edges.append(Edge(ROOT, len(edges), _condition(package), choice))
         return (
             Listing(
@@ -111,7 +111,8 @@ def _packages(document: Table, section: str, lines: _Lines) -> list[Table]:
     return found
 
 
-def _distribution(package: Table, indexes: dict[str, str]) -> Distribution:
+def distribution_of(package: Table, indexes: dict[str, str]) -> Distribution:
+    """Return what a package of a lock or a Pipfile requires."""
     version, specifier = _asked(package)
     extras = package.texts("extras")
     return Distribution(

@@ -7,7 +7,6 @@ that fits, so ranges become pins.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import tomlkit
@@ -21,55 +20,43 @@ from compat.formats.edit.changes import (
     moved_editable,
     repository,
     requirement_for,
+    revision_of,
     rewritten,
     without_version,
 )
-from compat.formats.edit.files import Edit
-from compat.formats.project.toml_edit import ArrayItem, TomlFile, append, as_written, inline_texts, items, with_keys
-from compat.formats.registry import lock_next_to
-from compat.formats.requirements.requirement import Unnamed, editable, parse_requirement
-from compat.formats.specifiers import ADMIT, alternatives, changed_poetry
-from compat.model import Distribution, Source, normalized
+from compat.formats.project.draft import Draft
+from compat.formats.project.toml_edit import ArrayItem, TomlFile, append, as_written, inline_texts, with_keys
+from compat.formats.specifiers import ADMIT, changed_poetry
+from compat.model import Source, normalized
+from compat.syntax.toml import Slot
 
 Item: TypeAlias = "ArrayItem | PoetryItem"
 """A requirement in an array, or a key of one of Poetry's tables."""
 
 
-def edit_pyproject(path: str, content: bytes, changes: Sequence[Change]) -> tuple[Edit, ...]:
-    """Return the edit of a pyproject.toml.
-
-    :class:`InputError` for dependencies computed by the build backend, for a local directory, and for what no tool of
-    the project can express.
-    """
-    lock = lock_next_to(path)
-    project = Project(TomlFile(path, content), lock.program if lock is not None else None)
-    for change in changes:
-        project.change(change)
-    return (project.file.edit(),)
-
-
 class Project:
-    """A pyproject.toml and the tool that manages the project."""
+    """The requirements of a project or a script, and the tool that manages it."""
 
-    def __init__(self, file: TomlFile, locked_by: str | None, *, script: bool = False) -> None:
+    def __init__(self, file: TomlFile, draft: Draft | None, locked_by: str | None, *, script: bool = False) -> None:
         self.file = file
         self._locked = locked_by == "uv"
-        self._script = script
+        self._header = "" if script else "project"
+        """The table with the dependencies; the document itself in a script."""
         present = [tool for tool in ("uv", "poetry", "pdm") if file.table("tool", tool) is not None]
         self.tool = locked_by if locked_by in ("uv", "poetry", "pdm") else "uv" if script else (*present, None)[0]
-        self._poetry = file.table("tool", "poetry", "dependencies") is not None and not self._has_own()
-
-    def _has_own(self) -> bool:
-        return self.file.table("project", "dependencies") is not None
+        self._poetry = (
+            file.table("tool", "poetry", "dependencies") is not None and file.table("project", "dependencies") is None
+        )
+        self._forced = [] if draft is None else list(map(_located, draft.uv.overrides))
+        self._statements = [] if draft is None else list(map(_located, (*draft.statements, *draft.uv.constraints)))
 
     def change(self, change: Change) -> None:
         """Apply one change."""
-        forced = [each for each in self._arrays("override-dependencies") if each.found.name == change.name]
+        forced = [each for each in self._forced if each.found.name == change.name]
         if forced or change.override:
             self._override(change, forced)
             return
-        statements = [*self._statements(), *self._arrays("constraint-dependencies", constraint=True)]
-        wanted = decided(statements, change, exact=not self._locked)
+        wanted = decided(self._statements, change, exact=not self._locked)
         for statement, how in wanted:
             self._change_statement(statement, change, how)
         if change.after is None:
@@ -78,10 +65,7 @@ class Project:
             return
         if not wanted:
             self._add(change)
-        self._source(change, wanted)
-
-    def _source(self, change: Change, wanted: Sequence[object]) -> None:
-        """Set the source of the distribution in the tool's settings."""
+        # the source, in the tool's settings
         if change.no_binary:
             self._build(change)
         elif self.tool == "uv" and (wanted or change.source is not None):
@@ -100,65 +84,22 @@ class Project:
                 f"{change.name} must be built from source, which only uv can configure (tool.uv.no-binary-package)",
                 self.file.path,
             )
-        known = self.file.table("tool", "uv", "no-binary-package")
-        if change.name not in map(str, known or ()):
-            self._append_text(known, "tool.uv", "no-binary-package", change.name, change.reason)
-
-    def _statements(self) -> Iterator[Statement[Item]]:
-        """Yield every requirement, in arrays and in Poetry's tables."""
-        for header, key, array in self._requirement_arrays():
-            line = self.file.places.key(header, key)
-            for item in items(array):
-                line = self.file.places.string(item.text, line)
-                yield from self._statement(item, line)
-        if not self._has_own() or self._script:
-            yield from poetry_statements(self.file)
-
-    def _requirement_arrays(self) -> Iterator[tuple[str, str, Any]]:
-        table = self.file.table
-        if self._script:
-            yield "", "dependencies", table("dependencies")
-        yield "project", "dependencies", table("project", "dependencies")
-        for header in ("project.optional-dependencies", "dependency-groups", "tool.pdm.dev-dependencies"):
-            for key, array in (table(*header.split(".")) or {}).items():
-                yield header, key, array
-        yield "tool.uv", "dev-dependencies", table("tool", "uv", "dev-dependencies")
-
-    def _arrays(self, key: str, *, constraint: bool = False) -> list[Statement[Item]]:
-        found: list[Statement[Item]] = []
-        for item in items(self.file.table("tool", "uv", key)):
-            line = self.file.places.string(item.text, self.file.places.key("tool.uv", key))
-            found += self._statement(item, line, constraint=constraint)
-        return found
-
-    def _statement(self, item: ArrayItem, line: int | None, *, constraint: bool = False) -> Iterator[Statement[Item]]:
-        text = item.text.strip()
-        try:
-            found = editable(text[3:]) if text.startswith("-e ") else parse_requirement(text)
-        except Unnamed:
-            return
-        except ValueError as problem:
-            raise InputError(str(problem), self.file.path, line) from None
-        yield Statement(found, self.file.path, line, item, constraint)
+        if change.name not in map(str, self.file.table("tool", "uv", "no-binary-package") or ()):
+            self._append("tool.uv", "no-binary-package", change.name, change.reason)
 
     def _change_statement(self, statement: Statement[Item], change: Change, how: str) -> None:
+        place = statement.place
         try:
-            self._change_item(statement, change, how)
+            if how == REMOVE:
+                place.remove()
+            elif isinstance(place, PoetryItem):
+                place.change(self.file, change, how)
+                if change.index_url is not None and how != ADMIT:
+                    place.use_source(poetry_source(self.file, change.index_url))
+            elif (new := self._requirement(place.text, change, how)) != place.text:
+                place.set(new)
         except InputError as problem:
             raise InputError(problem.message, self.file.path, problem.line or statement.line) from None
-
-    def _change_item(self, statement: Statement[Item], change: Change, how: str) -> None:
-        place = statement.place
-        if how == REMOVE:
-            place.remove()
-        elif isinstance(place, PoetryItem):
-            place.change(self.file, change, how)
-            if change.index_url is not None and how != ADMIT:
-                place.use_source(poetry_source(self.file, change.index_url))
-        else:
-            new = self._requirement(str(place.text), change, how)
-            if new != place.text:
-                place.set(new)
 
     def _requirement(self, text: str, change: Change, how: str) -> str:
         operand = text.strip().removeprefix("-e ")
@@ -184,7 +125,7 @@ class Project:
         for statement, how in wanted:
             self._change_statement(statement, change, how)
         if not wanted:
-            self._append("override-dependencies", change)
+            self._append_requirement("tool.uv", "override-dependencies", change)
         set_source(self.file, change)
 
     def _add(self, change: Change) -> None:
@@ -192,39 +133,40 @@ class Project:
         if change.implied and not change.direct:
             return
         if self.tool == "uv" and not change.direct and change.source is None:
-            self._append("constraint-dependencies", change)  # uv looks up sources for dependencies only
+            # uv looks up sources for dependencies only
+            self._append_requirement("tool.uv", "constraint-dependencies", change)
         elif self._poetry:
             add_poetry(self.file, change)
         else:
-            self._refuse_dynamic(change)
-            own = self.file.table("dependencies") if self._script else self.file.table("project", "dependencies")
-            if own is None and self.file.table("project") is None and not self._script:
+            if "dependencies" in (self.file.table("project", "dynamic") or ()):
+                line = self.file.places.key("project", "dynamic")
+                problem = f"the dependencies are dynamic (computed by the build backend): {change.name} cannot be added here"
+                raise InputError(problem, self.file.path, line)
+            if self._header and self.file.table(self._header) is None:
                 raise InputError(f"has no [project] table to add {change.name} to", self.file.path)
-            self._append_to(own, "" if self._script else "project", "dependencies", change)
+            self._append_requirement(self._header, "dependencies", change)
 
-    def _refuse_dynamic(self, change: Change) -> None:
-        if "dependencies" in (self.file.table("project", "dynamic") or ()):
-            line = self.file.places.key("project", "dynamic")
-            message = f"the dependencies are dynamic (computed by the build backend): {change.name} cannot be added here"
-            raise InputError(message, self.file.path, line)
-
-    def _append(self, key: str, change: Change) -> None:
-        self._append_to(self.file.table("tool", "uv", key), "tool.uv", key, change)
-
-    def _append_to(self, array: Any, header: str, key: str, change: Change) -> None:
+    def _append_requirement(self, header: str, key: str, change: Change) -> None:
         by_source = self.tool == "uv" and change.is_direct_url
-        self._append_text(array, header, key, change.name if by_source else requirement_for(change), change.reason)
+        self._append(header, key, change.name if by_source else requirement_for(change), change.reason)
 
-    def _append_text(self, array: Any, header: str, key: str, text: str, reason: str) -> None:
+    def _append(self, header: str, key: str, text: str, reason: str) -> None:
+        """Add a string to an array, which is created if it is missing."""
+        array = self.file.table(*filter(None, header.split(".")), key)
         if array is not None:
             append(array, text, reason)
-            return
-        if not header:
+        elif header:
+            self.file.add_string(header, key, text, reason)
+        else:
             array = tomlkit.array()
             array.append(as_written(text, None))
             self.file.document.add(key, array)
-            return
-        self.file.add_string(header, key, text, reason)
+
+
+def _located(statement: Statement[Slot]) -> Statement[Item]:
+    slot = statement.place
+    item = PoetryItem(slot) if slot.name else ArrayItem(slot)
+    return Statement(statement.found, statement.file, statement.line, item, statement.constraint)
 
 
 # --- ``[tool.uv]``: sources and indexes of distributions.
@@ -239,8 +181,7 @@ def set_source(file: TomlFile, change: Change) -> None:
 
     :class:`InputError` if the source is a local directory, or one of several that cannot be told apart.
     """
-    sources = file.table("tool", "uv", "sources")
-    key = next((each for each in sources or () if normalized(each) == change.name), None)
+    sources, key = _sources(file, change.name)
     current = None if key is None else sources[key]
     if current is not None and not isinstance(current, dict):
         _check_several(file, change, current)
@@ -263,10 +204,15 @@ def set_source(file: TomlFile, change: Change) -> None:
 
 def remove_source(file: TomlFile, name: str) -> None:
     """Remove the source of a distribution that is no longer required."""
-    sources = file.table("tool", "uv", "sources")
-    key = next((each for each in sources or () if normalized(each) == name), None)
+    sources, key = _sources(file, name)
     if key is not None:
         del sources[key]
+
+
+def _sources(file: TomlFile, name: str) -> tuple[Any, str | None]:
+    """Return the table of sources, and the key of this distribution in it."""
+    sources = file.table("tool", "uv", "sources")
+    return sources, next((each for each in sources or () if normalized(each) == name), None)
 
 
 def _wrong(file: TomlFile, change: Change, problem: str) -> InputError:
@@ -291,17 +237,13 @@ def _direct(source: Source, current: Any) -> dict[str, str]:
         return {"url": url}
     if current is not None and "git" in current and repository(str(current["git"])) == repository(url):
         url = str(current["git"])
-    found = {"git": url}
-    revision = details.get("commit") or details.get("requested_revision")
-    if revision:
-        found["rev"] = str(revision)
-    if details.get("subdirectory"):
-        found["subdirectory"] = str(details["subdirectory"])
-    return found
+    more = {"rev": revision_of(source), "subdirectory": details.get("subdirectory")}
+    return {"git": url, **{key: str(value) for key, value in more.items() if value}}
 
 
 def _set(file: TomlFile, sources: Any, key: str | None, change: Change, value: dict[str, str]) -> None:
-    if sources is None or (key is None and _has_header(file)):
+    has_header = re.search(r"^\[tool\.uv\.sources\]", file.text, re.MULTILINE)
+    if sources is None or (key is None and has_header):
         file.add_line("tool.uv.sources", f"{change.name} = {inline_texts(value).as_string()}")
     elif key is None:
         sources[change.name] = inline_texts(value)
@@ -309,14 +251,7 @@ def _set(file: TomlFile, sources: Any, key: str | None, change: Change, value: d
         with_keys(sources, key, value, [each for each in sources[key] if each not in ("marker", "extra", "group")])
 
 
-def _has_header(file: TomlFile) -> bool:
-    return bool(re.search(r"^\[tool\.uv\.sources\]", file.text, re.MULTILINE))
-
-
 # --- ``[tool.poetry]``: dependencies with Poetry's own constraints, and sources.
-
-
-_ADDRESSES = ("git", "url", "path", "file")
 
 
 class PoetryItem:
@@ -325,10 +260,9 @@ class PoetryItem:
     revisions: tuple[str, ...] = ("rev", "tag", "branch")
     source_key = "source"
 
-    def __init__(self, name: str, owner: Any, key: Any) -> None:
-        self.name = name
-        self._owner = owner
-        self._key = key
+    def __init__(self, slot: Slot) -> None:
+        self.name = slot.name
+        self._owner, self._key = slot.owner, slot.key
 
     @property
     def value(self) -> Any:
@@ -341,20 +275,6 @@ class PoetryItem:
     def constraint(self) -> str | None:
         text = self.value.get("version") if self.in_table else self.value
         return None if text is None else str(text)
-
-    def found(self, file: TomlFile, line: int | None) -> Distribution:
-        """Return what it requires, for comparison with a change."""
-        name = normalized(self.name)
-        for kind in _ADDRESSES if self.in_table else ():
-            if kind in self.value:
-                source = {"git": "vcs", "url": "url"}.get(kind, "directory")
-                return Distribution(name, source=Source(source, {"url": str(self.value[kind])}))
-        try:
-            sets = alternatives(self.constraint() or "*")
-            asked = [parse_requirement(f"{name} {each}") for each in sets]
-        except ValueError as problem:
-            raise InputError(f"{self.name}: {problem}", file.path, line) from None
-        return asked[0] if len(asked) == 1 else Distribution(name)
 
     def change(self, file: TomlFile, change: Change, how: str) -> None:
         """Apply a change; :class:`InputError` for a local directory."""
@@ -378,11 +298,10 @@ class PoetryItem:
     def use_url(self, change: Change) -> None:
         """Require a commit or an archive instead of a release."""
         assert change.source is not None
-        details = change.source.details
         vcs = change.source.kind == "vcs"
-        values = {"git" if vcs else "url": str(details["url"]).removeprefix("git+")}
-        if vcs and (revision := details.get("commit") or details.get("requested_revision")):
-            values[self.revisions[0]] = str(revision)
+        values = {"git" if vcs else "url": str(change.source.details["url"]).removeprefix("git+")}
+        if vcs and (revision := revision_of(change.source)):
+            values[self.revisions[0]] = revision
         if self.in_table:
             with_keys(self._owner, self._key, values, ("version", "git", "url", self.source_key, *self.revisions))
         else:
@@ -402,38 +321,11 @@ class PoetryItem:
         del self._owner[self._key]
 
 
-def poetry_statements(file: TomlFile) -> Iterator[Statement[Item]]:
-    """Yield the requirements in Poetry's tables."""
-    for header, table in poetry_tables(file):
-        for key in table:
-            if normalized(key) == "python":
-                continue
-            line = file.places.key(header, key)
-            value = table[key]
-            places = [(value, number) for number in range(len(value))] if isinstance(value, list) else [(table, key)]
-            for owner, place in places:
-                if isinstance(owner[place], (str, dict)):
-                    item = PoetryItem(key, owner, place)
-                    yield Statement(item.found(file, line), file.path, line, place=item)
-
-
-def poetry_tables(file: TomlFile) -> Iterator[tuple[str, Any]]:
-    """Yield every dependency table with its header."""
-    for key in ("dependencies", "dev-dependencies"):
-        table = file.table("tool", "poetry", key)
-        if isinstance(table, dict):
-            yield f"tool.poetry.{key}", table
-    for name in file.table("tool", "poetry", "group") or ():
-        table = file.table("tool", "poetry", "group", name, "dependencies")
-        if isinstance(table, dict):
-            yield f"tool.poetry.group.{name}.dependencies", table
-
-
 def add_poetry(file: TomlFile, change: Change) -> None:
     """Add a dependency, with the reason as a comment."""
     if change.is_direct_url:
         holder: dict[str, Any] = {change.name: ""}
-        PoetryItem(change.name, holder, change.name).use_url(change)
+        PoetryItem(Slot(holder, change.name, change.name)).use_url(change)
         value = holder[change.name].as_string()
     elif change.index_url is not None:
         source = poetry_source(file, change.index_url)

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
+from compat.formats.edit.files import line_end
 from compat.formats.listing import Listing
 from compat.formats.locks.tables import Table, read_toml
-from compat.formats.project.pyproject import Draft, listing_of, python_range
-from compat.formats.project.tools import UvSettings
+from compat.formats.project.draft import Draft
 from compat.formats.registry import Commands, Format
 from compat.records import replace
+from compat.syntax.toml import Places
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
@@ -24,49 +25,70 @@ if TYPE_CHECKING:
 _OPEN = "# /// script"
 
 
+class _Block:
+    """The lines between ``# /// script`` and ``# ///``; :class:`InputError` if there are two such blocks."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.mark = "\ufeff" if text.startswith("\ufeff") else ""
+        text = text.removeprefix(self.mark)
+        self._end = line_end(text)
+        self._lines = text.splitlines(keepends=True)
+        self.span = self._found(text.splitlines()) if _OPEN in text else None
+        """Where the block is; ``None`` if the script has none."""
+
+    def _found(self, lines: list[str]) -> slice | None:
+        found: slice | None = None
+        at = 0
+        while at < len(lines):
+            at += 1
+            if lines[at - 1].rstrip() != _OPEN:
+                continue
+            start = at
+            while at < len(lines) and (lines[at] == "#" or lines[at].startswith("# ")):
+                at += 1
+            # the last closing line of the comment block ends it
+            end = next((number for number in range(at - 1, start - 1, -1) if lines[number].rstrip() == "# ///"), None)
+            if end is not None:
+                if found is not None:
+                    raise InputError("has more than one '# /// script' block", self.path, start)
+                found = slice(start, end)
+        return found
+
+    @property
+    def toml(self) -> str:
+        """The metadata, after one comment for each line above it: its lines have the numbers that they have in the script."""
+        assert self.span is not None
+        lines = [line.splitlines()[0][2:] for line in self._lines[self.span]]
+        return "\n".join(["#"] * self.span.start + lines)
+
+    def replaced(self, toml: str) -> str:
+        """Return the script with other metadata."""
+        assert self.span is not None
+        lines = toml.removesuffix("\n").split("\n")[self.span.start :]
+        new = (f"# {line}{self._end}" if line else f"#{self._end}" for line in lines)
+        return "".join((self.mark, *self._lines[: self.span.start], *new, *self._lines[self.span.stop :]))
+
+
 def read_inline_script(path: str, text: str) -> tuple[Listing, ...]:
     """Return what a script's inline metadata requires; empty if the script has none.
 
     Raises :class:`InputError` if the block is not TOML, has a value of a wrong type, or occurs twice.
     """
-    if _OPEN not in text:
+    block = _Block(path, text)
+    if block.span is None:
         return ()
-    lines = text.removeprefix("\ufeff").splitlines()
-    block = _block(path, lines)
-    if block is None:
-        return ()
-    metadata = "\n".join(("",) * block.start + tuple(line[2:] for line in lines[block]))  # every line keeps its line number
-    document = read_toml(path, metadata)
-    draft = Draft(path, metadata)
+    toml = block.toml
+    return (_draft(read_toml(path, toml), Places(toml)).listing("script"),)
+
+
+def _draft(document: Table, places: Places) -> Draft:
     tool = document.table("tool")
-    uv = None if tool is None else tool.table("uv")
-    settings = UvSettings(uv or Table({}, path), draft)
-    line = draft.places.key("", "dependencies")
-    for found, at in draft.requirements(document.content.get("dependencies", []), "dependencies", line):
-        draft.add(settings.sourced(found), at)
-    python = document.content.get("requires-python")
-    requires_python = python_range(draft, python, "requires-python", draft.places.key("", "requires-python"))
-    return (listing_of(draft, "script", settings, requires_python, uv),)
-
-
-def _block(path: str, lines: Sequence[str]) -> slice | None:
-    """Return the lines between ``# /// script`` and ``# ///``; :class:`InputError` if there are two such blocks."""
-    found: slice | None = None
-    at = 0
-    while at < len(lines):
-        if lines[at].rstrip() != _OPEN:
-            at += 1
-            continue
-        start = at = at + 1
-        while at < len(lines) and (lines[at].rstrip("\r\n") == "#" or lines[at].startswith("# ")):
-            at += 1
-        # the last closing line of the comment block ends it
-        end = next((number for number in range(at - 1, start - 1, -1) if lines[number].rstrip() == "# ///"), None)
-        if end is not None:
-            if found is not None:
-                raise InputError("has more than one '# /// script' block", path, start)
-            found = slice(start, end)
-    return found
+    draft = Draft(document, places, None if tool is None else tool.table("uv"))
+    line = places.key("", "dependencies")
+    draft.require(draft.requirements(document.content.get("dependencies", []), "dependencies", line))
+    draft.requires_python = draft.python_range(document)
+    return draft
 
 
 # --- A Python script as a format: its inline metadata, and the training it starts.
@@ -81,30 +103,26 @@ class PythonScript(Format):
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
         """Return the edit of the block; :class:`InputError` if the script has none, or two."""
         from compat.formats.edit.dispatch import verified
-        from compat.formats.edit.files import Edit, line_end
+        from compat.formats.edit.files import Edit
         from compat.formats.project.edit import Project
         from compat.formats.project.toml_edit import TomlFile
 
         text = self.decode(path, content)
-        mark, text = ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
-        lines, end = text.splitlines(keepends=True), line_end(text)
-        block = _block(path, lines)
-        if block is None and (images := _images(path, mark + text)) is not None and images.images:
-            from compat.formats.installs.edit import edit_installs
+        block = _Block(path, text)
+        if block.span is None:
+            if (images := _images(path, text)) is not None and images.images:
+                from compat.formats.installs.edit import edit_installs
 
-            return edit_installs(self, path, content, changes, depth, images.edited)
-        if block is None:
+                return edit_installs(self, path, content, changes, depth, images.edited)
             raise InputError("expected one '# /// script' block with what the script needs", path)
-        toml = "".join(line[2:] if line[:2] == "# " else line[1:] for line in lines[block]).replace("\r\n", "\n")
-        if _commented(toml.splitlines(), end) != "".join(lines[block]):
-            raise InputError("the '# /// script' block cannot be edited without changing other lines", path, block.start)
-        file = TomlFile(path, content, "\n" * block.start + toml)
-        project = Project(file, "uv" if os.path.isfile(f"{path}.lock") else None, script=True)
+        toml = f"{block.toml}\n"
+        if block.replaced(toml) != text:
+            raise InputError("the '# /// script' block cannot be edited without changing other lines", path, block.span.start)
+        file = TomlFile(path, content, toml)
+        project = Project(file, _draft(file.root, file.places), "uv" if os.path.isfile(f"{path}.lock") else None, script=True)
         for change in changes:
             project.change(change)
-        new = _commented(file.edited()[block.start :].splitlines(), end)
-        after = "".join((mark, *lines[: block.start], new, *lines[block.stop :]))
-        return verified((Edit(path, content, after.encode("utf-8")),), self, changes)
+        return verified((Edit(path, content, block.replaced(file.edited()).encode("utf-8")),), self, changes)
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
         script = pip.quoted(path)
@@ -137,7 +155,3 @@ def _images(path: str, text: str) -> PythonImages | None:
     from compat.formats import python_images
 
     return python_images.PythonImages(path, text) if python_images.mentions_images(text) else None
-
-
-def _commented(lines: Sequence[str], end: str) -> str:
-    return "".join(f"# {line}{end}" if line else f"#{end}" for line in lines)

@@ -10,12 +10,14 @@ from compat.formats.edit.changes import REMOVE, Change, Statement, decided
 from compat.formats.edit.dispatch import Installer
 from compat.formats.edit.files import Edit
 from compat.formats.listing import Listing
-from compat.formats.locks.pipfile import PipfileLock
+from compat.formats.locks.pipfile import PipfileLock, distribution_of
+from compat.formats.locks.tables import Table
 from compat.formats.project.edit import PoetryItem
 from compat.formats.project.toml_edit import TomlFile, as_written
 from compat.formats.registry import Commands, Format
 from compat.formats.specifiers import changed
 from compat.model import normalized
+from compat.syntax.toml import Slot
 
 _TABLES = ("packages", "dev-packages")
 
@@ -63,15 +65,15 @@ def _statements(file: TomlFile) -> Iterator[Statement[_Item]]:
     for header in _TABLES:
         table = file.table(header) or {}
         for key in table:
-            if isinstance(table[key], (str, dict)) and normalized(key) != "python":
-                line = file.places.key(header, key)
-                item = _Item(key, table, key)
-                yield Statement(item.found(file, line), file.path, line, place=item)
+            value = {"version": table[key]} if isinstance(table[key], str) else table[key]
+            if isinstance(value, dict) and normalized(key) != "python":
+                package = Table({**value, "name": key}, file.path, file.places.key(header, key), key)
+                yield Statement(distribution_of(package, {}), file.path, package.line, _Item(Slot(table, key, key)))
 
 
 def _add(file: TomlFile, change: Change) -> None:
     holder: dict[str, Any] = {change.name: ""}
-    item = _Item(change.name, holder, change.name)
+    item = _Item(Slot(holder, change.name, change.name))
     if change.is_direct_url:
         item.use_url(change)
     else:

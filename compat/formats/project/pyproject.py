@@ -1,121 +1,25 @@
-"""pyproject.toml → listing: entries, choices and edges are collected in a draft while the tables are read."""
+"""pyproject.toml: what a project declares (PEP 621, PEP 735, Poetry, PDM, uv) → one listing of ranges and pins."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
-from compat.errors import InputError, printable
-from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing, check_entries
+from compat.formats.edit.changes import Statement
+from compat.formats.listing import Listing
 from compat.formats.locks.tables import Table, read_toml
-from compat.formats.project.tools import PoetryProject, UvSettings
-from compat.formats.registry import Commands, Format
+from compat.formats.project.draft import Draft
+from compat.formats.project.tools import PoetryProject
+from compat.formats.registry import Commands, Format, lock_next_to
 from compat.formats.requirements.requirement import Unnamed, editable, parse_requirement
-from compat.model import Distribution, Environment, Source, normalized
-from compat.records import replace
-from compat.syntax.toml import Places
+from compat.model import normalized
+from compat.syntax.toml import Places, Slot
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
     from compat.formats.edit.dispatch import Installer
     from compat.formats.edit.files import Edit
-
-
-_THIS = Source("directory", {"path": "."})
-
-
-class Draft:
-    """A listing under construction. Entries are numbered from 0, other nodes downwards until all entries are known."""
-
-    def __init__(self, path: str, text: str, project: str | None = None) -> None:
-        self.path = path
-        self.project = project
-        self.places = Places(text)
-        self.entries: list[Entry] = []
-        self.choices: list[Choice] = []
-        self.notes: list[str] = []
-        self.unread: list[str] = []
-        self.elsewhere: list[str] = []
-        self._edges: list[Edge] = []
-        self._nodes: dict[tuple[str, str], int] = {}
-        self._own_extras: list[tuple[int, Distribution]] = []
-        self._requirements = 0
-
-    def choice(self, kind: str, name: str, *, default: bool = False) -> int:
-        """Return the node of an extra or a group; names that are equal when normalised share one."""
-        key = (kind, normalized(name))
-        if key not in self._nodes:
-            node = self._nodes[key] = ROOT - 1 - len(self._nodes)
-            self._edges.append(Edge(ROOT, node, None, len(self.choices)))
-            self.choices.append(Choice(kind, name, default=default))
-        return self._nodes[key]
-
-    def between(self, name: str) -> int:
-        """Return the node for all entries of one name."""
-        return self._nodes.setdefault(("", name), ROOT - 1 - len(self._nodes))
-
-    def node(self, kind: str, name: str) -> int | None:
-        return self._nodes.get((kind, normalized(name)))
-
-    def add(self, found: Distribution, line: int | None, parent: int | None = ROOT) -> int:
-        """Add a distribution and return its node, installed if ``parent`` is; ``None``: only if another edge leads to it."""
-        if found.name == self.project:
-            found = replace(found, source=_THIS)
-            if parent is not None and found.extra.get("extras"):
-                self._own_extras.append((parent, found))
-        number = len(self.entries)
-        check_entries(number + 1, self.path, line)
-        self.entries.append(Entry(found, line))
-        if parent is not None:
-            self.link(parent, number, found.marker)
-        return number
-
-    def link(self, parent: int, child: int, marker: str | None = None) -> None:
-        """Install ``child`` whenever ``parent`` is installed."""
-        self._edges.append(Edge(parent, child, marker))
-
-    def wrong(self, place: str, problem: str, line: int | None) -> InputError:
-        return InputError(f"{place}: {problem}", self.path, line)
-
-    def requirement(self, text: object, place: str, line: int | None) -> Distribution:
-        """Parse one requirement; :class:`InputError` if it is invalid."""
-        if not isinstance(text, str):
-            raise self.wrong(place, "expected a requirement (PEP 508) in quotes", line)
-        self._requirements += 1
-        check_entries(self._requirements, self.path, line)
-        try:
-            return parse_requirement(text)
-        except ValueError as problem:
-            raise self.wrong(place, str(problem), line) from None
-
-    def requirements(self, value: object, place: str, line: int | None) -> Iterable[tuple[Distribution, int | None]]:
-        """Parse the requirements of an array, each with its line."""
-        if not isinstance(value, list):
-            raise self.wrong(place, "expected a list of requirements", line)
-        for number, text in enumerate(value):
-            if isinstance(text, str):
-                line = self.places.string(text, line)
-            yield self.requirement(text, f"{place}[{number}]", line), line
-
-    def edges(self) -> tuple[Edge, ...]:
-        """Return every edge, with the project's own extras (``project[all]``) resolved and nodes numbered as in a listing."""
-        for parent, found in self._own_extras:
-            for extra in found.extra["extras"]:
-                node = self.node("extra", extra)
-                if node is None:
-                    self.notes.append(f"{self.path}: {found.name}[{extra}]: unknown extra")
-                else:
-                    self.link(parent, node, found.marker)
-        self._own_extras = []
-        return tuple(
-            Edge(self._final(parent), self._final(child), marker, choice) for parent, child, marker, choice in self._edges
-        )
-
-    def _final(self, node: int) -> int:
-        return node if node >= ROOT else len(self.entries) + ROOT - 1 - node
-
-
-# --- pyproject.toml: what a project declares (PEP 621, PEP 735, Poetry, PDM, uv) → one listing of ranges and pins.
 
 
 class Pyproject(Format):
@@ -128,104 +32,83 @@ class Pyproject(Format):
     kind = "pyproject"
     says_build = True
 
-    def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
-        from compat.formats.edit.dispatch import verified
-        from compat.formats.project.edit import edit_pyproject
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        draft = project_of(read_toml(path, text), Places(text))
+        return () if draft is None else (draft.listing(self.kind),)
 
-        return verified(edit_pyproject(path, content, changes), self, changes)
+    def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
+        """Return the edit.
+
+        :class:`InputError` for dependencies computed by the build backend, for a local directory, and for what no tool of
+        the project can express.
+        """
+        from compat.formats.edit.dispatch import verified
+        from compat.formats.project.edit import Project
+        from compat.formats.project.toml_edit import TomlFile
+
+        lock, file = lock_next_to(path), TomlFile(path, content)
+        project = Project(file, project_of(file.root, file.places), lock.program if lock is not None else None)
+        for change in changes:
+            project.change(change)
+        return verified((file.edit(),), self, changes)
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
-        from compat.formats.registry import lock_next_to
-
         lock = lock_next_to(path)
         return Commands() if lock is None else lock.load().commands(path, content, changes, pip)
 
-    def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        document = read_toml(path, text)
-        tool = document.table("tool") or Table({}, path)
-        project, groups = document.table("project"), document.table("dependency-groups")
-        poetry, pdm, uv = tool.table("poetry"), tool.table("pdm"), tool.table("uv")
-        if not any((project, groups, poetry, pdm, uv)):
-            return ()
-        name = (project and project.text("name")) or (poetry and poetry.text("name"))
-        draft = Draft(path, text, normalized(name) if name else None)
-        settings = UvSettings(uv or Table({}, path), draft)
-        requires_python = _project(project, draft, settings) if project is not None else None
-        if poetry is not None:
-            tables = PoetryProject(poetry, draft)
-            if project is not None and "dependencies" in project.content:
-                tables.enrich()
-            else:
-                tables.read()
-            requires_python = requires_python or tables.requires_python
-        _groups(groups, draft, settings, uv is not None)
-        _development(uv, pdm, draft, settings)
-        return (listing_of(draft, "pyproject", settings, requires_python, uv),)
 
-
-def listing_of(draft: Draft, kind: str, settings: UvSettings, requires_python: str | None, uv: Table | None) -> Listing:
-    """Convert a draft into a listing."""
-    edges = draft.edges()
-    entries = settings.applied(draft.entries, draft.notes)
-    markers = {number: entry.distribution.marker for number, entry in enumerate(entries)
-               if entry.distribution.marker != draft.entries[number].distribution.marker}  # fmt: skip
-    edges = tuple(each._replace(marker=markers.get(each.child, each.marker)) for each in edges)
-    environments = _environments(uv)
-    return Listing(
-        draft.path, kind, entries, edges, tuple(draft.choices), settings.conflicts(), requires_python=requires_python,
-        environments=environments, context=Environment(), notes=tuple(map(printable, dict.fromkeys(draft.notes))),
-        unread=tuple(map(printable, draft.unread)),
-        elsewhere=tuple(map(printable, draft.elsewhere)),
-    )  # fmt: skip
-
-
-def _environments(uv: Table | None) -> tuple[str, ...]:
-    value = None if uv is None else uv.content.get("environments")
-    if uv is None or value is None:
-        return ()
-    return (value,) if isinstance(value, str) else tuple(uv.texts("environments"))
-
-
-def python_range(draft: Draft, value: object, place: str, line: int | None) -> str | None:
-    """Return the specifier set of ``requires-python``; :class:`InputError` if it is invalid."""
-    if value is None:
+def project_of(document: Table, places: Places) -> Draft | None:
+    """Read the tables of a pyproject.toml; ``None`` if none of them is about dependencies."""
+    tool = document.table("tool") or Table({}, document.file)
+    project, groups = document.table("project"), document.table("dependency-groups")
+    poetry, pdm, uv = tool.table("poetry"), tool.table("pdm"), tool.table("uv")
+    if not any((project, groups, poetry, pdm, uv)):
         return None
-    try:
-        asked = parse_requirement(f"python {value}") if isinstance(value, str) else None
-    except ValueError:
-        asked = None
-    if asked is None or asked.marker is not None or asked.extra or asked.name != "python":
-        raise draft.wrong(place, "expected a version specifier such as '>=3.10'", line)
-    return f"=={asked.version}" if asked.version is not None else asked.specifier
+    name = (project and project.text("name")) or (poetry and poetry.text("name"))
+    draft = Draft(document, places, uv, normalized(name) if name else None)
+    if project is not None:
+        _project(project, draft)
+    if poetry is not None:
+        tables = PoetryProject(poetry, draft)
+        if project is not None and "dependencies" in project.content:
+            tables.enrich()
+        else:
+            tables.read()
+    if groups is not None:
+        _groups(groups, draft, () if uv is None else draft.uv.default_groups())
+    if uv is not None and "dev-dependencies" in uv.content:
+        node = draft.choice("group", "dev", default=True)
+        line = places.key("tool.uv", "dev-dependencies")
+        needed = draft.requirements(uv.content["dev-dependencies"], "tool.uv.dev-dependencies", line)
+        draft.require(needed, node, "group", "dev")
+    development = None if pdm is None else pdm.table("dev-dependencies")
+    for name in () if development is None else development.content:
+        assert development is not None
+        _pdm_group(draft, name, development.texts(name), development.content[name])
+    return draft
 
 
-def _project(project: Table, draft: Draft, settings: UvSettings) -> str | None:
-    """Read dependencies and extras of ``[project]`` into the draft; return the supported Python versions."""
+def _project(project: Table, draft: Draft) -> None:
+    """``[project]``: dependencies, extras, and the supported Python versions."""
     line = draft.places.key("project", "dependencies")
-    value = project.content.get("dependencies", [])
-    for found, at in draft.requirements(value, "project.dependencies", line):
-        draft.add(settings.sourced(found), at)
+    draft.require(draft.requirements(project.content.get("dependencies", []), "project.dependencies", line))
     extras = project.table("optional-dependencies")
     for extra, value in ({} if extras is None else extras.content).items():
         node = draft.choice("extra", extra)
         line = draft.places.key("project.optional-dependencies", extra)
-        for found, at in draft.requirements(value, f"project.optional-dependencies.{extra}", line):
-            draft.add(settings.sourced(found, "extra", extra), at, node)
+        needed = draft.requirements(value, f"project.optional-dependencies.{extra}", line)
+        draft.require(needed, node, "extra", extra)
     line = draft.places.key("project", "dynamic")
     for key in project.texts("dynamic"):
         if key in ("dependencies", "optional-dependencies"):
             draft.elsewhere.append(
                 f"{draft.path}:{line}: project.{key} was not read: it is dynamic (computed by the build backend)"
             )
-    line = draft.places.key("project", "requires-python")
-    return python_range(draft, project.content.get("requires-python"), "project.requires-python", line)
+    draft.requires_python = draft.python_range(project, "project")
 
 
-def _groups(groups: Table | None, draft: Draft, settings: UvSettings, has_uv: bool) -> None:
-    """``[dependency-groups]`` (PEP 735)."""
-    if groups is None:
-        return
-    defaults = settings.default_groups() if has_uv else ()
+def _groups(groups: Table, draft: Draft, defaults: Sequence[str] | None) -> None:
+    """``[dependency-groups]`` (PEP 735); ``defaults`` are those that uv installs without being asked, ``None`` for all."""
     for name in groups.content:
         draft.choice("group", name, default=defaults is None or normalized(name) in defaults)
     included: dict[int, list[int]] = {}
@@ -234,7 +117,7 @@ def _groups(groups: Table | None, draft: Draft, settings: UvSettings, has_uv: bo
         place, node = f"dependency-groups.{name}", draft.choice("group", name)
         if not isinstance(items, list):
             raise draft.wrong(place, "expected a list of requirements", line)
-        for item in items:
+        for number, item in enumerate(items):
             if isinstance(item, dict):
                 other = item.get("include-group")
                 child = draft.node("group", other) if isinstance(other, str) and len(item) == 1 else None
@@ -243,54 +126,29 @@ def _groups(groups: Table | None, draft: Draft, settings: UvSettings, has_uv: bo
                 draft.link(node, child)
                 included.setdefault(node, []).append(child)
                 continue
-            line = draft.places.string(item, line) if isinstance(item, str) else line
-            draft.add(settings.sourced(draft.requirement(item, place, line), "group", name), line, node)
-    if _has_cycle(included):
-        raise draft.wrong(
-            "dependency-groups", "the groups include each other in a cycle", draft.places.key("dependency-groups")
-        )
-
-
-def _has_cycle(included: dict[int, list[int]]) -> bool:
-    """Whether a group includes itself, directly or through others."""
-    waiting = {node: len(children) for node, children in included.items()}
-    above: dict[int, list[int]] = {}
-    for node, children in included.items():
-        for child in children:
-            above.setdefault(child, []).append(node)
-    free = [node for node in above if node not in waiting]
-    while free:
-        for parent in above.get(free.pop(), ()):
-            waiting[parent] -= 1
-            if not waiting[parent]:
-                del waiting[parent]
-                free.append(parent)
-    return bool(waiting)
-
-
-def _development(uv: Table | None, pdm: Table | None, draft: Draft, settings: UvSettings) -> None:
-    """Read development dependencies as uv and PDM declared them before PEP 735."""
-    if uv is not None and "dev-dependencies" in uv.content:
-        node = draft.choice("group", "dev", default=True)
-        line = draft.places.key("tool.uv", "dev-dependencies")
-        for found, at in draft.requirements(uv.content["dev-dependencies"], "tool.uv.dev-dependencies", line):
-            draft.add(settings.sourced(found, "group", "dev"), at, node)
-    groups = None if pdm is None else pdm.table("dev-dependencies")
-    for name in () if groups is None else groups.content:
-        assert groups is not None
-        node = draft.choice("group", name, default=True)
-        line = draft.places.key("tool.pdm.dev-dependencies", name)
-        for text in groups.texts(name):
-            line = draft.places.string(text, line)
-            _pdm_requirement(draft, node, text, f"tool.pdm.dev-dependencies.{name}", line)
-
-
-def _pdm_requirement(draft: Draft, node: int, text: str, place: str, line: int | None) -> None:
-    """Parse a requirement, or ``-e`` and an address."""
-    operand = text.strip().removeprefix("-e ")
+            found = draft.requirement(items, number, place, line)
+            line = found.line
+            draft.require([found], node, "group", name)
     try:
-        draft.add(editable(operand) if operand != text.strip() else parse_requirement(text), line, node)
-    except Unnamed as problem:
-        draft.notes.append(f"{draft.path}:{line}: {problem}; skipped")
-    except ValueError as problem:
-        raise draft.wrong(place, str(problem), line) from None
+        TopologicalSorter(included).prepare()
+    except CycleError:
+        line = draft.places.key("dependency-groups")
+        raise draft.wrong("dependency-groups", "the groups include each other in a cycle", line) from None
+
+
+def _pdm_group(draft: Draft, name: str, texts: list[str], array: list[object]) -> None:
+    """A development group of PDM from before PEP 735: requirements, or ``-e`` and an address."""
+    node = draft.choice("group", name, default=True)
+    line = draft.places.key("tool.pdm.dev-dependencies", name)
+    for number, text in enumerate(texts):
+        line = draft.places.string(text, line)
+        operand = text.strip().removeprefix("-e ")
+        try:
+            found = editable(operand) if operand != text.strip() else parse_requirement(text)
+        except Unnamed as problem:
+            draft.notes.append(f"{draft.path}:{line}: {problem}; skipped")
+            continue
+        except ValueError as problem:
+            raise draft.wrong(f"tool.pdm.dev-dependencies.{name}", str(problem), line) from None
+        draft.statements.append(Statement(found, draft.path, line, Slot(array, number)))
+        draft.add(found, line, node)

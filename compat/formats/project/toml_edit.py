@@ -6,7 +6,7 @@ tomlkit would put a new key after the comments that belong to the next table; a 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +17,8 @@ from tomlkit.items import Array, InlineTable, String
 from compat.errors import InputError
 from compat.files import decoded
 from compat.formats.edit.files import Edit, line_end
-from compat.syntax.toml import Places, parse_text
+from compat.formats.locks.tables import Table
+from compat.syntax.toml import Places, Slot, parse_text
 
 
 class TomlFile:
@@ -37,6 +38,7 @@ class TomlFile:
             raise InputError(f"cannot be edited: {problem}", path) from None
         if tomlkit.dumps(self.document) != text:
             raise InputError("cannot be edited without changing other lines", path)
+        self.root = Table(self.document, path, text=text)
         self.places = Places(text)
         self._lines: list[tuple[str, str]] = []
         self._arrays: dict[tuple[str, str], list[str]] = {}
@@ -95,12 +97,12 @@ class TomlFile:
 
 
 class ArrayItem:
-    """A string in an array."""
+    """A string in an array. It is found again by identity, because others may be removed before it."""
 
-    def __init__(self, array: Array, item: Any) -> None:
-        self._array = array
-        self._item = item
-        self.text = str(item)
+    def __init__(self, slot: Slot) -> None:
+        self._array = slot.owner
+        self._item = slot.owner[slot.key]
+        self.text = str(self._item)
 
     def set(self, text: str) -> None:
         at = self._at()
@@ -153,14 +155,6 @@ def inline_table(texts: Mapping[str, str], *, tight: bool = False) -> Any:
 def inline_texts(values: Mapping[str, str]) -> Any:
     """Return an inline table of plain texts."""
     return inline_table({name: as_written(text, None).as_string() for name, text in values.items()})
-
-
-def items(array: Any) -> Iterator[ArrayItem]:
-    """Yield the strings of an array; nothing if it is not an array."""
-    if isinstance(array, Array):
-        for item in list(array):
-            if isinstance(item, str):
-                yield ArrayItem(array, item)
 
 
 def append(array: Array, text: str, comment: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from compat.formats.edit.changes import Statement
 from compat.formats.listing import ROOT, Entry
 from compat.formats.locks.tables import Table, both, either, index_source, path_source, vcs_source_at
 from compat.formats.requirements.lines import constrained
@@ -12,9 +13,10 @@ from compat.formats.specifiers import alternatives, python_marker
 from compat.model import Distribution, Source, normalized
 from compat.records import replace
 from compat.redact import excerpt
+from compat.syntax.toml import Slot
 
 if TYPE_CHECKING:
-    from compat.formats.project.pyproject import Draft
+    from compat.formats.project.draft import Draft
 
 _MOST_SOURCES = 100
 """Sources of one distribution; real lists have three."""
@@ -38,15 +40,20 @@ class UvSettings:
             if len(items) > _MOST_SOURCES or not all(isinstance(each, dict) for each in items):
                 raise draft.wrong(where, f"expected a table or a list of at most {_MOST_SOURCES} tables", line)
             self._sources[normalized(name)] = [Table(each, draft.path, line, where) for each in items]
-        self._overrides = self._list("override-dependencies")
-        self._constraints = self._list("constraint-dependencies")
+        self.overrides = self._list("override-dependencies")
+        self.constraints = self._list("constraint-dependencies", constraint=True)
 
-    def _list(self, key: str) -> list[Entry]:
+    def _list(self, key: str, *, constraint: bool = False) -> list[Statement[Slot]]:
         value = self._table.content.get(key)
         if value is None:
             return []
         found = self._draft.requirements(value, f"tool.uv.{key}", self._draft.places.key("tool.uv", key))
-        return [Entry(distribution, line, self._draft.path) for distribution, line in found]
+        return [replace(each, constraint=constraint) for each in found]
+
+    def environments(self) -> tuple[str, ...]:
+        """Return the markers of the environments that uv locks for."""
+        value = self._table.content.get("environments")
+        return (value,) if isinstance(value, str) else tuple(self._table.texts("environments"))
 
     def default_groups(self) -> tuple[str, ...] | None:
         """Return the groups that uv installs by default; ``None`` for all of them."""
@@ -105,14 +112,14 @@ class UvSettings:
 
     def applied(self, entries: list[Entry], notes: list[str]) -> tuple[Entry, ...]:
         """Return the entries after overrides and constraints."""
-        overrides: dict[str, dict[str | None, Entry]] = {}
-        for each in self._overrides:
-            overrides.setdefault(each.distribution.name, {})[each.distribution.marker] = each
+        overrides: dict[str, dict[str | None, Statement[Slot]]] = {}
+        for each in self.overrides:
+            overrides.setdefault(each.found.name, {})[each.found.marker] = each
         entries = [self._overridden(entry, overrides.get(entry.distribution.name, {}), notes) for entry in entries]
-        return constrained(entries, self._constraints, notes)
+        return constrained(entries, [Entry(each.found, each.line, each.file) for each in self.constraints], notes)
 
     @staticmethod
-    def _overridden(entry: Entry, overrides: dict[str | None, Entry], notes: list[str]) -> Entry:
+    def _overridden(entry: Entry, overrides: dict[str | None, Statement[Slot]], notes: list[str]) -> Entry:
         if not overrides:
             return entry
         asked = entry.distribution
@@ -121,7 +128,7 @@ class UvSettings:
         if len(overrides) > 1 and asked.marker not in overrides:
             notes.append(f"{place}: {asked.name} is overridden in several ways; its version is not known")
             return replace(entry, distribution=replace(asked, version=None, specifier=None, source=None))
-        forced = override.distribution
+        forced = override.found
         direct = forced.source is not None and forced.source.kind not in ("index", "nightly")
         changed = replace(
             asked, version=forced.version, specifier=forced.specifier, extra={**asked.extra, "override": place},
@@ -166,7 +173,6 @@ class PoetryProject:
     def __init__(self, table: Table, draft: Draft) -> None:
         self._table = table
         self._draft = draft
-        self.requires_python: str | None = None
         self._indexes = {
             str(each.get("name")).lower(): each["url"] for each in table.tables("source") if isinstance(each.get("url"), str)
         }
@@ -203,7 +209,7 @@ class PoetryProject:
         line = self._draft.places.key("tool.poetry.dependencies", "python")
         found = self._alternatives(python, "tool.poetry.dependencies.python", line)
         if len(found) == 1:
-            self.requires_python = _specifier(found[0])
+            self._draft.requires_python = self._draft.requires_python or _specifier(found[0])
         else:
             self._draft.notes.append(
                 f"{self._draft.path}:{line}: the Pythons {python} are not a single range; any Python is accepted"
@@ -225,11 +231,17 @@ class PoetryProject:
             line = self._draft.places.key(header, name)
             if not _is_name(name):
                 raise self._draft.wrong(header, f"{excerpt(name, 60)!r} is not the name of a package", line)
-            for each in value if isinstance(value, list) else [value]:
+            several = isinstance(value, list)
+            for number, each in enumerate(value if several else [value]):
                 item = self._item(each, name, header)
                 url = item.text("url")
                 line = line if url is None else self._draft.places.string(url, line)
-                self._draft.add(self._distribution(name, item, line), line, None if item.flag("optional") else parent)
+                found = self._distribution(name, item, line)
+                place = Slot(value, number, name) if several else Slot(table.content, name, name)
+                # a change of an address does not depend on the version in a file name
+                stated = found if url is None else replace(found, version=None)
+                self._draft.statements.append(Statement(stated, self._draft.path, line, place))
+                self._draft.add(found, line, None if item.flag("optional") else parent)
 
     def _item(self, value: Any, name: str, header: str) -> Table:
         """Return one dependency as a table; a string is its version."""

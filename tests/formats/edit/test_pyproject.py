@@ -207,6 +207,14 @@ def test_inline_script(edited: Edited) -> None:
         edited("train.py", "import torch\n", TORCH)
 
 
+@pytest.mark.parametrize("settings", ["", "#\n", "# [tool.uv]\n# offline = true\n"])
+def test_the_first_dependency_of_an_inline_script(edited: Edited, settings: str) -> None:
+    text = f"#!/usr/bin/env python\n# /// script\n{settings}# ///\nimport torch\n"
+    new = edited("train.py", text, Change("torch", None, "2.6.0", direct=True))
+    assert new.startswith('#!/usr/bin/env python\n# /// script\n# dependencies = ["torch==2.6.0"]\n')
+    assert new.endswith(f"{settings.removeprefix('#' + chr(10))}# ///\nimport torch\n")
+
+
 def test_pipfile(edited: Edited) -> None:
     text = '[packages]\ntorch = {version = "==2.5.1", index = "a"}  # x\ntrl = "*"\n\n[dev-packages]\nruff = ">=0.9"\n'
     new = edited(
