@@ -61,7 +61,8 @@ class Flavours:
     def needs(self, release: Release) -> Needs | None:
         """The requirements of a build; ``None`` if torch's index has none for the target, or cannot be read.
 
-        If it cannot be read, those of CPU builds and of other builds of the installed release are assumed.
+        If it cannot be read, those of CPU builds and of other builds of the installed release are assumed, if that or one of
+        the packages released with it came from there.
         """
         label = release.version.partition("+")[2]
         if not self._unreachable:
@@ -73,13 +74,15 @@ class Flavours:
             self._unreachable = why if "cannot be reached" in why else ""  # each further page would take as long to fail
         self.narrowed[f"{self._address}/{'' if self._unreachable else label}".rstrip("/")] = self._unreachable or why
         now = self._now(release.name) or ""
-        same = public(now) == public(release.version) and bool(cuda_of(now.partition("+")[2]))
+        there_now = {_label(each) for each in map(self._current.get, ("torch", *BESIDE)) if each is not None}
+        known = bool(cuda_of(now.partition("+")[2])) or label in there_now
+        same = public(now) == public(release.version) and known
         return self._assumed_needs(release) if label == "cpu" or same else None
 
     def _assumed_needs(self, release: Release) -> Needs | None:
         """The requirements of the default build without the CUDA libraries, and for a CPU build without triton.
 
-        Of CUDA builds only those of the installed release are assumed to be installable: that came from the same index.
+        Of CUDA builds only those of the installed release are assumed to be installable: see :meth:`needs`.
         """
         plain = Release(release.name, public(release.version))
         needs = self._base.needs([plain])[plain]

@@ -16,6 +16,7 @@ LEVELS = (
     "errors left",
     "recommended fixes not taken",
     "changes",
+    "downgrades",
     "source installs",
     "releases behind the newest",
     "warnings left",
@@ -25,11 +26,13 @@ LEVELS = (
     "release steps",
     "other builds",
     "release steps of what is added",
+    "release steps of what follows",
 )
 """The minimised costs, most important first.
 
 A changed package counts as one change, plus five if a direct requirement is downgraded, plus five if the major version
-changes: an expert would rather change five packages than do either, but not twenty.
+changes: an expert would rather change five packages than do either, but not twenty. A downgrade of any other package counts as
+two: two that move forward are better than one that goes back.
 """
 ERRORS, WARNINGS = "errors left", "warnings left"
 

@@ -40,7 +40,9 @@ def _reasons(
         newest = fitting[-1].version if fitting else ""
         others = {other: release.version for other, release in chosen.items()}
         bad = [each.statement.text for each in relaxation.forbidden if _breaks(each, name, {**others, name: newest})]
-        return [f"{name} {newest}: {text}" for text in bad][:1] or [text for text, _ in asking][:1]
+        fixed = {each.statement for each in solver.problem.recommended if _names(each, name)}
+        lacking = [f"{each.title} ({each.rule})" for each in errors if each.rule in fixed]
+        return lacking[:1] or [f"{name} {newest}: {text}" for text in bad][:1] or [text for text, _ in asking][:1]
     current = solver.problem.current
     kept = {**{other: release.version for other, release in chosen.items()}, name: before.version}
     known = [f"{each.title} ({each.rule})" for each in errors if name in each.packages]

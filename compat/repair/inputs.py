@@ -117,6 +117,7 @@ def problem_of(
     return Problem(
         environment, target, current, tuple(asked), pins, frozenset(direct), policy, ignored, given, conda,
         unlisted=unnamed - frozenset(concerned), unpinned=unpinned, unnamed=unnamed,
+        from_part=listed is not None,
     )  # fmt: skip
 
 

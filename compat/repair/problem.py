@@ -104,7 +104,7 @@ class Problem:
     ``alone`` are the packages that no other requires, ``unwanted`` those that the fix of a finding removes. ``unlisted`` are
     installed because others require them, and need no pin. ``unpinned`` are all packages whose version the installer chose:
     neither a downgrade nor a major version is worse for them. ``unnamed`` are those that no file lists: they do not count as
-    changed, either.
+    changed, either. ``from_part``: the file lists only part of what is installed.
     """
 
     environment: Environment
@@ -125,6 +125,7 @@ class Problem:
     unlisted: frozenset[str] = frozenset()
     unpinned: frozenset[str] = frozenset()
     unnamed: frozenset[str] = frozenset()
+    from_part: bool = False
 
     def candidates(self, name: str, releases: Iterable[Release]) -> tuple[Release, ...]:
         """The releases that may be chosen, oldest first, including the installed one."""
@@ -152,6 +153,11 @@ class Problem:
     def complete(self) -> bool:
         """Whether unlisted packages are known not to be installed."""
         return self.environment.distributions_complete is True
+
+    @property
+    def installer_adds(self) -> bool:
+        """Whether an installer adds what is required and not listed, in the newest releases."""
+        return self.from_part or not self.complete
 
     def _may(self, release: Release, current: Release | None, wanted: list[str], day: str) -> bool:
         if release.built and not self.policy.may_build(release):

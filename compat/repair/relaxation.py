@@ -12,7 +12,7 @@ from datetime import date, timedelta
 
 from compat.records import record
 from compat.repair.candidates import Release
-from compat.repair.clauses import ERRORS, WARNINGS, Clauses, Requires, Statement
+from compat.repair.clauses import ERRORS, Clauses, Requires, Statement
 from compat.repair.problem import BEHIND, DOWNGRADE, FOLLOWING, MAJOR, OLD, Problem, family, moves_major
 from compat.repair.target import Need, satisfies
 
@@ -150,12 +150,12 @@ class Relaxation:
         for what, atom in atoms.items():
             if what == (ABSENT if current is None else current.version):
                 continue
-            added = current is None and self.problem.complete and not newest_wanted
+            installer = newest_wanted or self.problem.installer_adds  # which takes the newest, whatever that adds
+            added = current is None and not installer
             if (what == ABSENT or added) and family(name) == name:
                 cost("packages added or removed", atom)
             if current is None:  # adding costs at least one step, so that unneeded packages are not added
                 behind = 0 if what == OTHER else newest - place[what]
-                installer = newest_wanted or not self.problem.complete  # which takes the newest, whatever that adds
                 cost("release steps of what is added", atom, 1 + behind * (BEHIND if installer else 1))
             if what in (ABSENT, OTHER):
                 continue
@@ -165,11 +165,13 @@ class Relaxation:
             else:
                 nearby = self.problem.policy.prefer == "stay"
                 steps = abs(place[what] - here) if nearby else newest - place[what]
-                cost("release steps", atom, steps if family(name) == name else 0)  # family members follow
+                follows = family(name) != name  # its moves cost nothing, but none is made without need
+                cost("release steps of what follows" if follows else "release steps", atom, steps)
             if name in self.problem.direct and self.problem.policy.prefer == "newest":
                 cost("releases behind the newest", atom, newest - place[what])
-            elif current is not None and place[what] < here and self._is_dear_downgrade(name):
-                cost("changes", atom, DOWNGRADE)
+            elif current is not None and place[what] < here and self._is_downgrade(name):
+                cost("changes", atom, DOWNGRADE if name in self.problem.direct else 1)
+                cost("downgrades", atom)
             if current is not None and moves_major(current.key, self._release[name][what].key) and self._is_dear_jump(name):
                 cost("changes", atom, MAJOR)
             if self._release[name][what].built:
@@ -177,8 +179,8 @@ class Relaxation:
             elif not self._release[name][what].plain:
                 cost("other builds", atom)
 
-    def _is_dear_downgrade(self, name: str) -> bool:
-        return name in self.problem.direct and name not in self.problem.unpinned and name not in FOLLOWING
+    def _is_downgrade(self, name: str) -> bool:
+        return name not in self.problem.unpinned and name not in FOLLOWING and family(name) == name
 
     def _is_dear_jump(self, name: str) -> bool:
         return name not in self.problem.unpinned and family(name) == name
@@ -232,10 +234,10 @@ class Relaxation:
                 self._wants(where, need)
 
     def _tolerated(self, release: Release, need: Need, where: tuple[int, ...]) -> tuple[int, ...]:
-        """An atom that allows an installed pair to stay although the requirement of the installed ``release`` is unmet; counts
-        as a warning or error.
+        """An atom that allows an installed pair to stay although the requirement of the installed ``release`` is unmet.
 
-        An unlisted package only counts as missing if the list is complete.
+        It costs nothing, as in what is installed today, unless it is an error to be fixed. An unlisted package only counts as
+        missing if the list is complete.
         """
         other = self.problem.current.get(need.name)
         if other is not None and satisfies(other.version, need.specifier):
@@ -248,8 +250,8 @@ class Relaxation:
         if stays is None:
             return ()
         kept = self.clauses.all_of((*(-literal for literal in where), stays))
-        if other is not None or self.problem.complete:
-            self.clauses.cost(ERRORS if wrong else WARNINGS, kept)
+        if wrong and (other is not None or self.problem.complete):
+            self.clauses.cost(ERRORS, kept)
         return (kept,)
 
     def _wants(self, where: tuple[int, ...], need: Need) -> None:

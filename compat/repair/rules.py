@@ -65,7 +65,7 @@ def _of_rule(rule: Rule, level: str, facts: Facts, current: Mapping[str, Release
 
 
 def recommended(matrix: Matrix, problem: Problem, errors: Collection[Finding]) -> Iterator[Recommended]:
-    """The package versions recommended by findings and their rules, for packages that are installed.
+    """The package versions recommended by findings and their rules, for packages that are installed or wrongly absent.
 
     What is recommended for one finding may also fix another one about the same package, so it is its last alternative. Of a
     package that nobody pinned, any older release will do if a rule recommends a downgrade.
@@ -80,6 +80,7 @@ def recommended(matrix: Matrix, problem: Problem, errors: Collection[Finding]) -
 def _recommended(finding: Finding, matrix: Matrix, problem: Problem) -> tuple[tuple[Need, ...], ...]:
     rule = next((rule for rule in matrix.rules() if rule.id == finding.rule), None)
     facts, current, needs = Facts(problem.environment), problem.current, problem.target.needs
+    lacking = {atom[1] for atom in rule.packages if atom[0] == "package" and atom[2] == "absent"} if rule is not None else ()
     if rule is None and finding.origin == "build":
         return tuple(
             needs((f"{fix.package}{fix.spec}",)) for fix in finding.fixes
@@ -87,7 +88,8 @@ def _recommended(finding: Finding, matrix: Matrix, problem: Problem) -> tuple[tu
         )  # fmt: skip
     fixes = [
         fix for fix in (rule.fixes if rule is not None else ())
-        if fix.kind in _MOVES and fix.packages and all(normalized(name) in current for name, _ in fix.packages)
+        if fix.kind in _MOVES and fix.packages
+        and all(normalized(name) in current or normalized(name) in lacking for name, _ in fix.packages)
         and all(holds(atom, facts) is not False for atom in fix.when)
     ]  # fmt: skip
     found = [(fix.kind, needs(f"{name}{spec}" for name, spec in fix.packages)) for fix in fixes]

@@ -124,6 +124,21 @@ def test_something_that_must_not_be_missing(tmp_path: Path) -> None:
     assert dict(there.together)["peft"] == frozenset({ABSENT})  # it may be removed
 
 
+def test_adding_what_is_missing_is_a_recommended_fix(tmp_path: Path) -> None:
+    """Only if its absence is at fault: a rule about trl alone makes nobody install peft."""
+    pinning = RULE.replace('upgrade = { trl = ">=0.16.0" }', 'pin = { peft = ">=0.14" }')
+    here = environment(trl="0.15.2")
+    problem = Problem(here, Target(here), {"trl": Release("trl", "0.15.2")})
+    finding = Finding("a-rule", "rule", "hit", "error", "crash", "It breaks", "", "reported", packages={"trl": "0.15.2"})
+    for changes, expected in ((MISSING, [((Need("peft", ">=0.14", ()),),)]), ({}, [])):
+        text = pinning
+        for before, after in changes.items():
+            text = text.replace(before, after)
+        (tmp_path / "rules.toml").write_text(text)
+        matrix = in_memory(load_file(str(tmp_path / "rules.toml")))
+        assert [each.alternatives for each in recommended(matrix, problem, [finding])] == expected
+
+
 def test_sources_spare_what_is_installed_from_them_and_no_release(tmp_path: Path) -> None:
     exemption = {"[[rule.fix]]": '[[rule.unless]]\nsource = { trl = ["vcs"] }\n[[rule.fix]]'}
     own = Source("vcs", {"url": "https://git.example/trl", "commit": "abc"})

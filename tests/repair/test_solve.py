@@ -113,3 +113,34 @@ def test_packages_that_nobody_named_move_before_one_that_somebody_pinned() -> No
         solution = Solver(asked, MemoryUniverse(known, {}), rules=lambda *_: apart, judge=lambda *_: (), needs={}).solve(names)
         assert solution.chosen is not None
         assert sorted(name for name, each in solution.chosen.items() if each != asked.current[name]) == moved
+
+
+def test_what_nothing_requires_any_more_is_removed_rather_than_downgraded() -> None:
+    """vllm 2 no longer requires outlines, which shares a pin with it: as a lock made anew would leave it out."""
+    current = (*releases("vllm", "1.0"), *releases("outlines", "1.0"), *releases("core", "1.0"))
+    known = {
+        "vllm": releases("vllm", "1.0", "2.0"), "outlines": releases("outlines", "0.9", "1.0"),
+        "core": releases("core", "1.0", "2.0"),
+    }  # fmt: skip
+    requires = {
+        ("vllm", "1.0"): {"": (need("outlines"), need("core==1.0"))}, ("vllm", "2.0"): {"": (need("core==2.0"),)},
+        ("outlines", "1.0"): {"": (need("core==1.0"),)},
+    }  # fmt: skip
+    old = Forbidden((("vllm", frozenset({"1.0"})),), Statement("rule", "It breaks"), ERRORS)
+    asked = replace(problem(current=current), direct=frozenset({"vllm"}))
+    solver = Solver(asked, MemoryUniverse(known, requires), rules=lambda *_: (old,), judge=lambda *_: (), needs={})
+    chosen = solver.solve(("vllm",)).chosen
+    assert chosen is not None
+    assert {name: each.version for name, each in chosen.items()} == {"vllm": "2.0", "core": "2.0"}
+
+
+def test_an_unmet_requirement_that_is_no_error_stays_unmet() -> None:
+    current = (*releases("trl", "1.0"), *releases("bitblas", "1.0"))
+    known = {"trl": releases("trl", "1.0", "1.5"), "ml-dtypes": releases("ml-dtypes", "1.0")}
+    universe = MemoryUniverse(known, {("bitblas", "1.0"): {"": (need("ml-dtypes"),)}})
+    old = Forbidden((("trl", frozenset({"1.0"})),), Statement("rule", "It breaks"), ERRORS)
+    asked = replace(problem(current=current), direct=frozenset({"trl", "bitblas"}))
+    solver = Solver(asked, universe, rules=lambda *_: (old,), judge=lambda *_: (), needs={})
+    chosen = solver.solve(("trl",)).chosen
+    assert chosen is not None
+    assert {name: each.version for name, each in chosen.items()} == {"trl": "1.5", "bitblas": "1.0"}

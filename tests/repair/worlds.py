@@ -88,8 +88,7 @@ class Everything:
         return name in self.problem.direct and name in self.problem.current
 
     def _cost(self, chosen: dict[str, str]) -> tuple[int, ...] | None:
-        violated = self._violated(chosen)
-        if violated is None:
+        if not self._works(chosen):
             return None
         levels = dict.fromkeys(("errors left", "warnings left"), 0)
         for each in self.forbidden:
@@ -104,9 +103,9 @@ class Everything:
         place = {name: Places(releases) for name, releases in self.releases.items()}
         own = [name for name in chosen if family(name) == name]
         added = sum(chosen[name] != ABSENT and name not in current for name in own)
-        added *= self.problem.complete and self.problem.policy.prefer != "newest"
+        added *= not self.problem.installer_adds and self.problem.policy.prefer != "newest"
         removed = sum(chosen[name] == ABSENT for name in own if name in current)
-        weighed = behind = steps = more_steps = sources = others = old = 0
+        weighed = behind = steps = more_steps = following = back = sources = others = old = 0
         for name, version in chosen.items():
             if version in (ABSENT, current.get(name)):
                 continue
@@ -114,23 +113,25 @@ class Everything:
             here = place[name].index(current[name]) if name in current else newest
             if name in self.problem.direct and self.problem.policy.prefer == "newest":
                 behind += newest - place[name].index(version)
-            elif name in current and name in self.problem.direct - {*FOLLOWING} and place[name].index(version) < here:
-                weighed += DOWNGRADE
+            elif name in own and name in current and name not in FOLLOWING and place[name].index(version) < here:
+                weighed += DOWNGRADE if name in self.problem.direct else 1
+                back += 1
             if name in current and family(name) == name and moves_major(Version(current[name]), Version(version)):
                 weighed += MAJOR
             near = self.problem.policy.prefer == "stay"
-            if name in current and family(name) == name:
-                steps += abs(place[name].index(version) - here) if near else newest - place[name].index(version)
-            elif name not in current:
-                weight = BEHIND if self.problem.policy.prefer == "newest" or not self.problem.complete else 1
+            if name in current:
+                moved = abs(place[name].index(version) - here) if near else newest - place[name].index(version)
+                steps, following = (steps + moved, following) if name in own else (steps, following + moved)
+            else:
+                weight = BEHIND if self.problem.policy.prefer == "newest" or self.problem.installer_adds else 1
                 more_steps += 1 + weight * (newest - place[name].index(version))
                 old += place[name].index(version) < newest and self._old(release[name][version].day)
             source = release[name][version].source
             sources += source is not None and source.kind == "vcs"
             others += source is not None and source.kind == "index"
         return (
-            levels["errors left"], self._not_taken(chosen), len(changed) + weighed, sources, behind,
-            levels["warnings left"] + violated, old, added + removed, self._rank(chosen), steps, others, more_steps,
+            levels["errors left"], self._not_taken(chosen), len(changed) + weighed, back, sources, behind,
+            levels["warnings left"], old, added + removed, self._rank(chosen), steps, others, more_steps, following,
         )  # fmt: skip
 
     def _taken(self, chosen: dict[str, str]) -> list[list[bool]]:
@@ -159,14 +160,13 @@ class Everything:
         ]  # fmt: skip
         return bool(day and days) and not self.problem.policy.any_age and days_between(day, max(days)) > OLD
 
-    def _violated(self, chosen: dict[str, str]) -> int | None:
-        """How many requirements between installed releases are broken as they were; ``None`` where another one is."""
+    def _works(self, chosen: dict[str, str]) -> bool:
+        """Whether every requirement is met, except between releases that stay as they were installed."""
         current = {name: release.version for name, release in self.problem.current.items()}
         for each in (*self.problem.asked, *self.problem.keep):
             version = chosen.get(each.name, ABSENT)
             if version == ABSENT or not satisfies(version, each.specifier):
-                return None
-        broken: set[tuple[str, str, Need]] = set()
+                return False
         for name, extra in self._active(chosen):
             for each in self._of(chosen, name).get(extra, ()):
                 version = chosen.get(each.name, ABSENT)
@@ -175,10 +175,8 @@ class Everything:
                 if version == ABSENT or not satisfies(version, each.specifier):
                     as_installed = chosen[name] == current.get(name) and version == current.get(each.name, ABSENT)
                     if not as_installed:
-                        return None
-                    if version != ABSENT or each.name in current or self.problem.complete:
-                        broken.add((name, extra, each))
-        return len(broken)
+                        return False
+        return True
 
     def _of(self, chosen: dict[str, str], name: str) -> Mapping[str, tuple[Need, ...]]:
         return self.requires.get((name, chosen[name]), {})
