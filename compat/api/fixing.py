@@ -103,7 +103,8 @@ def repaired(
         plan = _resolved(plan, after) if later and not assumed else plan  # uv cannot find builds whose index was not read
         if not plan.stands:
             break
-        again = planner_of(after, planner.problem.policy, planner.means, [*keep, *_moved(plan.changes)])
+        plan = _as_installed(case, plan, after)
+        again = planner_of(after, planner.problem.policy, planner.means, [*keep, *_moved(plan.changes, after)])
         known = {_key(each) for each in plan.left}
         new = tuple(each for each in again.errors if _key(each) not in known)
         if not new:
@@ -128,36 +129,44 @@ def _leaner(case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case | None
     unlisted = frozenset(each.name for each in plan.changes if each.name not in listed)
     if not unlisted or not case.resolves:
         return plan, None
-    lean = _without_pins(unlisted, case, plan, planner)
-    if lean is not None:
-        return lean
-    concerned = {name for error in planner.errors for name in error.packages} & unlisted
-    spared = unlisted - concerned
-    lean = _without_pins(spared, case, plan, planner)
-    best = {need.name for each in planner.problem.recommended for need in each.alternatives[0]}
-    for name in sorted(concerned, key=lambda each: (each in best, each)):  # pins that rules recommend are kept
-        leaner = _without_pins(spared | {name}, case, plan, planner)
-        if leaner is not None:
-            lean, spared = leaner, spared | {name}
-    return lean or (plan, None)
+    best = frozenset(need.name for each in planner.problem.recommended for need in each.alternatives[0])
+    pinned: frozenset[str] = frozenset()
+    while True:
+        after, new = _without_pins(unlisted - pinned, case, plan, planner)
+        concerned = [frozenset(each.packages) & unlisted for each in new]
+        needed = frozenset[str]().union(*(each & best or each for each in concerned)) - pinned
+        if not needed:
+            break
+        pinned |= needed
+    if new or not after.resolves:
+        return plan, None
+    for name in sorted(pinned - best) if len(pinned) > 1 else ():  # two pins may each fix the same error
+        other, new = _without_pins(unlisted - pinned | {name}, case, plan, planner)
+        if other.resolves and not new:
+            pinned, after = pinned - {name}, other
+    return _as_installed(case, replace(plan, along=(plan.along | unlisted) - pinned), after), after
 
 
-def _without_pins(spared: frozenset[str], case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case] | None:
-    """The plan without pins of some packages, with the releases uv chooses for them, and the case of the edited file; ``None``
-    if that leaves an error."""
-    lean = replace(plan, along=plan.along | spared)
+def _without_pins(spared: frozenset[str], case: Case, plan: Plan, planner: Planner) -> tuple[Case, tuple[Finding, ...]]:
+    """The case of the edited file if the plan pins only unlisted packages that are not spared, and the errors that it adds."""
+    lean = replace(plan, along=frozenset(each.name for each in plan.changes if each.name in spared))
     after = _as_written(case, lean, written_for(case, lean), planner)
     found = findings(after.environment, planner.means.matrix, case.ignored)
     known = {_key(each) for each in plan.left}
-    if not after.resolves or any(_key(each) not in known for each in to_fix(found, planner.problem.policy)):
-        return None
+    return after, tuple(each for each in to_fix(found, planner.problem.policy) if _key(each) not in known)
+
+
+def _as_installed(case: Case, plan: Plan, after: Case) -> Plan:
+    """The plan with the releases that uv chooses for the packages that the edited file does not pin."""
+    if case.whole or not after.resolves or after.selection != case.selection:
+        return plan
     there, now = _versions(case), _versions(after)
-    named = {each.name: each for each in plan.changes if each.name not in spared}
+    named = {each.name: replace(each, implied=False) for each in plan.changes if each.name not in plan.along}
     moved = sorted(name for name in (there.keys() | now.keys()) - named.keys() if there.get(name) != now.get(name))
     named |= {name: Change(name, there.get(name), now.get(name), implied=True) for name in moved}
     changes = tuple(named[name] for name in sorted(named))
     paid = {each: plan.cost.get(each, 0) for each in ("errors", "source", "steps")}
-    return replace(lean, changes=changes, along=lean.along | frozenset(moved), cost=cost_of(changes, **paid)), after
+    return replace(plan, changes=changes, along=plan.along | frozenset(moved), cost=cost_of(changes, **paid))
 
 
 def _versions(case: Case) -> dict[str, str]:
@@ -176,15 +185,16 @@ def _key(finding: Finding) -> tuple[str, tuple[str, ...]]:
 
 def _held_before(finding: Finding, case: Case) -> bool:
     """Whether a finding of a later round is about the original file, rather than a result of the plan."""
-    there = {copy.name: copy.version for copy in case.environment.distributions or ()}
-    listed = {entry.distribution.name: entry.distribution.version for entry in (case.listing.entries if case.listing else ())}
-    return all(version in (there.get(name), listed.get(name)) for name, version in finding.packages.items())
+    listed = (entry.distribution for entry in (case.listing.entries if case.listing else ()))
+    there = {(copy.name, copy.version) for copy in (*(case.environment.distributions or ()), *listed)}
+    return there.issuperset(finding.packages.items())
 
 
-def _moved(changes: Iterable[Change]) -> list[str]:
-    """Changes of previous rounds, as pins to keep."""
+def _moved(changes: Iterable[Change], after: Case) -> list[str]:
+    """Changes of previous rounds to packages of this selection, as pins to keep."""
+    there = {copy.name for copy in after.environment.distributions or ()}
     ordinary = (each for each in changes if each.after is not None and not each.is_built and not each.is_direct_url)
-    return [f"{each.name}=={each.after}" for each in ordinary if not each.implied]
+    return [f"{each.name}=={each.after}" for each in ordinary if not each.implied and each.name in there]
 
 
 def _left(plan: Plan, new: tuple[Finding, ...], planner: Planner) -> Plan:
@@ -304,11 +314,12 @@ def moved_listing(listing: Listing, changes: Iterable[Change]) -> Listing:
     by_name = {each.name: each for each in changes}
     entries = tuple(replace(each, distribution=_as_changed(each.distribution, by_name)) for each in listing.entries)
     gone = {at for at, each in enumerate(entries) if (moved := by_name.get(each.distribution.name)) and moved.after is None}
-    listed = {entry.distribution.name for entry in entries}
+    added = {each.name for each in by_name.values() if each.before is None and each.after is not None}
+    here = [at for at, each in enumerate(entries) if each.distribution.name in added]  # in other selections so far
     new = tuple(
-        Entry(Distribution(each.name, each.after, source=each.source or Source("index")))
-        for each in by_name.values() if each.before is None and each.after is not None and each.name not in listed
-    )  # fmt: skip
+        Entry(Distribution(name, by_name[name].after, source=by_name[name].source or Source("index")))
+        for name in sorted(added - {entries[at].distribution.name for at in here})
+    )
     if listing.edges is None:
         return replace(listing, entries=(*(each for at, each in enumerate(entries) if at not in gone), *new))
     last = len(entries)
@@ -318,12 +329,12 @@ def moved_listing(listing: Listing, changes: Iterable[Change]) -> Listing:
 
     kept = (each for each in listing.edges if each.child not in gone)
     edges = [Edge(shifted(parent), shifted(child), marker, choice) for parent, child, marker, choice in kept]
-    edges += [Edge(ROOT, last + at) for at in range(len(new))]
+    edges += [Edge(ROOT, at) for at in (*here, *range(last, last + len(new)))]
     return replace(listing, entries=(*entries, *new), edges=tuple(edges))
 
 
 def _as_changed(copy: Distribution, changes: dict[str, Change]) -> Distribution:
     change = changes.get(copy.name)
-    if change is None or change.after is None or copy.version is None or copy.version != change.before:
+    if change is None or change.after is None or copy.version is None or change.before not in (copy.version, None):
         return copy
     return replace(copy, version=change.after, source=change.source or Source("index"))

@@ -43,10 +43,10 @@ class Case:
     """The input to be fixed. ``file`` is its path, ``None`` for an environment; ``folders`` contain installed metadata.
 
     ``told`` describes the target of the plan; ``ignored`` are the rules that the project ignores. ``listing`` is the parsed
-    file, ``asked_choices`` are the selected extras and groups. ``resolves``: whether uv can resolve a file that lists only
-    some of its packages (``None``: unknown; ``unresolved`` is the reason), ``overrides`` whether that requires its pins to
-    override the requirements of other packages. ``needs`` are the requirements of its releases that were read, ``pythons``
-    older Pythons that the pins support as well."""
+    file, ``asked_choices`` are the requested extras and groups, ``selection`` those of this case in words.
+    ``resolves``: whether uv can resolve a file that lists only some of its packages (``None``: unknown; ``unresolved`` is the
+    reason), ``overrides`` whether that requires its pins to override the requirements of other packages. ``needs`` are the
+    requirements of its releases that were read, ``pythons`` older Pythons that the pins support as well."""
 
     environment: Environment
     file: str | None = None
@@ -65,6 +65,7 @@ class Case:
     pythons: tuple[str, ...] = ()
     listing: Listing | None = None
     asked_choices: Requested | None = None
+    selection: str = ""
 
     def without_note(self) -> Case:
         """Without the note that uv cannot resolve the file, where that is the answer."""
@@ -173,6 +174,7 @@ def _of_file(options: Options, config: ProjectConfig, matrix: Matrix, index: Cal
     return Case(
         found.environment, file=path, direct=found.direct, asked=found.asked, notes=(*listing.notes, *notes), told=found.told,
         whole=found.whole, ignored=_ignored(config, target), listing=listing, asked_choices=asked, pythons=found.pythons,
+        selection=found.selection,
     )  # fmt: skip
 
 
@@ -183,8 +185,9 @@ def read_again(case: Case, listing: Listing, means: Means) -> Case:
     known = replace(case.environment, distributions=None, distributions_complete=False)
     found = installed_by(listing, known, means.matrix, lambda: means.index, case.asked_choices)
     return replace(
-        case, environment=found.environment, direct=found.direct, asked=found.asked, whole=found.whole, listing=listing
-    )
+        case, environment=found.environment, direct=found.direct, asked=found.asked, whole=found.whole, listing=listing,
+        selection=found.selection,
+    )  # fmt: skip
 
 
 def closed(case: Case, means: Means) -> Case | None:

@@ -35,7 +35,8 @@ _CONFIGURED = re.compile(r"^version(?:_info)? *= *(\d+\.\d+\.\d+)", re.MULTILINE
 class Installed:
     """The packages a file installs on a target. ``told`` describes the target and how it was determined; if not ``whole``,
     an installer adds packages to the list. ``direct`` is ``None`` if the project's direct requirements are unknown. ``pythons``
-    are older Pythons that the pins support as well, newest first, if the Python is inferred."""
+    are older Pythons that the pins support as well, newest first, if the Python is inferred; ``selection`` are its extras and
+    groups in words."""
 
     environment: Environment
     direct: frozenset[str] | None
@@ -43,6 +44,7 @@ class Installed:
     told: tuple[str, ...]
     whole: bool = True
     pythons: tuple[str, ...] = ()
+    selection: str = ""
 
 
 def installed_by(
@@ -76,8 +78,9 @@ def installed_by(
         if copy.version is None and copy.name not in pinned and not is_given(copy)
     )  # fmt: skip
     whole = listing.complete or listing.kind not in ("requirements", "pyproject", "script")
-    choices = (f"with {contexts.sets[number].label}",) if contexts.sets[number].label else ()
-    return Installed(environment, _direct(listing, here), wanted, (f"Python {python}{origin}", *told, *choices), whole, older)
+    selection = contexts.sets[number].label
+    told = (f"Python {python}{origin}", *told, *([f"with {selection}"] if selection else ()))
+    return Installed(environment, _direct(listing, here), wanted, told, whole, older, selection)
 
 
 def placed(known: Environment) -> tuple[Environment, tuple[str, ...]]:
@@ -217,13 +220,12 @@ def _plain(copy: Distribution) -> Distribution:
 
 
 def _direct(listing: Listing, here: list[int]) -> frozenset[str] | None:
-    """Direct requirements: all entries of an incomplete list, else those of the projects or comments; ``None``: unknown."""
+    """Direct requirements: those of the projects or of comments, else all entries of an incomplete list; ``None``: unknown."""
     names = {number: listing.entries[number].distribution.name for number in here}
     if listing.edges is None:
-        if listing.kind != "requirements" or not listing.complete:
-            return frozenset(names.values())
-        text = decode(read_content(listing.file), listing.file)
-        return (asked_for(text) & frozenset(names.values())) or None
+        text = decode(read_content(listing.file), listing.file) if listing.kind == "requirements" else ""
+        asked = asked_for(text) & frozenset(names.values())
+        return asked or (None if listing.complete else frozenset(names.values()))
     own = {child for parent, child, _, _ in listing.edges if parent == ROOT}
     projects = {number for number in own if _is_project(listing, number)}
     projects |= {  # their extras and groups

@@ -691,6 +691,34 @@ def test_an_unlisted_package_is_pinned_only_where_uv_would_choose_a_bad_release(
     assert "because bad-free (bad-free)" in done.stdout
 
 
+def test_each_pin_of_an_unlisted_package_is_one_that_the_written_file_needs(fix: Run, tmp_path: Path) -> None:
+    """array 1 is for trl, and arrow's pin for array 1; frames is left to uv, which takes the release that array 1 allows."""
+    rules = [
+        RULE.format(
+            name=f"bad-{name}", severity="error", packages=f'{name} = "{bad}", array = "{array}"',
+            hit=f'{name} = "{hit}", array = "{there}"', clear=f'{name} = "{hit}", array = "{clear}"',
+            fix=f"[[rule.fix]]\npin = {{ {fixed} }}",
+        )
+        for name, bad, array, hit, there, clear, fixed in (
+            ("trl", "<0.18", ">=2", "0.17.0", "2.0", "1.0", 'array = "<2"'),
+            ("arrow", ">=2", "<2", "2.0", "1.0", "2.0", 'arrow = "<2"'),
+        )
+    ]  # fmt: skip
+    both = {"1.0": release("2025-04-01"), "2.0": release("2025-05-01")}
+    packages = {
+        "trl": {"0.17.0": release("2025-04-25", "array", "arrow", "frames")}, "array": both, "arrow": both,
+        "frames": {"1.0": release("2025-04-01", "array"), "2.0": release("2025-05-01", "array>=2")},
+    }  # fmt: skip
+    (tmp_path / "requirements.txt").write_text("trl==0.17.0\n")
+    with IndexServer(packages) as server:
+        done = fix("--write", *own(tmp_path, *rules), url=server.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 changes fix 1 error." in done.stdout
+    assert "also      frames 1.0\n" in done.stdout
+    lines = (tmp_path / "requirements.txt").read_text().splitlines()
+    assert [line.partition(" ")[0] for line in lines] == ["trl==0.17.0", "array==1.0", "arrow==1.0"]
+
+
 def test_an_extension_is_compiled_again_when_torch_moves(fix: Run, tmp_path: Path) -> None:
     old = RULE.format(
         name="old-torch", severity="error", packages='torch = "<2.7"', hit='torch = "2.6.0"', clear='torch = "2.7.0"',
@@ -809,6 +837,9 @@ def test_one_plan_fixes_every_selection(fix: Run, index: IndexServer, tmp_path: 
     assert done.returncode == 0, done.stdout + done.stderr
     assert planned(done) == {"accelerate": ("1.6.0", "1.11.0"), "trl": ("0.17.0", "0.18.0")}
     assert {each["rule"] for each in json.loads(done.stdout)["findings"]} == {"bad-accelerate", "bad-trl"}
+    assert [each["reasons"] for each in json.loads(done.stdout)["plan"]["changes"]] == [
+        ["bad-accelerate (bad-accelerate)"], ["bad-trl (bad-trl)"],
+    ]  # fmt: skip
     expected = CONFLICTING.replace("accelerate==1.6.0", "accelerate==1.11.0").replace("trl==0.17.0", "trl==0.18.0")
     assert (tmp_path / "pyproject.toml").read_text() == expected
     assert "Nothing to fix" in fix(*rules, **options).stdout
