@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
+from compat.formats.listing import Choice, Edge, Entry, Listing
+from compat.formats.locks.graph import LockedGraph, edges_by_group
 from compat.formats.locks.tables import (
     Table,
     both,
@@ -18,11 +19,13 @@ from compat.formats.locks.tables import (
     packages_of,
     path_source,
     read_toml,
+    repository_of,
     url_source,
     vcs_source,
     version_of,
 )
 from compat.formats.registry import ProjectLock
+from compat.formats.specifiers import matcher, python_marker
 from compat.model import Distribution, Source, normalized
 from compat.redact import excerpt
 
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from compat.formats.edit.dispatch import Installer
 
 
-_VCS = ("git", "hg", "svn", "bzr")
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 _SYSTEMS = {
     "manylinux": "linux", "musllinux": "linux", "linux": "linux", "alpine": "linux", "windows": "win32", "macos": "darwin",
@@ -51,9 +53,7 @@ class PdmLock(ProjectLock):
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         document = read_toml(path, text)
-        metadata = document.table("metadata")
-        if metadata is None:
-            raise document.expected("metadata", "a table, as in every pdm.lock")
+        metadata = document.needed_table("metadata", "a table, as in every pdm.lock")
         version = metadata.needed_text("lock_version")
         if version.partition(".")[0] not in ("3", "4"):
             raise metadata.wrong(f"lock_version: expected 3.x or 4.x, not {excerpt(version, 40)!r}", "lock_version")
@@ -61,7 +61,13 @@ class PdmLock(ProjectLock):
         entries = tuple(Entry(_distribution(package), package.line) for package in packages)
         choices: list[Choice] = []
         if any("groups" in package.content for package in packages):
-            edges = _edges_by_group(packages, metadata.texts("groups"), choices)
+            # "pdm install" installs every group that the file was made for (measured with 2.22)
+            made_for = list(map(normalized, metadata.texts("groups")))
+            choices += [Choice("group", group, default=True) for group in dict.fromkeys(made_for) if group != "default"]
+            groups = [
+                dict.fromkeys(map(normalized, each.texts("groups") or ["default"]), each.text("marker")) for each in packages
+            ]
+            edges = edges_by_group(groups, choices, "default", made_for)
         else:
             edges = _edges_by_dependency(packages, entries)
         requires_python, environments = _targets(metadata)
@@ -76,46 +82,21 @@ class PdmLock(ProjectLock):
 def _distribution(package: Table) -> Distribution:
     extra: dict[str, object] = {key: value for key in ("extras", "groups") if (value := package.texts(key))}
     return Distribution(
-        name_of(package, package.needed_text("name")), version_of(package, package.text("version")), _source(package),
+        name_of(package), version_of(package, package.text("version")), _source(package),
         package.text("marker"), extra=extra,
     )  # fmt: skip
 
 
 def _source(package: Table) -> Source:
-    for kind in _VCS:
-        url = package.text(kind)
-        if url is not None:
-            return vcs_source(url, package.text("revision"), package.text("ref"), package.text("subdirectory"))
+    if (repository := repository_of(package)) is not None:
+        return vcs_source(repository, package.text("revision"), package.text("ref"), package.text("subdirectory"))
     path, url = package.text("path"), package.text("url")
     if path is not None:
         return path_source(path, editable=package.flag("editable"))
     return index_source(None) if url is None else url_source(url)
 
 
-def _edges_by_group(packages: list[Table], groups: list[str], choices: list[Choice]) -> list[Edge]:
-    """Return edges that install an entry with any of its groups if its marker holds; without groups it is always installed.
-
-    ``pdm install`` installs every group in the file (measured with 2.22).
-    """
-    edges: list[Edge] = []
-    numbers: dict[str, int | None] = {"default": None}
-    made_for = [normalized(group) for group in groups]
-    listed = [normalized(group) for package in packages for group in package.texts("groups")]
-    for group in dict.fromkeys([*made_for, *listed]):
-        if group not in numbers:
-            numbers[group] = len(choices)
-            choices.append(Choice("group", group, default=group in made_for))
-    for node, package in enumerate(packages):
-        marker = package.text("marker")
-        own = dict.fromkeys(map(normalized, package.texts("groups") or ["default"]))
-        edges.extend(Edge(ROOT, node, marker, numbers[group]) for group in own)
-    return edges
-
-
 def _edges_by_dependency(packages: list[Table], entries: tuple[Entry, ...]) -> list[Edge]:
-    from compat.formats.locks.tables import LockedGraph
-    from compat.formats.specifiers import matcher, python_marker
-
     names = [_identity(entry.distribution.name, package.texts("extras")) for package, entry in zip(packages, entries)]
     pythons = [python_marker(package.text("requires_python") or "") for package in packages]
     versions = [entry.distribution.version or "" for entry in entries]
@@ -169,8 +150,6 @@ def _targets(metadata: Table) -> tuple[str | None, tuple[str, ...]]:
 
 
 def _target_marker(target: Table) -> str | None:
-    from compat.formats.specifiers import python_marker
-
     marker = python_marker(target.text("requires_python") or "")
     implementation = target.text("implementation")
     if implementation:

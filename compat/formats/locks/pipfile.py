@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
-from compat.formats.locks.tables import Table, both, index_source, name_of, path_source, url_source, vcs_source_at, version_of
+from compat.formats.locks.tables import (
+    Table,
+    both,
+    index_source,
+    name_of,
+    path_source,
+    repository_of,
+    url_source,
+    vcs_source_at,
+    version_of,
+)
 from compat.formats.registry import ProjectLock
 from compat.formats.specifiers import alternatives
 from compat.model import Distribution, Source
@@ -20,7 +30,6 @@ if TYPE_CHECKING:
 
 
 _SPECIFICATION = 6
-_VCS = ("git", "hg", "svn", "bzr")
 _MARKER_KEYS = (
     "os_name", "sys_platform", "platform_machine", "platform_python_implementation", "platform_release", "platform_system",
     "platform_version", "python_version", "python_full_version", "implementation_name", "implementation_version",
@@ -40,9 +49,7 @@ class PipfileLock(ProjectLock):
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         document = _document(path, text.removeprefix("\ufeff"))
-        meta = document.table("_meta")
-        if meta is None:
-            raise document.expected("_meta", "an object, as in every Pipfile.lock")
+        meta = document.needed_table("_meta", "an object, as in every Pipfile.lock")
         specification = meta.content.get("pipfile-spec", _SPECIFICATION)
         if specification != _SPECIFICATION:
             raise meta.expected("pipfile-spec", str(_SPECIFICATION))
@@ -88,19 +95,16 @@ def _indexes(meta: Table) -> dict[str, str]:
 
 
 def _requires_python(meta: Table) -> str | None:
-    requires = meta.table("requires")
-    if requires is None:
-        return None
+    requires = meta.section("requires")
     exact, minor = requires.text("python_full_version"), requires.text("python_version")
     version = version_of(requires, exact or minor or None)
     return f"=={version}" if exact else f"=={version}.*" if version else None
 
 
 def _packages(document: Table, section: str, lines: _Lines) -> list[Table]:
-    table = document.table(document.sound(section, "the name of a section"))
-    if table is None:
-        return []
-    lines.enter(section)
+    table = document.section(document.sound(section, "the name of a section"))
+    if table.content:
+        lines.of(section)
     found = []
     for name in table.content:
         line = lines.of(name)
@@ -116,7 +120,7 @@ def distribution_of(package: Table, indexes: dict[str, str]) -> Distribution:
     version, specifier = _asked(package)
     extras = package.texts("extras")
     return Distribution(
-        name_of(package, package.needed_text("name")), version, _source(package, indexes), package.text("markers"),
+        name_of(package), version, _source(package, indexes), package.text("markers"),
         specifier, {"extras": extras} if extras else {},
     )  # fmt: skip
 
@@ -136,10 +140,8 @@ def _asked(package: Table) -> tuple[str | None, str | None]:
 
 
 def _source(package: Table, indexes: dict[str, str]) -> Source:
-    for kind in _VCS:
-        url = package.text(kind)
-        if url is not None:
-            return vcs_source_at(url, package.text("ref"), package.text("subdirectory"))
+    if (repository := repository_of(package)) is not None:
+        return vcs_source_at(repository, package.text("ref"), package.text("subdirectory"))
     place = package.text("file") or package.text("path")
     if place is None:
         return index_source(indexes.get(package.text("index") or ""))
@@ -156,33 +158,23 @@ def _condition(package: Table) -> str | None:
 
 
 class _Lines:
-    """Finds the lines of packages, in text order; ``None`` from the first one that is not found."""
+    """Finds the lines of sections and packages, in text order; ``None`` from the first one that is not found."""
 
     def __init__(self, text: str) -> None:
         self._text = "" if "\\u" in text else text  # the name may be spelled differently
         self._at = 0
         self._line = 1
 
-    def enter(self, section: str) -> None:
-        """Move to a section of the document."""
-        self.of(section)
-
     def of(self, key: str) -> int | None:
         """Return the line of the next ``"key": {``."""
         quoted = f'"{key}"'
         at = self._at
-        while at >= 0:
-            at = self._text.find(quoted, at)
-            behind = at + len(quoted)
-            if at >= 0 and self._opens(behind):
-                self._line += self._text.count("\n", self._at, at)
-                self._at = behind
+        while (at := self._text.find(quoted, at)) >= 0:
+            start, at = at, at + len(quoted)
+            after = self._text[at : at + 200].lstrip(_BLANK)
+            if after.startswith(":") and after[1:].lstrip(_BLANK).startswith("{"):
+                self._line += self._text.count("\n", self._at, start)
+                self._at = at
                 return self._line
-            at = behind if at >= 0 else -1
         self._text = ""
         return None
-
-    def _opens(self, at: int) -> bool:
-        """Whether ``: {`` follows."""
-        text = self._text[at : at + 200].lstrip(_BLANK)
-        return text.startswith(":") and text[1:].lstrip(_BLANK).startswith("{")

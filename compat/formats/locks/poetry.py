@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
+from compat.formats.listing import Choice, Edge, Entry, Listing
+from compat.formats.locks.graph import LockedGraph, edges_by_group
 from compat.formats.locks.tables import (
     Table,
     either,
@@ -23,6 +24,7 @@ from compat.formats.locks.tables import (
     version_of,
 )
 from compat.formats.registry import ProjectLock
+from compat.formats.requirements.requirement import name_at_start
 from compat.formats.specifiers import alternatives, matcher, python_marker
 from compat.model import Distribution, Source, normalized
 from compat.redact import excerpt
@@ -30,10 +32,8 @@ from compat.redact import excerpt
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
     from compat.formats.edit.dispatch import Installer
-    from compat.formats.locks.tables import LockedGraph
 
 
-_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 _ADDRESSES = ("url", "git", "path", "file")
 
 
@@ -49,19 +49,17 @@ class PoetryLock(ProjectLock):
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         document = read_toml(path, text)
-        metadata = document.table("metadata")
-        if metadata is None:
-            raise document.expected("metadata", "a table, as in every poetry.lock")
+        metadata = document.needed_table("metadata", "a table, as in every poetry.lock")
         version = _lock_version(metadata)
         if "package" not in document.content:
             raise document.expected("package", "a list of tables")
         packages = packages_of(document, "package", text)
-        extra_table = document.table("extras")
-        extras = {} if extra_table is None else {normalized(name): extra_table.texts(name) for name in extra_table.content}
+        extra_table = document.section("extras")
+        extras = {normalized(name): extra_table.texts(name) for name in extra_table.content}
         choices = [Choice("extra", name) for name in extras]
         entries = tuple(Entry(_distribution(package), package.line) for package in packages)
         if version >= (2, 1):
-            edges = _edges_by_group(packages, choices)
+            edges = edges_by_group(map(_groups, packages), choices, "main")
         else:
             edges = _Graph(packages, entries).edges(list(extras.values()), choices)
         requires_python, environments = _pythons(metadata)
@@ -99,7 +97,7 @@ def _distribution(package: Table) -> Distribution:
     if groups:
         extra["groups"] = groups
     return Distribution(
-        name_of(package, package.needed_text("name")), version_of(package, package.needed_text("version")),
+        name_of(package), version_of(package, package.needed_text("version")),
         _source(package), _marker(package, groups), extra=extra,
     )  # fmt: skip
 
@@ -130,36 +128,25 @@ def _markers(package: Table) -> dict[str, str]:
     """Return the markers of a release (2.1) by group; ``""`` applies to every group."""
     given = package.content.get("markers")
     if isinstance(given, dict):
-        table = package.table("markers")
-        assert table is not None
+        table = package.section("markers")
         return {normalized(group): table.text(group) or "*" for group in given}
     text = package.text("markers")
     return {"": text} if text is not None and text != "*" else {}
 
 
-def _edges_by_group(packages: list[Table], choices: list[Choice]) -> list[Edge]:
-    """Return edges for lock-version 2.1: a release is installed with any of its groups if its marker for that group holds."""
-    edges: list[Edge] = []
-    numbers: dict[str, int | None] = {"main": None}
-    for node, package in enumerate(packages):
-        if "groups" not in package.content:
-            raise package.expected("groups", "a list of strings")
-        given = _markers(package)
-        for group in map(normalized, package.texts("groups")):
-            if group not in numbers:
-                numbers[group] = len(choices)
-                choices.append(Choice("group", group, default=True))
-            marker = given.get(group, given.get("", "*"))
-            edges.append(Edge(ROOT, node, None if marker == "*" else marker, numbers[group]))
-    return edges
+def _groups(package: Table) -> dict[str, str | None]:
+    """Return the groups of a release (2.1) with its marker for each."""
+    if "groups" not in package.content:
+        raise package.expected("groups", "a list of strings")
+    given = _markers(package)
+    found = {group: given.get(group, given.get("", "*")) for group in map(normalized, package.texts("groups"))}
+    return {group: None if marker == "*" else marker for group, marker in found.items()}
 
 
 class _Graph:
     """The dependency graph of a lock before 2.1."""
 
     def __init__(self, packages: list[Table], entries: tuple[Entry, ...]) -> None:
-        from compat.formats.locks.tables import LockedGraph
-
         self._packages = packages
         self._versions = [entry.distribution.version or "" for entry in entries]
         self._urls = [package.content.get("source", {}).get("url") for package in packages]
@@ -171,25 +158,22 @@ class _Graph:
         """Return all edges; the group ``dev`` of a version 1.x file is added to ``choices``."""
         graph = self._graph
         for number, package in enumerate(self._packages):
-            table = package.table("dependencies")
-            if table is not None:
-                self._depend(number, package, table)
-        named = [(graph.resolved(_name_at_start(name), ""), choice) for choice, names in enumerate(extras) for name in names]
+            self._depend(number, package, package.section("dependencies"))
+        named = [
+            (graph.resolved(name_at_start(name) or "", ""), choice) for choice, names in enumerate(extras) for name in names
+        ]
         graph.add_extras_of_roots()
         graph.add_chosen((node, choice) for node, choice in named if node is not None)
-        self._add_roots(choices)
-        return graph.edges
-
-    def _add_roots(self, choices: list[Choice]) -> None:
         kept = {
             number: package.text("category") for number, package in enumerate(self._packages) if not package.flag("optional")
         }
-        main = {number: None for number, category in kept.items() if category != "dev"}
+        main = {number for number, category in kept.items() if category != "dev"}
         reached: set[int] = set()
-        self._graph.add_roots(list(main), main, reached)
+        graph.add_roots(sorted(main), main, reached)
         if len(main) < len(kept):
             choices.append(Choice("group", "dev", default=True))
-            self._graph.add_roots(list(kept), kept, reached, len(choices) - 1)
+            graph.add_roots(list(kept), kept, reached, len(choices) - 1)
+        return graph.edges
 
     def _depend(self, number: int, package: Table, dependencies: Table) -> None:
         for name in dependencies.content:
@@ -222,11 +206,6 @@ class _Graph:
             return lambda number: self._urls[number] == constraint[1:]
         fits = matcher(constraint)
         return lambda number: fits(self._versions[number])
-
-
-def _name_at_start(text: str) -> str:
-    """``"Foo (>=1.0)"`` → ``"foo"``."""
-    return normalized(text[: len(text) - len(text.lstrip(_NAME))])
 
 
 def _condition(package: Table) -> str | None:

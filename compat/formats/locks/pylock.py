@@ -88,7 +88,7 @@ def _choices(document: Table) -> tuple[Choice, ...]:
 def _distribution(package: Table) -> Distribution:
     package.tables("wheels")
     return Distribution(
-        name_of(package, package.needed_text("name")), version_of(package, package.text("version")), _source(package),
+        name_of(package), version_of(package, package.text("version")), _source(package),
         package.text("marker"),
     )  # fmt: skip
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from compat import markers
 from compat.errors import InputError
-from compat.formats.listing import ROOT, Edge
 from compat.formats.requirements.requirement import is_commit
 from compat.formats.specifiers import is_version
 from compat.model import Source, normalized
@@ -15,12 +12,11 @@ from compat.redact import excerpt, without_credentials
 from compat.syntax.toml import Places, parse_text
 
 if TYPE_CHECKING:
-    from compat.markers import Marker
-
-if TYPE_CHECKING:
     Content = dict[str, Any]
 
 
+VCS = ("git", "hg", "svn", "bzr")
+"""Keys whose value is the address of a repository."""
 _ARCHIVES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _KINDS = {dict: "a table", list: "a list", bool: "true or false", int: "a number", float: "a number", type(None): "null"}
 
@@ -50,7 +46,8 @@ class Table:
         value = self.content.get(key)
         if value is None:
             return self.wrong(f"expected {key} ({expected})", key)
-        return self.wrong(f"{key}: expected {expected}, not {_described(value)}", key)
+        what = f"the string {excerpt(value, 40)!r}" if isinstance(value, str) else _KINDS.get(type(value), "a date or a time")
+        return self.wrong(f"{key}: expected {expected}, not {what}", key)
 
     def text(self, key: str) -> str | None:
         value = self.content.get(key)
@@ -100,6 +97,16 @@ class Table:
             raise self.expected(key, "a table")
         return Table(value, self.file, self.line, f"{self.name} {key}".strip(), self._text)
 
+    def section(self, key: str) -> Table:
+        """Return a table; an empty one if missing."""
+        return self.table(key) or Table({}, self.file, self.line, f"{self.name} {key}".strip(), self._text)
+
+    def needed_table(self, key: str, expected: str) -> Table:
+        found = self.table(key)
+        if found is None:
+            raise self.expected(key, expected)
+        return found
+
     def tables(self, key: str) -> list[Content]:
         """Return a list of tables; empty if missing."""
         value = self.content.get(key)
@@ -121,16 +128,24 @@ def packages_of(document: Table, key: str, text: str) -> list[Table]:
     lines: list[int] | list[None] = _header_lines(text, f"[[{key}]]")
     if len(lines) != len(found):
         lines = [None] * len(found)
-    return [
-        Table(content, document.file, line, _label(key, number, content))
-        for number, (content, line) in enumerate(zip(found, lines))
-    ]
+    packages = []
+    for number, (content, line) in enumerate(zip(found, lines)):
+        name = content.get("name")
+        label = f"package {excerpt(name, 80)}" if isinstance(name, str) and name else f"{key}[{number}]"
+        packages.append(Table(content, document.file, line, label))
+    return packages
 
 
-def name_of(package: Table, name: str) -> str:
+def is_name(text: str) -> bool:
+    """Whether a text may be the name of a package."""
+    core = text.replace("-", "").replace("_", "").replace(".", "")
+    return core.isalnum() and core.isascii()
+
+
+def name_of(package: Table) -> str:
     """Return the normalised name of a package; :class:`InputError` if it is invalid."""
-    core = name.replace("-", "").replace("_", "").replace(".", "")
-    if not core.isalnum() or not core.isascii():
+    name = package.needed_text("name")
+    if not is_name(name):
         raise package.wrong(f"{excerpt(name, 80)!r} is not the name of a package")
     return normalized(name)
 
@@ -140,6 +155,11 @@ def version_of(package: Table, version: str | None) -> str | None:
     if version is not None and not is_version(version):
         raise package.wrong(f"{excerpt(version, 80)!r} is not a version (PEP 440)")
     return version
+
+
+def repository_of(package: Table) -> str | None:
+    """Return the address of the repository that a package comes from."""
+    return next((url for kind in VCS if (url := package.text(kind)) is not None), None)
 
 
 def index_source(url: str | None) -> Source:
@@ -191,212 +211,3 @@ def _header_lines(text: str, header: str) -> list[int]:
         end = text.find("\n", at)  # no line has two of them, and one in a text may have thousands
         at = text.find(header, end) if end >= 0 else -1
     return found
-
-
-def _label(key: str, number: int, content: Content) -> str:
-    name = content.get("name")
-    return f"package {excerpt(name, 80)}" if isinstance(name, str) and name else f"{key}[{number}]"
-
-
-def _described(value: Any) -> str:
-    return f"the string {excerpt(value, 40)!r}" if isinstance(value, str) else _KINDS.get(type(value), "a date or a time")
-
-
-# --- The graph of a lock file that lists dependencies of releases, but not which releases are installed.
-
-
-if TYPE_CHECKING:
-    Children = Mapping[int, Sequence[int]]
-
-
-_MANY = 16
-"""Real locks hold five releases of one distribution, and a marker names two extras; beyond this they are not distinguished."""
-_MOST_NODES = 5000
-"""Intermediate nodes; a lock of 250 releases has 600. Beyond this a dependency may mean any release of its name."""
-
-
-class LockedGraph:
-    """Releases are the nodes 0 … n-1; intermediate nodes (extras) are numbered after them.
-
-    ``conditions`` are the markers under which releases can be installed; they are used if a name has several releases.
-    ``admits`` turns a constraint into a predicate on release numbers.
-    """
-
-    def __init__(
-        self, names: Sequence[str], conditions: Sequence[str | None], admits: Callable[[str], Callable[[int], bool]]
-    ) -> None:
-        self.edges: list[Edge] = []
-        self._size = len(names)
-        self._admits = admits
-        self._nodes: dict[tuple[str | int, ...], int] = {}
-        self._extras: list[tuple[int, int]] = []
-        self._by_name: dict[str, list[int]] = {}
-        for number, name in enumerate(names):
-            self._by_name.setdefault(name, []).append(number)
-        self._conditions = [condition if len(self._by_name[name]) > 1 else None for name, condition in zip(names, conditions)]
-
-    def add(self, parent: int, child: int, marker: str | None = None, choice: int | None = None) -> None:
-        """Add an edge, as in :class:`Listing`."""
-        self.edges.append(Edge(parent, child, marker, choice))
-
-    def depend(self, parent: int, child: int, marker: str | None) -> None:
-        """Add an edge from a release, or from its extra if the marker names one, to a dependency.
-
-        Raises ``ValueError`` if such a marker is invalid.
-        """
-        if marker is None or "extra" not in marker:
-            self.add(parent, child, marker)
-            return
-        tree = markers.parse(marker)
-        for extra in ("", *_extras_in(tree)):
-            settled = _settled(tree, extra)
-            if settled is not False:
-                source = self.extra(parent, extra) if extra else parent
-                self.add(source, child, None if isinstance(settled, bool) else markers.written(settled))
-
-    def resolved(self, name: str, constraint: str, extra: str | None = None) -> int | None:
-        """Return the node for the releases that a dependency may mean, or for an extra of them; ``None`` if there are none."""
-        found = self._by_name.get(name)
-        if found is None:
-            return None
-        if len(found) == 1:
-            return found[0] if extra is None else self.extra(found[0], extra)
-        if len(found) > _MANY or len(self._nodes) > _MOST_NODES:
-            constraint = ""
-        key = (name, constraint, extra or "")
-        node = self._nodes.get(key)
-        if node is None:
-            node = self._new(key)
-            for number in self._admitted(found, constraint):
-                self.add(node, number if extra is None else self.extra(number, extra), self._conditions[number])
-        return node
-
-    def extra(self, number: int, extra: str) -> int:
-        """Return the node for an extra of a release."""
-        node = self._nodes.get((number, extra))
-        if node is None:
-            node = self._new((number, extra))
-            self._extras.append((number, node))
-        return node
-
-    def add_extras_of_roots(self) -> None:
-        """Install an extra that no release requires with its release: the project must have required it."""
-        asked = {child for _, child, _, _ in self.edges}
-        for number, node in self._extras:
-            if node not in asked:
-                self.add(number, node)
-
-    def add_roots(self, wanted: Sequence[int], within: Collection[int], reached: set[int], choice: int | None = None) -> None:
-        """Install the nodes that nothing in ``within`` leads to, and one release of every cycle that nothing leads to.
-
-        Afterwards all of ``wanted`` are in ``reached``.
-        """
-        children: dict[int, list[int]] = {}
-        for parent, child, _, _ in self.edges:
-            if parent != ROOT and (child >= self._size or child in within):
-                children.setdefault(parent, []).append(child)
-        for node in _parents_first(wanted, children):
-            if node < self._size and node not in reached:
-                self.add(ROOT, node, self._conditions[node], choice)
-                _reach(node, children, reached)
-
-    def add_chosen(self, chosen: Iterable[tuple[int, int]]) -> None:
-        """Install nodes, each with a choice, and every extra of every node they lead to.
-
-        Poetry resolves an extra of the project this way (measured with 1.8 and 2.5): an extra such as ``fsspec[http]`` is
-        included even if only another package requires it. These installs need their own nodes.
-        """
-        children: dict[int, list[tuple[int, str | None]]] = {}
-        for parent, child, marker, _ in self.edges:
-            children.setdefault(parent, []).append((child, marker))
-        for number, node in self._extras:
-            children.setdefault(number, []).append((node, None))
-        todo: list[int] = []
-        for node, choice in chosen:
-            self.add(ROOT, self._twin(node, todo), None, choice)
-        while todo:
-            node = todo.pop()
-            twin = self._twin(node, todo)
-            if node < self._size:
-                self.add(twin, node)
-            for child, marker in children.get(node, ()):
-                self.add(twin, self._twin(child, todo), marker)
-
-    def _twin(self, node: int, todo: list[int]) -> int:
-        twin = self._nodes.get((node,))
-        if twin is None:
-            twin = self._new((node,))
-            todo.append(node)
-        return twin
-
-    def _new(self, key: tuple[str | int, ...]) -> int:
-        self._nodes[key] = self._size + len(self._nodes)
-        return self._nodes[key]
-
-    def _admitted(self, found: list[int], constraint: str) -> list[int]:
-        if not constraint:
-            return found
-        admits = self._admits(constraint)
-        return [number for number in found if admits(number)] or found
-
-
-def _parents_first(start: Iterable[int], children: Children) -> Iterator[int]:
-    """Return every reachable node before its children; in a cycle, the one visited first."""
-    seen: set[int] = set()
-    order: list[int] = []
-    for first in start:
-        if first in seen:
-            continue
-        seen.add(first)
-        path = [(first, iter(children.get(first, ())))]
-        while path:
-            node, rest = path[-1]
-            child = next((each for each in rest if each not in seen), None)
-            if child is None:
-                order.append(node)
-                path.pop()
-            else:
-                seen.add(child)
-                path.append((child, iter(children.get(child, ()))))
-    return reversed(order)
-
-
-def _reach(node: int, children: Children, reached: set[int]) -> None:
-    todo = [node]
-    while todo:
-        node = todo.pop()
-        if node not in reached:
-            reached.add(node)
-            todo.extend(children.get(node, ()))
-
-
-def _extras_in(tree: Marker) -> list[str]:
-    found = set()
-    for left, _, right in markers.comparisons(tree):
-        if (True, "extra") in (left, right):
-            found.add(normalized((left if right[0] else right)[1]))
-    if len(found) > _MANY:
-        raise ValueError("names too many extras")
-    return sorted(found - {""})
-
-
-def _settled(tree: Marker, extra: str) -> Marker | bool:
-    """Evaluate a marker for one selected ``extra`` (``""``: none) and return the rest."""
-    form = tree[0]
-    if form == "is":
-        left, operator, right = tree[1]
-        if (True, "extra") not in (left, right):
-            return tree
-        asked = normalized((left if right[0] else right)[1]) == extra
-        return asked if operator == "==" else not asked
-    parts = []
-    decisive: bool = form == "or"
-    for each in tree[1:]:
-        settled = _settled(each, extra)
-        if settled is decisive:
-            return decisive
-        if not isinstance(settled, bool):
-            parts.append(settled)
-    if not parts:
-        return not decisive
-    return parts[0] if len(parts) == 1 else (form, *parts)

@@ -12,7 +12,7 @@ from compat.errors import InputError, printable
 from compat.formats.edit.changes import Statement
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing, check_entries
 from compat.formats.locks.tables import Table
-from compat.formats.project.tools import UvSettings
+from compat.formats.project.tools import UvSettings, specifier_of
 from compat.formats.requirements.requirement import parse_requirement
 from compat.model import Distribution, Source, normalized
 from compat.records import replace
@@ -120,7 +120,7 @@ class Draft:
             line = self.places.key(header, "requires-python")
             place = f"{header}.requires-python".removeprefix(".")
             raise self.wrong(place, "expected a version specifier such as '>=3.10'", line)
-        return f"=={asked.version}" if asked.version is not None else asked.specifier
+        return specifier_of(asked)
 
     def listing(self, kind: str) -> Listing:
         """Return the listing, with the project's own extras (``project[all]``) resolved and nodes numbered as in a listing."""

@@ -59,7 +59,7 @@ class Pyproject(Format):
 
 def project_of(document: Table, places: Places) -> Draft | None:
     """Read the tables of a pyproject.toml; ``None`` if none of them is about dependencies."""
-    tool = document.table("tool") or Table({}, document.file)
+    tool = document.section("tool")
     project, groups = document.table("project"), document.table("dependency-groups")
     poetry, pdm, uv = tool.table("poetry"), tool.table("pdm"), tool.table("uv")
     if not any((project, groups, poetry, pdm, uv)):
@@ -81,10 +81,10 @@ def project_of(document: Table, places: Places) -> Draft | None:
         line = places.key("tool.uv", "dev-dependencies")
         needed = draft.requirements(uv.content["dev-dependencies"], "tool.uv.dev-dependencies", line)
         draft.require(needed, node, "group", "dev")
-    development = None if pdm is None else pdm.table("dev-dependencies")
-    for name in () if development is None else development.content:
-        assert development is not None
-        _pdm_group(draft, name, development.texts(name), development.content[name])
+    if pdm is not None:
+        development = pdm.section("dev-dependencies")
+        for name in development.content:
+            _pdm_group(draft, name, development.texts(name), development.content[name])
     return draft
 
 
@@ -92,8 +92,7 @@ def _project(project: Table, draft: Draft) -> None:
     """``[project]``: dependencies, extras, and the supported Python versions."""
     line = draft.places.key("project", "dependencies")
     draft.require(draft.requirements(project.content.get("dependencies", []), "project.dependencies", line))
-    extras = project.table("optional-dependencies")
-    for extra, value in ({} if extras is None else extras.content).items():
+    for extra, value in project.section("optional-dependencies").content.items():
         node = draft.choice("extra", extra)
         line = draft.places.key("project.optional-dependencies", extra)
         needed = draft.requirements(value, f"project.optional-dependencies.{extra}", line)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from compat.formats.edit.changes import Statement
 from compat.formats.listing import ROOT, Entry
-from compat.formats.locks.tables import Table, both, either, index_source, path_source, vcs_source_at
+from compat.formats.locks.tables import Table, both, either, index_source, is_name, path_source, vcs_source_at
 from compat.formats.requirements.lines import constrained
-from compat.formats.requirements.requirement import INDEX, canonical_marker, direct_url, parse_requirement
+from compat.formats.requirements.requirement import INDEX, canonical_marker, direct_url, parse_requirement, source_of_url
 from compat.formats.specifiers import alternatives, python_marker
 from compat.model import Distribution, Source, normalized
 from compat.records import replace
@@ -22,18 +22,36 @@ _MOST_SOURCES = 100
 """Sources of one distribution; real lists have three."""
 
 
+def _indexes(table: Table, key: str) -> dict[str, str]:
+    """Return the addresses of indexes by name."""
+    return {str(each.get("name")): each["url"] for each in table.tables(key) if isinstance(each.get("url"), str)}
+
+
+def _direct_source(given: Table, path: str | None, editable: str) -> Source | None:
+    """Return the repository, archive or folder that a table names; ``editable`` is the key of that flag."""
+    repository, url = given.text("git"), given.text("url")
+    if repository is not None:
+        revision = given.text("rev") or given.text("tag") or given.text("branch")
+        return vcs_source_at(repository, revision, given.text("subdirectory"))
+    if url is not None:
+        return source_of_url(url)
+    return None if path is None else path_source(path, editable=given.flag(editable))
+
+
+def specifier_of(asked: Distribution) -> str | None:
+    """Return the specifier set of a requirement for Python."""
+    return asked.specifier if asked.version is None else f"=={asked.version}"
+
+
 class UvSettings:
     """The uv settings that change what is installed; :class:`InputError` if one has a wrong type."""
 
     def __init__(self, table: Table, draft: Draft) -> None:
         self._table = table
         self._draft = draft
-        self._indexes = {
-            str(each.get("name")): each["url"] for each in table.tables("index") if isinstance(each.get("url"), str)
-        }
-        sources = table.table("sources")
+        self._indexes = _indexes(table, "index")
         self._sources: dict[str, list[Table]] = {}
-        for name, value in ({} if sources is None else sources.content).items():
+        for name, value in table.section("sources").content.items():
             where = f"tool.uv.sources.{name}"
             items = value if isinstance(value, list) else [value]
             line = draft.places.key("tool.uv.sources", name)
@@ -70,9 +88,12 @@ class UvSettings:
         if not given:
             return found
         sources = [self._source(each) for each in given]
-        first = sources[0]
-        if len(sources) == 1 and given[0].text("marker") is None and first is not None:
-            return self._with_source(found, first)
+        if len(sources) == 1 and given[0].text("marker") is None and (source := sources[0]) is not None:
+            # the version in a wheel's file name replaces the requirement
+            url = source.details.get("url") if source.kind == "url" else None
+            version = None if url is None else direct_url(str(url), found.name, None).version
+            found = replace(found, source=source)
+            return found if version is None else replace(found, version=version, specifier=None)
         # some apply on one platform and some on another; elsewhere the index is used
         if all(source is not None and source.kind == "index" for source in sources):
             return found
@@ -86,25 +107,10 @@ class UvSettings:
                 return False
         return True
 
-    @staticmethod
-    def _with_source(found: Distribution, source: Source) -> Distribution:
-        """Return the distribution with this source; the version in a wheel's file name replaces the requirement."""
-        if source.kind != "url" or "url" not in source.details:
-            return replace(found, source=source)
-        version = direct_url(str(source.details["url"]), found.name, None).version
-        if version is None:
-            return replace(found, source=source)
-        return replace(found, source=source, version=version, specifier=None)
-
     def _source(self, given: Table) -> Source | None:
-        repository, url, path = given.text("git"), given.text("url"), given.text("path")
-        if repository is not None:
-            revision = given.text("rev") or given.text("tag") or given.text("branch")
-            return vcs_source_at(repository, revision, given.text("subdirectory"))
-        if url is not None:
-            return direct_url(url, "", None).source
-        if path is not None:
-            return path_source(path, editable=given.flag("editable"))
+        direct = _direct_source(given, given.text("path"), "editable")
+        if direct is not None:
+            return direct
         if given.flag("workspace"):
             return Source("directory", {"editable": True})
         name = given.text("index")
@@ -173,16 +179,13 @@ class PoetryProject:
     def __init__(self, table: Table, draft: Draft) -> None:
         self._table = table
         self._draft = draft
-        self._indexes = {
-            str(each.get("name")).lower(): each["url"] for each in table.tables("source") if isinstance(each.get("url"), str)
-        }
+        self._indexes = {name.lower(): url for name, url in _indexes(table, "source").items()}
 
     def read(self) -> None:
         """Read all tables: entries, and a choice for each extra and each group."""
-        dependencies = self._table.table("dependencies")
-        if dependencies is not None:
-            self._python(dependencies)
-            self._dependencies(dependencies, "tool.poetry.dependencies", ROOT)
+        dependencies = self._table.section("dependencies")
+        self._python(dependencies)
+        self._dependencies(dependencies, "tool.poetry.dependencies", ROOT)
         self._extras()
         old = self._table.table("dev-dependencies")
         if old is not None:
@@ -191,9 +194,8 @@ class PoetryProject:
 
     def enrich(self) -> None:
         """Next to ``[project]``, the table only sets the sources of dependencies listed there."""
-        dependencies = self._table.table("dependencies")
         sources: dict[str, Source] = {}
-        for name, value in ({} if dependencies is None else dependencies.content).items():
+        for name, value in self._table.section("dependencies").content.items():
             source = self._source(self._item(value, name, "tool.poetry.dependencies")) if isinstance(value, dict) else None
             if source is not None:
                 sources[normalized(name)] = source
@@ -209,7 +211,7 @@ class PoetryProject:
         line = self._draft.places.key("tool.poetry.dependencies", "python")
         found = self._alternatives(python, "tool.poetry.dependencies.python", line)
         if len(found) == 1:
-            self._draft.requires_python = self._draft.requires_python or _specifier(found[0])
+            self._draft.requires_python = self._draft.requires_python or specifier_of(found[0])
         else:
             self._draft.notes.append(
                 f"{self._draft.path}:{line}: the Pythons {python} are not a single range; any Python is accepted"
@@ -229,7 +231,7 @@ class PoetryProject:
             if normalized(name) == "python" and header == "tool.poetry.dependencies":
                 continue
             line = self._draft.places.key(header, name)
-            if not _is_name(name):
+            if not is_name(name):
                 raise self._draft.wrong(header, f"{excerpt(name, 60)!r} is not the name of a package", line)
             several = isinstance(value, list)
             for number, each in enumerate(value if several else [value]):
@@ -268,17 +270,8 @@ class PoetryProject:
         return replace(found, version=asked[0].version, specifier=asked[0].specifier)
 
     def _source(self, item: Table) -> Source | None:
-        repository, url = item.text("git"), item.text("url")
-        path = item.text("path") or item.text("file")
-        if repository is not None:
-            revision = item.text("rev") or item.text("tag") or item.text("branch")
-            return vcs_source_at(repository, revision, item.text("subdirectory"))
-        if url is not None:
-            return direct_url(url, "", None).source
-        if path is not None:
-            return path_source(path, editable=item.flag("develop"))
-        index = item.text("source")
-        return None if index is None else index_source(self._indexes.get(index.lower()))
+        direct, index = _direct_source(item, item.text("path") or item.text("file"), "develop"), item.text("source")
+        return direct if direct is not None or index is None else index_source(self._indexes.get(index.lower()))
 
     def _marker(self, item: Table) -> str | None:
         """Combine ``python``, ``platform`` and ``markers`` into one marker."""
@@ -286,7 +279,7 @@ class PoetryProject:
         found: str | None = None
         if python is not None:
             asked = self._alternatives(python, f"{item.name}.python", item.line)
-            markers = [python_marker(_specifier(each) or "") for each in asked]
+            markers = [python_marker(specifier_of(each) or "") for each in asked]
             found = None if None in markers else either([each for each in markers if each])
         try:
             if platform is not None:
@@ -298,38 +291,25 @@ class PoetryProject:
             raise item.wrong(str(problem)) from None
 
     def _extras(self) -> None:
-        extras = self._table.table("extras")
-        if extras is not None and extras.content:
+        extras = self._table.section("extras")
+        if extras.content:
             for number, entry in enumerate(self._draft.entries):
                 self._draft.link(self._draft.between(entry.distribution.name), number, entry.distribution.marker)
-        for extra in () if extras is None else extras.content:
-            assert extras is not None
+        for extra in extras.content:
             node = self._draft.choice("extra", extra)
             for name in extras.texts(extra):
                 self._draft.link(node, self._draft.between(normalized(name.partition("[")[0].split(" ")[0])))
 
     def _groups(self) -> None:
-        groups = self._table.table("group")
+        groups = self._table.section("group")
         included: list[tuple[int, str]] = []
-        for name in () if groups is None else groups.content:
-            assert groups is not None
-            group = groups.table(name)
-            assert group is not None
+        for name in groups.content:
+            group = groups.section(name)
             node = self._draft.choice("group", name, default=not group.flag("optional"))
             included += [(node, other) for other in group.texts("include-groups")]
-            dependencies = group.table("dependencies")
-            if dependencies is not None:
-                self._dependencies(dependencies, f"tool.poetry.group.{name}.dependencies", node)
+            self._dependencies(group.section("dependencies"), f"tool.poetry.group.{name}.dependencies", node)
         for node, other in included:
             child = self._draft.node("group", other)
             if child is None:
                 raise self._table.wrong(f"include-groups: unknown group {excerpt(other, 60)!r}")
             self._draft.link(node, child)
-
-
-def _specifier(asked: Distribution) -> str | None:
-    return asked.specifier if asked.version is None else f"=={asked.version}"
-
-
-def _is_name(name: str) -> bool:
-    return bool(name) and name.isascii() and name.replace("-", "").replace("_", "").replace(".", "").isalnum()

@@ -8,16 +8,11 @@ The usual forms are parsed by hand; everything unusual goes through ``packaging`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from compat.model import EMPTY, Distribution, Source, normalized
 from compat.records import replace
 from compat.redact import excerpt, without_credentials
 from compat.versions import key_of
-
-if TYPE_CHECKING:
-    from packaging.requirements import Requirement
-
 
 INDEX = Source("index")
 _SCHEMES = ("http", "https", "ftp", "file", "git+", "hg+", "svn+", "bzr+")
@@ -73,14 +68,15 @@ def read_url(url: str, marker: str | None = None, extra: Mapping[str, object] = 
     """Parse an address or a path without a name; raises :class:`Unnamed` if the distribution is unknown."""
     source = source_of_url(url)
     address, _, fragment = url.partition("#")
-    egg = _fragment(fragment, "egg")
-    if egg:
-        return _from_egg(egg, url, source, marker, extra)
+    if egg := _fragment(fragment, "egg"):
+        name = _leading_name(egg).strip("._-")
+        if not name:
+            raise ValueError(f"'#egg={excerpt(egg, 60)}' does not name a package")
+        names = egg.partition("[")[2].partition("]")[0].split(",")
+        own = _extras({normalized(each.strip()) for each in names if each.strip()})
+        return direct_url(url, normalized(name), marker, own or extra)
     last = _last_part(address)
-    if last.lower().endswith(".whl"):
-        name, version = wheel_of(last)
-        return Distribution(name, version, source, marker, None, extra)
-    found = _named(url)
+    found = wheel_of(last) if last.lower().endswith(".whl") else _named(url)
     if found is not None:
         return Distribution(*found, source, marker, None, extra)
     repository = _repository(address, fragment)
@@ -89,27 +85,16 @@ def read_url(url: str, marker: str | None = None, extra: Mapping[str, object] = 
     return Distribution(repository, None, source, marker, None, extra)
 
 
-def _from_egg(egg: str, url: str, source: Source, marker: str | None, extra: Mapping[str, object]) -> Distribution:
-    name = egg[: len(egg) - len(egg.lstrip(_NAME))].strip("._-")
-    if not name:
-        raise ValueError(f"'#egg={excerpt(egg, 60)}' does not name a package")
-    _, opened, inside = egg.partition("[")
-    extras = sorted({normalized(each.strip()) for each in inside.partition("]")[0].split(",") if each.strip()})
-    return direct_url(url, normalized(name), marker, {"extras": extras} if opened and extras else extra)
-
-
 def source_of_url(url: str) -> Source:
     """Return the source of an address or a path: ``vcs``, ``url`` (an archive) or ``directory``."""
     address, _, fragment = url.partition("#")
-    subdirectory = _fragment(fragment, "subdirectory")
     details: dict[str, object] = {}
     if address.lower().startswith(_VCS):
         details["url"], revision = _repository_and_revision(address.partition("+")[2])
-        if revision:
-            if is_commit(revision):
-                details["commit"] = revision.lower()
-            else:
-                details["requested_revision"] = revision
+        if is_commit(revision):
+            details["commit"] = revision.lower()
+        elif revision:
+            details["requested_revision"] = revision
         kind = "vcs"
     elif is_url(address):
         kind = "url"
@@ -119,7 +104,7 @@ def source_of_url(url: str) -> Source:
     else:
         kind = "url" if is_archive(address) else "directory"
         details["url" if kind == "url" else "path"] = address
-    if subdirectory:
+    if subdirectory := _fragment(fragment, "subdirectory"):
         details["subdirectory"] = subdirectory
     return Source(kind, details)
 
@@ -130,8 +115,7 @@ def _repository_and_revision(address: str) -> tuple[str, str]:
     start = address.find("://")
     start = address.find("/", start + 3) if start >= 0 else address.find(":")
     at = address.rfind("@", start) if start >= 0 else -1
-    repository, revision = (address, "") if at < 0 else (address[:at], address[at + 1 :])
-    return repository, revision
+    return (address, "") if at < 0 else (address[:at], address[at + 1 :])
 
 
 def is_commit(revision: str) -> bool:
@@ -149,9 +133,7 @@ def _repository(address: str, fragment: str) -> str | None:
     else:
         before, archive, _ = address.partition("/archive/")
         last = _last_part(before) if archive and is_url(address) else ""
-    if not last or last.strip(_NAME) or not (last[0].isalnum() and last[-1].isalnum()):
-        return None
-    return normalized(last)
+    return normalized(last) if _is_name(last) else None
 
 
 def _last_part(address: str) -> str:
@@ -191,6 +173,10 @@ def wheel_of(file: str) -> tuple[str, str]:
 
 def _is_name(text: str) -> bool:
     return bool(text) and not text.strip(_NAME) and text[0].isalnum() and text[-1].isalnum()
+
+
+def _leading_name(text: str) -> str:
+    return text[: len(text) - len(text.lstrip(_NAME))]
 
 
 def _is_version(text: str) -> bool:
@@ -237,18 +223,17 @@ def parse_requirement(text: str) -> Distribution:
 
 def editable(text: str) -> Distribution:
     """Parse the operand of ``-e``, a repository or a folder; errors as in :func:`parse_requirement`."""
+    found: Distribution | None = None
+    source: Source | None = Source("directory", {"path": text.strip(_BLANK)})
     try:
-        found = parse_requirement(text)
-        source = found.source
+        asked = parse_requirement(text)
+        if asked.source is not INDEX or asked.version or asked.specifier:  # a bare word is a folder name here
+            found, source = asked, asked.source
     except Unnamed as problem:
-        found, source = None, problem.source
+        source = problem.source
     except ValueError:
         if is_url(text) or len(text) > _LIMIT:
             raise
-        found, source = None, Source("directory", {"path": text.strip(_BLANK)})
-    if found is not None and found.source is INDEX and found.version is None and found.specifier is None:
-        # a bare word is a folder name here
-        found, source = None, Source("directory", {"path": text.strip(_BLANK)})
     if source is None or source.kind not in ("vcs", "directory"):
         raise ValueError(f"'{_clipped(text)}' is neither a directory nor a repository")
     source = Source(source.kind, {**source.details, "editable": True})
@@ -259,24 +244,23 @@ def editable(text: str) -> Distribution:
 
 def name_at_start(text: str) -> str | None:
     """Return the normalised name at the start of a text such as ``torch==${TORCH}``, or ``None``."""
-    name = text[: len(text) - len(text.lstrip(_NAME))]
-    return normalized(name) if name and name[0].isalnum() and name[-1].isalnum() else None
+    name = _leading_name(text)
+    return normalized(name) if _is_name(name) else None
 
 
 def _usual_form(text: str) -> Distribution | None:
     """Parse a requirement in one of the usual forms; ``None`` for any other text."""
-    rest = text.lstrip(_NAME)
-    name = text[: len(text) - len(rest)]
-    if not name or not name[0].isalnum() or not name[-1].isalnum() or is_archive(name):
+    name = _leading_name(text)
+    if not _is_name(name) or is_archive(name):
         return None
-    rest = rest.lstrip(_BLANK)
-    extra: Mapping[str, object] = EMPTY
+    rest = text[len(name) :].lstrip(_BLANK)
+    extra = EMPTY
     if rest[:1] == "[":
         inside, closed, rest = rest[1:].partition("]")
-        extras = _extras(inside)
-        if not closed or extras is None:
+        listed, rest = _listed_extras(inside), rest.lstrip(_BLANK)
+        if not closed or listed is None:
             return None
-        extra, rest = {"extras": extras} if extras else EMPTY, rest.lstrip(_BLANK)
+        extra = listed
     if rest[:1] == "@":
         url, marker = _url_and_marker(rest[1:].strip(_BLANK))
         return direct_url(url, normalized(name), marker, extra)
@@ -297,17 +281,14 @@ def _distribution(
     return Distribution(normalized(name), version, source, marker, specifier, extra)
 
 
-def _extras(inside: str) -> list[str] | None:
-    """``"all, Dev"`` → ``["all", "dev"]``; ``None`` if one is not a valid name."""
-    if not inside.strip(_BLANK):
-        return []
-    found = set()
-    for each in inside.split(","):
-        extra = each.strip(_BLANK)
-        if not extra or extra.strip(_NAME) or not (extra[0].isalnum() and extra[-1].isalnum()):
-            return None
-        found.add(normalized(extra))
-    return sorted(found)
+def _listed_extras(inside: str) -> Mapping[str, object] | None:
+    """``"all, Dev"`` → ``{"extras": ["all", "dev"]}``; ``None`` if one is not a valid name."""
+    names = [each.strip(_BLANK) for each in inside.split(",")] if inside.strip(_BLANK) else []
+    return _extras(set(map(normalized, names))) if all(map(_is_name, names)) else None
+
+
+def _extras(names: set[str]) -> Mapping[str, object]:
+    return {"extras": sorted(names)} if names else EMPTY
 
 
 def _clauses(text: str) -> tuple[str | None, str | None] | None:
@@ -367,13 +348,13 @@ def _unnamed_form(text: str) -> Distribution:
         return read_url(url, marker)
     path, given, condition = text.partition(";")
     path, marker = path.strip(_BLANK), canonical_marker(condition) if given else None
-    extra: Mapping[str, object] = EMPTY
+    extra = EMPTY
     if path.endswith("]") and "[" in path:
         path, _, inside = path[:-1].rpartition("[")
-        extras = _extras(inside)
-        if extras is None:
+        listed = _listed_extras(inside)
+        if listed is None:
             raise ValueError(f"'{_clipped(inside)}' is not a list of extras")
-        extra = {"extras": extras} if extras else EMPTY
+        extra = listed
     return read_url(path, marker, extra)
 
 
@@ -405,21 +386,15 @@ def _by_packaging(text: str) -> Distribution:
         marker = None if found.marker is None else str(found.marker)
     except (InvalidRequirement, RecursionError, ValueError):
         raise ValueError(f"'{_clipped(text)}' is not a requirement (PEP 508)") from None
-    extras = sorted({normalized(each) for each in found.extras})
-    extra = {"extras": extras} if extras else EMPTY
+    extra = _extras(set(map(normalized, found.extras)))
     if found.url is not None:
         return direct_url(found.url, normalized(found.name), marker, extra)
-    version, specifier = _version_and_specifier(found)
-    return _distribution(found.name, version, specifier, marker, extra)
-
-
-def _version_and_specifier(requirement: Requirement) -> tuple[str | None, str | None]:
-    specifiers = list(requirement.specifier)
-    if len(specifiers) == 1 and specifiers[0].operator in ("==", "===") and not specifiers[0].version.endswith(".*"):
-        version = specifiers[0].version
-        key_of(version)
-        return version, None
-    return None, str(requirement.specifier) or None
+    clauses = list(found.specifier)
+    if len(clauses) == 1 and clauses[0].operator in ("==", "===") and not clauses[0].version.endswith(".*"):
+        version = clauses[0].version
+        key_of(version)  # "===" accepts what is no version
+        return _distribution(found.name, version, None, marker, extra)
+    return _distribution(found.name, None, str(found.specifier) or None, marker, extra)
 
 
 def _clipped(text: str) -> str:
