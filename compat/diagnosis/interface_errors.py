@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
 from compat.diagnosis.frame_packages import MODELS_OWN, calling, distribution_of_module, meeting, package_of, version_of
+from compat.diagnosis.libraries import EXTENSIONS
+from compat.diagnosis.overrides import overridden
 from compat.diagnosis.python_messages import ATTRIBUTE, CALL, GLOBAL, KEYWORD, MEMBER, MODULE, NAME, Lack, lack_in
 from compat.diagnosis.python_releases import is_of_release, of_release
 from compat.model import Finding, Fix
@@ -56,6 +58,8 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     if is_of_release(lack):
         return []  # another interpreter or another NumPy was running
     known = _known(lack, error)
+    if known is None and (found := overridden(lack, error, facts)):
+        return found
     of_a_module = lack.kind in _OF_A_MODULE and not (lack.kind == MODULE and "." not in lack.owner)
     if sides.owner is None or sides.asking is None or not (of_a_module or lack.kind == KEYWORD):
         return _lacking(known, error, facts)
@@ -346,6 +350,8 @@ def _undefined(name: str, error: RaisedError, facts: Facts) -> list[Finding]:
 
 def _not_installed(module: str, asking: str | None, error: RaisedError, facts: Facts) -> list[Finding]:
     """Return a finding for a package that is not installed; an unknown module may be the user's own and is ignored."""
+    if module in EXTENSIONS and not providers(module):
+        return [_no_extension(module, error, facts)]
     if not providers(module) and distribution_of(module) is None:
         return []
     name = distribution_of_module(module)
@@ -370,3 +376,27 @@ def _not_installed(module: str, asking: str | None, error: RaisedError, facts: F
             here=_where(error),
         )
     ]
+
+
+def _no_extension(module: str, error: RaisedError, facts: Facts) -> Finding:
+    name = EXTENSIONS[module]
+    build = f"pip install --no-build-isolation --force-reinstall --no-deps --no-cache-dir {name}"
+    return Finding(
+        rule="symptom-no-extension",
+        origin="build",
+        verdict="possible",
+        severity="error",
+        effect="crash",
+        title=f"{module}, the compiled part of {name}, is not installed",
+        why="The package was installed without it: built without a CUDA toolkit, or from a wheel for another Python, torch or "
+        "platform.",
+        confidence="reported",
+        packages={name: version_of(name, facts)},
+        facts=("build", "install"),
+        fixes=(
+            Fix("source-install", name, "", "build it against the installed torch (needs nvcc)", build),
+            Fix("pin", name, None, "or a wheel of it for this Python, torch and CUDA, from its releases"),
+        ),
+        evidence=(_DEPENDENCIES,),
+        here=_where(error),
+    )

@@ -21,12 +21,16 @@ _LOADER = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
 _TORCH = "https://pytorch.org/docs/stable/cpp_index.html"
 _MANYLINUX = "https://peps.python.org/pep-0600/"
 
-_EXTENSIONS = {
+EXTENSIONS = {
     "flash_attn_2_cuda": "flash-attn", "flash_attn": "flash-attn", "sgl_kernel": "sgl-kernel", "vllm": "vllm",
     "xformers": "xformers", "torchvision": "torchvision", "torchaudio": "torchaudio", "bitsandbytes": "bitsandbytes",
     "apex": "apex", "torchao": "torchao", "causal_conv1d_cuda": "causal-conv1d", "selective_scan_cuda": "mamba-ssm",
     "deepspeed": "deepspeed", "transformer_engine": "transformer-engine", "exllamav2_kernels": "auto-gptq",
-    "awq_ext": "autoawq", "flashinfer": "flashinfer-python", "vllm_flash_attn": "vllm", "torchcodec": "torchcodec",
+    "exllama_kernels": "auto-gptq", "autogptq_cuda_64": "auto-gptq", "autogptq_cuda_256": "auto-gptq",
+    "autogptq_marlin_cuda": "auto-gptq", "awq_inference_engine": "autoawq", "awq_v2_ext": "autoawq",
+    "flash_attn_3_cuda": "flash-attn-3", "rotary_emb": "flash-attn", "dropout_layer_norm": "flash-attn",
+    "transformer_engine_torch": "transformer-engine", "awq_ext": "autoawq",
+    "flashinfer": "flashinfer-python", "vllm_flash_attn": "vllm", "torchcodec": "torchcodec",
     "torch_scatter": "torch-scatter", "torch_sparse": "torch-sparse", "torch_cluster": "torch-cluster",
     "detectron2": "detectron2",
     "amp_C": "apex", "fused_layer_norm_cuda": "apex", "grouped_gemm": "grouped-gemm",
@@ -119,7 +123,7 @@ def _symbol(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
 
 def _only_extension(facts: Facts) -> list[str]:
     """Return the extension of torch that is installed, if there is one alone: a message without a file can only mean that."""
-    known = [name for name in dict.fromkeys(_EXTENSIONS.values()) if version_of(name, facts) is not None]
+    known = [name for name in dict.fromkeys(EXTENSIONS.values()) if version_of(name, facts) is not None]
     return known if len(known) == 1 else []
 
 
@@ -233,7 +237,9 @@ def _library(said: str, where: str, error: RaisedError | None, facts: Facts) -> 
         return _cuda_library(plain, release, about, where, facts)
     if name.startswith(("torch", "c10")):
         names = [each for each in about if each != "torch"]
-        return _of_torch(names[0], where, facts) if names else None
+        if names and not name.endswith("_cuda"):
+            return _of_torch(names[0], where, facts)
+        return _no_cuda_in_torch(name, names, where, facts) if name.endswith("_cuda") else None
     if name not in _OF_SYSTEM:
         return None
     likely, package = _OF_SYSTEM[name]
@@ -263,18 +269,39 @@ def _library(said: str, where: str, error: RaisedError | None, facts: Facts) -> 
     )
 
 
+def _no_cuda_in_torch(library: str, names: Sequence[str], where: str, facts: Facts) -> Finding:
+    """Only builds of torch with CUDA have these libraries, so the extension was compiled for one of them."""
+    name = names[0] if names else None
+    return _question(
+        rule="symptom-cpu-only-torch",
+        title=f"{name or 'An extension'} is compiled for a torch with CUDA, but this torch has no lib{library}.so",
+        why="The installed torch is a CPU-only build, or another one than the extension was compiled for.",
+        packages={each: version_of(each, facts) for each in (*names[:1], "torch")},
+        facts=("build", "install"),
+        fixes=(
+            Fix(
+                "pin", "torch", None, "a build of the same release with CUDA (see the selector on pytorch.org for the index)",
+                "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cuXYZ",
+            ),
+            *((Fix("upgrade", name, None, "a release for this torch", f"pip install -U {name}"),) if name else ()),
+        ),
+        evidence=(_TORCH,),
+        here=where,
+    )  # fmt: skip
+
+
 def _cuda_library(name: str, release: str, about: Sequence[str], where: str, facts: Facts) -> Finding:
     ending = _OTHER_NUMBERS.get(name, _CUDA_11_TO_13).get(release)
     of_cuda = {"-cu11": "11", "-cu12": "12", "": "13"}.get(ending) if ending is not None else None
     wheel = f"{_WHEELS[name]}{'-cu12' if ending is None else ending}"
     spec = f"=={release}.*" if name == "cudnn" and release else None
     asking = about[0] if about else None
+    library = f"lib{name}.so.{release}".rstrip(".")
     return _question(
         rule="symptom-cuda-library-missing",
-        title=f"{asking or 'A package'} is linked to {f'CUDA {of_cuda}' if of_cuda else f'lib{name}.so.{release}'}, but those "
+        title=f"{asking or 'A package'} is linked to {f'CUDA {of_cuda}' if of_cuda else library}, but those "
         "libraries are not installed",
-        why=f"Its wheel was built for another major release of CUDA than the installed torch uses. {wheel} ships "
-        f"lib{name}.so.{release}.",
+        why=f"Its wheel was built for another major release of CUDA than the installed torch uses. {wheel} ships {library}.",
         packages={each: version_of(each, facts) for each in dict.fromkeys((*about, wheel))},
         facts=("build",),
         fixes=(
@@ -391,4 +418,4 @@ def _importing(error: RaisedError | None) -> list[str]:
 def packages_in(text: str) -> list[str]:
     """Return the distributions whose compiled modules a path or message names."""
     parts = (part.partition(".")[0] for part in re.split(r"[/\\\s:'\"`]+", text))
-    return list(dict.fromkeys(_EXTENSIONS[part] for part in parts if part in _EXTENSIONS))
+    return list(dict.fromkeys(EXTENSIONS[part] for part in parts if part in EXTENSIONS))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from compat.model import Fix, normalized
+from compat.reports.words import distribution_of
 from compat.versions import contains, is_version, key_of, ranges_of
 
 _NAME = r"[`'\"]?(?P<name>[A-Za-z][A-Za-z0-9_-]{1,40})"
@@ -28,6 +29,9 @@ _REQUIRED = (
 _NEWER = re.compile(
     rf"(?:[Uu]pgrade|[Uu]pdate) (?:to the latest (?:version of )?)?(?:your )?(?:the )?{_NAME}"
     rf"|pip install (?:-U|--upgrade) {_OTHER}"
+)
+_INSTALL = re.compile(
+    r"pip install (?:-U |--upgrade )?[`'\"]?(?P<name>[A-Za-z][\w-]{1,40})(?P<extra>\[[\w,-]{1,40}\])?(?![\w@:/.-])"
 )
 _CALLED = {
     "pytorch": "torch", "flashattention": "flash-attn", "flash-attention": "flash-attn", "flashinfer": "flashinfer-python",
@@ -67,6 +71,14 @@ def release_asked_for(name: str, specifier: str) -> Fix:
         return Fix("upgrade", name, None, "the message asks for a newer release", f"pip install -U {name}")
     kind = "upgrade" if specifier[0] in ">~" else "downgrade" if specifier[0] == "<" else "pin"
     return Fix(kind, name, specifier, "what the message asks for", f'pip install "{name}{specifier}"')
+
+
+def installs_in(text: str) -> Iterator[Fix]:
+    """Yield a fix for each known distribution that a message says to install, in any release."""
+    for match in _INSTALL.finditer(text):
+        name = normalized(match["name"])
+        if distribution_of(name) is not None:
+            yield Fix("pin", name, None, "what the message says to install", f"pip install {name}{match['extra'] or ''}")
 
 
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`'\"])")

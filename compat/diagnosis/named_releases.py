@@ -27,7 +27,7 @@ from compat.model import Fix
 from compat.records import record, replace
 from compat.versions import is_version, key_of
 
-_LIKELY = (
+LIKELY = (
     "trl", "transformers", "peft", "accelerate", "datasets", "vllm", "sentence_transformers", "diffusers", "unsloth",
     "huggingface_hub", "deepspeed", "tokenizers",
 )  # fmt: skip
@@ -116,7 +116,7 @@ def of_attribute(module: str, name: str) -> Named | None:
 
 
 def of_keyword(function: str, keyword: str, modules: Sequence[str]) -> Named | None:
-    """Look up ``function(keyword=…)`` for a class, a method or a function in one of ``modules`` or of :data:`_LIKELY`."""
+    """Look up ``function(keyword=…)`` for a class, a method or a function in one of ``modules`` or of :data:`LIKELY`."""
     owner, _, method = function.rpartition(".")
     top = function.partition(".")[0]
     call = (
@@ -170,7 +170,7 @@ def of_flags(names: Sequence[str]) -> Iterator[Named]:
 
 
 def of_member(owner: str, name: str, modules: Sequence[str]) -> Named | None:
-    """Look up attribute ``name`` of objects of class ``owner``, found in one of ``modules`` or of :data:`_LIKELY`.
+    """Look up attribute ``name`` of objects of class ``owner``, found in one of ``modules`` or of :data:`LIKELY`.
 
     ``None`` for private names, which other packages often set, and for names inherited from a base in another package.
     """
@@ -191,12 +191,12 @@ def _perhaps(found: Named | None, guessed: str | None) -> Named | None:
 
 
 def home(name: str, modules: Sequence[str]) -> str | None:
-    """Return the first of ``modules`` and :data:`_LIKELY` with a top-level ``name`` in its newest or an earlier release.
+    """Return the first of ``modules`` and :data:`LIKELY` with a top-level ``name`` in its newest or an earlier release.
 
     Earlier releases are sampled: every twelfth is checked.
     """
     known, packages = releases(), tracked()
-    for module in dict.fromkeys((*modules, *_LIKELY)):
+    for module in dict.fromkeys((*modules, *LIKELY)):
         table = known.table(packages[module]) if module in packages else None
         need = Need("import", module, name)
         if table is not None and any(known.answer(table.package, version, need).met for version in table.versions[::-12]):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.checks.guards import FACTS_OF, holds, known_in_words
 from compat.diagnosis.frame_packages import version_of
-from compat.diagnosis.message_advice import met, release_asked_for, requirements_in, sentences, settings_in
+from compat.diagnosis.message_advice import installs_in, met, release_asked_for, requirements_in, sentences, settings_in
+from compat.diagnosis.named_releases import LIKELY
 from compat.interfaces.at_once import place_of
 from compat.interfaces.guards import condition_of
 from compat.interfaces.messages import Match, Messages, Place, open_messages, plain
@@ -18,6 +19,7 @@ from compat.interfaces.refusals import Condition, Opposite, fact_tests
 from compat.model import Finding, Fix
 from compat.records import record, replace
 from compat.reports.log.native import passes_on
+from compat.tables.declared import open_declared
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
@@ -93,7 +95,7 @@ def _sightings(error: RaisedError, facts: Facts, messages: Messages) -> Iterator
 
 
 def _best(sightings: Iterator[_Sighting]) -> _Sighting | None:
-    """Return the best match by length, then by frames and environment; ``None`` if several packages remain."""
+    """Return the best match by length, then by frames and environment; ``None`` if several packages may be its origin."""
     found = list(sightings)
     if not found:
         return None
@@ -101,11 +103,29 @@ def _best(sightings: Iterator[_Sighting]) -> _Sighting | None:
     same = found = [each for each in found if each.match.letters >= 0.8 * most]
     rank = max((each.agreement, each.version is not None) for each in found)
     found = [each for each in found if (each.agreement, each.version is not None) == rank]
-    if len({each.match.template.package for each in found}) > 1:
+    origin = _origin({each.match.template.package for each in found})
+    if origin is None:
         return None
-    same = [each for each in same if each.match.template.package == found[0].match.template.package]
+    found, same = ([each for each in some if each.match.template.package == origin] for some in (found, same))
     places = tuple(place for each in found for place in each.places)
     return replace(found[0], places=places, releases=frozenset().union(*(each.releases for each in same)))
+
+
+def _origin(packages: set[str]) -> str | None:
+    """The package a message comes from: the one that most of the others require, since they copied its code.
+
+    If none does, it is the only central one (:data:`LIKELY`).
+    """
+    if len(packages) == 1:
+        return next(iter(packages))
+    declared = open_declared()
+    requiring = {name: (package.asks if (package := declared.package(name)) else ()) for name in packages}
+    required = {name: sum(name in asks for other, asks in requiring.items() if other != name) for name in packages}
+    first, second = sorted(required, key=lambda name: (-required[name], name))[:2]
+    if required[first] > required[second] and 2 * required[first] >= len(packages) - 1:
+        return first
+    central = [name for name in packages if name.replace("-", "_") in LIKELY]
+    return central[0] if len(central) == 1 else None
 
 
 def _agreement(place: Place, error: RaisedError) -> int:
@@ -216,6 +236,7 @@ def _fixes(seen: _Sighting, said: str, wanted: dict[str, str], facts: Facts, mes
         version = version_of(name, facts)
         if version is None or not met(version, specifier):
             yield release_asked_for(name, specifier)
+    yield from (fix for fix in installs_in(said) if fix.package not in wanted)
     yield from settings_in(said)
     if _UNSUPPORTED.search(said):
         yield from _by_moving(seen, wanted, facts, messages)

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compat.diagnosis.explanations import between
 from compat.diagnosis.named_releases import of_attribute, of_keyword, of_member, of_name
 from compat.model import Distribution, Environment, Finding
+from compat.reports.log.traceback import decisive, parse_log
+from compat.rules.facts import Facts
 from tests.diagnosis.test_symptoms import said, trace
 
 
@@ -212,3 +215,11 @@ def test_a_class_whose_name_says_what_it_is_derived_from(name: str) -> None:
 def test_a_release_older_than_the_tables_lacks_what_their_oldest_lacks(version: str, verdicts: list[str]) -> None:
     error = "ImportError: cannot import name 'LlamaForCausalLM' from 'transformers' (/v/transformers/__init__.py)\n"
     assert [each.verdict for each in said(error, with_release("transformers", version))] == verdicts
+
+
+def test_a_compiled_module_names_its_distribution() -> None:
+    text = "ModuleNotFoundError: No module named 'flash_attn_2_cuda'"
+    errors = parse_log(text)
+    (finding,) = between(errors, decisive(errors), Facts(Environment()))
+    assert (finding.rule, list(finding.packages)) == ("symptom-no-extension", ["flash-attn"])
+    assert "--no-build-isolation" in str(finding.fixes[0].command)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compat.diagnosis.message_advice import met, requirements_in, settings_in
+from compat.diagnosis.message_advice import installs_in, met, requirements_in, settings_in
 from compat.diagnosis.raised_messages import raised, span_of
 from compat.model import Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
@@ -119,3 +119,22 @@ def test_who_looks_an_attribute_up_is_not_to_blame_for_it() -> None:
     frame = '  File "/v/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1931, in __getattr__\n    raise AttributeError(\n'
     text = f"Traceback (most recent call last):\n{frame}AttributeError: 'ValueHead' object has no attribute 'warnings_issued'\n"
     assert diagnosed(text, {"torch": "2.6.0"}) == ()
+
+
+def test_a_message_that_packages_share_comes_from_the_one_that_the_others_require() -> None:
+    """ms-swift has a copy of peft's code, and nine packages one of transformers'."""
+    for error, package in (
+        (
+            "ValueError: Target modules {'c_attn'} not found in the base model. Please check the target modules and try again.",
+            "peft",
+        ),
+        ("ValueError: Attention mask should be of size (1, 1, 1, 1024), but is torch.Size([1, 1, 1, 1])", "transformers"),
+    ):
+        errors = parse_log(error)
+        (finding,) = raised(errors, decisive(errors), Facts(Environment()))
+        assert next(iter(finding.packages)) == package
+
+
+def test_what_a_message_says_to_install() -> None:
+    found = installs_in("Loading a GPTQ quantized model requires optimum (`pip install optimum`) or pip install nothing-known")
+    assert [(fix.package, fix.command) for fix in found] == [("optimum", "pip install optimum")]

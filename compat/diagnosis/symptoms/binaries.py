@@ -364,4 +364,23 @@ BINARIES = (
         ),
         evidence=("https://huggingface.co/docs/bitsandbytes/main/en/installation",),
     ),
+    Symptom(
+        "operators-not-loaded",
+        re.compile(r"'_OpNamespace' '(?P<space>\w{1,40})' object has no attribute '(?P<operator>\w{1,80})'"),
+        "The compiled operators torch.ops.{space} are not loaded, or are of another release ({operator})",
+        "A package registers them when its compiled module is imported. That import failed before (its warning stands above), "
+        "or the module was built from another release than the Python code.",
+        hints=("'_OpNamespace'",),
+        explained_by=("build-", "requires-torch"),
+        facts=("build", "install"),
+        else_packages=("torch",),
+        fixes=(
+            Fix(
+                "config",
+                text="import the compiled module alone, to see why it does not load (for vLLM: python -c 'import vllm._C')",
+            ),
+            Fix("pin", None, None, "reinstall the package, built for the installed torch"),
+        ),
+        evidence=("https://pytorch.org/tutorials/advanced/custom_ops_landing_page.html",),
+    ),
 )

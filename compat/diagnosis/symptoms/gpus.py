@@ -64,6 +64,28 @@ GPUS = (
         evidence=(_CONTAINER,),
     ),
     Symptom(
+        "no-amd-gpu",
+        re.compile(r"No HIP GPUs are available|hipErrorNoDevice|no ROCm-capable device is detected"),
+        "No AMD GPU is visible to the process",
+        "The container was started without /dev/kfd and /dev/dri, the user may not open them, or a variable hides the devices.",
+        hints=("HIP GPUs", "hipErrorNoDevice", "ROCm-capable"),
+        facts=("driver", "accelerators", "variables"),
+        packages=("torch",),
+        fixes=(
+            Fix(
+                "launch",
+                text="give the container its GPUs",
+                command="docker run --device /dev/kfd --device /dev/dri --group-add video",
+            ),
+            Fix(
+                "env-var",
+                text="stop hiding the devices",
+                command="unset HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES CUDA_VISIBLE_DEVICES",
+            ),
+        ),
+        evidence=("https://rocm.docs.amd.com/projects/install-on-linux/en/latest/how-to/docker.html",),
+    ),
+    Symptom(
         "hip-no-code",
         re.compile(
             r"HIP error: (?:invalid device function|no kernel image|the operation cannot be performed)|"

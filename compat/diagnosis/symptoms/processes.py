@@ -16,8 +16,8 @@ PROCESSES = (
     Symptom(
         "out-of-memory",
         re.compile(
-            r"(?:CUDA|HIP) out of memory\.(?: Tried to allocate (?P<size>[\d.]{1,12} [KMGT]iB))?|OutOfMemoryError|No "
-            r"available memory for the cache blocks|CUDA error: out of memory"
+            r"(?:CUDA|HIP|MPS backend) out of memory\.?(?: Tried to allocate (?P<size>[\d.]{1,12} [KMGT]iB))?|OutOfMemoryError"
+            r"|No available memory for the cache blocks|CUDA error: out of memory"
         ),
         "The GPU runs out of memory",
         "No package is at fault unless the same job fits with other releases.",
@@ -34,6 +34,45 @@ PROCESSES = (
             Fix("env-var", text="against fragmentation", command="export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"),
         ),
         evidence=("https://pytorch.org/docs/stable/notes/cuda.html#memory-management",),
+    ),
+    Symptom(
+        "duplicate-gpu",
+        re.compile(r"Duplicate GPU detected ?: rank (?P<one>\d{1,5}) and rank (?P<other>\d{1,5}) both on CUDA device"),
+        "Two processes use the same GPU (ranks {one} and {other})",
+        "NCCL needs a GPU for every process. Either more processes were started than GPUs are visible, or the program does not "
+        "select its device by LOCAL_RANK.",
+        hints=("Duplicate GPU",),
+        facts=("accelerators", "workload", "variables"),
+        packages=("torch",),
+        fixes=(
+            Fix("launch", text="start one process per visible GPU", command="torchrun --nproc_per_node gpu train.py"),
+            Fix("config", text="torch.cuda.set_device(int(os.environ['LOCAL_RANK'])) before the process group is created"),
+            Fix("env-var", text="stop hiding the other devices", command="unset CUDA_VISIBLE_DEVICES"),
+        ),
+        evidence=(_NCCL,),
+    ),
+    Symptom(
+        "rendezvous",
+        re.compile(
+            r"client socket has (?:failed to connect|timed out)|The server socket has failed to (?:listen|bind)|"
+            r"address already in use[^\n]{0,80}(?:EADDRINUSE|port)|EADDRINUSE"
+        ),
+        "The processes do not meet: their address or port cannot be used",
+        "The name of the first node does not resolve to an address that the others reach, the port is in use by a run that has "
+        "not ended, or a firewall blocks it.",
+        hints=("client socket", "server socket", "EADDRINUSE", "ddress already in use"),
+        facts=("variables", "workload", "os"),
+        packages=("torch",),
+        general=True,
+        fixes=(
+            Fix(
+                "env-var",
+                text="an address of the first node that all nodes reach (one machine: 127.0.0.1)",
+                command="export MASTER_ADDR=<address>",
+            ),
+            Fix("launch", text="another port", command="torchrun --master_port 29501 train.py"),
+        ),
+        evidence=("https://pytorch.org/docs/stable/elastic/run.html",),
     ),
     Symptom(
         "nccl",
@@ -120,5 +159,21 @@ PROCESSES = (
             Fix("config", text="turn gradient checkpointing off, or shard the model instead (FSDP, ZeRO-3)"),
         ),
         evidence=("https://pytorch.org/docs/stable/checkpoint.html",),
+    ),
+    Symptom(
+        "cause-above",
+        re.compile(
+            r"Engine core initialization failed\. See root cause above|Worker failed with error[^\n]{0,200}please check the "
+            r"stack trace above|EngineDeadError|See stack trace \(above\)"
+            r"|Engine (?:process|loop) [^\n]{0,40}(?:died|is not running)"
+        ),
+        "The engine ended because of an error that is printed above this one",
+        "This message only passes on that a worker process failed. The worker's own traceback names the cause.",
+        hints=("root cause above", "stack trace", "EngineDead", "Engine "),
+        facts=("workload",),
+        else_packages=("vllm",),
+        general=True,
+        fixes=(Fix("config", text="paste the text from the first traceback of a worker on; it stands above this message"),),
+        evidence=("https://docs.vllm.ai/en/latest/usage/troubleshooting.html",),
     ),
 )

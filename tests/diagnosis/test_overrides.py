@@ -1,0 +1,49 @@
+"""Overrides of transformers' methods that do not take what a later release passes."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.model import Distribution, Environment
+from tests.diagnosis.test_symptoms import said
+
+
+@pytest.mark.parametrize(
+    ("error", "parameter", "since"),
+    [
+        ("ChatGLMTokenizer._pad() got an unexpected keyword argument 'padding_side'", "padding_side", "4.45.0"),
+        ("MyTrainer.compute_loss() got an unexpected keyword argument 'num_items_in_batch'", "num_items_in_batch", "4.46.0"),
+        ("MyTrainer.training_step() takes 3 positional arguments but 4 were given", "num_items_in_batch", "4.46.0"),
+        ("MyTrainer._get_train_sampler() takes 1 positional argument but 2 were given", "train_dataset", "4.52.0"),
+        ("MyTrainer.log() takes 2 positional arguments but 3 were given", "start_time", "4.47.0"),
+    ],
+)
+def test_the_release_that_passes_more(error: str, parameter: str, since: str) -> None:
+    (finding,) = said(f"TypeError: {error}")
+    assert finding.rule == "symptom-override"
+    assert finding.title.startswith(f"transformers passes {parameter} to ")
+    assert (finding.fixes[0].package, finding.fixes[0].spec) == ("transformers", f"<{since}")
+
+
+def test_a_subclass_of_a_known_package_is_upgraded() -> None:
+    (finding,) = said("TypeError: SFTTrainer.compute_loss() takes from 3 to 4 positional arguments but 5 were given")
+    assert list(finding.packages) == ["trl", "transformers"]
+    assert [(fix.kind, fix.package) for fix in finding.fixes] == [("downgrade", "transformers"), ("upgrade", "trl")]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "Trainer.training_step() takes 3 positional arguments but 4 were given",  # no override
+        "MyTrainer.my_own() takes 2 positional arguments but 3 were given",  # no method of the base
+        "Reader.read() got an unexpected keyword argument 'limit'",  # no class of transformers
+    ],
+)
+def test_other_calls_are_left_to_others(error: str) -> None:
+    assert [each for each in said(f"TypeError: {error}") if each.rule == "symptom-override"] == []
+
+
+def test_a_release_that_does_not_pass_it_is_not_at_fault() -> None:
+    environment = Environment(distributions=(Distribution("transformers", "4.44.2"),))
+    error = "TypeError: MyTrainer.compute_loss() got an unexpected keyword argument 'num_items_in_batch'"
+    assert [each for each in said(error, environment) if each.rule == "symptom-override"] == []
