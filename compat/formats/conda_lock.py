@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
     from compat.formats.edit.dispatch import Installer
 
+    Table = dict[str, Value]
+
 _SYSTEMS = {"linux": "linux", "osx": "darwin", "win": "win32"}
 _MACHINES = {"64": "x86_64", "32": "i686"}
 _WINDOWS_MACHINES = {"32": "x86", "arm64": "ARM64"}
@@ -95,10 +97,6 @@ def _selected(word: str) -> str | None:
 
 
 # --- ``conda-lock.yml`` (version 1, all platforms in one file) → listing: one entry per package and platform.
-
-
-if TYPE_CHECKING:
-    Table = dict[str, Value]
 
 
 _MAIN, _DEV = "main", "dev"
@@ -191,31 +189,21 @@ class _Lock(LockReading):
         version = document.needed_text(package.get("version"), f"the version of {name}", item)
         url = document.needed_text(package.get("url"), f"the url of {name}", item)
         if manager == "pip":
-            found = self._from_pip(package, item, name, version, url, platform)
+            source = document.table(package.get("source"), f"the source of {name}")
+            direct = document.text(source.get("type"), f"the source of {name}") == "url"
+            pip = pip_source(url, {"platform": platform}, direct=direct)
+            found = Distribution(normalized(name), self.version(name, version, item), pip)
         else:
             artefact = split_artefact(url)
             build = artefact[2] if artefact is not None else None
             found = conda_distribution(name, version, build, {"platform": platform, "url": url})
         marker = self.marker(package["platform"], platform)
-        for category in self._categories(package, name):
-            self.edges.append(Edge(ROOT, len(self.entries), marker, self._choice(category)))
+        several = document.items(package.get("categories"), f"the categories of {name}")
+        categories = [document.needed_text(each, f"a category of {name}", each) for each in several]
+        for category in categories or [document.text(package.get("category"), f"the category of {name}") or _MAIN]:
+            choice = None if category == _MAIN else self.choices.setdefault(category, len(self.choices))
+            self.edges.append(Edge(ROOT, len(self.entries), marker, choice))
         self.entries.append(Entry(found, item.line))
-
-    def _from_pip(self, package: Table, item: Value, name: str, version: str, url: str, platform: str) -> Distribution:
-        version = self.version(name, version, item)
-        source = self.document.table(package.get("source"), f"the source of {name}")
-        direct = self.document.text(source.get("type"), f"the source of {name}") == "url"
-        return Distribution(normalized(name), version, pip_source(url, {"platform": platform}, direct=direct))
-
-    def _categories(self, package: Table, name: str) -> list[str]:
-        """Return the categories of a package; :data:`_MAIN` if it has none."""
-        several = self.document.items(package.get("categories"), f"the categories of {name}")
-        if several:
-            return [self.document.needed_text(each, f"a category of {name}", each) for each in several]
-        return [self.document.text(package.get("category"), f"the category of {name}") or _MAIN]
-
-    def _choice(self, category: str) -> int | None:
-        return None if category == _MAIN else self.choices.setdefault(category, len(self.choices))
 
 
 # --- ``pixi.lock`` (versions 4 to 6) → listing: packages once, and which environment uses which on which platform.

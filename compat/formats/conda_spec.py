@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from compat.errors import InputError
 from compat.formats.edit.changes import Change
@@ -63,11 +62,11 @@ def _release(text: str) -> str | None:
 
 
 def conda_distribution(
-    name: str, version: str | None, build: str | None, details: dict[str, Any], specifier: str | None = None
+    name: str, version: str | None, build: str | None, details: Mapping[str, str | None], specifier: str | None = None
 ) -> Distribution:
     """Return the distribution in a conda package; ``details`` are added to its source next to name and build."""
-    known: dict[str, Any] = {"name": name, **{key: value for key, value in details.items() if value is not None}}
-    if isinstance(known.get("url"), str):
+    known = {"name": name, **{key: value for key, value in details.items() if value is not None}}
+    if "url" in known:
         known["url"] = without_credentials(known["url"])
     if build:
         known["build"] = build
@@ -76,7 +75,7 @@ def conda_distribution(
     return Distribution(distribution_name(name), version, Source("conda", known), None, specifier, extra)
 
 
-def pip_source(location: str, details: dict[str, Any], *, direct: bool = False, editable: bool = False) -> Source:
+def pip_source(location: str, details: Mapping[str, str], *, direct: bool = False, editable: bool = False) -> Source:
     """Return the pip source of a locked distribution: an index's archive, unless it is a direct reference."""
     if "+" in location.partition(":")[0]:
         source = _repository(location)
@@ -86,8 +85,7 @@ def pip_source(location: str, details: dict[str, Any], *, direct: bool = False, 
         source = source_of_url(location)
     else:
         source = Source("index", {"file": without_credentials(location)})
-    more = {**details, **({"editable": True} if editable else {})}
-    return Source(source.kind, {**source.details, **more})
+    return Source(source.kind, {**source.details, **details, **({"editable": True} if editable else {})})
 
 
 def _repository(location: str) -> Source:
@@ -161,14 +159,11 @@ def parse_match_spec(text: str) -> MatchSpec:
     channel, _, text = text.rpartition("::")
     rest = text.lstrip(_NAME)
     name = keys.get("name") or text[: len(text) - len(rest)]
-    if not _is_name(name) or rest[:1] not in ("", " ", "\t", *_SIGNS):
+    is_name = not name.strip(_NAME) and any(letter.isalnum() for letter in name)
+    if not is_name or rest[:1] not in ("", " ", "\t", *_SIGNS):
         raise ValueError(f"{excerpt(written, 60)!r} is not a conda package such as 'numpy>=1.26'")
     version, build = _version_and_build(rest)
     return _spec(name, keys.get("channel") or channel or None, keys.get("version", version), keys.get("build", build))
-
-
-def _is_name(text: str) -> bool:
-    return not text.strip(_NAME) and any(letter.isalnum() for letter in text)
 
 
 def _keys(inside: str) -> dict[str, str]:

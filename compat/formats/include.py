@@ -109,10 +109,7 @@ def root_of(path: str) -> str | None:
         if above == folder:
             break
         folder = above
-    for each in (folder, own):
-        if not _too_broad(each):
-            return each
-    return None
+    return next((each for each in (folder, own) if not _too_broad(each)), None)
 
 
 def _too_broad(folder: str) -> bool:
@@ -173,7 +170,7 @@ class BuildContext:
 
     def __init__(self, path: str) -> None:
         self._includes = Includes(path)
-        self._folders = _folders(path, self._includes.root)
+        self._folders = [each and os.path.normpath(each) for each in _folders(path, self._includes.root)]
         self._sources: list[str] = []
         self._ranked = False
         self._opened: dict[str, tuple[str, bytes]] = {}
@@ -230,24 +227,20 @@ class BuildContext:
         return None
 
 
+_MOST_FOLDERS = 40
+
+
 def _folders(path: str, root: str | None) -> list[str]:
-    """Return the Dockerfile's folder and its parents up to the project's, as the user would write them."""
-    own = os.path.dirname(path)
-    found = [own]
-    if root is None:
-        return found
-    real = os.path.realpath(own or ".")
-    while real != root and real.startswith(root):
+    """Return a file's folder and its parents up to the project's, as the user would write them."""
+    found = [os.path.dirname(path)]
+    real = os.path.realpath(found[0] or ".")
+    while root is not None and real != root and len(found) < _MOST_FOLDERS and _inside(real, root):
         real = os.path.dirname(real)
-        above = os.path.join(found[-1], "..") if found[-1] else ".."
-        found.append(above)
-    return [os.path.normpath(each) if each else "" for each in found]
+        found.append(os.path.normpath(os.path.join(found[-1], "..")))
+    return found
 
 
 # --- Resolving files named by a script or notebook, whose working directory is unknown.
-
-
-_MOST_FOLDERS = 40
 
 
 class Missing(NotRead):
@@ -261,12 +254,7 @@ class WorkingFolders:
         self._includes = Includes(path)
         self.root = self._includes.root
         """The real folder that contains every file that may be opened; ``None`` if none may be."""
-        own = os.path.dirname(path)
-        self.folders = [own]
-        real = os.path.realpath(own or ".")
-        while self.root is not None and real != self.root and len(self.folders) < _MOST_FOLDERS and self.is_inside(real):
-            real = os.path.dirname(real)
-            self.folders.append(os.path.normpath(os.path.join(self.folders[-1], "..")))
+        self.folders = _folders(path, self.root)
 
     def is_inside(self, path: str) -> bool:
         """Whether a path is inside the project, with all links followed."""

@@ -117,7 +117,8 @@ class Registered:
 
     ``kind`` is the class's :attr:`Format.kind`, ``place`` its module and name. ``names`` are lower-case patterns in which
     ``*`` matches anything. A file of another name has this format if its content contains all ``marks`` or, in YAML, its
-    top-level keys include all ``keys``; ``shebang`` is a part of the first line. ``program`` is the tool that writes the lock.
+    top-level keys include all of one of ``keys``; ``shebang`` is a part of the first line. ``program`` is the tool that writes
+    the lock.
     """
 
     kind: str
@@ -145,24 +146,19 @@ FORMATS = (
     Registered("Pipfile.lock", "locks.pipfile:PipfileLock", ("*pipfile.lock",),
                (b'"_meta"', b'"pipfile-spec"'), program="pipenv"),
     Registered("pixi.lock", "conda_lock:PixiLock", ("*pixi.lock",), (b"\nenvironments:", b"\npackages:"),
-               (b"environments", b"packages"), program="pixi"),
+               (b"environments packages",), program="pixi"),
     Registered("pylock.toml", "locks.pylock:Pylock", ("*pylock.toml", "*pylock.*.toml")),
     Registered("conda-lock.yml", "conda_lock:CondaLock", ("*conda-lock.yml", "*conda-lock.yaml"),
-               keys=(b"package", b"metadata")),
+               keys=(b"package metadata",)),
     Registered("compose", "docker.compose:Compose", ("*compose*.yml", "*compose*.yaml"), keys=(b"services",)),
-    Registered("kubernetes", "kubernetes:Kubernetes", (), keys=(b"apiVersion", b"kind")),
-    Registered("skypilot", "cloud:SkyPilot", (), keys=(b"resources", b"run")),
-    Registered("skypilot", "cloud:SkyPilot", (), keys=(b"setup", b"run")),
-    Registered("dstack", "cloud:Dstack", (), keys=(b"type", b"commands")),
-    Registered("dstack", "cloud:Dstack", (), keys=(b"type", b"resources")),
-    Registered("training", "training:TrainingConfig", (), keys=(b"base_model", b"datasets")),
-    Registered("training", "training:TrainingConfig", (), keys=(b"model_name_or_path", b"stage")),
-    Registered("training", "training:TrainingConfig", (), keys=(b"model_name_or_path", b"dataset_name")),
-    Registered("training", "training:TrainingConfig", (), keys=(b"actor_rollout_ref",)),
-    Registered("training", "training:TrainingConfig", (), keys=(b"tokenizer", b"checkpointer")),
-    Registered("training", "training:TrainingConfig", (), keys=(b"model", b"dataset", b"train_type")),
-    Registered("training", "training:TrainingConfig", (), keys=(b"model", b"dataset", b"tuner_type")),
-    Registered("workflow", "workflow:Workflow", (), keys=(b"on", b"jobs")),
+    Registered("kubernetes", "kubernetes:Kubernetes", (), keys=(b"apiVersion kind",)),
+    Registered("skypilot", "cloud:SkyPilot", (), keys=(b"resources run", b"setup run")),
+    Registered("dstack", "cloud:Dstack", (), keys=(b"type commands", b"type resources")),
+    Registered("training", "training:TrainingConfig", (),
+               keys=(b"base_model datasets", b"model_name_or_path stage", b"model_name_or_path dataset_name",
+                     b"actor_rollout_ref", b"tokenizer checkpointer", b"model dataset train_type",
+                     b"model dataset tuner_type")),
+    Registered("workflow", "workflow:Workflow", (), keys=(b"on jobs",)),
     Registered("environment.yml", "conda_environment:CondaEnvironment", (), keys=(b"dependencies",)),
     Registered("devcontainer", "devcontainer:Devcontainer", ("*devcontainer.json",)),
     Registered("pyproject", "project.pyproject:Pyproject", ("*pyproject.toml",)),
@@ -223,7 +219,7 @@ def _by_content(path: str, name: str, content: bytes) -> Registered | None:
     content = content.removeprefix(b"\xef\xbb\xbf")
     if name.endswith((".yml", ".yaml")):
         keys = {line.partition(b":")[0].strip(b"'\"") for line in content.splitlines() if line[:1].strip() and b":" in line}
-        found = next((each for each in FORMATS if each.keys and keys.issuperset(each.keys)), None)
+        found = next((each for each in FORMATS if any(keys.issuperset(some.split()) for some in each.keys)), None)
         if keys.issuperset((b"apiVersion", b"name", b"version")):
             raise InputError(
                 "is the Chart.yaml of a Helm chart: its dependencies are charts, not packages; check what it renders: "

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from compat.errors import InputError
+from compat.formats.include import WorkingFolders
 from compat.formats.listing import Listing
 from compat.formats.registry import Format
-from compat.model import Environment, Workload
+from compat.model import Environment
 from compat.records import record
 from compat.syntax.yaml import parse_yaml
 from compat.workload.arguments import apply, precision_word, whole
@@ -36,24 +37,18 @@ class TrainingConfig(Format):
         if tool is None:
             raise InputError("expected a configuration of axolotl, LLaMA-Factory, ms-swift, torchtune, verl or trl", path, 1)
         recipe = Recipe(path, settings, lines)
-        tool.read(recipe)
+        if tool.read is not None:
+            tool.read(recipe)
         workload = recipe.draft.workload()
         hint = f"; check it together with the packages: compat check uv.lock -- {tool.command} {path}" if tool.command else ""
         notes = [f"{path}: a configuration of {tool.name}, which lists no packages{hint}"]
         for file in dict.fromkeys(recipe.draft.configs):
-            workload, note = _with_deepspeed(path, file, workload)
-            notes += note
+            found = WorkingFolders(path).find(file)
+            if found is None:
+                notes.append(f"{path}: the DeepSpeed configuration {file} was not read: it is not in the project")
+            else:
+                workload = merge(workload, read_deepspeed(found))
         return (Listing(path, self.kind, context=Environment(workload=workload), notes=tuple(notes)),)
-
-
-def _with_deepspeed(path: str, file: str, workload: Workload) -> tuple[Workload, list[str]]:
-    """Return the workload merged with the project's DeepSpeed configuration."""
-    from compat.formats.include import WorkingFolders
-
-    found = WorkingFolders(path).find(file)
-    if found is None:
-        return workload, [f"{path}: the DeepSpeed configuration {file} was not read: it is not in the project"]
-    return merge(workload, read_deepspeed(found)), []
 
 
 def _swift(recipe: Recipe) -> None:
@@ -112,17 +107,13 @@ def _verl(recipe: Recipe) -> None:
         draft.say("processes", nodes * each, recipe.origin("trainer"))
 
 
-def _plain(recipe: Recipe) -> None:
-    """trl's own arguments have nothing beyond what every recipe has."""
-
-
 @record(frozen=True)
 class _Tool:
-    """A tool: the keys of its configurations, the reader of its specific settings, and its command."""
+    """A tool: the keys of its configurations, the reader of its specific settings (if it has any), and its command."""
 
     name: str
     keys: frozenset[str]
-    read: Callable[[Recipe], None]
+    read: Callable[[Recipe], None] | None
     command: str | None = None
 
 
@@ -132,6 +123,6 @@ _TOOLS = (
     _Tool("axolotl", frozenset(("base_model",)), axolotl, "axolotl train"),
     _Tool("LLaMA-Factory", frozenset(("stage", "model_name_or_path")), llamafactory, "llamafactory-cli train"),
     _Tool("ms-swift", frozenset(("model", "dataset")), _swift),
-    _Tool("trl", frozenset(("model_name_or_path",)), _plain, "trl sft --config"),
+    _Tool("trl", frozenset(("model_name_or_path",)), None, "trl sft --config"),
 )
 """The most specific keys first."""

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from compat.errors import InputError
 from compat.formats.edit.changes import Change, checked, inverse, requirement_for
@@ -29,36 +29,26 @@ def problem_of(edit: Edit, form: Format, changes: Sequence[Change]) -> str | Non
     before = form.listings(edit.path, edit.before)
     if len(before) != len(after):
         return "it would list something else"
-    named = {change.name for change in changes}
-    for old, new in zip(before, after):
-        different = _others(old, named) ^ _others(new, named)
-        if different:
-            return f"{min(different)[0][0]} would change too"
-    missing = (_problem_of_change(change, _named(change, before), _named(change, after)) for change in changes)
-    return next(filter(None, missing), None)
+    others = (_problem_of_others(_own([old]), _own([new]), changes) for old, new in zip(before, after))
+    return next(filter(None, others), None) or _problem_of_changes(_own(before), _own(after), changes)
+
+
+def _own(listings: Sequence[Listing]) -> list[Distribution]:
+    """Return what a file states itself, without its includes."""
+    return [entry.distribution for listing in listings for entry in listing.entries if entry.file is None]
 
 
 def problem_of_statements(old: Sequence[Distribution], new: Sequence[Distribution], changes: Sequence[Change]) -> str | None:
     """Like :func:`problem_of`, for one file's own requirements without its includes."""
+    return _problem_of_others(old, new, changes) or _problem_of_changes(old, new, changes)
+
+
+def _problem_of_others(old: Sequence[Distribution], new: Sequence[Distribution], changes: Sequence[Change]) -> str | None:
     named = {change.name for change in changes}
     different = Counter(_key(each) for each in old if each.name not in named)
     different.subtract(_key(each) for each in new if each.name not in named)
     changed = [stated[0] for stated, count in different.items() if count]
-    if changed:
-        return f"{min(changed)} would change too"
-    for change in changes:
-        before, after = ([each for each in all_ if each.name == change.name] for all_ in (old, new))
-        problem = _problem_of_change(change, before, after)
-        if problem is not None:
-            return problem
-    return None
-
-
-def _others(listing: Listing, named: Collection[str]) -> set[tuple[tuple[str, ...], int]]:
-    found = Counter(
-        _key(entry.distribution) for entry in listing.entries if entry.file is None and entry.distribution.name not in named
-    )
-    return set(found.items())
+    return f"{min(changed)} would change too" if changed else None
 
 
 def _key(found: Distribution) -> tuple[str, ...]:
@@ -68,20 +58,20 @@ def _key(found: Distribution) -> tuple[str, ...]:
     return found.name, found.version or "", found.specifier or "", found.marker or "", extras, source
 
 
-def _problem_of_change(change: Change, old: Sequence[Distribution], new: Sequence[Distribution]) -> str | None:
-    if change.after is None:
-        return None if len(new) < len(old) or not old else f"{change.name} would stay"
-    if change.is_direct_url:
-        here = any(each.source is not None and each.source.kind not in _INDEXED for each in new)
-    else:
-        here = any(_admits_release(each, change.after) for each in new)
-    # a constraint on a transitive dependency is not an entry
-    return None if here or not (old or new) else f"{change.name} would not be at {change.after}"
-
-
-def _named(change: Change, listings: Sequence[Listing]) -> list[Distribution]:
-    entries = (entry for listing in listings for entry in listing.entries if entry.file is None)
-    return [entry.distribution for entry in entries if entry.distribution.name == change.name]
+def _problem_of_changes(old: Sequence[Distribution], new: Sequence[Distribution], changes: Sequence[Change]) -> str | None:
+    for change in changes:
+        before, after = ([each for each in all_ if each.name == change.name] for all_ in (old, new))
+        if change.after is None:
+            if before and len(after) >= len(before):
+                return f"{change.name} would stay"
+            continue
+        if change.is_direct_url:
+            here = any(each.source is not None and each.source.kind not in _INDEXED for each in after)
+        else:
+            here = any(_admits_release(each, change.after) for each in after)
+        if not here and (before or after):  # a constraint on a transitive dependency is not an entry
+            return f"{change.name} would not be at {change.after}"
+    return None
 
 
 def _admits_release(found: Distribution, after: str) -> bool:

@@ -27,13 +27,9 @@ def decode(content: bytes, path: str) -> str:
 
     Raises :class:`InputError` if the content is not in the encoding given by the mark or the first two lines (else UTF-8).
     """
-    for mark, encoding in MARKS:
-        if content.startswith(mark):
-            return _decoded(content[len(mark) :], encoding, path)
-    return _decoded(content, _declared(content, path), path)
-
-
-def _decoded(content: bytes, encoding: str, path: str) -> str:
+    mark, encoding = next((each for each in MARKS if content.startswith(each[0])), (b"", ""))
+    encoding = encoding or _declared(content, path)
+    content = content[len(mark) :]
     try:
         return content.decode(encoding)
     except UnicodeDecodeError as problem:
@@ -326,18 +322,16 @@ def constrained(entries: Iterable[Entry], constraints: Iterable[Entry], notes: l
         by_name.setdefault(limit.name, {}).setdefault((limit.version, limit.specifier, limit.marker), constraint)
     if not by_name:
         return tuple(entries)
-    limits = {name: list(different.values())[:_MOST] for name, different in by_name.items()}
-    return tuple(_narrowed(entry, limits.get(entry.distribution.name, []), notes) for entry in entries)
+    found = []
+    for entry in entries:
+        asked = entry.distribution
+        for constraint in list(by_name.get(asked.name, {}).values())[:_MOST]:
+            asked = _narrowed(asked, entry.line, constraint, notes)
+        found.append(entry if asked is entry.distribution else replace(entry, distribution=asked))
+    return tuple(found)
 
 
-def _narrowed(entry: Entry, constraints: list[Entry], notes: list[str]) -> Entry:
-    asked = entry.distribution
-    for constraint in constraints:
-        asked = _narrowed_by(asked, entry.line, constraint, notes)
-    return entry if asked is entry.distribution else replace(entry, distribution=asked)
-
-
-def _narrowed_by(asked: Distribution, line: int | None, constraint: Entry, notes: list[str]) -> Distribution:
+def _narrowed(asked: Distribution, line: int | None, constraint: Entry, notes: list[str]) -> Distribution:
     limit = constraint.distribution
     place = f"{constraint.file}:{constraint.line}"
     if limit.marker is not None and limit.marker != asked.marker:
