@@ -47,7 +47,8 @@ class CondaEnvironment(Format):
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
         from compat.formats.edit.dispatch import verified
 
-        return verified((_edit(_Environment(path, decoded(path, content)), content, changes),), self, changes)
+        editor = _Editor(_Environment(path, decoded(path, content)))
+        return verified((editor.edit(content, changes),), self, changes)
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
         return Commands(lock_commands(path, changes, pip), (f"conda env update --file {pip.quoted(path)}",))
@@ -189,26 +190,6 @@ class _Place:
     offset: int = 0
 
 
-def _edit(file: _Environment, content: bytes, changes: Sequence[Change]) -> Edit:
-    """Return the edit of an environment file.
-
-    :class:`InputError` for what conda cannot install (a commit, a vendor's index), and for items that share a line.
-    """
-    editor = _Editor(file)
-    for change in changes:
-        wanted = decided(editor.statements, change, exact=True)
-        for statement, how in wanted:
-            editor.change(statement.place, change, how)
-        if not wanted and change.after is not None and (change.direct or not change.implied):
-            reason = f"  # {change.reason}" if change.reason else ""
-            editor.added.append(requirement_for(change) + reason)
-        if change.index_url is not None and (not wanted or any(s.place.requirement for s, _ in wanted)):
-            editor.use_index(change.index_url)
-    replacements = [*editor.replacements, *([editor.addition()] if editor.added else [])]
-    after = encoding_of(file.path, content, file.text).encode(replaced(file.text, replacements))
-    return Edit(file.path, content, after)
-
-
 class _Editor:
     """The statements of a file, and the changes collected for it."""
 
@@ -234,7 +215,26 @@ class _Editor:
                 first, last = each.line.span(*each.index)
                 self._indexes.append((each.value, (first - start + span[0], last - start + span[0])))
 
-    def change(self, place: _Place, change: Change, how: str) -> None:
+    def edit(self, content: bytes, changes: Sequence[Change]) -> Edit:
+        """Return the edit of the file.
+
+        :class:`InputError` for what conda cannot install (a commit, a vendor's index), and for items that share a line.
+        """
+        for change in changes:
+            wanted = decided(self.statements, change, exact=True)
+            for statement, how in wanted:
+                self._change(statement.place, change, how)
+            if not wanted and change.after is not None and (change.direct or not change.implied):
+                self.added.append(requirement_for(change) + (f"  # {change.reason}" if change.reason else ""))
+            if change.index_url is not None and (not wanted or any(s.place.requirement for s, _ in wanted)):
+                self._use_index(change.index_url)
+        if self.added:
+            self.replacements.append(self._addition())
+        file = self.file
+        after = encoding_of(file.path, content, file.text).encode(replaced(file.text, self.replacements))
+        return Edit(file.path, content, after)
+
+    def _change(self, place: _Place, change: Change, how: str) -> None:
         """Record the change of an item; :class:`InputError` for one that is written with escapes or variables."""
         file, requirement = self.file, place.requirement
         line = place.item.line
@@ -274,7 +274,7 @@ class _Editor:
         end = text.find("\n", offset)
         return text.rfind("\n", 0, offset) + 1, len(text) if end < 0 else end + 1
 
-    def use_index(self, url: str) -> None:
+    def _use_index(self, url: str) -> None:
         """Set an index in the pip section."""
         found = index_replacement(url, self._indexes, ())
         if found is None or any(url in text for _, _, text in self.replacements) or f"--extra-index-url {url}" in self.added:
@@ -284,19 +284,19 @@ class _Editor:
         else:
             self.added.insert(0, f"--extra-index-url {url}")
 
-    def addition(self) -> Replacement:
+    def _addition(self) -> Replacement:
         """Return the insertion of the added lines at the end of the pip section, which is added if it is missing."""
         file = self.file
         items = file.pip or [package.item for package in file.packages]
         spans = [file.document.span(item) for item in items]
         last = spans[-1] if spans else None
+        problem = "expected one dependency per line, so that others can be added"
         if last is None or (file.pip and None in spans):
-            raise InputError("expected one dependency per line, so that others can be added", file.path)
+            raise InputError(problem, file.path)
         start, end = self._line(last[0])
         indent = file.text[start : last[0]].rstrip(" \t'\"")
         if indent.strip() != "-":
-            message = "expected one dependency per line, so that others can be added"
-            raise InputError(message, file.path, items[-1].line)
+            raise InputError(problem, file.path, items[-1].line)
         newline = line_end(file.text)
         blank = indent[: indent.index("-")]
         if file.pip:

@@ -102,118 +102,122 @@ def _parsed(path: str, content: bytes) -> ProjectConfig | None:
         return None  # most projects: skip parsing the TOML
     from compat.syntax.toml import parse_text
 
-    path = _short(path)
+    relative = os.path.relpath(path)
+    path = path if relative.startswith("..") else relative
     text = decoded(path, content)
     tool = parse_text(text, path).get("tool")
     table = tool.get("compat") if isinstance(tool, dict) else None
-    return None if table is None else _Tables(path, text).config(table)
+    return None if table is None else _config(path, text, table)
 
 
-def _short(path: str) -> str:
-    """Return the path relative to the current folder, if it is below it."""
-    relative = os.path.relpath(path)
-    return path if relative.startswith("..") else relative
+def _config(path: str, text: str, content: object) -> ProjectConfig:
+    if not isinstance(content, dict):
+        raise InputError("expected [tool.compat] to be a table", path)
+    lines = text.split("\n")
+    table = _Table(content, path, lines, next(iter(_headers(lines, "[tool.compat")), None))
+    table.check_keys(("target", "ignore"), "[tool.compat]")
+    targets = tuple(map(_target, table.each("target")))
+    names = [target.name for target in targets]
+    if len(set(names)) < len(names):
+        twice = next(target for target in targets if names.count(target.name) > 1)
+        raise InputError(f"two targets are called {twice.name!r}", path, twice.line)
+    return ProjectConfig(targets, tuple(_ignore(each, names) for each in table.each("ignore")), path)
 
 
-class _Tables:
-    """The tables of a file, with the lines they start on."""
+def _headers(lines: list[str], header: str) -> list[int]:
+    return [number for number, line in enumerate(lines, 1) if header in line.replace(" ", "")]
 
-    def __init__(self, path: str, text: str) -> None:
+
+class _Table:
+    """A table of the file and the line of its header."""
+
+    def __init__(self, content: dict[str, object], path: str, lines: list[str], line: int | None) -> None:
+        self.content = content
         self.path = path
-        self._lines = text.split("\n")
+        self.line = line
+        self._lines = lines
 
-    def config(self, table: object) -> ProjectConfig:
-        if not isinstance(table, dict):
-            raise InputError("expected [tool.compat] to be a table", self.path)
-        self._known(table, ("target", "ignore"), "[tool.compat]", self._line("[tool.compat"))
-        targets = tuple(self._target(each, line) for each, line in self._each(table, "target"))
-        names = [target.name for target in targets]
-        if len(set(names)) < len(names):
-            twice = next(target for target in targets if names.count(target.name) > 1)
-            raise InputError(f"two targets are called {twice.name!r}", self.path, twice.line)
-        known = frozenset(names)
-        ignores = tuple(self._ignore(each, line, known) for each, line in self._each(table, "ignore"))
-        return ProjectConfig(targets, ignores, self.path)
+    def wrong(self, problem: str, key: str) -> InputError:
+        """Return the error for a key, on its line below the header."""
+        start = self.line or 0
+        below = enumerate(self._lines[start:], start + 1)
+        return InputError(problem, self.path, next((at for at, line in below if line.split("=")[0].strip() == key), self.line))
 
-    def _each(self, table: dict[str, object], key: str) -> list[tuple[dict[str, object], int | None]]:
-        value = table.get(key, [])
+    def each(self, key: str) -> list[_Table]:
+        """Return the tables ``[[tool.compat.key]]``."""
+        value = self.content.get(key, [])
+        lines = _headers(self._lines, f"[[tool.compat.{key}]]")
         if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-            raise InputError(f"expected [[tool.compat.{key}]] tables", self.path, self._line(f"tool.compat.{key}"))
-        lines = self._headers(f"[[tool.compat.{key}]]")
-        return [(each, lines[at] if at < len(lines) else None) for at, each in enumerate(value)]
+            line = next(iter(_headers(self._lines, f"tool.compat.{key}")), None)
+            raise InputError(f"expected [[tool.compat.{key}]] tables", self.path, line)
+        return [_Table(each, self.path, self._lines, lines[at] if at < len(lines) else None) for at, each in enumerate(value)]
 
-    def _headers(self, header: str) -> list[int]:
-        return [number for number, line in enumerate(self._lines, 1) if header in line.replace(" ", "")]
-
-    def _line(self, header: str) -> int | None:
-        return next(iter(self._headers(header)), None)
-
-    def _known(self, table: dict[str, object], known: tuple[str, ...], what: str, line: int | None) -> None:
-        for key in table:
+    def check_keys(self, known: tuple[str, ...], what: str) -> None:
+        """Raise :class:`InputError` for an unknown key."""
+        for key in self.content:
             if key not in known:
                 import difflib
 
                 near = difflib.get_close_matches(key, known, 1)
                 hint = f"; did you mean {near[0]}?" if near else f" (known: {', '.join(known)})"
-                raise InputError(f"{what} does not know {key!r}{hint}", self.path, self._at(key, line))
+                raise self.wrong(f"{what} does not know {key!r}{hint}", key)
 
-    def _at(self, key: str, start: int | None) -> int | None:
-        """Return the line of a key below the header of its table."""
-        for number, line in enumerate(self._lines[start or 0 :], (start or 0) + 1):
-            if line.split("=")[0].strip() == key:
-                return number
-        return start
-
-    def _text(self, table: dict[str, object], key: str, line: int | None) -> str | None:
-        value = table.get(key)
+    def text(self, key: str) -> str | None:
+        value = self.content.get(key)
         if value is not None and (not isinstance(value, str) or not value):
-            raise InputError(f"{key}: expected a string, not {value!r}", self.path, self._at(key, line))
+            raise self.wrong(f"{key}: expected a string, not {value!r}", key)
         return value
 
-    def _target(self, table: dict[str, object], line: int | None) -> Target:
-        self._known(table, ("name", "variables", "command", *_OPTIONS), "a target", line)
-        name = self._text(table, "name", line)
-        if name is None:
-            raise InputError("a target needs a name", self.path, line)
-        values = {_OPTIONS[key]: self._values(key, table[key], line) for key in _OPTIONS if key in table}
-        variables = table.get("variables", {})
-        if not isinstance(variables, dict) or not all(isinstance(each, str) for each in variables.values()):
-            raise InputError("variables: expected a table of strings", self.path, self._at("variables", line))
-        return Target(name, values, variables, self._text(table, "command", line), self.path, line)
 
-    def _values(self, key: str, value: object, line: int | None) -> list[str]:
-        if key in _LISTS and isinstance(value, list) and all(isinstance(each, str) and each for each in value):
-            return list(value) or ["none"]
-        if key in _NUMBERS and isinstance(value, int) and not isinstance(value, bool):
-            return [str(value)]
-        if isinstance(value, str) and value:
-            return [value]
-        wanted = "a string or a list of strings" if key in _LISTS else "a number" if key in _NUMBERS else "a string"
-        raise InputError(f"{key}: expected {wanted}, not {value!r}", self.path, self._at(key, line))
+def _target(table: _Table) -> Target:
+    table.check_keys(("name", "variables", "command", *_OPTIONS), "a target")
+    name = table.text("name")
+    if name is None:
+        raise InputError("a target needs a name", table.path, table.line)
+    values = {_OPTIONS[key]: _values(table, key) for key in _OPTIONS if key in table.content}
+    variables = table.content.get("variables", {})
+    if not isinstance(variables, dict) or not all(isinstance(each, str) for each in variables.values()):
+        raise table.wrong("variables: expected a table of strings", "variables")
+    return Target(name, values, variables, table.text("command"), table.path, table.line)
 
-    def _ignore(self, table: dict[str, object], line: int | None, targets: frozenset[str]) -> Ignore:
-        self._known(table, ("rule", "reason", "until", "target"), "an ignore", line)
-        rule, reason = self._text(table, "rule", line), self._text(table, "reason", line)
-        if rule is None or reason is None:
-            raise InputError(f"an ignore needs a {'rule' if rule is None else 'reason'}", self.path, line)
-        target = self._text(table, "target", line)
-        if target is not None and target not in targets:
-            raise InputError(f"unknown target {target!r}", self.path, self._at("target", line))
-        return Ignore(rule, reason, self._date(table.get("until"), line), target, self.path, line)
 
-    def _date(self, value: object, line: int | None) -> str | None:
-        """Parse a TOML date, or a string with an ISO date."""
-        if value is None:
-            return None
-        import datetime
+def _values(table: _Table, key: str) -> list[str]:
+    value = table.content[key]
+    if key in _LISTS and isinstance(value, list) and all(isinstance(each, str) and each for each in value):
+        return list(value) or ["none"]
+    if key in _NUMBERS and isinstance(value, int) and not isinstance(value, bool):
+        return [str(value)]
+    if isinstance(value, str) and value:
+        return [value]
+    wanted = "a string or a list of strings" if key in _LISTS else "a number" if key in _NUMBERS else "a string"
+    raise table.wrong(f"{key}: expected {wanted}, not {value!r}", key)
 
-        if isinstance(value, datetime.datetime):
-            value = value.date()
-        if isinstance(value, str):
-            try:
-                value = datetime.date.fromisoformat(value)
-            except ValueError:
-                value = None
-        if not isinstance(value, datetime.date):
-            raise InputError("until: expected a date such as 2027-03-01", self.path, self._at("until", line))
-        return value.isoformat()
+
+def _ignore(table: _Table, targets: list[str]) -> Ignore:
+    table.check_keys(("rule", "reason", "until", "target"), "an ignore")
+    rule, reason = table.text("rule"), table.text("reason")
+    if rule is None or reason is None:
+        raise InputError(f"an ignore needs a {'rule' if rule is None else 'reason'}", table.path, table.line)
+    target = table.text("target")
+    if target is not None and target not in targets:
+        raise table.wrong(f"unknown target {target!r}", "target")
+    return Ignore(rule, reason, _until(table), target, table.path, table.line)
+
+
+def _until(table: _Table) -> str | None:
+    """Parse a TOML date, or a string with an ISO date."""
+    value = table.content.get("until")
+    if value is None:
+        return None
+    import datetime
+
+    if isinstance(value, datetime.datetime):
+        value = value.date()
+    if isinstance(value, str):
+        try:
+            value = datetime.date.fromisoformat(value)
+        except ValueError:
+            value = None
+    if not isinstance(value, datetime.date):
+        raise table.wrong("until: expected a date such as 2027-03-01", "until")
+    return value.isoformat()

@@ -19,10 +19,12 @@ from compat.formats.edit.changes import (
 from compat.formats.edit.dispatch import problem_of_statements
 from compat.formats.edit.files import Edit, Replacement, encoding_of, line_end, replaced, smallest
 from compat.formats.include import Includes, NotRead
-from compat.formats.requirements.lines import LogicalLine, Requirement, decode, statements_of
+from compat.formats.requirements.lines import Requirement, decode, statements_of
 from compat.records import record
 
 _HASH = re.compile(r"(?<=\s)--hash[=\s]\s*\S+")
+_COMMENTS = re.compile(r"(?:[ \t]+#.*(?:\r?\n|$))+")
+"""The indented comments (``# via …``) that a resolver writes after a requirement."""
 
 
 @record(frozen=True)
@@ -176,7 +178,8 @@ class _EditedFile:
             message = f"the version of {change.name} depends on a variable, which is set elsewhere: change it there"
             raise InputError(message, self.path, line.number)
         if how == REMOVE:
-            self.replacements.append((line.start, self._behind(line), ""))
+            comments = _COMMENTS.match(self.text, line.end)
+            self.replacements.append((line.start, line.end if comments is None else comments.end(), ""))
             return
         try:
             start, end, new = changed_requirement(requirement, change, how)
@@ -196,12 +199,12 @@ class _EditedFile:
         spans = [line.span(*found.span()) for found in _HASH.finditer(line.text, end)]
         behind = line.span(end, end)[0]
         if not spans:
-            return behind, behind, self._new_hashes(change, line.number, f" \\{line_end(self.text)}    ")
+            return behind, behind, self._new_hashes(change, line.number)
         between = self.text[spans[0][1] : spans[1][0]] if len(spans) > 1 else self.text[behind : spans[0][0]]
         return spans[0][0], spans[-1][1], self._new_hashes(change, line.number, between)[len(between) :]
 
-    def _new_hashes(self, change: Change, line: int | None, between: str) -> str:
-        """Return the ``--hash`` options of the new release, with ``between`` before each.
+    def _new_hashes(self, change: Change, line: int | None, between: str | None = None) -> str:
+        """Return the ``--hash`` options of the new release, each after ``between`` (by default on its own line).
 
         :class:`InputError` if it has none: pip refuses a file in which only some requirements have hashes.
         """
@@ -209,14 +212,8 @@ class _EditedFile:
             problem = "cannot have hashes (it is not a release)" if change.is_direct_url else "has none"
             message = f"every requirement in this file has hashes, but {change.name} {change.after} {problem}"
             raise InputError(message, self.path, line)
+        between = f" \\{line_end(self.text)}    " if between is None else between
         return "".join(f"{between}--hash={each}" for each in change.hashes)
-
-    def _behind(self, line: LogicalLine) -> int:
-        """Return the end of a line, including the indented comments (``# via …``) that a resolver writes after it."""
-        end = line.end
-        while (found := re.compile(r"[ \t]+#.*(?:\r?\n|$)").match(self.text, end)) and found[0]:
-            end = found.end()
-        return end
 
     @property
     def pinned(self) -> bool:
@@ -226,14 +223,9 @@ class _EditedFile:
 
     def add(self, change: Change, *, hashed: bool) -> None:
         """Append a requirement, with the reason as a comment unless the file is pinned."""
-        end = line_end(self.text)
-        pinned = self.pinned
-        line = requirement_for(change)
-        if hashed:
-            line += self._new_hashes(change, None, f" \\{end}    ")
-        if not pinned and change.reason:
-            line += f"  # {change.reason}"
-        self.added.append(line)
+        hashes = self._new_hashes(change, None) if hashed else ""
+        reason = f"  # {change.reason}" if change.reason and not self.pinned else ""
+        self.added.append(requirement_for(change) + hashes + reason)
 
     def use_index(self, url: str, span: tuple[int, int] | None) -> None:
         """Set an index: replace the one at ``span``, or add an option at the top."""
@@ -259,7 +251,6 @@ class _EditedFile:
         text = replaced(self.text, self.replacements)
         if self.added:
             end = line_end(self.text)
-            whole = not text or text.endswith(("\n", "\r"))
             block = end.join(self.added)
-            text += f"{block}{end}" if whole else f"{end}{block}"
+            text += f"{block}{end}" if not text or text.endswith(("\n", "\r")) else f"{end}{block}"
         return Edit(self.path, self.content, self._encoded.encode(text))
