@@ -70,6 +70,8 @@ _SYMBOL = re.compile(r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?undefined sy
 _TORCHS = re.compile(r"_ZNK?(?:R?K?)\d{1,3}(?:c10|at|torch|caffe2)|_ZT[VISH]N?\d{1,3}(?:c10|at|torch|caffe2)|torch_|aoti_torch")
 _TENSORS = re.compile(r"^_Z\d{1,3}\w+?N2at6Tensor")
 """A free function that takes tensors: a kernel that an extension defines itself."""
+_DRIVERS = re.compile(r"cu[A-Z]\w+$")
+"""Functions of the driver API, which libcuda.so.1 defines."""
 _CUDAS = (
     ("__nvJitLink", "nvJitLink"), ("nvJitLink", "nvJitLink"), ("ncclC", "nccl"), ("ncclM", "nccl"), ("ncclG", "nccl"),
     ("nccl", "nccl"),
@@ -114,11 +116,32 @@ def _symbol(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
         return _of_torch(names[0], f"{where}, {library}" if library else where, facts, symbol) if names else None
     if not library:
         return None
+    if _DRIVERS.match(symbol):
+        return _old_driver(symbol, library, names, where, facts)
     owner = next((wheel for start, wheel in _CUDAS if symbol.startswith(start)), None)
     if owner is None:
         return _own_kernel(names[0], symbol, f"{where}, {library}", facts) if names and _TENSORS.search(symbol) else None
     asked = re.search(r"_(\d\d)_\d{1,2}$", symbol) or re.search(r"\.so\.(\d\d)(?!\d)", library)
     return _cuda_mixed(_WHEELS[owner] + _CUDA_11_TO_13.get(asked[1] if asked else "12", ""), library, where, facts)
+
+
+def _old_driver(symbol: str, library: str, names: Sequence[str], where: str, facts: Facts) -> Finding:
+    name = names[0] if names else None
+    return _question(
+        rule="symptom-driver-too-old",
+        title=f"The NVIDIA driver has no {symbol}, which {name or library} calls",
+        why="libcuda.so.1 belongs to the driver. A library built with a newer CUDA release calls functions that older drivers lack; "
+        "a compatibility library or a stub on the path has the same effect.",
+        packages={name: version_of(name, facts)} if name else {},
+        facts=("driver", "cuda_toolkit", "variables"),
+        fixes=(
+            Fix("driver", text="install a newer driver on the machine (the host, not the container)"),
+            Fix("env-var", text="let the loader find the driver's own libcuda.so.1", command="unset LD_LIBRARY_PATH"),
+            *((Fix("downgrade", name, None, "a release built with an older CUDA release"),) if name else ()),
+        ),
+        evidence=("https://docs.nvidia.com/deploy/cuda-compatibility/",),
+        here=where,
+    )
 
 
 def _only_extension(facts: Facts) -> list[str]:

@@ -191,17 +191,27 @@ def _perhaps(found: Named | None, guessed: str | None) -> Named | None:
 
 
 def home(name: str, modules: Sequence[str]) -> str | None:
-    """Return the first of ``modules`` and :data:`LIKELY` with a top-level ``name`` in its newest or an earlier release.
-
-    Earlier releases are sampled: every twelfth is checked.
-    """
+    """Return the module that has a name: one of ``modules`` or :data:`LIKELY`, or the model of transformers it begins with."""
     known, packages = releases(), tracked()
-    for module in dict.fromkeys((*modules, *LIKELY)):
-        table = known.table(packages[module]) if module in packages else None
+    for module in (*dict.fromkeys((*modules, *LIKELY)), *_model_modules(name)):
+        top = module.partition(".")[0]
+        table = known.table(packages[top]) if top in packages else None
         need = Need("import", module, name)
+        # earlier releases are sampled: every twelfth is tried
         if table is not None and any(known.answer(table.package, version, need).met for version in table.versions[::-12]):
             return module
     return None
+
+
+def _model_modules(name: str) -> Iterator[str]:
+    """Yield the modules of the model in transformers whose name a class begins with: ``LlamaRotaryEmbedding``."""
+    table = releases().table("transformers") if name[:1].isupper() else None
+    prefix, word = "transformers.models.", name.lower()
+    kinds = {module[len(prefix) :] for module in (table.modules() if table else ()) if module.startswith(prefix)}
+    fitting = [kind for kind in kinds if "." not in kind and len(kind) > 2 and word.startswith(kind.replace("_", ""))]
+    if fitting:
+        kind = max(fitting, key=len)
+        yield from (f"{prefix}{kind}.{part}_{kind}" for part in ("modeling", "configuration", "tokenization", "processing"))
 
 
 def _asked(source: str, name: str, *fields: Field) -> Named | None:

@@ -37,6 +37,8 @@ _DOCUMENTATION = "https://github.com/huggingface/transformers/releases"
 def overridden(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     """The finding for a method that transformers calls with an argument which the method of a subclass does not take."""
     owner, _, method = lack.owner.rpartition(".")
+    if not owner and method.startswith("_unsloth_"):  # unsloth puts functions of its own in place of the Trainer's methods
+        owner, method = "UnslothTrainer", method.removeprefix("_unsloth_")
     base = next((base for ending, base in _BASES if owner.endswith(ending)), None)
     if base is None or owner == base or method == "__init__" or lack.kind not in (KEYWORD, CALL):
         return []

@@ -15,6 +15,7 @@ from tests.diagnosis.test_symptoms import said
         ("MyTrainer.compute_loss() got an unexpected keyword argument 'num_items_in_batch'", "num_items_in_batch", "4.46.0"),
         ("MyTrainer.training_step() takes 3 positional arguments but 4 were given", "num_items_in_batch", "4.46.0"),
         ("MyTrainer._get_train_sampler() takes 1 positional argument but 2 were given", "train_dataset", "4.52.0"),
+        ("_unsloth_get_batch_samples() takes 3 positional arguments but 4 were given", "device", "4.50.0"),
         ("MyTrainer.log() takes 2 positional arguments but 3 were given", "start_time", "4.47.0"),
     ],
 )

@@ -77,13 +77,13 @@ PROCESSES = (
     Symptom(
         "nccl",
         re.compile(
-            r"unhandled (?P<what>cuda|system) error(?:[^\n]{0,80}NCCL version (?P<version>[\d.]{1,12}))?|"
+            r"NCCL [Ee]rror \d|unhandled (?P<what>cuda|system) error(?:[^\n]{0,80}NCCL version (?P<version>[\d.]{1,12}))?|"
             r"ncclUnhandledCudaError|ncclSystemError|ncclInternalError|ncclInvalidUsage|NCCL error in: "
         ),
         "NCCL failed: the GPUs or processes could not reach each other",
         "NCCL's own log names the cause. Common ones are too little /dev/shm in a container, GPUs without peer-to-peer, an "
         "unusable network interface, two processes on one GPU, or an NCCL release other than the one torch was built with.",
-        hints=("unhandled", "nccl", "NCCL error"),
+        hints=("unhandled", "nccl", "NCCL error", "NCCL Error"),
         facts=("accelerators", "variables", "driver", "build"),
         packages=("torch",),
         fixes=(
@@ -161,17 +161,51 @@ PROCESSES = (
         evidence=("https://pytorch.org/docs/stable/checkpoint.html",),
     ),
     Symptom(
+        "killed",
+        re.compile(r"exit ?code ?: -9\b|died with <Signals\.SIGKILL|returned non-zero exit status 137|Signal 9 \(SIGKILL\)"),
+        "A process was killed from outside (SIGKILL)",
+        "Mostly the kernel ends the largest process when the host, or the limit of the container or job, has no memory left. "
+        "Loading a model once per process needs that much host memory for each.",
+        effect="memory",
+        hints=("-9", "SIGKILL", "137"),
+        facts=("workload", "platform"),
+        general=True,
+        fixes=(
+            Fix("config", text="see what the kernel ended", command="dmesg | grep -i 'killed process'"),
+            Fix("launch", text="more memory for the container or job, or fewer processes and data loader workers per node"),
+            Fix("config", text="low_cpu_mem_usage=True, or ZeRO-3 initialization, so that each process loads only its part"),
+        ),
+        evidence=("https://docs.kernel.org/admin-guide/mm/concepts.html",),
+    ),
+    Symptom(
+        "shared-memory",
+        re.compile(
+            r"exit ?code ?: -7\b|died with <Signals\.SIGBUS|Signal 7 \(SIGBUS\)|insufficient shared memory \(shm\)"
+            r"|No space left on device[^\n]{0,40}/dev/shm|unable to (?:mmap|write) [^\n]{0,80}/torch_\d"
+        ),
+        "A process ran out of shared memory (/dev/shm)",
+        "NCCL and the workers of data loaders share memory through /dev/shm, which has 64 MiB in a container by default.",
+        hints=("-7", "SIGBUS", "shared memory", "/dev/shm", "/torch_"),
+        facts=("platform", "workload"),
+        packages=("torch",),
+        general=True,
+        fixes=(
+            Fix("launch", text="give the container more shared memory", command="docker run --shm-size=16g --ipc=host"),
+            Fix("config", text="fewer data loader workers (dataloader_num_workers=0)"),
+        ),
+        evidence=("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html#shared-memory",),
+    ),
+    Symptom(
         "cause-above",
         re.compile(
             r"Engine core initialization failed\. See root cause above|Worker failed with error[^\n]{0,200}please check the "
-            r"stack trace above|EngineDeadError|See stack trace \(above\)"
+            r"stack trace above|ChildFailedError|EngineDeadError|See stack trace \(above\)"
             r"|Engine (?:process|loop) [^\n]{0,40}(?:died|is not running)"
         ),
-        "The engine ended because of an error that is printed above this one",
-        "This message only passes on that a worker process failed. The worker's own traceback names the cause.",
-        hints=("root cause above", "stack trace", "EngineDead", "Engine "),
+        "A worker process failed; its error is printed above this one",
+        "This message only passes on that a process failed. The traceback of that process names the cause.",
+        hints=("root cause above", "stack trace", "EngineDead", "Engine ", "ChildFailedError"),
         facts=("workload",),
-        else_packages=("vllm",),
         general=True,
         fixes=(Fix("config", text="paste the text from the first traceback of a worker on; it stands above this message"),),
         evidence=("https://docs.vllm.ai/en/latest/usage/troubleshooting.html",),
