@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from compat.errors import InputError, printable
 from compat.formats.installs.command import install_of
@@ -16,8 +15,9 @@ from compat.formats.installs.files import InstallFiles
 from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Command, Installs, Line, Step, alternatives
 from compat.formats.installs.values import Values
+from compat.formats.installs.words import is_release
 from compat.formats.listing import Listing
-from compat.formats.notebook_cells import Cell, Code, code_cells, translated
+from compat.formats.notebook_cells import Cell, code_cells, translated
 from compat.formats.registry import Format
 from compat.model import Accelerator, Environment, Workload
 from compat.records import replace
@@ -34,10 +34,7 @@ LONGEST = 1 << 18
 _MOST = 5000
 """Most shell commands read."""
 _RUNS = ("run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput")
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_BLOCKS = (ast.With, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_TRIES = ("Try", "TryStar")
-"""By name, because Python 3.10 lacks the second."""
+_TRIES = (ast.Try, getattr(ast, "TryStar", ast.Try))  # Python 3.10 lacks the second
 
 
 class NotebookSteps:
@@ -73,17 +70,14 @@ class NotebookSteps:
             self._shell(lines, None, self.steps)
         elif code.source is not None and code.source.strip():
             self._ends = {first: last for first, last, _ in code.commands}
-            self._python(code)
-
-    def _python(self, code: Code) -> None:
-        try:
-            tree = parsed(code.source or "", self._path)
-        except InputError:  # the workload reader reports it
-            for first, last, text in code.commands:
-                lines = self._lines(first, last)
-                self._shell([(lines[0][0], self._values.filled(text))], lines, self.steps)
-            return
-        self._body(tree.body, self.steps)
+            try:
+                tree = parsed(code.source, self._path)
+            except InputError:  # the workload reader reports it
+                for first, last, text in code.commands:
+                    written = self._lines(first, last)
+                    self._shell([(written[0][0], self._values.filled(text))], written, self.steps)
+                return
+            self._body(tree.body, self.steps)
 
     def _lines(self, first: int, last: int) -> tuple[Line, ...]:
         return tuple(zip(self._cell.places[first - 1 : last], self._cell.lines[first - 1 : last]))
@@ -104,23 +98,32 @@ class NotebookSteps:
 
     def _body(self, body: Sequence[ast.stmt], into: list[Step]) -> None:
         for node in body:
-            self._statement(node, into)
-
-    def _statement(self, node: ast.stmt, into: list[Step]) -> None:
-        if isinstance(node, ast.If):
-            self._choice(node, into)
-        elif type(node).__name__ in _TRIES:
-            self._try(node, into)
-        elif isinstance(node, ast.Match):
-            into.extend(alternatives([*(self._branch(case.body) for case in node.cases), []]))
-        elif isinstance(node, _LOOPS):
-            if not isinstance(node, ast.While):
-                self._values.bind(node.target, None)
-            self._body([*node.body, *node.orelse], into)
-        elif isinstance(node, _BLOCKS):
-            self._block(node, into)
-        else:
-            self._simple(node, into)
+            if isinstance(node, ast.If):
+                self._choice(node, into)
+            elif isinstance(node, _TRIES):
+                self._body(node.body, into)
+                handlers = [self._branch(handler.body) for handler in node.handlers]
+                into.extend(alternatives([*handlers, self._branch(node.orelse)]))
+                self._body(node.finalbody, into)
+            elif isinstance(node, ast.Match):
+                into.extend(alternatives([*(self._branch(case.body) for case in node.cases), []]))
+            elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+                if not isinstance(node, ast.While):
+                    self._values.bind(node.target, None)
+                self._body([*node.body, *node.orelse], into)
+            elif isinstance(node, (ast.With, ast.AsyncWith)):
+                for item in node.items:
+                    if item.optional_vars is not None:
+                        self._values.bind(item.optional_vars, None)
+                self._body(node.body, into)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):  # as if it were called where it is defined
+                given = node.args
+                self._values.hide(each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs))
+                self._body(node.body, into)
+            elif isinstance(node, ast.ClassDef):
+                self._body(node.body, into)
+            else:
+                self._simple(node, into)
 
     def _branch(self, body: Sequence[ast.stmt]) -> list[Step]:
         """Return the steps of a branch."""
@@ -150,25 +153,6 @@ class NotebookSteps:
             branches.append(self._branch(rest))
         into.extend(alternatives(branches))
 
-    def _try(self, node: Any, into: list[Step]) -> None:
-        self._body(node.body, into)
-        handlers = [self._branch(handler.body) for handler in node.handlers]
-        into.extend(alternatives([*handlers, self._branch(node.orelse)]))
-        self._body(node.finalbody, into)
-
-    def _block(
-        self, node: ast.With | ast.AsyncWith | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, into: list[Step]
-    ) -> None:
-        """Read a block; a function is treated as called where it is defined."""
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            given = node.args
-            self._values.hide(each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs))
-        elif isinstance(node, (ast.With, ast.AsyncWith)):
-            for item in node.items:
-                if item.optional_vars is not None:
-                    self._values.bind(item.optional_vars, None)
-        self._body(node.body, into)
-
     def _simple(self, node: ast.stmt, into: list[Step]) -> None:
         if isinstance(node, ast.Assign):
             for target in node.targets:
@@ -185,7 +169,9 @@ class NotebookSteps:
         owner, name, operand = function.value, function.attr, node.args[0]
         lines = self._lines(node.lineno, self._ends.get(node.lineno, node.end_lineno or node.lineno))
         if isinstance(owner, ast.Call) and isinstance(owner.func, ast.Name) and owner.func.id == "get_ipython":
-            self._notebook_call(name, [self._constant(each) for each in node.args], lines, into)
+            texts = (each.value if isinstance(each, ast.Constant) else None for each in node.args)
+            written = [text if isinstance(text, str) else self._values.text(each) for text, each in zip(texts, node.args)]
+            self._notebook_call(name, written, lines, into)
         elif isinstance(owner, ast.Name) and (
             (owner.id == "os" and name in ("system", "popen")) or (owner.id in ("subprocess", "sp") and name in _RUNS)
         ):
@@ -200,9 +186,6 @@ class NotebookSteps:
                 self._shell([(lines[0][0], each) for each in text.split("\n")], lines, into)
             elif words:
                 self.others.append((ShellCommand(words, {}, {}, None), self._cell.number))
-
-    def _constant(self, node: ast.expr) -> str:
-        return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else self._values.text(node)
 
     def _notebook_call(self, name: str, operands: list[str], lines: tuple[Line, ...], into: list[Step]) -> None:
         """Handle IPython's calls for shell lines and magics, which a cell may also contain literally."""
@@ -235,7 +218,8 @@ def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
     :class:`InputError` if the text is not a valid notebook.
     """
     cells, metadata = code_cells(path, text.removeprefix("\ufeff"))
-    language = _language(metadata)
+    info = _table(metadata, "language_info")
+    language = (_word(info, "name") or _word(_table(metadata, "kernelspec"), "language")).lower()
     if language not in _PYTHON:
         return (
             Listing(path, "notebook", unread=(printable(f"{path}: its cells are not Python but {excerpt(language, 40)}"),)),
@@ -256,12 +240,14 @@ def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
         )
     workload = None if facts is None else _launched(facts.workload, alone=not started)
     entries, edges = installs.listed()
+    version = _word(info, "version")
     variables: dict[str, str | None] = {**without_secrets({**(facts.variables if facts else {}), **steps.variables})}
     return (
         Listing(
             path, "notebook", entries, edges,
             context=Environment(
-                python=_python(metadata), accelerators=_accelerators(metadata), variables=variables or None, workload=workload
+                python=version if is_release(version, 3) else None, accelerators=_accelerators(metadata),
+                variables=variables or None, workload=workload,
             ),
             notes=tuple(dict.fromkeys((*map(printable, files.notes), *(facts.notes if facts else ())))),
             unread=tuple(map(printable, files.unread)),
@@ -299,18 +285,6 @@ def _table(metadata: Mapping[str, object], name: str) -> Mapping[str, object]:
 def _word(table: Mapping[str, object], name: str) -> str:
     found = table.get(name)
     return found.strip() if isinstance(found, str) else ""
-
-
-def _language(metadata: Mapping[str, object]) -> str:
-    spec = _table(metadata, "kernelspec")
-    return (_word(_table(metadata, "language_info"), "name") or _word(spec, "language")).lower()
-
-
-def _python(metadata: Mapping[str, object]) -> str | None:
-    """Return the version of the kernel's Python if it is complete."""
-    version = _word(_table(metadata, "language_info"), "version")
-    parts = version.split(".")
-    return version if len(parts) == 3 and all(part.isascii() and part.isdigit() for part in parts) else None
 
 
 def _accelerators(metadata: Mapping[str, object]) -> tuple[Accelerator, ...] | None:

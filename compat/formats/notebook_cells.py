@@ -5,22 +5,14 @@ Shell lines and magics become calls, as in IPython.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping, Sequence
 
 from compat.errors import InputError
 from compat.records import record
-from compat.syntax.json import parse_json, scanner
-
-if TYPE_CHECKING:
-    Decode: TypeAlias = Callable[[str, int], tuple[object, int]]
-    Place: TypeAlias = tuple[object, int, int]
-    """(key or position, start of the value, end of the value)."""
-
+from compat.syntax.json import Child, after_space, children, parse_json
 
 CELLS = 5000
 """Code cells; more than in any real notebook."""
-_SPACE = " \t\n\r"
 
 
 @record(frozen=True)
@@ -77,70 +69,34 @@ def _cell(number: int, source: object, places: list[int], path: str) -> Cell:
 
 
 class _Places:
-    """The offsets of each cell's pieces of source in the text, found in one pass."""
+    """The lines of each cell's pieces of source in the text, found in one pass."""
 
     def __init__(self, text: str, path: tuple[object, ...]) -> None:
         self._text = text
         self._line, self._counted = 1, 0
-        self._cells: list[Place] = []
-        self._decode = _decoder()
+        self._cells: list[Child] = []
         try:
-            at = self._skip(0)
+            at = after_space(text, 0)
             for step in path:
-                at = next(start for key, start, _ in self._children(at) if key == step)
-            self._cells = self._children(at)
+                at = next(each.start for each in children(text, at) if each.key == step)
+            self._cells = list(children(text, at))
         except (IndexError, RecursionError, StopIteration, ValueError):
             pass
 
     def of(self, index: int, key: str) -> list[int]:
         """Return the line of the cell's source, and of every piece if it is a list; empty if they are unknown."""
         try:
-            start = next(start for name, start, _ in reversed(self._children(self._cells[index][1])) if name == key)
-            pieces = self._children(start) if self._text[start] == "[" else [(0, start, start)]
-        except (IndexError, RecursionError, StopIteration, ValueError):
+            *_, start = (each.start for each in children(self._text, self._cells[index].start) if each.key == key)
+            pieces = [each.start for each in children(self._text, start)] if self._text[start] == "[" else [start]
+        except (IndexError, RecursionError, ValueError):
             return []
-        return [self._line_of(start), *(self._line_of(at) for _, at, _ in pieces)]
+        return [self._line_of(at) for at in (start, *pieces)]
 
     def _line_of(self, at: int) -> int:
-        if at < self._counted:
-            return self._line
-        self._line += self._text.count("\n", self._counted, at)
-        self._counted = at
+        if at > self._counted:
+            self._line += self._text.count("\n", self._counted, at)
+            self._counted = at
         return self._line
-
-    def _skip(self, at: int) -> int:
-        while self._text[at] in _SPACE:
-            at += 1
-        return at
-
-    def _children(self, at: int) -> list[Place]:
-        """Return the values in an object or an array that starts at ``at``."""
-        opened = self._text[at]
-        if opened not in "{[":
-            raise ValueError("no container")
-        found: list[Place] = []
-        at = self._skip(at + 1)
-        while self._text[at] not in "}]":
-            key: object = len(found)
-            if opened == "{":
-                key, at = self._decode(self._text, at)
-                at = self._skip(self._skip(at) + 1)
-            start = at
-            _, at = self._decode(self._text, at)
-            found.append((key, start, at))
-            at = self._skip(at)
-            if self._text[at] == ",":
-                at = self._skip(at + 1)
-        return found
-
-
-def _decoder() -> Decode:
-    try:
-        return scanner()
-    except ImportError:
-        import json
-
-        return json.JSONDecoder().raw_decode
 
 
 # --- A cell → plain Python.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.installs.files import InstallFormat
+from compat.formats.installs.words import is_release
 from compat.formats.jobs import LARGEST, Job, Placed, Script, count_of
 from compat.formats.listing import Listing
 from compat.model import Accelerator, Environment
@@ -108,9 +109,8 @@ def _cuda_module(commands: Sequence[tuple[ShellCommand, int]]) -> str | None:
         if program_name(words[0]) in ("module", "ml") and words[1:2] not in (["purge"], ["unload"], ["list"], ["avail"]):
             for word in words[1:]:
                 name, _, version = word.lower().replace("cuda-", "cuda/").partition("/")
-                parts = version.split(".")
-                if name in ("cuda", "cudatoolkit") and len(parts) in (2, 3) and all(p.isascii() and p.isdigit() for p in parts):
-                    found.add(".".join(parts[:2]))
+                if name in ("cuda", "cudatoolkit") and is_release(version, 2, 3):
+                    found.add(".".join(version.split(".")[:2]))
     return found.pop() if len(found) == 1 else None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from compat.formats.installs.files import InstallFormat
+from compat.formats.installs.words import is_release
 from compat.formats.jobs import Job, JobFile, Script, is_known
 from compat.formats.listing import Listing
 from compat.model import Environment
@@ -114,11 +115,10 @@ class _Job:
         job.start_last_command(self.variables, only_jobs=True)  # most jobs run tests or build something
         context = Environment(python=self._python(), os=self._system())
         listing = job.listing("workflow", label=f"job {self.name}", context=context, variables=self.variables)
-        return replace(listing, notes=(*self._templates(), *listing.notes))
-
-    def _templates(self) -> tuple[str, ...]:
-        runs = "".join(str(step.run.content) for step in self.steps())
-        return (f"{self.file.path}: job {self.name}: what ${{{{ … }}}} expands to is unknown",) if "${.." in runs else ()
+        if any("${.." in str(step.run.content) for step in self.steps()):
+            note = f"{self.file.path}: job {self.name}: what ${{{{ … }}}} expands to is unknown"
+            return replace(listing, notes=(note, *listing.notes))
+        return listing
 
     def _python(self) -> str | None:
         """Return the Python that ``actions/setup-python`` or ``astral-sh/setup-uv`` installs, if it is a single version."""
@@ -129,8 +129,7 @@ class _Job:
                 version = self.document.table(step.get("with"), "with").get("python-version")
                 found.append(self.document.text(version, "python-version") if version is not None and version.is_text else None)
         text = found[0] if len(found) == 1 else None
-        parts = (text or "").split(".")
-        return text if len(parts) in (2, 3) and all(part.isascii() and part.isdigit() for part in parts) else None
+        return text if text is not None and is_release(text, 2, 3) else None
 
     def _system(self) -> str | None:
         value = self.table.get("runs-on")

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from compat.errors import InputError
 from compat.files import decoded, readable
+from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
 _SPACE = " \t\n\r"
@@ -87,36 +88,53 @@ def _decoded(content: bytes, path: str, limit: int) -> str:
     return decoded(path, content).removeprefix("\ufeff")
 
 
+@record(frozen=True)
+class Child:
+    """A value in an object or an array: its key or position, and where it starts and ends in the text."""
+
+    key: str | int
+    start: int
+    end: int
+
+
+def children(text: str, at: int) -> Iterator[Child]:
+    """Yield the values in the object or array of a valid text that starts at ``at``; ``ValueError`` if there is none."""
+    try:
+        decode = scanner()
+    except ImportError:
+        import json
+
+        decode = json.JSONDecoder().raw_decode
+    if text[at] not in "{[":
+        raise ValueError("no container")
+    is_table = text[at] == "{"
+    at = after_space(text, at + 1)
+    key: str | int = 0
+    while text[at] not in "}]":
+        if is_table:
+            key, at = decode(text, at)
+            at = after_space(text, after_space(text, at) + 1)
+        _, end = decode(text, at)
+        yield Child(key, at, end)
+        key = 0 if isinstance(key, str) else key + 1
+        at = after_space(text, end)
+        if text[at] == ",":
+            at = after_space(text, at + 1)
+
+
+def after_space(text: str, at: int) -> int:
+    """Return the index of the next letter that is no white space."""
+    while text[at] in _SPACE:
+        at += 1
+    return at
+
+
 def line_of(text: str, path: Sequence[str | int]) -> int | None:
     """Return the line on which the value at ``path`` (keys and indices) starts; ``None`` if it cannot be found."""
-    import json
-    import re
-
-    decoder, space = json.JSONDecoder(), re.compile(r"[ \t\n\r]*")
-
-    def skip(at: int) -> int:
-        found = space.match(text, at)
-        return found.end() if found else at
-
-    def step(at: int, wanted: str | int) -> int:
-        position: int = 0
-        at = skip(at + 1)
-        while text[at] not in "}]":
-            key: Any = position
-            if isinstance(wanted, str):
-                key, at = decoder.raw_decode(text, at)
-                at = skip(skip(at) + 1)
-            if key == wanted:
-                return at
-            at = skip(decoder.raw_decode(text, at)[1])
-            at = skip(at + 1) if text[at] == "," else at
-            position += 1
-        raise ValueError(wanted)
-
     try:
-        at = skip(0)
+        at = after_space(text, 0)
         for wanted in path:
-            at = step(at, wanted)
-    except (ValueError, IndexError):
+            at = next(each.start for each in children(text, at) if each.key == wanted)
+    except (IndexError, RecursionError, StopIteration, ValueError):
         return None
     return text.count("\n", 0, at) + 1

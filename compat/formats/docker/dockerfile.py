@@ -5,11 +5,11 @@ Nothing is built or run, and only files of the build context are opened.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
-from compat.formats.docker.stage import MACHINES, Run, Stage, declared, pairs, substituted, unresolved
+from compat.formats.docker.stage import MACHINES, Run, Stage, substituted, unresolved
 from compat.formats.docker.text import Dockerfile, Instruction, json_words, parse_dockerfile, read_commands, without_documents
 from compat.formats.entrypoint import started
 from compat.formats.include import BuildContext, Copied
@@ -72,7 +72,7 @@ class _Reader:
             elif self.stages:
                 self._apply(self.stages[-1], instruction)
             elif instruction.name == "ARG":
-                for name, default in declared(instruction.text, self.globals, self.dockerfile.escape):
+                for name, default in self._values(instruction, self.globals):
                     value = self.given.get(name, default)
                     if value is not None and not unresolved(value) and len(self.globals) < 1000:
                         self.globals[name] = value
@@ -117,10 +117,11 @@ class _Reader:
             stage.files.mounts = self._mounts(stage, instruction)
             Run(stage, instruction).read(instruction)
         elif name == "ENV":
-            for key, value in pairs(instruction.text, known, escape):
-                stage.set(key, value)
+            for key, value in self._values(instruction, known):
+                if value is not None:
+                    stage.set(key, value)
         elif name == "ARG":
-            for key, default in declared(instruction.text, known, escape):
+            for key, default in self._values(instruction, known):
                 stage.declare(key, default, self.globals, self.given)
         elif name in ("COPY", "ADD"):
             self._copy(stage, instruction)
@@ -133,6 +134,11 @@ class _Reader:
             stage.command = stage.command if stage.own_command else None
         else:
             self._other(stage, instruction)
+
+    def _values(self, instruction: Instruction, known: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
+        """Yield the variables of an ``ARG`` or ``ENV`` with their values; ``None`` for one without a value."""
+        for each in instruction.settings():
+            yield each.name, None if each.value is None else substituted(each.value, known, self.dockerfile.escape)
 
     def _other(self, stage: Stage, instruction: Instruction) -> None:
         if instruction.name == "ONBUILD":

@@ -16,7 +16,6 @@ from compat.formats.installs.steps import Command, Installs
 from compat.formats.listing import Entry
 from compat.formats.registry import PROGRAMS
 from compat.model import EMPTY, Environment, normalized
-from compat.syntax.shell import written_words
 from compat.syntax.shell_commands import commands_of, name_end, parameter
 from compat.workload.wrappers import SHELLS, program_name, unwrapped
 
@@ -34,24 +33,6 @@ def substituted(text: str, known: Mapping[str, str], escape: str = "\\") -> str:
 def unresolved(text: str) -> bool:
     """Whether a word still contains a variable or a template placeholder."""
     return "$" in text or "{{" in text
-
-
-def pairs(text: str, known: Mapping[str, str], escape: str = "\\") -> list[tuple[str, str]]:
-    """Return the pairs of an ``ENV``: ``A=1 B="two words"``, or ``A one value`` in the old form."""
-    words = [word.value for word in written_words(text)]
-    if words and "=" not in words[0]:
-        rest = text.strip()[len(words[0]) :].strip()
-        return [(words[0], substituted(rest, known, escape))]
-    return [(name, substituted(value, known, escape)) for name, equals, value in (w.partition("=") for w in words) if equals]
-
-
-def declared(text: str, known: Mapping[str, str], escape: str = "\\") -> list[tuple[str, str | None]]:
-    """Return the names of an ``ARG`` with their defaults; ``None`` if it has no default."""
-    found: list[tuple[str, str | None]] = []
-    for word in written_words(text):
-        name, equals, value = word.value.partition("=")
-        found.append((name, substituted(value, known, escape) if equals else None))
-    return found
 
 
 class _Word:
@@ -258,10 +239,14 @@ class Run:
 
     def read(self, instruction: Instruction) -> None:
         """Apply what the instruction installs to the stage."""
-        text, first = _script(instruction)
+        text = instruction.text if instruction.words is None else " ".join(instruction.words)
+        if (document := instruction.script) is not None:
+            text = document.text if document.is_shell else ""
+            self.places.at = document.line
+        elif instruction.documents:
+            text = without_documents(text)
         if not any(word in text for word in _RELEVANT):
             return
-        self.places.at = first
         before = self.stage.installs.changes
         known = self.stage.known()
         if instruction.words is not None:
@@ -317,21 +302,6 @@ class Run:
                 self.stage.toolkit = ".".join(parts)
 
 
-def _script(instruction: Instruction) -> tuple[str, int]:
-    """Return the shell text of a RUN and its first line: a here-document is the script if only a shell reads it."""
-    if instruction.words is not None:
-        return " ".join(instruction.words), instruction.line
-    if instruction.documents:
-        head = without_documents(instruction.text).split()
-        document = instruction.documents[0]
-        if not head or program_name(head[0]) in SHELLS:
-            shebang = document.text.partition("\n")[0]
-            other = shebang.startswith("#!") and not any(shebang.rstrip().endswith(shell) for shell in SHELLS)
-            return ("" if other else document.text), document.line
-        return " ".join(head), instruction.line
-    return instruction.text, instruction.line
-
-
 def _unwrapped_commands(
     words: Sequence[str], known: Mapping[str, str], exported: Mapping[str, str], directory: str | None, depth: int
 ) -> Iterator[tuple[list[str], Mapping[str, str], str | None]]:
@@ -369,12 +339,9 @@ class _Places:
         return self.at
 
     def _indexed(self) -> dict[str, list[int]]:
-        lines = list(self._instruction.lines)
-        for document in self._instruction.documents:
-            lines += enumerate(document.text.split("\n"), document.line)
         found: dict[str, list[int]] = {}
-        for number, text in lines:
-            for word in text.translate(_BLANKS).split():
+        for piece in (*self._instruction.lines, *(line for each in self._instruction.documents for line in each.pieces)):
+            for word in piece.text.translate(_BLANKS).split():
                 for name in {word, normalized(word), normalized(word.partition("-")[0])}:
-                    found.setdefault(name, []).append(number)
+                    found.setdefault(name, []).append(piece.number)
         return found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
@@ -12,7 +13,7 @@ from compat.records import record
 from compat.redact import excerpt
 from compat.syntax.json import parse_json
 from compat.syntax.shell import Word, written_words
-from compat.workload.wrappers import SHELLS
+from compat.workload.wrappers import SHELLS, program_name
 
 if TYPE_CHECKING:
     from compat.formats.installs.edit import InstallScript
@@ -35,19 +36,44 @@ class Delimiter:
 
 
 @record(frozen=True)
+class Piece:
+    """A part of a physical line: the line's number, the text, and its offset in the file."""
+
+    number: int
+    text: str
+    offset: int
+
+
+@record(frozen=True)
 class HereDocument:
-    """A here-document: its delimiter, its text and the number of its first line."""
+    """A here-document: its delimiter, its text, the number of its first line, and its lines with their line ends."""
 
     name: str
     text: str
     line: int
+    pieces: tuple[Piece, ...] = ()
+
+    @property
+    def is_shell(self) -> bool:
+        """Whether no other program is named in its first line."""
+        first = self.text.partition("\n")[0]
+        return not first.startswith("#!") or first.rstrip().endswith(SHELLS)
+
+
+@record(frozen=True)
+class Setting:
+    """A variable of an ``ARG`` or ``ENV``: its value as written, which starts at ``start`` in the instruction's text."""
+
+    name: str
+    value: str | None
+    start: int
 
 
 @record(frozen=True)
 class Instruction:
     """One instruction: its name in capitals, its flags (``--from=…``) and the text after them on one line.
 
-    ``words`` is set for the JSON form. ``lines`` are the physical lines with their numbers, comments left out.
+    ``words`` is set for the JSON form. ``lines`` are the physical lines, comments left out.
     """
 
     name: str
@@ -56,7 +82,7 @@ class Instruction:
     flags: tuple[str, ...] = ()
     words: tuple[str, ...] | None = None
     documents: tuple[HereDocument, ...] = ()
-    lines: tuple[tuple[int, str], ...] = ()
+    lines: tuple[Piece, ...] = ()
 
     def flag(self, name: str) -> str | None:
         """Return the value of a flag, "" if it has none; ``None`` if it is missing."""
@@ -65,6 +91,31 @@ class Instruction:
             if key == name:
                 return value.strip("\"'")
         return None
+
+    def settings(self) -> Iterator[Setting]:
+        """Yield the variables of an ``ARG`` or ``ENV``, whose old form is ``A one value``."""
+        words = list(written_words(self.text))
+        if self.name == "ENV" and words and "=" not in words[0].value:
+            name = words[0].value
+            value = self.text.strip()[len(name) :].strip()
+            yield Setting(name, value, self.text.rfind(value))
+            return
+        for word in words:
+            name, equals, value = word.value.partition("=")
+            yield Setting(name, value if equals else None, word.start + len(name) + 1)
+
+    @property
+    def script(self) -> HereDocument | None:
+        """The here-document of a ``RUN`` that only a shell reads; ``None`` if the text is the script."""
+        head = without_documents(self.text).split()
+        shell = not head or program_name(head[0]) in SHELLS
+        return self.documents[0] if self.documents and self.words is None and shell else None
+
+    def mapped(self) -> Mapped:
+        """Return the text with the offset of each letter, for an editor."""
+        whole = joined((each.text, each.offset) for each in self.lines)
+        end = len(whole.text.rstrip())
+        return whole.part(end - len(self.text.rstrip()), end)
 
 
 @record(frozen=True)
@@ -92,7 +143,7 @@ def parse_dockerfile(path: str, text: str) -> Dockerfile:
     found: list[Instruction] = []
     template = False
     while (pieces := source.logical_line(escape)) is not None:
-        line = "".join(piece for _, piece in pieces)
+        line = "".join(piece.text for piece in pieces)
         if not line.strip():
             continue
         if line.lstrip().startswith(("{%", "{{", "{#", "%}", "}}")):
@@ -107,7 +158,10 @@ class _Source:
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
-        self.lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
+        mark = len(text) - len(text.removeprefix("\ufeff"))
+        written = text[mark:].split("\n")
+        self.starts = list(accumulate((len(line) + 1 for line in written), initial=mark))
+        self.lines = [line.removesuffix("\r") for line in written]
         self.at = 0
 
     def directives(self) -> dict[str, str]:
@@ -122,9 +176,9 @@ class _Source:
             self.at += 1
         return found
 
-    def logical_line(self, escape: str) -> list[tuple[int, str]] | None:
+    def logical_line(self, escape: str) -> list[Piece] | None:
         """Return the pieces of the next line with its continuations; ``None`` at the end."""
-        pieces: list[tuple[int, str]] = []
+        pieces: list[Piece] = []
         while self.at < len(self.lines):
             line = self.lines[self.at]
             self.at += 1
@@ -133,13 +187,16 @@ class _Source:
                 raise InputError("has an unresolved merge conflict", self.path, self.at)
             if stripped.startswith("#") or (pieces and not stripped):
                 continue  # comments and empty lines within a continuation are skipped
-            text, goes_on = _continued(line if pieces else line.lstrip(_BLANK), escape)
-            pieces.append((self.at, text))
-            if not goes_on:
-                return pieces
+            start = self.starts[self.at - 1]
+            if not pieces:
+                start, line = start + len(line) - len(line.lstrip(_BLANK)), line.lstrip(_BLANK)
+            text = line.rstrip(_BLANK)
+            if not text.endswith(escape) or text.endswith(escape * 2):  # a doubled escape is not a continuation
+                return [*pieces, Piece(self.at, line, start)]
+            pieces.append(Piece(self.at, text[:-1], start))
         return pieces or None
 
-    def instruction(self, line: str, pieces: list[tuple[int, str]]) -> Instruction:
+    def instruction(self, line: str, pieces: list[Piece]) -> Instruction:
         name, rest = _first_word(line)
         name = name.upper()
         flags, rest = _flags(rest)
@@ -148,27 +205,20 @@ class _Source:
         inner = _first_word(rest)[0].upper() if name == "ONBUILD" else name
         if "<<" in rest and words is None and inner in _WITH_DOCUMENTS:
             documents = [self._document(each) for each in _delimiters(rest)]
-        return Instruction(name, rest, pieces[0][0], flags, words, tuple(documents), tuple(pieces))
+        return Instruction(name, rest, pieces[0].number, flags, words, tuple(documents), tuple(pieces))
 
     def _document(self, delimiter: Delimiter) -> HereDocument:
-        name, tabs = delimiter.name, delimiter.tabs
-        first = self.at + 1
-        for at in range(self.at, len(self.lines)):
-            line = self.lines[at].lstrip("\t") if tabs else self.lines[at]
-            if line == name:
-                body = self.lines[self.at : at]
-                self.at = at + 1
-                text = "\n".join(each.lstrip("\t") for each in body) if tabs else "\n".join(body)
-                return HereDocument(name, text, first)
-        raise InputError(f"expected a line {excerpt(name, 60)!r} that ends the here-document", self.path, self.at)
-
-
-def _continued(line: str, escape: str) -> tuple[str, bool]:
-    """Return a line without its trailing escape, and whether it had one; a doubled escape is not a continuation."""
-    text = line.rstrip(_BLANK)
-    if not text.endswith(escape) or text.endswith(escape * 2):
-        return line, False
-    return text[:-1], True
+        first = self.at
+        pieces: list[Piece] = []
+        for number, written in enumerate(self.lines[first:], first):
+            line = written.lstrip("\t") if delimiter.tabs else written
+            if line == delimiter.name:
+                self.at = number + 1
+                text = "".join(each.text for each in pieces[:-1])
+                return HereDocument(line, text, first + 1, tuple(pieces[:-1]))
+            start = self.starts[number] + len(written) - len(line)
+            pieces += [Piece(number + 1, line, start), Piece(number + 1, "\n", self.starts[number + 1] - 1)]
+        raise InputError(f"expected a line {excerpt(delimiter.name, 60)!r} that ends the here-document", self.path, self.at)
 
 
 def _first_word(text: str) -> tuple[str, str]:
@@ -218,77 +268,31 @@ def without_documents(text: str) -> str:
     return " ".join(word.value for word in written_words(text) if not _delimiters(word.value))
 
 
-# --- The same instructions for an editor, with the offset of each letter.
+# --- The same instructions for an editor.
 
 
 def read_commands(script: InstallScript) -> None:
     """Pass the words of ``RUN``, the defaults of ``ARG`` and the values of ``ENV`` to the editor of install commands."""
-    text = script.text
-    starts = [0]
-    for line in text.split("\n"):
-        starts.append(starts[-1] + len(line) + 1)
-    dockerfile = parse_dockerfile(script.path, text)
-    for instruction in dockerfile.instructions:
-        mapped = _mapped(instruction, text, starts)
+    for instruction in parse_dockerfile(script.path, script.text).instructions:
+        mapped = instruction.mapped()
         if instruction.name in ("ARG", "ENV"):
-            _define(script, mapped, instruction.name)
-        elif instruction.name == "RUN":
-            if instruction.words is not None:
-                _json_words(script, mapped)
-            elif instruction.documents:
-                _documents(script, instruction, text, starts)
-            else:
-                script.read(mapped)
+            for each in instruction.settings():
+                if each.value is not None:
+                    _define(script, mapped, each.name, each.value, each.start)
+        elif instruction.name != "RUN":
+            continue
+        elif instruction.words is not None:
+            quoted = re.finditer(r'"(?:[^"\\]|\\.)*"', mapped.text)
+            words = [Word(str(parse_json(found[0], script.path)), *found.span()) for found in quoted]
+            if words:
+                script.read_words(mapped, words, json=True)
+        elif (document := instruction.script) is None:
+            script.read(mapped)
+        elif document.is_shell:
+            script.read(joined((each.text, each.offset) for each in document.pieces))
 
 
-def _mapped(instruction: Instruction, text: str, starts: Sequence[int]) -> Mapped:
-    """Return the text after name and flags of an instruction, with the offset of each letter."""
-    pieces = []
-    for number, piece in instruction.lines:
-        start = starts[number - 1]
-        at = text.find(piece, start)
-        pieces.append((piece, at if at >= 0 else start))
-    whole = joined(pieces)
-    end = len(whole.text.rstrip())
-    start = end - len(instruction.text.rstrip())
-    return whole.part(start, end)
-
-
-def _define(script: InstallScript, mapped: Mapped, name: str) -> None:
-    words = [(word.value, word.start) for word in written_words(mapped.text)]
-    if name == "ENV" and words and "=" not in words[0][0]:  # ENV NAME value, the old form
-        key = words[0][0]
-        value = mapped.text[len(key) :].strip()
-        at = mapped.text.rfind(value)
-        script.variables.define(key, value, mapped.span(at, at + len(value)) if value else None)
-        return
-    for word, start in words:
-        key, equals, written = word.partition("=")
-        value = written[1:-1] if len(written) > 1 and written[0] == written[-1] and written[0] in "\"'" else written
-        if equals:
-            at = start + len(key) + 1 + written.find(value)
-            script.variables.define(key, value, mapped.span(at, at + len(value)) if value else None)
-
-
-def _json_words(script: InstallScript, mapped: Mapped) -> None:
-    quoted = re.finditer(r'"(?:[^"\\]|\\.)*"', mapped.text)
-    words = [Word(str(parse_json(found[0], script.path)), *found.span()) for found in quoted]
-    if words:
-        script.read_words(mapped, words, json=True)
-
-
-def _documents(script: InstallScript, instruction: Instruction, text: str, starts: Sequence[int]) -> None:
-    """Read a here-document that only a shell reads as the script, else the line before it."""
-    head = re.sub(r"<<-?\S+", "", instruction.text).split()
-    document = instruction.documents[0]
-    if head and head[0].rpartition("/")[2] not in SHELLS:
-        script.read(_mapped(instruction, text, starts))
-        return
-    shebang = document.text.partition("\n")[0]
-    if shebang.startswith("#!") and not shebang.rstrip().endswith(SHELLS):
-        return
-    pieces = []
-    for number, line in enumerate(document.text.split("\n"), document.line):
-        start = starts[number - 1]
-        pieces += [(line, text.find(line, start) if line else start), ("\n", starts[number] - 1)]
-    script.read(joined(pieces))
+def _define(script: InstallScript, mapped: Mapped, name: str, written: str, start: int) -> None:
+    if len(written) > 1 and written[0] == written[-1] and written[0] in "\"'":
+        start, written = start + 1, written[1:-1]
+    script.variables.define(name, written, mapped.span(start, start + len(written)) if written else None)

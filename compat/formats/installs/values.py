@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 from compat.formats.installs.words import leading_name
 
@@ -121,13 +120,25 @@ class Values:
         self._left -= 1
         if node is None or depth > _DEEPEST or self._left < 0:
             return _UNKNOWN
-        if isinstance(node, ast.Constant):
-            return (str(node.value),) if isinstance(node.value, (str, int, float)) else _UNKNOWN
-        reader = _READERS.get(type(node))
-        return _UNKNOWN if reader is None else reader(self, node, depth + 1)
-
-    def _name(self, node: ast.Name, depth: int) -> tuple[str, ...]:
-        return self._named(node.id, depth)
+        match node:
+            case ast.Constant(str() | int() | float() as value):
+                return (str(value),)
+            case ast.Name(name):
+                return self._named(name, depth + 1)
+            case ast.JoinedStr(parts):
+                return _product([self._texts(part, depth + 1) for part in parts])
+            case ast.FormattedValue(inner, -1, None):
+                return self._texts(inner, depth + 1)
+            case ast.BinOp(left, ast.Add(), right):
+                return _product([self._texts(left, depth + 1), self._texts(right, depth + 1)])
+            case ast.IfExp():
+                return _united(self._texts(each, depth + 1) for each in (node.body, node.orelse))
+            case ast.Call(ast.Attribute(between, "join"), [joined]):
+                items = self._list(joined)
+                if items is not None and len(items) <= 200:
+                    texts = [text for each in items for text in (self._texts(between, depth + 1), self._texts(each, depth + 1))]
+                    return _product(texts[1:])
+        return _UNKNOWN
 
     def _named(self, name: str, depth: int) -> tuple[str, ...]:
         bound = self._bound.get(name, [])
@@ -144,32 +155,6 @@ class Values:
         if isinstance(value, (ast.Tuple, ast.List)) and position < len(value.elts):
             return self._texts(value.elts[position], depth + 1)
         return _UNKNOWN
-
-    def _joined(self, node: ast.JoinedStr, depth: int) -> tuple[str, ...]:
-        return _product([self._texts(part, depth) for part in node.values])
-
-    def _formatted(self, node: ast.FormattedValue, depth: int) -> tuple[str, ...]:
-        return self._texts(node.value, depth) if node.conversion == -1 and node.format_spec is None else _UNKNOWN
-
-    def _operation(self, node: ast.BinOp, depth: int) -> tuple[str, ...]:
-        if not isinstance(node.op, ast.Add):
-            return _UNKNOWN
-        return _product([self._texts(node.left, depth), self._texts(node.right, depth)])
-
-    def _choice(self, node: ast.IfExp, depth: int) -> tuple[str, ...]:
-        return _united(self._texts(each, depth) for each in (node.body, node.orelse))
-
-    def _call(self, node: ast.Call, depth: int) -> tuple[str, ...]:
-        """Evaluate ``" ".join([…])``."""
-        function = node.func
-        if not (isinstance(function, ast.Attribute) and function.attr == "join" and len(node.args) == 1):
-            return _UNKNOWN
-        listed = self._list(node.args[0])
-        if listed is None or len(listed) > 200:
-            return _UNKNOWN
-        between = self._texts(function.value, depth)
-        parts = [part for each in listed for part in (between, self._texts(each, depth))]
-        return _product(parts[1:])
 
     def _list(self, node: ast.expr) -> list[ast.expr] | None:
         if isinstance(node, ast.Name):
@@ -215,9 +200,3 @@ def _closing(line: str, at: int) -> int:
         if depth == 0:
             return end
     return 0
-
-
-_READERS: dict[type, Callable[[Values, Any, int], tuple[str, ...]]] = {
-    ast.Name: Values._name, ast.JoinedStr: Values._joined, ast.FormattedValue: Values._formatted,
-    ast.BinOp: Values._operation, ast.IfExp: Values._choice, ast.Call: Values._call,
-}  # fmt: skip

@@ -157,6 +157,12 @@ def is_unresolved(text: str) -> bool:
     return "$" in text or "`" in text or "{" in text
 
 
+def is_release(text: str, *counts: int) -> bool:
+    """Whether a text is numbers with dots between them (``3.11``); ``counts`` are the possible counts of numbers."""
+    parts = text.split(".")
+    return len(parts) in counts and all(part.isascii() and part.isdigit() for part in parts)
+
+
 def leading_name(text: str) -> str | None:
     """Return the name at the start of a requirement if what follows shows that it ends there; not normalised."""
     end = 0

@@ -23,7 +23,7 @@ def test_continuations_with_comments_and_empty_lines() -> None:
 
 def test_physical_lines_keep_their_numbers() -> None:
     run = parse("FROM a\nRUN pip install \\\n# why\n torch \\\n trl\n").instructions[1]
-    assert [(number, text.strip()) for number, text in run.lines] == [(2, "RUN pip install"), (4, "torch"), (5, "trl")]
+    assert [(piece.number, piece.text.strip()) for piece in run.lines] == [(2, "RUN pip install"), (4, "torch"), (5, "trl")]
 
 
 def test_a_doubled_backslash_ends_the_line() -> None:
