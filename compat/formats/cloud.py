@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.formats.installs.files import InstallFormat
-from compat.formats.jobs import Job, JobFile, Script, count_of, devices, is_known, known_version
+from compat.formats.jobs import Job, JobFile, Script, count_of, devices, is_known, known_version, variables_of
 from compat.formats.listing import Listing
 from compat.model import Accelerator, Environment
 from compat.syntax.yaml import Document, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from typing import ClassVar
 
     from compat.formats.installs.edit import InstallScript
 
@@ -36,12 +36,10 @@ class _Task:
     def variables(self, key: str) -> dict[str, str]:
         """Parse a table of variables or a list of ``NAME=value``; those without a value are set at launch and omitted."""
         value = self.root.get(key)
-        if value is not None and value.is_list:
-            words = [self.document.text(each, "a variable") or "" for each in self.document.items(value, key)]
-            found = {name: text for name, equals, text in (word.partition("=") for word in words) if equals}
-        else:
-            found = {name: self.document.text(each, name) or "" for name, each in self.document.table(value, key).items()}
-        return {name: text for name, text in found.items() if is_known(text)}
+        if value is None or not value.is_list:
+            return variables_of(self.document, value, key)
+        words = [self.document.text(each, "a variable") or "" for each in self.document.items(value, key)]
+        return {name: text for name, _, text in (word.partition("=") for word in words) if is_known(text)}
 
     def listing(
         self, kind: str, image: str | None, scripts: Sequence[Value], variables: Mapping[str, str],
@@ -61,37 +59,52 @@ def _numbers(known: Mapping[str, int | None]) -> dict[str, str]:
     return {name: str(number) for name, number in known.items() if number is not None}
 
 
-class SkyPilot(InstallFormat):
+class _TaskFormat(InstallFormat):
+    """A file of tasks."""
+
+    expected: ClassVar[str]
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        return tuple(map(self.listing, self._tasks(path, text)))
+
+    def collect(self, script: InstallScript) -> None:
+        for task in self._tasks(script.path, script.text):
+            task.file.edited(script, self.scripts(task))
+
+    def _tasks(self, path: str, text: str) -> list[_Task]:
+        """Return the tasks of a file; a first document with only a name names the whole file."""
+        file = JobFile(path, text, self.expected)
+        tasks = [_Task(file, document) for document in file.documents()]
+        return [task for task in tasks if len(tasks) == 1 or task.root.keys() - {"name", "execution"}]
+
+    def listing(self, task: _Task) -> Listing:
+        raise NotImplementedError
+
+    def scripts(self, task: _Task) -> list[Value]:
+        """Return the shell text that a task runs, in order."""
+        raise NotImplementedError
+
+
+class SkyPilot(_TaskFormat):
     """A SkyPilot task, or a sequence of them; :class:`InputError` for values of a wrong type."""
 
     kind = "skypilot"
     apply = "sky launch {path}"
+    expected = "a task of SkyPilot"
 
-    def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        return tuple(map(self._listing, _tasks(path, text, "a task of SkyPilot")))
-
-    def _listing(self, task: _Task) -> Listing:
+    def listing(self, task: _Task) -> Listing:
         resources = task.table(task.root.get("resources"), "resources")
         image = task.document.text(resources.get("image_id"), "image_id") or ""
         gpus = _sky_devices(task, resources.get("accelerators"))
         nodes, each = count_of(task.text("num_nodes") or "1"), len(gpus or ()) or None
         scheduler = _numbers({"SKYPILOT_NUM_NODES": nodes, "SKYPILOT_NUM_GPUS_PER_NODE": each})
-        scripts = [task.root[key] for key in ("setup", "run") if key in task.root and task.root[key].is_text]
         return task.listing(
-            self.kind, image.removeprefix("docker:") if image.startswith("docker:") else None, scripts, task.variables("envs"),
-            scheduler, Environment(os="linux", accelerators=gpus),
+            self.kind, image.removeprefix("docker:") if image.startswith("docker:") else None, self.scripts(task),
+            task.variables("envs"), scheduler, Environment(os="linux", accelerators=gpus),
         )  # fmt: skip
 
-    def collect(self, script: InstallScript) -> None:
-        for task in _tasks(script.path, script.text, "a task of SkyPilot"):
-            task.file.edited(script, [task.root[key] for key in ("setup", "run") if key in task.root])
-
-
-def _tasks(path: str, text: str, expected: str) -> Iterator[_Task]:
-    """Yield the tasks of a file; a first document with only a name names the whole file."""
-    file = JobFile(path, text, expected)
-    tasks = [_Task(file, document) for document in file.documents()]
-    yield from (task for task in tasks if len(tasks) == 1 or task.root.keys() - {"name", "execution"})
+    def scripts(self, task: _Task) -> list[Value]:
+        return [task.root[key] for key in ("setup", "run") if key in task.root and task.root[key].is_text]
 
 
 def _sky_devices(task: _Task, value: Value | None) -> tuple[Accelerator, ...] | None:
@@ -109,16 +122,14 @@ def _sky_devices(task: _Task, value: Value | None) -> tuple[Accelerator, ...] | 
     return devices(pairs[0][0], count_of(pairs[0][1]))
 
 
-class Dstack(InstallFormat):
+class Dstack(_TaskFormat):
     """A dstack task, service or development environment; :class:`InputError` for another type of configuration."""
 
     kind = "dstack"
     apply = "dstack apply --file {path}"
+    expected = "a task of dstack"
 
-    def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        return tuple(map(self._listing, _tasks(path, text, "a task of dstack")))
-
-    def _listing(self, task: _Task) -> Listing:
+    def listing(self, task: _Task) -> Listing:
         kind = task.text("type")
         if kind not in ("task", "service", "dev-environment"):
             raise task.document.wrong(
@@ -130,17 +141,12 @@ class Dstack(InstallFormat):
         scheduler = _numbers({"DSTACK_NODES_NUM": nodes, "DSTACK_GPUS_PER_NODE": each})
         python = task.text("python")
         return task.listing(
-            self.kind, task.text("image"), self._commands(task), task.variables("env"), scheduler,
+            self.kind, task.text("image"), self.scripts(task), task.variables("env"), scheduler,
             Environment(os="linux", accelerators=gpus, python=known_version(python)),
         )  # fmt: skip
 
-    @staticmethod
-    def _commands(task: _Task) -> list[Value]:
+    def scripts(self, task: _Task) -> list[Value]:
         return [each for key in ("init", "commands") for each in task.document.items(task.root.get(key), key) if each.is_text]
-
-    def collect(self, script: InstallScript) -> None:
-        for task in _tasks(script.path, script.text, "a task of dstack"):
-            task.file.edited(script, self._commands(task))
 
 
 def _dstack_devices(task: _Task, value: Value | None) -> tuple[Accelerator, ...] | None:

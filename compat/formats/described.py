@@ -23,10 +23,11 @@ from compat.versions import key_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, TypeVar
 
     from compat.formats.listing import Listing
 
+    T = TypeVar("T")
     Path = tuple[str | int, ...]
     _Reader = Callable[[object, Path, list[str]], object]
 
@@ -65,7 +66,7 @@ def parse_described(document: object, file: str) -> tuple[Environment, tuple[str
 def environment_of(document: object) -> tuple[Environment, tuple[str, ...]]:
     """Return the environment of a parsed document; ``_Wrong`` (with the path of the value) if it violates the contract."""
     notes: list[str] = []
-    table = _table(document, ())
+    table = _table(document, (), notes)
     schema = table.get("schema", SCHEMA)
     if schema != SCHEMA:
         raise _Wrong(("schema",), f"expected {SCHEMA!r}, not {schema!r}")
@@ -90,28 +91,19 @@ def _fields(
     return values, extra
 
 
-def _table(value: object, path: Path) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise _Wrong(path, f"expected an object, not {_kind(value)}")
-    return value
+def _typed(kind: type[T], expected: str) -> Callable[[object, Path, list[str]], T]:
+    def read(value: object, path: Path, notes: list[str]) -> T:
+        if not isinstance(value, kind):
+            raise _Wrong(path, f"expected {expected}, not {_kind(value)}")
+        return value
+
+    return read
 
 
-def _list(value: object, path: Path) -> list[object]:
-    if not isinstance(value, list):
-        raise _Wrong(path, f"expected a list, not {_kind(value)}")
-    return value
-
-
-def _string(value: object, path: Path, notes: list[str]) -> str:
-    if not isinstance(value, str):
-        raise _Wrong(path, f"expected a string, not {_kind(value)}")
-    return value
-
-
-def _flag(value: object, path: Path, notes: list[str]) -> bool:
-    if not isinstance(value, bool):
-        raise _Wrong(path, f"expected true or false, not {_kind(value)}")
-    return value
+_table: Callable[[object, Path, list[str]], dict[str, object]] = _typed(dict, "an object")
+_list: Callable[[object, Path, list[str]], list[object]] = _typed(list, "a list")
+_string = _typed(str, "a string")
+_flag = _typed(bool, "true or false")
 
 
 def _number(value: object, path: Path, notes: list[str]) -> int:
@@ -152,11 +144,11 @@ _ALIASES = {"macos": "darwin", "macOS": "darwin"}
 
 
 def _strings(value: object, path: Path, notes: list[str]) -> tuple[str, ...]:
-    return tuple(_string(each, (*path, position), notes) for position, each in enumerate(_list(value, path)))
+    return tuple(_string(each, (*path, position), notes) for position, each in enumerate(_list(value, path, notes)))
 
 
 def _variables(value: object, path: Path, notes: list[str]) -> dict[str, str | None]:
-    table = _table(value, path)
+    table = _table(value, path, notes)
     return {key: None if each is None else _string(each, (*path, key), notes) for key, each in table.items()}
 
 
@@ -165,7 +157,7 @@ def _source(value: object, path: Path, notes: list[str]) -> Source:
         if value not in SOURCE_KINDS:
             notes.append(f"{_written(path)}: {value!r} is kept as is (known values: {', '.join(SOURCE_KINDS)})")
         return Source(value)
-    table = dict(_table(value, path))
+    table = dict(_table(value, path, notes))
     kind = table.pop("kind", None)
     if not isinstance(kind, str):
         raise _Wrong((*path, "kind"), "expected a string such as 'index' or 'vcs'")
@@ -174,9 +166,9 @@ def _source(value: object, path: Path, notes: list[str]) -> Source:
 
 def _distributions(value: object, path: Path, notes: list[str]) -> tuple[Distribution, ...]:
     found = []
-    for position, each in enumerate(_list(value, path)):
+    for position, each in enumerate(_list(value, path, notes)):
         at = (*path, position)
-        table = _table(each, at)
+        table = _table(each, at, notes)
         values, extra = _fields(table, _DISTRIBUTION, at, notes)
         if not values.get("name"):
             raise _Wrong((*at, "name"), "a distribution needs a name")
@@ -190,9 +182,9 @@ def _distributions(value: object, path: Path, notes: list[str]) -> tuple[Distrib
 
 def _accelerators(value: object, path: Path, notes: list[str]) -> tuple[Accelerator, ...]:
     found = []
-    for position, each in enumerate(_list(value, path)):
+    for position, each in enumerate(_list(value, path, notes)):
         at = (*path, position)
-        values, extra = _fields(_table(each, at), _ACCELERATOR, at, notes)
+        values, extra = _fields(_table(each, at, notes), _ACCELERATOR, at, notes)
         if values.pop("more", False):
             extra["more"] = True
         found.append(Accelerator(**values, extra=extra))
@@ -200,7 +192,7 @@ def _accelerators(value: object, path: Path, notes: list[str]) -> tuple[Accelera
 
 
 def _workload(value: object, path: Path, notes: list[str]) -> Workload:
-    values, extra = _fields(_table(value, path), _WORKLOAD, path, notes)
+    values, extra = _fields(_table(value, path, notes), _WORKLOAD, path, notes)
     return Workload(**values, extra=extra)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.installs.files import InstallFormat
-from compat.formats.jobs import LARGEST, Job, Placed, Script, is_known
+from compat.formats.jobs import Job, Placed, Script, check_size, is_known
 from compat.formats.listing import Listing
 from compat.model import Environment
 from compat.syntax.json import parse_json
@@ -59,8 +59,7 @@ class _File:
     """The object in the file, and the positions of its keys and strings."""
 
     def __init__(self, path: str, text: str) -> None:
-        if len(text) > LARGEST:
-            raise InputError(f"is larger than {LARGEST // 1024 // 1024} MiB: expected a devcontainer.json", path)
+        check_size(path, text, "a devcontainer.json")
         self.path = path
         # blank out the byte order mark, comments and trailing commas, so that all offsets stay the same
         text = f" {text[1:]}" if text.startswith("\ufeff") else text
@@ -107,20 +106,17 @@ class _File:
             value = self.root.get(key)
             for each in value.values() if isinstance(value, dict) else [value]:
                 if isinstance(each, str):
-                    yield self._placed(key, each)
+                    at = self.plain.find(f'"{each}"', self.plain.find(f'"{key}"'))
+                    if at < 0:  # written with escapes
+                        yield Placed(self.line(key), each, None)
+                    else:
+                        yield Placed(self.plain.count("\n", 0, at) + 1, each, at + 1)
                 elif isinstance(each, list) and all(isinstance(word, str) for word in each):
                     from shlex import join
 
                     yield Placed(self.line(key), join(each), None)
                 elif each is not None:
                     raise self.wrong(key, "a string, a list of words or an object of them")
-
-    def _placed(self, key: str, command: str) -> Placed:
-        """Return a command with the position of its text, unknown if it is written with escapes."""
-        at = self.plain.find(f'"{command}"', self.plain.find(f'"{key}"'))
-        if at < 0:
-            return Placed(self.line(key), command, None)
-        return Placed(self.plain.count("\n", 0, at) + 1, command, at + 1)
 
 
 def _kept(found: re.Match[str]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
@@ -54,15 +55,12 @@ class JobFile:
     """The text of a YAML file of one or several documents, and the positions of its values."""
 
     def __init__(self, path: str, text: str, expected: str) -> None:
-        if len(text) > LARGEST:
-            raise InputError(f"is larger than {LARGEST // 1024 // 1024} MiB: expected {expected}", path)
+        check_size(path, text, expected)
         self.path = path
         self.template = "{{" in text
         self.text = without_templates(text) if self.template else text
         self.lines = self.text.split("\n")
-        self._starts = [0]
-        for line in self.lines:
-            self._starts.append(self._starts[-1] + len(line) + 1)
+        self._starts = list(accumulate((len(line) + 1 for line in self.lines), initial=0))
 
     def documents(self) -> list[Document]:
         """Return the documents, with line numbers of the file; :class:`InputError` for invalid YAML."""
@@ -109,6 +107,12 @@ class JobFile:
             script.read(joined(part for text, at in pieces for part in ((text, at), ("\n", at + len(text)))), outer)
 
 
+def check_size(path: str, text: str, expected: str) -> None:
+    """Raise :class:`InputError` for a text that is too large to be a configuration."""
+    if len(text) > LARGEST:
+        raise InputError(f"is larger than {LARGEST // 1024 // 1024} MiB: expected {expected}", path)
+
+
 def without_templates(text: str) -> str:
     """Return the text of a template at the same length: control lines become blank, placeholders become variables."""
     lines = text.split("\n")
@@ -125,6 +129,13 @@ def _filled(line: str) -> str:
         parts += line[at:start], "${", "." * (end - start - 1), "}"
         at = end + 2
     return "".join((*parts, line[at:]))
+
+
+def variables_of(document: Document, value: Value | None, name: str) -> dict[str, str]:
+    """Parse a table of variables; those without a known value are omitted."""
+    table = document.table(value, name)
+    found = {key: document.text(each, f"{name}.{key}") for key, each in table.items()}
+    return {key: text for key, text in found.items() if text is not None and is_known(text)}
 
 
 def is_known(text: str | None) -> bool:

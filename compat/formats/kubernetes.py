@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.installs.files import InstallFormat
-from compat.formats.jobs import Argument, Job, JobFile, count_of, devices, is_known, script_of, texts_of
+from compat.formats.jobs import Argument, Job, JobFile, count_of, devices, is_known, script_of, texts_of, variables_of
 from compat.formats.listing import Listing
 from compat.model import Accelerator, Environment
 from compat.records import record, replace
@@ -237,7 +237,7 @@ class _RayEnvironment:
             applications = [inner.table(each, "an application") for each in inner.items(root.get("applications"), key)]
             tables = [inner.table(each.get("runtime_env"), "runtime_env") for each in applications]
         for table in tables:
-            self.variables.update(_plain_variables(inner, table.get("env_vars")))
+            self.variables.update(variables_of(inner, table.get("env_vars"), "env_vars"))
             pip = table.get("pip") or table.get("uv")
             if pip is not None and pip.is_table:
                 pip = inner.table(pip, "pip").get("packages")
@@ -293,8 +293,3 @@ def _variables(document: Document, value: Value | None) -> dict[str, str]:
         if name and text is not None and is_known(written := document.text(text, f"the value of {name}")):
             found[name] = written or ""
     return found
-
-
-def _plain_variables(document: Document, value: Value | None) -> dict[str, str]:
-    table = document.table(value, "env_vars")
-    return {name: text for name, each in table.items() if (text := document.text(each, name)) and is_known(text)}

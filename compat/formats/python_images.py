@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from compat.formats.installs.command import install_of
@@ -75,21 +76,16 @@ class PythonImages:
                 for target in node.targets:
                     self.values.bind(target, node.value)
                     if isinstance(target, ast.Name):
-                        self._assigned(target.id, node.value)
+                        if isinstance(node.value, ast.Call):
+                            self._chain(node.value, target.id)
+                        if "runtime_env" in target.id.lower():
+                            self._runtime(node.value)
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 self._chain(node, None)
                 self._keywords(node)
-            elif isinstance(node, ast.Dict):
-                for key, value in zip(node.keys, node.values):
-                    if isinstance(key, ast.Constant) and key.value == "runtime_env":
-                        self._runtime(value)
-
-    def _assigned(self, name: str, value: ast.expr) -> None:
-        if isinstance(value, ast.Call):
-            self._chain(value, name)
-        if "runtime_env" in name.lower():
-            self._runtime(value)
+            elif isinstance(node, ast.Dict) and (value := _entries(node).get("runtime_env")) is not None:
+                self._runtime(value)
 
     def _chain(self, node: ast.Call, name: str | None) -> None:
         """Read ``modal.Image.debian_slim().pip_install(…)`` from its outermost call, under the name it is assigned to."""
@@ -132,22 +128,15 @@ class PythonImages:
                     image.gpus.add(gpu.value)
 
     def _runtime(self, value: ast.expr) -> None:
-        if not isinstance(value, ast.Dict):
-            return
-        found = {key.value: each for key, each in zip(value.keys, value.values) if isinstance(key, ast.Constant)}
+        found = _entries(value)
         image = _Image(f"runtime_env of line {value.lineno}", value.lineno)
         for key in ("pip", "uv"):
             listed = found.get(key)
             if isinstance(listed, ast.Dict):
-                inner = {key.value: each for key, each in zip(listed.keys, listed.values) if isinstance(key, ast.Constant)}
-                listed = inner.get("packages")
+                listed = _entries(listed).get("packages")
             if listed is not None and all(each is not listed for other in self.images for each in other.lists):
                 image.lists.append(listed)
-        variables = found.get("env_vars")
-        if isinstance(variables, ast.Dict):
-            for name, each in zip(variables.keys, variables.values):
-                if isinstance(name, ast.Constant) and isinstance(each, ast.Constant) and isinstance(each.value, str):
-                    image.variables[str(name.value)] = each.value
+        image.variables.update(_texts(found.get("env_vars")))
         if image.lists and len(self.images) < _MOST:
             self.images.append(image)
 
@@ -197,10 +186,8 @@ class PythonImages:
         elif name == "run_commands":
             texts = list(self.requirements(call.args))
             job.run(Script(tuple(Placed(each.node.lineno, each.text, None) for each in texts)))
-        elif name == "env" and call.args and isinstance(call.args[0], ast.Dict):
-            for key, value in zip(call.args[0].keys, call.args[0].values):
-                if isinstance(key, ast.Constant) and isinstance(value, ast.Constant) and isinstance(value.value, str):
-                    variables[str(key.value)] = value.value
+        elif name == "env" and call.args:
+            variables.update(_texts(call.args[0]))
         elif name in _UNREAD:
             job.files.note(where, f"what {name} installs was not read")
 
@@ -227,10 +214,8 @@ class PythonImages:
         from compat.formats.edit.files import Mapped
 
         mapped = Mapped(self.text, range(len(self.text)))
-        starts = [0]
-        for line in self.text.split("\n"):
-            starts.append(starts[-1] + len(line) + 1)
         lines = self.text.split("\n")
+        starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
         for image in self.images:
             nodes = [(_INSTALLERS[name], call.args) for name, call in image.calls if name in _INSTALLERS]
             for program, args in (*nodes, *((("pip",), [listed]) for listed in image.lists)):
@@ -239,6 +224,18 @@ class PythonImages:
                     word = _word(each, lines, starts)
                     words += [] if word is None else [word]
                 script.read_words(mapped, words, json=True)
+
+
+def _entries(node: ast.expr | None) -> dict[object, ast.expr]:
+    """Return the values of a dictionary whose keys are constants, by key."""
+    pairs = zip(node.keys, node.values) if isinstance(node, ast.Dict) else ()
+    return {key.value: value for key, value in pairs if isinstance(key, ast.Constant)}
+
+
+def _texts(node: ast.expr | None) -> dict[str, str]:
+    """Return the strings of a dictionary, by key."""
+    found = ((key, each.value) for key, each in _entries(node).items() if isinstance(each, ast.Constant))
+    return {str(key): text for key, text in found if isinstance(text, str)}
 
 
 def _word(found: Requirement, lines: Sequence[str], starts: Sequence[int]) -> Word | None:

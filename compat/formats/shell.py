@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from compat.errors import InputError
 from compat.formats.installs.files import InstallFormat
 from compat.formats.installs.words import is_release
-from compat.formats.jobs import LARGEST, Job, Placed, Script, count_of
+from compat.formats.jobs import Job, Placed, Script, check_size, count_of
 from compat.formats.listing import Listing
 from compat.model import Accelerator, Environment
 from compat.syntax.shell_commands import ShellCommand, slurm_directives
@@ -85,8 +85,7 @@ def read_shell_script(path: str, text: str) -> tuple[Listing, ...]:
     ``context`` has the workload of the job it starts, the variables it exports, and the CUDA toolkit it loads. Raises
     :class:`InputError` for a file that is too large or has a merge conflict.
     """
-    if len(text) > LARGEST:
-        raise InputError(f"is larger than {LARGEST // 1024 // 1024} MiB: expected a script that installs or launches", path)
+    check_size(path, text, "a script that installs or launches")
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\0", "")
     lines = [Placed(number, line, None) for number, line in enumerate(text.split("\n"), 1)]
     for line in lines:

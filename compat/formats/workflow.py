@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from compat.formats.installs.files import InstallFormat
 from compat.formats.installs.words import is_release
-from compat.formats.jobs import Job, JobFile, Script, is_known
+from compat.formats.jobs import Job, JobFile, Script, variables_of
 from compat.formats.listing import Listing
 from compat.model import Environment
 from compat.records import record, replace
@@ -71,12 +71,8 @@ class _Job:
         self.document = document
         self.name = name
         self.table = table
-        self.variables = {**self._variables("\0env"), **self._variables("env")}
-
-    def _variables(self, key: str, table: Table | None = None) -> dict[str, str]:
-        found = self.document.table((self.table if table is None else table).get(key), "env")
-        texts = {name: self.document.text(each, f"env.{name}") or "" for name, each in found.items()}
-        return {name: text for name, text in texts.items() if is_known(text)}
+        outer = variables_of(document, table.get("\0env"), "env")
+        self.variables = {**outer, **variables_of(document, table.get("env"), "env")}
 
     def _default(self, key: str) -> str:
         """Return ``defaults.run`` of the job or of the workflow."""
@@ -99,8 +95,8 @@ class _Job:
             directory = self.document.text(step.get("working-directory"), "working-directory") or self._default(
                 "working-directory"
             )
-            certain = "if" not in step
-            yield _Step(run, certain, directory or None, {**self.variables, **self._variables("env", step)})
+            variables = {**self.variables, **variables_of(self.document, step.get("env"), "env")}
+            yield _Step(run, "if" not in step, directory or None, variables)
 
     def listing(self) -> Listing:
         document = self.document

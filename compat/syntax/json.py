@@ -49,10 +49,6 @@ def parse_json(text: str, file: str) -> Any:
             return value
     except (ImportError, ValueError, StopIteration, RecursionError, TypeError, SystemError):
         pass  # SystemError: Python 3.10 and 3.11 cannot raise the error before json is imported
-    return _parse_slowly(text, file)
-
-
-def _parse_slowly(text: str, file: str) -> Any:
     import json
 
     try:

@@ -39,14 +39,10 @@ def parse_text(text: str, path: str) -> dict[str, Any]:
     except RecursionError:
         raise InputError("cannot be parsed: nested too deeply", path) from None
     except InputError as problem:
-        raise _conflict(text, path) or problem from None
-
-
-def _conflict(text: str, path: str) -> InputError | None:
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
-            return InputError("has an unresolved merge conflict", path, number)
-    return None
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+                raise InputError("has an unresolved merge conflict", path, number) from None
+        raise problem from None
 
 
 def _endless_key(text: str) -> int | None:

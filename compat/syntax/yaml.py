@@ -40,7 +40,7 @@ _BUDGET = 50_000
 """Values in one configuration, including those repeated by aliases."""
 _SCALAR, _LIST, _TABLE = "a string", "a list", "a table"
 _EVENTS: dict[type[Any], str] = {
-    yaml.ScalarEvent: "scalar", yaml.MappingStartEvent: "start", yaml.SequenceStartEvent: "start",
+    yaml.ScalarEvent: "scalar", yaml.MappingStartEvent: _TABLE, yaml.SequenceStartEvent: _LIST,
     yaml.MappingEndEvent: "end", yaml.SequenceEndEvent: "end", yaml.AliasEvent: "alias", yaml.DocumentStartEvent: "document",
 }  # fmt: skip
 
@@ -223,45 +223,33 @@ class _Composer:
         get_event = self._parser.get_event
         while (event := get_event()) is not None:
             kind = _EVENTS.get(type(event))
+            line = event.start_mark.line + 1
             if kind == "scalar":
-                self._scalar(event)
-            elif kind == "start":
-                self._start(event)
+                text, tag = event.value, event.tag
+                plain = event.implicit[0] or tag == "tag:yaml.org,2002:null"
+                value = Value(
+                    _SCALAR, None if plain and text in _NULL else text, line, tag, is_plain=plain,
+                    start=event.start_mark.index + self._lead, end=event.end_mark.index + self._lead,
+                )  # fmt: skip
+                self._add(value, event.anchor)
+            elif kind in (_LIST, _TABLE):
+                if len(self._open) >= DEPTH:
+                    raise InputError("cannot be parsed: nested too deeply", self._file, line)
+                self._open.append((Value(kind, None, line, event.tag), event.anchor, []))
             elif kind == "end":
-                self._end()
+                value, anchor, items = self._open.pop()
+                value.content = items if value.kind is _LIST else list(zip(items[::2], items[1::2], strict=True))
+                self._add(value, anchor)
             elif kind == "alias":
-                self._alias(event)
+                if event.anchor not in self._anchors:
+                    name = excerpt(event.anchor, 40)
+                    raise InputError(f"is not YAML: found undefined alias {name!r}", self._file, line)
+                self._add(self._anchors[event.anchor], None)
             elif kind == "document":
                 documents += 1
                 if documents > 1:
-                    raise InputError("is not YAML: expected a single document", self._file, _line(event))
+                    raise InputError("is not YAML: expected a single document", self._file, line)
         return self._root
-
-    def _scalar(self, event: Any) -> None:
-        text, tag = event.value, event.tag
-        plain = event.implicit[0] or tag == "tag:yaml.org,2002:null"
-        value = Value(
-            _SCALAR, None if plain and text in _NULL else text, _line(event), tag, is_plain=plain,
-            start=event.start_mark.index + self._lead, end=event.end_mark.index + self._lead,
-        )  # fmt: skip
-        self._add(value, event.anchor)
-
-    def _start(self, event: Any) -> None:
-        if len(self._open) >= DEPTH:
-            raise InputError("cannot be parsed: nested too deeply", self._file, _line(event))
-        kind = _TABLE if type(event) is yaml.MappingStartEvent else _LIST
-        self._open.append((Value(kind, None, _line(event), event.tag), event.anchor, []))
-
-    def _end(self) -> None:
-        value, anchor, items = self._open.pop()
-        value.content = items if value.kind is _LIST else list(zip(items[::2], items[1::2], strict=True))
-        self._add(value, anchor)
-
-    def _alias(self, event: Any) -> None:
-        value = self._anchors.get(event.anchor)
-        if value is None:
-            raise InputError(f"is not YAML: found undefined alias {excerpt(event.anchor, 40)!r}", self._file, _line(event))
-        self._add(value, None)
 
     def _add(self, value: Value, anchor: str | None) -> None:
         self._left -= 1
@@ -277,11 +265,6 @@ class _Composer:
                 raise InputError(f"has more than {_ITEMS} values in one list or table", self._file, value.line)
         else:
             self._root = value
-
-
-def _line(event: Any) -> int:
-    line: int = event.start_mark.line
-    return line + 1
 
 
 # --- Configurations, as plain values with the lines of their keys.

@@ -164,7 +164,12 @@ class Devices:
 
 def devices_of(document: Document, service: Service, variables: Mapping[str, str], where: str) -> Devices:
     """Return the GPUs of a service; :class:`InputError` for an invalid count or a value of a wrong type."""
-    requests = [*_reserved(document, service.get("deploy"), where), *_requested_gpus(document, service.get("gpus"), where)]
+    requests = _reserved(document, service.get("deploy"), where)
+    gpus = service.get("gpus")
+    if gpus is not None and gpus.is_text:  # "all"
+        requests.append({"count": gpus})
+    else:
+        requests += [document.table(each, f"an item of {where}.gpus") for each in document.items(gpus, f"{where}.gpus")]
     counts = [count for each in requests if (count := _count(document, each, where)) is not None]
     if counts:
         return _devices(None if "all" in counts else sum(each for each in counts if isinstance(each, int)))
@@ -174,7 +179,8 @@ def devices_of(document: Document, service: Service, variables: Mapping[str, str
         if visible is None or visible == "all":
             return _devices(None)
         return _devices(0 if visible in _NONE else visible.count(",") + 1)
-    amd = any(_is_amd(document, each, where) for each in document.items(service.get("devices"), f"{where}.devices"))
+    mapped = [each for each in document.items(service.get("devices"), f"{where}.devices") if each.is_text]
+    amd = any(str(each.content).startswith("/dev/kfd") for each in mapped)  # the device that ROCm needs
     return Devices(requested=amd or bool(variables.get("CUDA_VISIBLE_DEVICES")))
 
 
@@ -191,13 +197,6 @@ def _reserved(document: Document, deploy: Value | None, where: str) -> list[Serv
             return []
     items = document.items(value, f"{where}.deploy.resources.reservations.devices")
     return [document.table(each, "a reserved device") for each in items]
-
-
-def _requested_gpus(document: Document, gpus: Value | None, where: str) -> list[Service]:
-    """Return the requests in ``gpus``: ``all`` or a list."""
-    if gpus is not None and gpus.is_text:
-        return [{"count": gpus}]
-    return [document.table(each, f"an item of {where}.gpus") for each in document.items(gpus, f"{where}.gpus")]
 
 
 def _count(document: Document, request: Service, where: str) -> int | str | None:
@@ -226,11 +225,6 @@ def _is_gpu(document: Document, value: Value, where: str) -> bool:
         inner = document.items(each, f"the capabilities of {where}") if each.is_list else [each]
         words += [document.text(word, f"a capability of {where}") for word in inner]
     return "gpu" in words or "nvidia" in words or "compute" in words
-
-
-def _is_amd(document: Document, value: Value, where: str) -> bool:
-    """Whether a device is the one that ROCm needs."""
-    return value.is_text and (document.text(value, f"a device of {where}") or "").startswith("/dev/kfd")
 
 
 # --- Compose files → one listing for each service that runs on GPUs, with the stack of its image and the job it starts.

@@ -115,7 +115,7 @@ class _Reader:
         name, known, escape = instruction.name, stage.known(), self.dockerfile.escape
         if name == "RUN":
             stage.files.mounts = self._mounts(stage, instruction)
-            Run(stage, instruction).read(instruction)
+            Run(stage, instruction).read()
         elif name == "ENV":
             for key, value in self._values(instruction, known):
                 if value is not None:

@@ -16,7 +16,7 @@ from compat.formats.installs.steps import Command, Installs
 from compat.formats.listing import Entry
 from compat.formats.registry import PROGRAMS
 from compat.model import EMPTY, Environment, normalized
-from compat.syntax.shell_commands import commands_of, name_end, parameter
+from compat.syntax.shell_commands import ShellCommand, commands_of, name_end, parameter
 from compat.workload.wrappers import SHELLS, program_name, unwrapped
 
 _DEEPEST = 8
@@ -235,10 +235,12 @@ class Run:
 
     def __init__(self, stage: Stage, instruction: Instruction) -> None:
         self.stage = stage
+        self.instruction = instruction
         self.places = _Places(instruction)
 
-    def read(self, instruction: Instruction) -> None:
+    def read(self) -> None:
         """Apply what the instruction installs to the stage."""
+        instruction, known = self.instruction, self.stage.known()
         text = instruction.text if instruction.words is None else " ".join(instruction.words)
         if (document := instruction.script) is not None:
             text = document.text if document.is_shell else ""
@@ -248,29 +250,29 @@ class Run:
         if not any(word in text for word in _RELEVANT):
             return
         before = self.stage.installs.changes
-        known = self.stage.known()
         if instruction.words is not None:
-            self._commands(_unwrapped_commands(instruction.words, known, {}, None, 0))
+            commands = [ShellCommand(list(instruction.words), {}, {}, None)]
         else:
-            found = commands_of(text, (), known)
-            self._commands(each for c in found for each in _unwrapped_commands(c.words, known, c.exported, c.directory, 0))
-            if not found and " install" in text:
-                # the shell reader skips a command with unbalanced quotes: it may have installed something
-                self.stage.not_read(self.places.at, "the RUN was not read: unbalanced quotes")
+            commands = commands_of(text, (), known)
+        for each in commands:
+            for command in _unwrapped_commands(each, known, 0):
+                self._apply(command)
+        if not commands and " install" in text:
+            # the shell reader skips a command with unbalanced quotes: it may have installed something
+            self.stage.not_read(self.places.at, "the RUN was not read: unbalanced quotes")
         if not set(_BRANCHES).isdisjoint(text.split()) and self.stage.installs.changes != before:
             self.stage.note(instruction.line, "installs under a condition; every branch was read, the last one counts")
 
-    def _commands(self, commands: Iterator[tuple[list[str], Mapping[str, str], str | None]]) -> None:
-        for words, variables, directory in commands:
-            install = install_of(words, variables)
-            if install is None:
-                self._other(words, variables)
-                continue
-            line = self.places.line_of(("install", "add", "sync", "uninstall", "create"))
-            command = Command(install, f"{self.stage.path}:{line}", directory=directory)
-            self.stage.installs.install(command, lambda name: self.places.line_of((name,)))
+    def _apply(self, command: ShellCommand) -> None:
+        install = install_of(command.words, command.variables)
+        if install is None:
+            self._other(command.words)
+            return
+        line = self.places.line_of(("install", "add", "sync", "uninstall", "create"))
+        placed = Command(install, f"{self.stage.path}:{line}", directory=command.directory)
+        self.stage.installs.install(placed, lambda name: self.places.line_of((name,)))
 
-    def _other(self, words: Sequence[str], variables: Mapping[str, str]) -> None:
+    def _other(self, words: Sequence[str]) -> None:
         """Handle a command that does not install Python distributions."""
         try:
             rest = unwrapped(words, {})
@@ -302,23 +304,21 @@ class Run:
                 self.stage.toolkit = ".".join(parts)
 
 
-def _unwrapped_commands(
-    words: Sequence[str], known: Mapping[str, str], exported: Mapping[str, str], directory: str | None, depth: int
-) -> Iterator[tuple[list[str], Mapping[str, str], str | None]]:
-    """Yield a command, or those it passes to a shell (``bash -c``), with their variables and folder."""
-    variables = {**known, **exported}
+def _unwrapped_commands(command: ShellCommand, known: Mapping[str, str], depth: int) -> Iterator[ShellCommand]:
+    """Yield a command, or those it passes to a shell (``bash -c``), with all the variables that each sees."""
+    variables = {**known, **command.exported}
     try:
-        rest = unwrapped(words, variables)
+        rest = unwrapped(command.words, variables)
     except InputError:
         return
     if rest and program_name(rest[0]) in SHELLS and depth < 4:
         for at, word in enumerate(rest[1:-1], 1):
             if word.startswith("-") and not word.startswith("--") and "c" in word:
-                for command in commands_of(rest[at + 1], rest[at + 3 :], variables):
-                    inner = {**variables, **command.exported}
-                    yield from _unwrapped_commands(command.words, inner, {}, command.directory or directory, depth + 1)
+                for inner in commands_of(rest[at + 1], rest[at + 3 :], variables):
+                    inner.directory = inner.directory or command.directory
+                    yield from _unwrapped_commands(inner, variables, depth + 1)
                 return
-    yield list(words), variables, directory
+    yield ShellCommand(command.words, variables, {}, command.directory)
 
 
 class _Places:

@@ -221,18 +221,14 @@ class InstallScript:
         if chosen is None:
             message = f"{change.name} is not listed here, and there is no pip install to add it to"
             raise InputError(f'{message}: add pip install "{requirement_for(change)}"', self.path)
-        self._behind(chosen, quoted(requirement_for(change), '"', chosen.outer))
+        at = chosen.span(chosen.words[self._last(chosen) or -1])[1]
+        new = requirement_for(change)
+        word = quoted(new, '"', chosen.outer)
+        self.replacements.append((at, at, f', "{new}"' if chosen.json else f" {word}"))
 
     def _last(self, command: Command) -> int | None:
         numbers = [s.place.operand.at for s in self.statements if s.place.command is command]
         return max(numbers, default=None)
-
-    def _behind(self, command: Command, text: str) -> None:
-        """Add a word after the last requirement of a command."""
-        number = self._last(command)
-        assert number is not None
-        at = command.span(command.words[number])[1]
-        self.replacements.append((at, at, f', "{text.strip(chr(34))}"' if command.json else f" {text}"))
 
     def use_index(self, command: Command, change: Change, labels: Sequence[str]) -> None:
         """Add the index of a release to a command."""

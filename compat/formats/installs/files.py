@@ -140,19 +140,16 @@ class InstallFiles:
 
     def note(self, where: str, text: str) -> None:
         """Add a note; ``where`` is its file and line, or empty."""
-        if len(self.notes) < _MOST_NOTES:
-            self.notes[_line(f"{where}: {text}" if where else text)] = None
+        _add(self.notes, where, text)
 
     def not_read(self, where: str, text: str) -> None:
         """Add something that should have been read: without it the check is undecided."""
-        if len(self.unread) < _MOST_NOTES:
-            self.unread[_line(f"{where}: {text}" if where else text)] = None
+        _add(self.unread, where, text)
 
     def not_here(self, where: str, text: str) -> None:
         """Add a note about a file that something else provides; with ``--strict`` the check is undecided without it."""
         self.note(where, text)
-        if len(self.elsewhere) < _MOST_NOTES:
-            self.elsewhere[_line(f"{where}: {text}" if where else text)] = None
+        _add(self.elsewhere, where, text)
 
     def open(self, file: str, command: Command, purpose: str, what: str) -> Opened | None:
         """Open a file for a command; ``None``, with a note, if it is missing from the project or refused.
@@ -252,8 +249,10 @@ class InstallFiles:
         return tuple(selected(each, lock) for each in self._locks[opened.path])
 
 
-def _line(text: str) -> str:
-    return printable(text if len(text) <= _LONGEST else f"{excerpt(text, _LONGEST - 1)}…")
+def _add(notes: dict[str, None], where: str, text: str) -> None:
+    if len(notes) < _MOST_NOTES:
+        line = f"{where}: {text}" if where else text
+        notes[printable(line if len(line) <= _LONGEST else f"{excerpt(line, _LONGEST - 1)}…")] = None
 
 
 # --- Files with install commands.
