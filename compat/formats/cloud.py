@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from compat.formats.installs.edit import InstallScript
 
-    Table = dict[str, Value]
-
 
 class _Task:
     """A task being converted to a listing: shell text, variables, GPUs, and what the scheduler sets."""
@@ -29,9 +27,6 @@ class _Task:
 
     def text(self, key: str) -> str | None:
         return self.document.text(self.root.get(key), key)
-
-    def table(self, value: Value | None, name: str) -> Table:
-        return self.document.table(value, name) if value is not None and value.is_table else {}
 
     def variables(self, key: str) -> dict[str, str]:
         """Parse a table of variables or a list of ``NAME=value``; those without a value are set at launch and omitted."""
@@ -93,7 +88,7 @@ class SkyPilot(_TaskFormat):
     expected = "a task of SkyPilot"
 
     def listing(self, task: _Task) -> Listing:
-        resources = task.table(task.root.get("resources"), "resources")
+        resources = task.document.inner(task.root.get("resources"), "resources")
         image = task.document.text(resources.get("image_id"), "image_id") or ""
         gpus = _sky_devices(task, resources.get("accelerators"))
         nodes, each = count_of(task.text("num_nodes") or "1"), len(gpus or ()) or None
@@ -112,7 +107,8 @@ def _sky_devices(task: _Task, value: Value | None) -> tuple[Accelerator, ...] | 
     if value is None or value.is_null:
         return None
     if value.is_table:
-        pairs = [(name, task.document.text(each, name) or "1") for name, each in task.table(value, "accelerators").items()]
+        counts = task.document.table(value, "accelerators")
+        pairs = [(name, task.document.text(each, name) or "1") for name, each in counts.items()]
     else:
         items = task.document.items(value, "accelerators") if value.is_list else [value]
         words = [(task.document.text(each, "an accelerator") or "").partition(":") for each in items]
@@ -135,7 +131,7 @@ class Dstack(_TaskFormat):
             raise task.document.wrong(
                 f"expected the type task, service or dev-environment, not {kind!r}", task.root.get("type")
             )
-        resources = task.table(task.root.get("resources"), "resources")
+        resources = task.document.inner(task.root.get("resources"), "resources")
         gpus = _dstack_devices(task, resources.get("gpu"))
         nodes, each = count_of(task.text("nodes") or "1"), len(gpus or ()) or None
         scheduler = _numbers({"DSTACK_NODES_NUM": nodes, "DSTACK_GPUS_PER_NODE": each})
@@ -154,7 +150,7 @@ def _dstack_devices(task: _Task, value: Value | None) -> tuple[Accelerator, ...]
     if value is None or value.is_null or value.is_list:
         return None
     if value.is_table:
-        table = task.table(value, "gpu")
+        table = task.document.inner(value, "gpu")
         one = {key: task.document.text(each, key) for key, each in table.items() if each.is_text}
         return devices(one.get("name"), None if "count" in table and "count" not in one else count_of(one.get("count") or "1"))
     names, counts = [], []

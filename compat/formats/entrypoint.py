@@ -81,25 +81,13 @@ def read_job(
         return StartedJob()
     *others, (command, line) = jobs
     notes = [f"{path}:{at}: {_shown(other.words)} is not checked; only the last job is" for other, at in others[:20]]
+    where = f"{path}:{line}"
     known = {name: value for name, value in command.exported.items() if name in exported}
-    return _read(command, f"{path}:{line}", folders, known, scheduler, notes)
-
-
-def _read(
-    command: ShellCommand,
-    where: str,
-    folders: WorkingFolders,
-    variables: Mapping[str, str],
-    scheduler: Mapping[str, str],
-    notes: list[str],
-) -> StartedJob:
-    """Read one command; an unreadable file is skipped, so that the rest is read."""
     words = list(command.words)
     hidden: list[str] = []
     unread: list[str] = []
-    for _ in range(_MOST_TRIES):
-        reading = _ProjectReading(folders, command.directory, variables)
-        reading.assigned.update(scheduler)
+    for _ in range(_MOST_TRIES):  # an unreadable file is hidden, so that the rest is read
+        reading = _ProjectReading(folders, command.directory, {**known, **scheduler})
         try:
             launch = read_with(reading, words)
         except InputError as problem:
@@ -111,7 +99,7 @@ def _read(
             else:
                 unread.append(str(problem))
             if changed == words:
-                return StartedJob(notes=tuple(notes), unread=tuple(unread))
+                break
             hidden.append(name or "")
             words = changed
             continue

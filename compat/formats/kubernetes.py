@@ -21,8 +21,7 @@ from compat.workload.wrappers import split_words
 
 if TYPE_CHECKING:
     from compat.formats.installs.edit import InstallScript
-
-    Table = dict[str, Value]
+    from compat.syntax.yaml import Table
 
 
 _GPUS = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
@@ -82,10 +81,7 @@ class _Resource:
         metadata = document.table(self.root.get("metadata"), "metadata")
         name = document.text(metadata.get("name"), "metadata.name") or document.text(metadata.get("generateName"), "the name")
         self.name = f"{self.kind} {(name or '').rstrip('-')}".strip() if is_known(name) else self.kind
-        self.spec = self._inner(self.root.get("spec"))
-
-    def _inner(self, value: Value | None) -> Table:
-        return self.document.table(value, "spec") if value is not None and value.is_table else {}
+        self.spec = document.inner(self.root.get("spec"), "spec")
 
     def containers(self) -> Iterator[Container]:
         """Yield every container of the resource, labelled by its position."""
@@ -93,7 +89,7 @@ class _Resource:
             return
         inherited = self._distributed()
         if self.kind == "TrainJob":
-            trainer = self._inner(self.spec.get("trainer"))
+            trainer = self.document.inner(self.spec.get("trainer"), "spec")
             if trainer:
                 yield Container(self.name, trainer, self.spec["trainer"].line, {}, inherited)
         waiting: list[tuple[Table, str, int]] = [(self.root, "", 0)]
@@ -128,13 +124,14 @@ class _Resource:
         """Return the variables that the controller of a PyTorchJob or a TrainJob sets for torchrun."""
         document, spec = self.document, self.spec
         if self.kind == "TrainJob":
-            trainer = self._inner(spec.get("trainer"))
+            trainer = document.inner(spec.get("trainer"), "spec")
             counts = (
                 document.text(trainer.get("numNodes"), "numNodes"),
                 document.text(trainer.get("numProcPerNode"), "the number"),
             )
         elif self.kind == "PyTorchJob":
-            replicas = [self._inner(value) for value in self._inner(spec.get("pytorchReplicaSpecs")).values()]
+            pods = document.inner(spec.get("pytorchReplicaSpecs"), "spec")
+            replicas = [document.inner(each, "spec") for each in pods.values()]
             numbers = [count_of(document.text(each.get("replicas"), "replicas") or "1") for each in replicas]
             total = None if None in numbers else str(sum(each for each in numbers if each is not None))
             counts = (total, document.text(spec.get("nprocPerNode"), "nprocPerNode"))
@@ -195,8 +192,9 @@ class _Resource:
             if label in labels:
                 return _gpu_name(document.text(labels[label], label))
         found: list[str | None] = []
-        affinity = self._inner(self._inner(pod.get("affinity")).get("nodeAffinity"))
-        needed = self._inner(affinity.get("requiredDuringSchedulingIgnoredDuringExecution"))
+        needed = pod
+        for part in ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"):
+            needed = document.inner(needed.get(part), "spec")
         for term in document.items(needed.get("nodeSelectorTerms"), "nodeSelectorTerms"):
             for each in document.items(document.table(term, "a term").get("matchExpressions"), "matchExpressions"):
                 expression = document.table(each, "an expression")

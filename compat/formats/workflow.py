@@ -15,8 +15,7 @@ from compat.syntax.yaml import Document, Value
 
 if TYPE_CHECKING:
     from compat.formats.installs.edit import InstallScript
-
-    Table = dict[str, Value]
+    from compat.syntax.yaml import Table
 
 
 _SHELLS = ("", "bash", "sh", "pwsh", "powershell", "cmd")

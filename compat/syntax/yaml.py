@@ -19,6 +19,7 @@ from compat.syntax.json import line_of, parse_json, read_text
 
 if TYPE_CHECKING:
     Content: TypeAlias = "str | list[Value] | list[tuple[Value, Value]] | None"
+    Table: TypeAlias = "dict[str, Value]"
     Lines: TypeAlias = dict[tuple[str, ...], int]
     """path of a key → its line, from 1."""
 
@@ -106,11 +107,15 @@ class Document:
         clipped = problem if len(problem) <= _LONGEST else f"{excerpt(problem, _LONGEST)}…"
         return InputError(clipped, self.file, value.line if value is not None else None)
 
-    def table(self, value: Value | None, name: str) -> dict[str, Value]:
+    def table(self, value: Value | None, name: str) -> Table:
         """Return the values of a table by key, with merge keys (``<<``) resolved; empty for ``null`` and a missing value."""
         return self._table(value, name, 0)
 
-    def _table(self, value: Value | None, name: str, depth: int) -> dict[str, Value]:
+    def inner(self, value: Value | None, name: str) -> Table:
+        """Like :meth:`table`; empty for a value of another type, too."""
+        return self.table(value, name) if value is not None and value.is_table else {}
+
+    def _table(self, value: Value | None, name: str, depth: int) -> Table:
         if value is None or value.is_null:
             return {}
         if not value.is_table or depth > DEPTH:

@@ -16,7 +16,7 @@ from compat.redact import excerpt
 from compat.syntax.yaml import Document, Value
 
 if TYPE_CHECKING:
-    Service = dict[str, Value]
+    from compat.syntax.yaml import Table
 
 
 _NESTED = 10
@@ -44,20 +44,14 @@ def interpolated(text: str, depth: int = 0) -> str:
             if end < 0:
                 at = sign
                 break
-            parts.append(_default(text[sign + 2 : end], text[sign : end + 1], depth))
+            default = text[sign + 2 : end].lstrip(_NAME)
+            known = default[:1] == "-" or default[:2] == ":-"
+            parts.append(interpolated(default.partition("-")[2], depth + 1) if known else text[sign : end + 1])
             at = end + 1
         else:
             parts.append("$")
             at = sign + 1
     return "".join(parts) + text[at:]
-
-
-def _default(inside: str, whole: str, depth: int) -> str:
-    """Return the default in ``VARIABLE:-default``, or the reference unchanged if it has none."""
-    rest = inside.lstrip(_NAME)
-    if rest[:1] == "-" or rest[:2] == ":-":
-        return interpolated(rest.partition("-")[2], depth + 1)
-    return whole
 
 
 def words_of(document: Document, value: Value | None, name: str) -> list[Argument] | None:
@@ -95,9 +89,9 @@ def variables_of(document: Document, value: Value | None, name: str) -> dict[str
     return {key: text for key, text in found.items() if "$" not in text}
 
 
-def extended(document: Document, services: Service, name: str, unread: list[str]) -> Service:
+def extended(document: Document, services: Table, name: str, unread: list[str]) -> Table:
     """Return a service with what it inherits through ``extends``; other files are not opened but listed in ``unread``."""
-    chain: list[Service] = []
+    chain: list[Table] = []
     seen: set[str] = set()
     while True:
         service = document.table(services[name], f"services.{name}")
@@ -116,13 +110,13 @@ def extended(document: Document, services: Service, name: str, unread: list[str]
         if base is None or base not in services or base in seen:
             raise document.wrong(f"services.{name}: expected extends to name another service of this file", given)
         name = base
-    result: Service = {}
+    result: Table = {}
     for service in reversed(chain):
         result = _merged(document, result, service)
     return {key: value for key, value in result.items() if value.tag != "!reset"}
 
 
-def _merged(document: Document, base: Service, own: Service) -> Service:
+def _merged(document: Document, base: Table, own: Table) -> Table:
     merged = {**base, **own}
     for key in _MERGED:
         mine, other = own.get(key), base.get(key)
@@ -134,11 +128,11 @@ def _merged(document: Document, base: Service, own: Service) -> Service:
     return merged
 
 
-def _by_name(document: Document, value: Value) -> Service:
+def _by_name(document: Document, value: Value) -> Table:
     """Return ``environment`` in either form, by name."""
     if not value.is_list:
         return document.table(value, "environment")
-    found: Service = {}
+    found: Table = {}
     for each in document.items(value, "environment"):
         key, sign, text = (document.text(each, "a variable") or "").partition("=")
         found[key.strip()] = each.as_text(text if sign else None)
@@ -162,7 +156,7 @@ class Devices:
     accelerators: tuple[Accelerator, ...] | None = None
 
 
-def devices_of(document: Document, service: Service, variables: Mapping[str, str], where: str) -> Devices:
+def devices_of(document: Document, service: Table, variables: Mapping[str, str], where: str) -> Devices:
     """Return the GPUs of a service; :class:`InputError` for an invalid count or a value of a wrong type."""
     requests = _reserved(document, service.get("deploy"), where)
     gpus = service.get("gpus")
@@ -189,7 +183,7 @@ def _devices(count: int | None) -> Devices:
     return Devices(requested=True, accelerators=known)
 
 
-def _reserved(document: Document, deploy: Value | None, where: str) -> list[Service]:
+def _reserved(document: Document, deploy: Value | None, where: str) -> list[Table]:
     value = deploy
     for key in ("resources", "reservations", "devices"):
         value = document.table(value, f"{where}.deploy").get(key)
@@ -199,7 +193,7 @@ def _reserved(document: Document, deploy: Value | None, where: str) -> list[Serv
     return [document.table(each, "a reserved device") for each in items]
 
 
-def _count(document: Document, request: Service, where: str) -> int | str | None:
+def _count(document: Document, request: Table, where: str) -> int | str | None:
     """Return the number of requested GPUs or ``"all"``; ``None`` for another device."""
     driver = document.text(request.get("driver"), f"the driver of a device of {where}")
     if driver not in (None, "", "nvidia"):
@@ -264,7 +258,7 @@ def read_compose(path: str, text: str) -> tuple[Listing, ...]:
     return tuple(replace(each, unread=(*each.unread, *outside)) for each in found)
 
 
-def _listing(file: JobFile, document: Document, services: Service, name: str) -> Listing | None:
+def _listing(file: JobFile, document: Document, services: Table, name: str) -> Listing | None:
     """Return the listing of a service; ``None`` if it has nothing to check."""
     unread: list[str] = []
     values = extended(document, services, name, unread)

@@ -36,7 +36,7 @@ _SHELLS = re.compile(r"(?:.*/)?(?:ba|da|z|k|a)?sh")
 
 
 @record(frozen=True)
-class Command:
+class EditedCommand:
     """An install command: its words, the text that contains them, and what it installs."""
 
     words: tuple[Word, ...]
@@ -66,7 +66,7 @@ class _Place:
     ``value`` is the requirement as written, with its variables; ``option`` is what the word has before it: ``--with=``.
     """
 
-    command: Command
+    command: EditedCommand
     operand: Operand
     value: str
     option: str
@@ -91,7 +91,7 @@ class InstallScript:
         self.path = path
         self.text = text
         self.variables = Variables()
-        self.commands: list[Command] = []
+        self.commands: list[EditedCommand] = []
         self.statements: list[Statement[_Place]] = []
         self.replacements: list[Replacement] = []
         self._literal = literal
@@ -126,7 +126,7 @@ class InstallScript:
         install = install_of([self.variables.filled(word.value) for word in words])
         if install is None:
             return
-        command = Command(tuple(words), mapped, install, json, outer)
+        command = EditedCommand(tuple(words), mapped, install, json, outer)
         self.commands.append(command)
         stated = [(operand, found) for operand, found in zip(install.operands, install.requirements) if operand is not None]
         shared = Counter(operand.at for operand, _ in stated)
@@ -183,7 +183,7 @@ class InstallScript:
     def _put(self, place: _Place, start: int, requirement: str) -> None:
         self._write(place.command, start, place.word, place.option + requirement)
 
-    def _write(self, command: Command, start: int, word: Word, new: str) -> None:
+    def _write(self, command: EditedCommand, start: int, word: Word, new: str) -> None:
         text = json.dumps(new) if command.json else quoted(new, command.raw(word), command.outer)
         self.replacements.append((*command.mapped.span(start, word.end), text))
 
@@ -209,12 +209,12 @@ class InstallScript:
         self.replacements.append((start, command.span(place.word)[1], ""))
 
     @property
-    def adds_to(self) -> Command | None:
+    def adds_to(self) -> EditedCommand | None:
         """Return the last pip or uv command that installs something by name."""
         fitting = [each for each in self.commands if each.install.manager in ("pip", "uv") and self._last(each) is not None]
         return fitting[-1] if fitting else None
 
-    def add(self, change: Change, near: Sequence[Command]) -> None:
+    def add(self, change: Change, near: Sequence[EditedCommand]) -> None:
         """Add a requirement to a command that installs other changed distributions, or else to the last one."""
         pip = [each for each in near if each.install.manager in ("pip", "uv")]
         chosen = pip[0] if pip else self.adds_to
@@ -226,11 +226,11 @@ class InstallScript:
         word = quoted(new, '"', chosen.outer)
         self.replacements.append((at, at, f', "{new}"' if chosen.json else f" {word}"))
 
-    def _last(self, command: Command) -> int | None:
+    def _last(self, command: EditedCommand) -> int | None:
         numbers = [s.place.operand.at for s in self.statements if s.place.command is command]
         return max(numbers, default=None)
 
-    def use_index(self, command: Command, change: Change, labels: Sequence[str]) -> None:
+    def use_index(self, command: EditedCommand, change: Change, labels: Sequence[str]) -> None:
         """Add the index of a release to a command."""
         url = change.index_url
         if url is None:
@@ -255,7 +255,7 @@ class InstallScript:
         else:
             self._index_behind(command, url)
 
-    def _index_behind(self, command: Command, url: str) -> None:
+    def _index_behind(self, command: EditedCommand, url: str) -> None:
         if command.json:
             raise InputError(f"add --extra-index-url {url} to the argument list by hand", self.path)
         word = command.words[self._last(command) or len(command.words) - 1]
