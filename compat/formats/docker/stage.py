@@ -273,11 +273,8 @@ class Run:
         self.stage.installs.install(placed, lambda name: self.places.line_of((name,)))
 
     def _other(self, words: Sequence[str]) -> None:
-        """Handle a command that does not install Python distributions."""
-        try:
-            rest = unwrapped(words, {})
-        except InputError:
-            return
+        """Handle a command that does not install Python distributions; it was unwrapped once without an error."""
+        rest = unwrapped(words, {})
         name = program_name(rest[0]) if rest else ""
         if name in _SYSTEM and "install" in rest:
             self._packages(rest[rest.index("install") + 1 :])

@@ -31,8 +31,7 @@ from compat.formats.registry import Format
 from compat.records import record
 from compat.redact import excerpt
 from compat.syntax.shell import Word, quoted, simple_commands
-
-_SHELLS = re.compile(r"(?:.*/)?(?:ba|da|z|k|a)?sh")
+from compat.workload.wrappers import handed_to_shell
 
 
 @record(frozen=True)
@@ -117,7 +116,8 @@ class InstallScript:
 
     def read_words(self, mapped: Mapped, words: Sequence[Word], *, json: bool = False, outer: str = "") -> None:
         """Read a command given as words; with ``json`` each one is quoted (as in a Dockerfile)."""
-        inner = None if json or outer else _handed_to_shell(words)
+        text = None if json or outer else handed_to_shell([word.value for word in words])
+        inner = next((word for word in words if word.value == text and word.spans), None)
         if inner is not None:
             quotes = mapped.text[inner.start] if mapped.text[inner.start] in "'\"" else ""
             self.read(Mapped(inner.value, [mapped.offsets[at] for at in inner.places]), quotes or " ")
@@ -263,14 +263,6 @@ class InstallScript:
         new = (at, at, f" --extra-index-url {url}")
         if new not in self.replacements:
             self.replacements.append(new)
-
-
-def _handed_to_shell(words: Sequence[Word]) -> Word | None:
-    """Return the script in ``bash -c "…"``."""
-    for at, word in enumerate(words[:-2]):
-        if _SHELLS.fullmatch(word.value) and re.fullmatch(r"-\w*c", words[at + 1].value):
-            return words[at + 2] if words[at + 2].places else None
-    return None
 
 
 # --- The edit of a file.

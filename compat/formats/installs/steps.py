@@ -29,11 +29,6 @@ class Command:
     lines: tuple[Line, ...] = ()
     directory: str | None = None
 
-    @property
-    def line(self) -> int | None:
-        """Return the first line of the command."""
-        return self.lines[0][0] if self.lines else None
-
 
 @record(frozen=True)
 class Alternatives:
