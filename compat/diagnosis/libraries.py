@@ -130,8 +130,8 @@ def _old_driver(symbol: str, library: str, names: Sequence[str], where: str, fac
     return _question(
         rule="symptom-driver-too-old",
         title=f"The NVIDIA driver has no {symbol}, which {name or library} calls",
-        why="libcuda.so.1 belongs to the driver. A library built with a newer CUDA release calls functions that older drivers lack; "
-        "a compatibility library or a stub on the path has the same effect.",
+        why="libcuda.so.1 belongs to the driver. A library built with a newer CUDA release calls functions that older drivers "
+        "lack; a compatibility library or a stub on the path has the same effect.",
         packages={name: version_of(name, facts)} if name else {},
         facts=("driver", "cuda_toolkit", "variables"),
         fixes=(
