@@ -269,7 +269,6 @@ class _Editor:
         self.replacements.append((start, end, f'"{new}"' if special and not in_quotes else new))
 
     def _line(self, offset: int) -> tuple[int, int]:
-        """Return start and end of the line at an offset."""
         text = self.file.text
         end = text.find("\n", offset)
         return text.rfind("\n", 0, offset) + 1, len(text) if end < 0 else end + 1

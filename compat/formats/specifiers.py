@@ -95,15 +95,11 @@ def _upper(operator: str, version: str) -> str:
             release.append(int(digits[:_DIGITS]))
         if digits != part:
             break
-    return f"{epoch}{mark}{'.'.join(map(str, _next(operator, release)))}"
-
-
-def _next(operator: str, release: list[int]) -> list[int]:
     if operator == "~":
         kept = min(len(release), 2)
     else:  # the first non-zero number must not change
         kept = next((place for place, number in enumerate(release[:3], 1) if number), min(len(release), 3))
-    return [*release[: kept - 1], release[kept - 1] + 1]
+    return f"{epoch}{mark}{'.'.join(map(str, (*release[: kept - 1], release[kept - 1] + 1)))}"
 
 
 def _set_matcher(specifiers: str) -> Callable[[str], bool]:
@@ -223,7 +219,6 @@ def public(version: str) -> str:
 
 def changed_poetry(constraint: str, before: str | None, after: str, how: str) -> str:
     """Return the rewritten constraint in Poetry's notation (``^2.4``, ``>=2,<3``, ``2.5.1``)."""
-
     core = constraint.strip()
     operator = re.match(r"[\^~=<>!]*", core)
     sign = "" if operator is None else operator[0]

@@ -178,10 +178,8 @@ def _matching(pins: list[Statement[Place]], change: Change) -> list[Statement[Pl
     before = change.before
     if before is not None:
         same_build = [each for each in pins if each.found.version == before]
-        known = [each for each in pins if each.found.version is not None]
-        same_release = [each for each in known if key_of(each.found.version or "") == key_of(before)]
-        found = same_build or same_release or [each for each in pins if each.found.version is None]
-        if found:
+        same_release = [each for each in pins if each.found.version and key_of(each.found.version) == key_of(before)]
+        if found := same_build or same_release or [each for each in pins if each.found.version is None]:
             return found
         if pins and not all(each.found.version == change.after for each in pins):
             lines = ", ".join(f"{each.found.version} on line {each.line}" for each in pins)
@@ -330,8 +328,7 @@ def moved_revision(url: str, source: Source) -> str | None:
 
 def repository(url: str) -> str:
     """Return the normalised address of a repository, for comparison."""
-    url = without_credentials(url.removeprefix("git+")).rstrip("/").removesuffix(".git")
-    return url.lower()
+    return without_credentials(url.removeprefix("git+")).rstrip("/").removesuffix(".git").lower()
 
 
 # --- The address of the vendor's index for a release, compared with those that the file already names.
@@ -350,14 +347,10 @@ def index_replacement(
     It replaces the same index for another build (``…/cu121`` → ``…/cu128``) if no remaining release has that build's
     label; otherwise ``(None, address)``: it is added.
     """
-    wanted = _same(url)
-    for each, _ in named:
-        if _same(each) == wanted:
-            return None
-    for each, span in named:
-        if siblings(each, url) and flavour(each) not in kept_labels:
-            return span, url
-    return None, url
+    if any(_same(each) == _same(url) for each, _ in named):
+        return None
+    spans = (span for each, span in named if siblings(each, url) and flavour(each) not in kept_labels)
+    return next(spans, None), url
 
 
 def siblings(one: str, other: str) -> bool:

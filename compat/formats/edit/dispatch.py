@@ -162,7 +162,6 @@ class Installer:
 
     @staticmethod
     def quoted(text: str) -> str:
-        """Quote a word for a shell if needed."""
         return shlex.quote(text)
 
     @staticmethod
@@ -204,7 +203,6 @@ class Installer:
         return [*found, *map(self._build, built)]
 
     def _reinstall(self, change: Change) -> str:
-        """Return the options that reinstall the same version."""
         if change.before != change.after:
             return ""
         return f" --reinstall-package {change.name}" if self.name == "uv" else " --force-reinstall --no-deps"

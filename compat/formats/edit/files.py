@@ -73,7 +73,6 @@ def smallest(old: str, new: str) -> Replacement:
 
 
 def line_end(text: str) -> str:
-    """Return the line ending of a text."""
     return "\r\n" if "\r\n" in text.partition("\n")[0] + text.partition("\n")[1] else "\n"
 
 
@@ -342,7 +341,6 @@ class _File:
             os.replace(self._old, self.path)
 
     def clean(self) -> None:
-        """Remove the temporary files."""
         for path in (self._new, self._old):
             with contextlib.suppress(OSError):
                 os.unlink(path)

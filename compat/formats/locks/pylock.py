@@ -23,6 +23,7 @@ from compat.formats.locks.tables import (
     version_of,
 )
 from compat.formats.registry import Commands, ProjectLock
+from compat.markers import parse
 from compat.model import Distribution, Source, normalized
 from compat.redact import excerpt
 
@@ -108,18 +109,29 @@ def _source(package: Table) -> Source:
 
 
 def _note(document: Table, packages: list[Table]) -> str | None:
-    """Return what ``packaging`` reports about the file as a note; ``None`` if it is valid."""
-    conditions = [document.text("requires-python"), *document.texts("environments")]
-    for package in packages:
-        conditions += [package.text("marker"), package.text("requires-python")]
+    """Return what ``packaging`` reports about the file as a note; ``None`` if it is valid.
+
+    The markers and specifiers of a file with a defect still have to be valid.
+    """
+    requires_python = document.text("requires-python")
+    markers = [(document, environment) for environment in document.texts("environments")]
+    markers += [(package, marker) for package in packages if (marker := package.text("marker")) is not None]
+    conditions = [requires_python, *(package.text("requires-python") for package in packages), *(each for _, each in markers)]
     if sum(map(len, filter(None, conditions))) > _MOST:
         note = "not checked against PEP 751: its markers are too long"
+    elif (defect := _defect(document)) is None:
+        return None
     else:
-        defect = _defect(document)
-        if defect is None:
-            return None
         note = f"not quite what PEP 751 asks for: {defect}"
-    _check_conditions(document, packages)
+    if requires_python is not None and not _is_specifier_set(requires_python):
+        raise document.wrong(
+            f"requires-python: {excerpt(requires_python, 80)!r} is not a set of version specifiers (PEP 440)", "requires-python"
+        )
+    for table, marker in markers:
+        try:
+            parse(marker)
+        except ValueError as problem:
+            raise table.wrong(f"the marker {excerpt(marker, 80)!r} {problem}") from None
     return note
 
 
@@ -134,24 +146,6 @@ def _defect(document: Table) -> str | None:
     except PylockValidationError as problem:
         return " ".join(str(problem).split())[:300]
     return None
-
-
-def _check_conditions(document: Table, packages: list[Table]) -> None:
-    """Check that a file with a defect still has valid markers and specifiers."""
-    from compat.markers import parse
-
-    requires_python = document.text("requires-python")
-    if requires_python is not None and not _is_specifier_set(requires_python):
-        raise document.wrong(
-            f"requires-python: {excerpt(requires_python, 80)!r} is not a set of version specifiers (PEP 440)", "requires-python"
-        )
-    markers = [(document, environment) for environment in document.texts("environments")]
-    markers += [(package, marker) for package in packages if (marker := package.text("marker")) is not None]
-    for table, marker in markers:
-        try:
-            parse(marker)
-        except ValueError as problem:
-            raise table.wrong(f"the marker {excerpt(marker, 80)!r} {problem}") from None
 
 
 def _is_specifier_set(text: str) -> bool:

@@ -174,13 +174,11 @@ def vcs_source_at(url: str, revision: str | None, subdirectory: str | None) -> S
 
 
 def vcs_source(url: str, commit: str | None, revision: str | None, subdirectory: str | None) -> Source:
-    """Return the source of a commit in a repository."""
     given = {"commit": commit, "requested_revision": revision, "subdirectory": subdirectory}
     return Source("vcs", {"url": without_credentials(url), **{key: value for key, value in given.items() if value}})
 
 
 def url_source(url: str) -> Source:
-    """Return the source of an archive."""
     return Source("url", {"url": without_credentials(url)})
 
 

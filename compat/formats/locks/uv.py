@@ -47,16 +47,7 @@ class UvLock(ProjectLock):
         return Commands((f"uv lock --script {script}{pip.upgrades(changes)}",), (f"uv run {script}",))
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        found = tables_of(text)
-        if found is None:
-            from compat.syntax.toml import parse_text
-
-            document, places = (
-                parse_text(text, path),
-                [number for number, line in enumerate(text.split("\n"), 1) if line.strip() == "[[package]]"],
-            )
-        else:
-            document, places = found
+        document, places = tables_of(text) or _parsed(text, path)
         version = document.get("version")
         if version != 1:
             raise InputError(f"expected a uv.lock of version 1, not {version!r}", path, 1)
@@ -65,8 +56,14 @@ class UvLock(ProjectLock):
             raise InputError("expected [[package]] tables of a uv.lock", path, 1)
         if len(places) != len(packages):
             places = []
-        graph = _Graph(path, document, packages, places)
-        return (graph.listing(),)
+        return (_Graph(path, document, packages, places).listing(),)
+
+
+def _parsed(text: str, path: str) -> tuple[Table, list[int]]:
+    """Return the document of a lock that is not in the form that uv writes, and the lines of its packages."""
+    from compat.syntax.toml import parse_text
+
+    return parse_text(text, path), [at for at, line in enumerate(text.split("\n"), 1) if line.strip() == "[[package]]"]
 
 
 class _Graph:
@@ -118,15 +115,11 @@ class _Graph:
         if not isinstance(source, dict):
             raise InputError(f"expected a source for {name}", self.path, line)
         marker = markers[0] if len(markers) == 1 else " or ".join(f"({each})" for each in markers) or None
-        known = {"name": normalized(name), "version": version, "source": self._source(source), "marker": marker}
+        found = self._sources.get(id(source))
+        if found is None:  # equal tables are one object, and most packages have the same source
+            found = self._sources[id(source)] = source_of(source)
+        known = {"name": normalized(name), "version": version, "source": found, "marker": marker}
         return quick(Entry, {"distribution": quick(Distribution, known), "line": line})
-
-    def _source(self, table: Table) -> Source:
-        """Return the source in a table; equal tables share one object, since most packages have the same source."""
-        found = self._sources.get(id(table))
-        if found is None:
-            found = self._sources[id(table)] = source_of(table)
-        return found
 
     def _roots(self) -> None:
         """Add the projects of the lock, their extras and their groups."""
@@ -149,29 +142,25 @@ class _Graph:
                 node = self._node(number, "group", group)
                 self.edges.append(Edge(number if owner else ROOT, node, None, choice))
                 self._dependencies(node, needed, number)
-        self._direct(manifest)
-
-    def _direct(self, manifest: Table) -> None:
-        """Add the requirements of a script or of a workspace without a root project."""
-        self._named(ROOT, _tables(manifest.get("requirements", []), "manifest.requirements", self.path), None)
+        # the requirements of a script or of a workspace without a root project
+        self._named(_tables(manifest.get("requirements", []), "manifest.requirements", self.path), None)
         groups = manifest.get("dependency-groups", {})
         if not isinstance(groups, dict):
             raise InputError("expected manifest.dependency-groups to be a table", self.path)
         for group, needed in groups.items():
             choice = self._choice("group", group, default=group == _DEFAULT_GROUP)
-            self._named(ROOT, _tables(needed, f"manifest.dependency-groups.{group}", self.path), choice)
+            self._named(_tables(needed, f"manifest.dependency-groups.{group}", self.path), choice)
 
-    def _named(self, parent: int, needed: list[Table], choice: int | None) -> None:
+    def _named(self, needed: list[Table], choice: int | None) -> None:
         for each in needed:
             marker = each.get("marker")
             for number in self._by_name.get(normalized(str(each.get("name"))), ()):
-                self.edges.append(Edge(parent, number, marker if isinstance(marker, str) else None, choice))
+                self.edges.append(Edge(ROOT, number, marker if isinstance(marker, str) else None, choice))
 
     def _is_root(self, package: Table, members: set[str]) -> bool:
         if members:
             return normalized(package["name"]) in members
-        source = package["source"]
-        return any(source.get(kind) == "." for kind in ("editable", "virtual", "directory"))
+        return any(package["source"].get(kind) == "." for kind in ("editable", "virtual", "directory"))
 
     def _choice(self, kind: str, name: str, owner: str | None = None, *, default: bool = False) -> int:
         self._numbers[kind, owner or "", name] = len(self.choices)
@@ -230,13 +219,11 @@ class _Graph:
         return table
 
     def _conflicts(self) -> tuple[tuple[int, ...], ...]:
-        found = []
         groups = self.document.get("conflicts", [])
         if not isinstance(groups, list):
             raise InputError("expected conflicts to be a list", self.path)
-        for group in groups:
-            numbers = [self._number(item) for item in _tables(group, "conflicts", self.path)]
-            found.append(tuple(number for number in numbers if number is not None))
+        numbers = [map(self._number, _tables(group, "conflicts", self.path)) for group in groups]
+        found = [tuple(number for number in group if number is not None) for group in numbers]
         return tuple(group for group in found if len(group) > 1)
 
     def _number(self, item: Table) -> int | None:

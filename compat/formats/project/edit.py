@@ -51,7 +51,6 @@ class Project:
         self._statements = [] if draft is None else list(map(_located, (*draft.statements, *draft.uv.constraints)))
 
     def change(self, change: Change) -> None:
-        """Apply one change."""
         forced = [each for each in self._forced if each.found.name == change.name]
         if forced or change.override:
             self._override(change, forced)
@@ -291,7 +290,6 @@ class PoetryItem:
             self._owner[self._key] = as_written(new, self.value)
 
     def changed_constraint(self, old: str | None, change: Change, how: str) -> str:
-        """Return the changed constraint."""
         assert change.after is not None
         return change.after if old is None else changed_poetry(old, change.before, change.after, how)
 

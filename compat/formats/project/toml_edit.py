@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
-from tomlkit.items import Array, InlineTable, String
+from tomlkit.items import Array, InlineTable, Item, String
 
 from compat.errors import InputError
 from compat.files import decoded
@@ -119,13 +119,17 @@ def as_written(text: str, old: Any) -> Any:
     """Return a string in the quotes of the old one if possible, with its comment."""
     literal = isinstance(old, String) and old.as_string().startswith("'") and "'" not in text
     new = tomlkit.string(text, literal=literal or ('"' in text and "'" not in text))
-    if isinstance(old, String):
-        new.trivia.indent, new.trivia.comment_ws = old.trivia.indent, old.trivia.comment_ws
-        new.trivia.comment, new.trivia.trail = old.trivia.comment, old.trivia.trail
+    return _with_trivia(new, old) if isinstance(old, String) else new
+
+
+def _with_trivia(new: Item, old: Item) -> Item:
+    """Give a value the blanks and the comment of the one that it replaces."""
+    new.trivia.indent, new.trivia.comment_ws = old.trivia.indent, old.trivia.comment_ws
+    new.trivia.comment, new.trivia.trail = old.trivia.comment, old.trivia.trail
     return new
 
 
-def with_keys(owner: Any, key: Any, values: dict[str, str], dropped: Collection[str] = ()) -> Any:
+def with_keys(owner: Any, key: Any, values: dict[str, str], dropped: Collection[str] = ()) -> None:
     """Set texts in the table ``owner[key]`` and drop other keys; an inline table keeps its style."""
     table = owner[key]
     gone = [name for name in table if name in dropped and name not in values]
@@ -133,17 +137,13 @@ def with_keys(owner: Any, key: Any, values: dict[str, str], dropped: Collection[
         kept = [name for name in table if name not in gone]
         texts = {name: tomlkit.item(table[name]).as_string() for name in kept}
         texts.update((name, as_written(text, table.get(name)).as_string()) for name, text in values.items())
-        new = inline_table(texts, tight=not table.as_string().startswith("{ "))
-        new.trivia.comment_ws, new.trivia.comment = table.trivia.comment_ws, table.trivia.comment
-        new.trivia.indent, new.trivia.trail = table.trivia.indent, table.trivia.trail
-        owner[key] = new
-        return new
+        owner[key] = _with_trivia(inline_table(texts, tight=not table.as_string().startswith("{ ")), table)
+        return
     for name in gone:
         del table[name]
     for name, text in values.items():
         if str(table.get(name)) != text:
             table[name] = as_written(text, table.get(name))
-    return table
 
 
 def inline_table(texts: Mapping[str, str], *, tight: bool = False) -> Any:
@@ -153,7 +153,6 @@ def inline_table(texts: Mapping[str, str], *, tight: bool = False) -> Any:
 
 
 def inline_texts(values: Mapping[str, str]) -> Any:
-    """Return an inline table of plain texts."""
     return inline_table({name: as_written(text, None).as_string() for name, text in values.items()})
 
 

@@ -172,7 +172,6 @@ class _EditedFile:
                 self.require_hashes = True
 
     def change(self, requirement: Requirement, change: Change, how: str, *, hashed: bool) -> None:
-        """Record the change of a requirement."""
         line = requirement.line
         if requirement.variable:
             message = f"the version of {change.name} depends on a variable, which is set elsewhere: change it there"
@@ -247,7 +246,6 @@ class _EditedFile:
         self.replacements.append((at, at, f"{lead}{option}{end}"))
 
     def edit(self) -> Edit:
-        """Return the edit with all recorded changes."""
         text = replaced(self.text, self.replacements)
         if self.added:
             end = line_end(self.text)
