@@ -195,8 +195,7 @@ class _Lock(LockReading):
             found = Distribution(normalized(name), self.version(name, version, item), pip)
         else:
             artefact = split_artefact(url)
-            build = artefact[2] if artefact is not None else None
-            found = conda_distribution(name, version, build, {"platform": platform, "url": url})
+            found = conda_distribution(name, version, artefact and artefact.build, {"platform": platform, "url": url})
         marker = self.marker(package["platform"], platform)
         several = document.items(package.get("categories"), f"the categories of {name}")
         categories = [document.needed_text(each, f"a category of {name}", each) for each in several]
@@ -221,10 +220,7 @@ class PixiLock(ProjectLock):
 
     kind, sources = "pixi.lock", ("pyproject.toml",)
     add, sync = "pixi add --pypi", "pixi install"
-
-    def lock(self, changes: Sequence[Change], pip: Installer) -> str:
-        names = " ".join(change.name for change in changes if change.after is not None)
-        return f"pixi update --no-install {names}" if names else "pixi lock"
+    update, relock = "pixi update --no-install", "pixi lock"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         return (_PixiReading(path, text).listing(),)
@@ -284,10 +280,9 @@ class _PixiReading(LockReading):
     def _from_conda(self, package: Table, item: Value, location: str) -> Distribution:
         document = self.document
         artefact = split_artefact(location)
-        name, version, build = artefact or (None, None, None)
-        name = document.text(package.get("name"), "the name of a package") or name
-        version = document.text(package.get("version"), "the version of a package") or version
-        build = document.text(package.get("build"), "the build of a package") or build
+        name = document.text(package.get("name"), "the name of a package") or (artefact and artefact.name)
+        version = document.text(package.get("version"), "the version of a package") or (artefact and artefact.version)
+        build = document.text(package.get("build"), "the build of a package") or (artefact and artefact.build)
         if name is None:
             raise document.wrong(f"{excerpt(location, 100)!r} does not contain the name of a conda package", item)
         folder = location.rpartition("/")[0].rpartition("/")[2] if artefact is not None else None

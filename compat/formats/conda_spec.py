@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from compat.errors import InputError
 from compat.formats.edit.changes import Change
@@ -30,13 +31,21 @@ def distribution_name(conda_name: str) -> str:
 _ENDINGS = (".conda", ".tar.bz2")
 
 
-def split_artefact(location: str) -> tuple[str, str, str] | None:
+class Artefact(NamedTuple):
+    """What the file name of a conda package says."""
+
+    name: str
+    version: str
+    build: str
+
+
+def split_artefact(location: str) -> Artefact | None:
     """Return name, version and build from the address or path of a conda package, or ``None``."""
     file = location.partition("#")[0].partition("?")[0].replace("\\", "/").rpartition("/")[2]
     for ending in _ENDINGS:
         if file.endswith(ending):
             parts = file[: -len(ending)].rsplit("-", 2)
-            return (parts[0], parts[1], parts[2]) if len(parts) == 3 and all(parts) else None
+            return Artefact(*parts) if len(parts) == 3 and all(parts) else None
     return None
 
 
@@ -150,7 +159,7 @@ def parse_match_spec(text: str) -> MatchSpec:
         raise ValueError("it is too long for a conda package")
     artefact = split_artefact(text)
     if artefact is not None:
-        return MatchSpec(artefact[0], None, artefact[1], None, artefact[2])
+        return MatchSpec(artefact.name, version=artefact.version, build=artefact.build)
     written = text
     keys: Mapping[str, str] = {}
     if text.endswith("]") and "[" in text:

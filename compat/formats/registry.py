@@ -93,14 +93,18 @@ class ProjectLock(Format):
 
     sync: ClassVar[str] = ""
     """The command that installs the lock."""
+    update: ClassVar[str] = ""
+    """The command that locks the distributions whose names follow."""
+    relock: ClassVar[str] = ""
+    """The command that locks the project if distributions are only removed."""
 
     def lock(self, changes: Sequence[Change], pip: Installer) -> str:
         """Return the command that locks the edited project, run in its folder; only ``changes`` move."""
-        raise NotImplementedError
+        names = " ".join(change.name for change in changes if change.after is not None)
+        return f"{self.update} {names}" if names else self.relock
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
-        folder = os.path.dirname(path)
-        here = f"cd {pip.quoted(folder)} && " if folder else ""
+        here = pip.in_folder_of(path)
         return Commands((here + self.lock(changes, pip),), (here + self.sync,))
 
 

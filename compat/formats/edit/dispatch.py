@@ -164,6 +164,11 @@ class Installer:
     def quoted(text: str) -> str:
         return shlex.quote(text)
 
+    def in_folder_of(self, path: str) -> str:
+        """Return what is written before a command that runs in the folder of a file."""
+        folder = os.path.dirname(path)
+        return f"cd {self.quoted(folder)} && " if folder else ""
+
     @staticmethod
     def requirement(change: Change) -> str:
         """Return the requirement of a change in double quotes, or shell-quoted if those do not protect all its characters."""

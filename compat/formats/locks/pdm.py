@@ -11,19 +11,7 @@ from typing import TYPE_CHECKING
 
 from compat.formats.listing import Choice, Edge, Entry, Listing
 from compat.formats.locks.graph import LockedGraph, edges_by_group
-from compat.formats.locks.tables import (
-    Table,
-    both,
-    index_source,
-    name_of,
-    packages_of,
-    path_source,
-    read_toml,
-    repository_of,
-    url_source,
-    vcs_source,
-    version_of,
-)
+from compat.formats.locks.tables import Table, both, index_source, packages_of, path_source, read_toml, url_source, vcs_source
 from compat.formats.registry import ProjectLock
 from compat.formats.specifiers import matcher, python_marker
 from compat.model import Distribution, Source, normalized
@@ -82,13 +70,13 @@ class PdmLock(ProjectLock):
 def _distribution(package: Table) -> Distribution:
     extra: dict[str, object] = {key: value for key in ("extras", "groups") if (value := package.texts(key))}
     return Distribution(
-        name_of(package), version_of(package, package.text("version")), _source(package),
+        package.distribution(), package.version(package.text("version")), _source(package),
         package.text("marker"), extra=extra,
     )  # fmt: skip
 
 
 def _source(package: Table) -> Source:
-    if (repository := repository_of(package)) is not None:
+    if (repository := package.repository()) is not None:
         return vcs_source(repository, package.text("revision"), package.text("ref"), package.text("subdirectory"))
     path, url = package.text("path"), package.text("url")
     if path is not None:

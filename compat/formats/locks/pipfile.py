@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
-from compat.formats.locks.tables import (
-    Table,
-    both,
-    index_source,
-    name_of,
-    path_source,
-    repository_of,
-    url_source,
-    vcs_source_at,
-    version_of,
-)
+from compat.formats.locks.tables import Table, both, index_source, path_source, url_source, vcs_source_at
 from compat.formats.registry import ProjectLock
 from compat.formats.specifiers import alternatives
 from compat.model import Distribution, Source
@@ -97,7 +87,7 @@ def _indexes(meta: Table) -> dict[str, str]:
 def _requires_python(meta: Table) -> str | None:
     requires = meta.section("requires")
     exact, minor = requires.text("python_full_version"), requires.text("python_version")
-    version = version_of(requires, exact or minor or None)
+    version = requires.version(exact or minor or None)
     return f"=={version}" if exact else f"=={version}.*" if version else None
 
 
@@ -120,7 +110,7 @@ def distribution_of(package: Table, indexes: dict[str, str]) -> Distribution:
     version, specifier = _asked(package)
     extras = package.texts("extras")
     return Distribution(
-        name_of(package), version, _source(package, indexes), package.text("markers"),
+        package.distribution(), version, _source(package, indexes), package.text("markers"),
         specifier, {"extras": extras} if extras else {},
     )  # fmt: skip
 
@@ -132,7 +122,7 @@ def _asked(package: Table) -> tuple[str | None, str | None]:
     if text == "*":
         return None, None
     if number[:1].isdecimal() and not number.endswith("*"):
-        return version_of(package, number), None
+        return package.version(number), None
     try:
         return None, " or ".join(filter(None, alternatives(text))) or None
     except ValueError as problem:
@@ -140,7 +130,7 @@ def _asked(package: Table) -> tuple[str | None, str | None]:
 
 
 def _source(package: Table, indexes: dict[str, str]) -> Source:
-    if (repository := repository_of(package)) is not None:
+    if (repository := package.repository()) is not None:
         return vcs_source_at(repository, package.text("ref"), package.text("subdirectory"))
     place = package.text("file") or package.text("path")
     if place is None:

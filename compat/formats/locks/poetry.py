@@ -6,33 +6,16 @@ dependencies are in pyproject.toml, so releases that nothing depends on are take
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from compat.formats.listing import Choice, Edge, Entry, Listing
 from compat.formats.locks.graph import LockedGraph, edges_by_group
-from compat.formats.locks.tables import (
-    Table,
-    either,
-    index_source,
-    name_of,
-    packages_of,
-    path_source,
-    read_toml,
-    url_source,
-    vcs_source,
-    version_of,
-)
+from compat.formats.locks.tables import Table, either, index_source, packages_of, path_source, read_toml, url_source, vcs_source
 from compat.formats.registry import ProjectLock
 from compat.formats.requirements.requirement import name_at_start
 from compat.formats.specifiers import alternatives, matcher, python_marker
 from compat.model import Distribution, Source, normalized
 from compat.redact import excerpt
-
-if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
-    from compat.formats.edit.dispatch import Installer
-
 
 _ADDRESSES = ("url", "git", "path", "file")
 
@@ -42,10 +25,7 @@ class PoetryLock(ProjectLock):
 
     kind, sources = "poetry.lock", ("pyproject.toml",)
     add, sync = "poetry add", "poetry install"
-
-    def lock(self, changes: Sequence[Change], pip: Installer) -> str:
-        names = " ".join(change.name for change in changes if change.after is not None)
-        return f"poetry update --lock {names}" if names else "poetry lock"
+    update, relock = "poetry update --lock", "poetry lock"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         document = read_toml(path, text)
@@ -97,7 +77,7 @@ def _distribution(package: Table) -> Distribution:
     if groups:
         extra["groups"] = groups
     return Distribution(
-        name_of(package), version_of(package, package.needed_text("version")),
+        package.distribution(), package.version(package.needed_text("version")),
         _source(package), _marker(package, groups), extra=extra,
     )  # fmt: skip
 

@@ -11,17 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
-from compat.formats.locks.tables import (
-    Table,
-    index_source,
-    name_of,
-    packages_of,
-    path_source,
-    read_toml,
-    url_source,
-    vcs_source,
-    version_of,
-)
+from compat.formats.locks.tables import Table, index_source, packages_of, path_source, read_toml, url_source, vcs_source
 from compat.formats.registry import Commands, ProjectLock
 from compat.markers import parse
 from compat.model import Distribution, Source, normalized
@@ -46,8 +36,7 @@ class Pylock(ProjectLock):
     kind, sources = "pylock.toml", ("pyproject.toml", "requirements.in", "requirements.txt")
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
-        folder, name = os.path.split(path)
-        here = f"cd {pip.quoted(folder)} && " if folder else ""
+        here, name = pip.in_folder_of(path), os.path.basename(path)
         name = name if name.endswith(".toml") and "pylock" in name else self.kind
         source = os.path.basename(self.source_of(path))
         options = f" --output-file {name}{pip.upgrades(changes)}{pip.index_options(changes)}"
@@ -89,7 +78,7 @@ def _choices(document: Table) -> tuple[Choice, ...]:
 def _distribution(package: Table) -> Distribution:
     package.tables("wheels")
     return Distribution(
-        name_of(package), version_of(package, package.text("version")), _source(package),
+        package.distribution(), package.version(package.text("version")), _source(package),
         package.text("marker"),
     )  # fmt: skip
 

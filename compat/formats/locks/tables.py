@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Content = dict[str, Any]
 
 
-VCS = ("git", "hg", "svn", "bzr")
+_VCS = ("git", "hg", "svn", "bzr")
 """Keys whose value is the address of a repository."""
 _ARCHIVES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _KINDS = {dict: "a table", list: "a list", bool: "true or false", int: "a number", float: "a number", type(None): "null"}
@@ -116,6 +116,23 @@ class Table:
             raise self.expected(key, "a list of tables")
         return value
 
+    def distribution(self) -> str:
+        """Return the normalised name of a package; :class:`InputError` if it is invalid."""
+        name = self.needed_text("name")
+        if not is_name(name):
+            raise self.wrong(f"{excerpt(name, 80)!r} is not the name of a package")
+        return normalized(name)
+
+    def version(self, text: str | None) -> str | None:
+        """Return a version as written; :class:`InputError` if it is invalid (PEP 440)."""
+        if text is not None and not is_version(text):
+            raise self.wrong(f"{excerpt(text, 80)!r} is not a version (PEP 440)")
+        return text
+
+    def repository(self) -> str | None:
+        """Return the address of the repository that a package comes from."""
+        return next((url for kind in _VCS if (url := self.text(kind)) is not None), None)
+
 
 def read_toml(path: str, text: str) -> Table:
     """Return the document of a TOML text; :class:`InputError` if it is invalid."""
@@ -140,26 +157,6 @@ def is_name(text: str) -> bool:
     """Whether a text may be the name of a package."""
     core = text.replace("-", "").replace("_", "").replace(".", "")
     return core.isalnum() and core.isascii()
-
-
-def name_of(package: Table) -> str:
-    """Return the normalised name of a package; :class:`InputError` if it is invalid."""
-    name = package.needed_text("name")
-    if not is_name(name):
-        raise package.wrong(f"{excerpt(name, 80)!r} is not the name of a package")
-    return normalized(name)
-
-
-def version_of(package: Table, version: str | None) -> str | None:
-    """Return the version as written; :class:`InputError` if it is invalid (PEP 440)."""
-    if version is not None and not is_version(version):
-        raise package.wrong(f"{excerpt(version, 80)!r} is not a version (PEP 440)")
-    return version
-
-
-def repository_of(package: Table) -> str | None:
-    """Return the address of the repository that a package comes from."""
-    return next((url for kind in VCS if (url := package.text(kind)) is not None), None)
 
 
 def index_source(url: str | None) -> Source:

@@ -26,7 +26,7 @@ from compat.formats.edit.changes import (
 )
 from compat.formats.project.draft import Draft
 from compat.formats.project.toml_edit import ArrayItem, TomlFile, append, as_written, inline_texts, with_keys
-from compat.formats.specifiers import ADMIT, changed_poetry
+from compat.formats.specifiers import ADMIT, EXACT, changed_poetry
 from compat.model import Source, normalized
 from compat.syntax.toml import Slot
 
@@ -74,7 +74,7 @@ class Project:
             if packages is not None and change.name not in packages:
                 packages.append(change.name)
         elif self.tool == "poetry" and change.index_url is not None and not self._poetry:
-            poetry_source(self.file, change.index_url, "supplemental")
+            self.file.source("tool.poetry.source", change.index_url, priority="supplemental")
 
     def _build(self, change: Change) -> None:
         """Build a release from source even if it has wheels; only uv has a setting for that."""
@@ -94,7 +94,7 @@ class Project:
             elif isinstance(place, PoetryItem):
                 place.change(self.file, change, how)
                 if change.index_url is not None and how != ADMIT:
-                    place.use_source(poetry_source(self.file, change.index_url))
+                    place.use_index(self.file, change.index_url)
             elif (new := self._requirement(place.text, change, how)) != place.text:
                 place.set(new)
         except InputError as problem:
@@ -135,7 +135,7 @@ class Project:
             # uv looks up sources for dependencies only
             self._append_requirement("tool.uv", "constraint-dependencies", change)
         elif self._poetry:
-            add_poetry(self.file, change)
+            PoetryItem.add(self.file, "tool.poetry.dependencies", change)
         else:
             if "dependencies" in (self.file.table("project", "dynamic") or ()):
                 line = self.file.places.key("project", "dynamic")
@@ -305,8 +305,13 @@ class PoetryItem:
         else:
             self._owner[self._key] = inline_texts(values)
 
-    def use_source(self, name: str) -> None:
-        """Set the source by its name."""
+    def source(self, file: TomlFile, url: str) -> dict[str, Any]:
+        """Return the source with this address, which is added if it is missing."""
+        return file.source("tool.poetry.source", url, priority="explicit")
+
+    def use_index(self, file: TomlFile, url: str) -> None:
+        """Install it from the source with this address."""
+        name = str(self.source(file, url)["name"])
         if self.in_table:
             with_keys(self._owner, self._key, {self.source_key: name})
         else:
@@ -318,22 +323,16 @@ class PoetryItem:
             raise InputError(f"{self.name} is required in several places: remove it by hand")
         del self._owner[self._key]
 
-
-def add_poetry(file: TomlFile, change: Change) -> None:
-    """Add a dependency, with the reason as a comment."""
-    if change.is_direct_url:
-        holder: dict[str, Any] = {change.name: ""}
-        PoetryItem(Slot(holder, change.name, change.name)).use_url(change)
-        value = holder[change.name].as_string()
-    elif change.index_url is not None:
-        source = poetry_source(file, change.index_url)
-        value = inline_texts({"version": str(change.after), "source": source}).as_string()
-    else:
-        value = as_written(str(change.after), None).as_string()
-    comment = f" # {change.reason}" if change.reason else ""
-    file.add_line("tool.poetry.dependencies", f"{change.name} = {value}{comment}")
-
-
-def poetry_source(file: TomlFile, url: str, priority: str = "explicit") -> str:
-    """Return the name of the source with this address, adding it with ``priority`` if it is missing."""
-    return str(file.source("tool.poetry.source", url, priority=priority)["name"])
+    @classmethod
+    def add(cls, file: TomlFile, header: str, change: Change) -> None:
+        """Add a dependency to a table, with the reason as a comment."""
+        table: dict[str, Any] = {change.name: ""}
+        item = cls(Slot(table, change.name, change.name))
+        if change.is_direct_url:
+            item.use_url(change)
+        else:
+            table[change.name] = as_written(item.changed_constraint(None, change, EXACT), None)
+        if change.index_url is not None:
+            item.use_index(file, change.index_url)
+        comment = f" # {change.reason}" if change.reason else ""
+        file.add_line(header, f"{change.name} = {table[change.name].as_string()}{comment}")

@@ -13,7 +13,7 @@ from compat.formats.listing import Listing
 from compat.formats.locks.pipfile import PipfileLock, distribution_of
 from compat.formats.locks.tables import Table
 from compat.formats.project.edit import PoetryItem
-from compat.formats.project.toml_edit import TomlFile, as_written
+from compat.formats.project.toml_edit import TomlFile
 from compat.formats.registry import Commands, Format
 from compat.formats.specifiers import changed
 from compat.model import normalized
@@ -27,6 +27,9 @@ class _Item(PoetryItem):
 
     revisions = ("ref",)
     source_key = "index"
+
+    def source(self, file: TomlFile, url: str) -> dict[str, Any]:
+        return file.source("source", url, verify_ssl=True)
 
     def changed_constraint(self, old: str | None, change: Change, how: str) -> str:
         assert change.after is not None
@@ -52,9 +55,9 @@ class Pipfile(Format):
                     continue
                 item.change(file, change, how)
                 if change.index_url is not None:
-                    item.use_source(_source(file, change.index_url))
+                    item.use_index(file, change.index_url)
             if not wanted and change.after is not None and (change.direct or not change.implied):
-                _add(file, change)
+                _Item.add(file, "packages", change)
         return (file.edit(),)
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
@@ -69,21 +72,3 @@ def _statements(file: TomlFile) -> Iterator[Statement[_Item]]:
             if isinstance(value, dict) and normalized(key) != "python":
                 package = Table({**value, "name": key}, file.path, file.places.key(header, key), key)
                 yield Statement(distribution_of(package, {}), file.path, package.line, _Item(Slot(table, key, key)))
-
-
-def _add(file: TomlFile, change: Change) -> None:
-    holder: dict[str, Any] = {change.name: ""}
-    item = _Item(Slot(holder, change.name, change.name))
-    if change.is_direct_url:
-        item.use_url(change)
-    else:
-        holder[change.name] = as_written(f"=={change.after}", None)
-    if change.index_url is not None:
-        item.use_source(_source(file, change.index_url))
-    comment = f" # {change.reason}" if change.reason else ""
-    file.add_line("packages", f"{change.name} = {holder[change.name].as_string()}{comment}")
-
-
-def _source(file: TomlFile, url: str) -> str:
-    """Return the name of the source with this address, adding it if it is missing."""
-    return str(file.source("source", url, verify_ssl=True)["name"])
