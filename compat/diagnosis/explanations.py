@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from compat.diagnosis.frame_packages import meeting, version_of
 from compat.diagnosis.interface_errors import between_packages, interfaces
-from compat.diagnosis.libraries import missing, packages_in
+from compat.diagnosis.libraries import missing
+from compat.diagnosis.library_owners import packages_in
 from compat.diagnosis.model_support import unknown_model
 from compat.diagnosis.stated import stated
 from compat.diagnosis.symptoms.symptom import Symptom

@@ -78,3 +78,12 @@ def version_of(name: str, facts: Facts) -> str | None:
     """Return the installed version of a distribution, or ``None``."""
     found = facts.package(name)
     return found[0].version if isinstance(found, list) and found else None
+
+
+def modules_of(error: RaisedError) -> list[str]:
+    """Return the modules of the innermost two packages, the one that failed first."""
+    return [name.replace("-", "_") for name in reversed(meeting(error))]
+
+
+def where(error: RaisedError) -> str:
+    return f"the error on line {error.line} of the text"

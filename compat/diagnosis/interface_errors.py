@@ -9,14 +9,22 @@ import re
 from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
-from compat.diagnosis.frame_packages import MODELS_OWN, calling, distribution_of_module, meeting, package_of, version_of
-from compat.diagnosis.libraries import EXTENSIONS
+from compat.diagnosis.frame_packages import (
+    MODELS_OWN,
+    calling,
+    distribution_of_module,
+    meeting,
+    modules_of,
+    package_of,
+    version_of,
+    where,
+)
+from compat.diagnosis.missing_packages import not_installed, optional_import, undefined_name
 from compat.diagnosis.overrides import overridden
 from compat.diagnosis.python_messages import ATTRIBUTE, CALL, GLOBAL, KEYWORD, MEMBER, MODULE, NAME, Lack, lack_in
 from compat.diagnosis.python_releases import is_of_release, of_release
 from compat.model import Finding, Fix
 from compat.records import record, replace
-from compat.reports.words import distribution_of
 
 if TYPE_CHECKING:
     from compat.diagnosis.named_releases import Named
@@ -53,7 +61,7 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     if (mixed := _of_two_releases(lack, error, facts)) is not None:
         return [mixed]
     sides = _sides(lack, error)
-    if (other := of_release(lack, sides.asking, _where(error), facts)) is not None:
+    if (other := of_release(lack, sides.asking, where(error), facts)) is not None:
         return [other]
     if is_of_release(lack):
         return []  # another interpreter or another NumPy was running
@@ -101,7 +109,7 @@ def _of_two_releases(lack: Lack, error: RaisedError, facts: Facts) -> Finding | 
             Fix("pin", owner, f"=={version}", "install it anew", f"pip install --force-reinstall --no-deps {owner}=={version}"),
         ),
         evidence=(_DEPENDENCIES,),
-        here=_where(error),
+        here=where(error),
     )
 
 
@@ -111,11 +119,11 @@ def between_packages(error: RaisedError, facts: Facts) -> list[Finding]:
     if lack is None or is_of_release(lack) or _known(lack, error) is not None:
         return []  # the tables answer this, or contradict it
     sides = _sides(lack, error)
-    if lack.kind == GLOBAL and (found := _optional(lack.name, error, facts)):
+    if lack.kind == GLOBAL and (found := optional_import(lack.name, error, facts)):
         return found
     if lack.kind == GLOBAL or (lack.kind == MODULE and "." not in lack.owner):
-        found = _not_installed(lack.owner or lack.name, sides.asking, error, facts)
-        return found or ([] if lack.kind == MODULE else _undefined(lack.name, error, facts))
+        found = not_installed(lack.owner or lack.name, sides.asking, error, facts)
+        return found or ([] if lack.kind == MODULE else undefined_name(lack.name, error, facts))
     if sides.owner is None or sides.owner == sides.asking:
         return []
     return [_mismatch(lack, sides, None, error, facts)]
@@ -151,19 +159,11 @@ def _owner_of_class(lack: Lack, error: RaisedError) -> str | None:
     if rest and providers(top):
         return distribution_of_module(top)
     telling = len(top) > 3 and (top[0].isupper() or "_" in top)  # "f" and "forward" exist in every package
-    if telling and (module := home(top, _modules(error))) is not None:
+    if telling and (module := home(top, modules_of(error))) is not None:
         return distribution_of_module(module)
     code = error.frames[-1].code if error.frames else None
     called = re.search(rf"(?<![\w.])(?P<module>[a-z]\w*)\.(?:\w+\.)*{re.escape(lack.owner)}\(", code or "")
     return distribution_of_module(called["module"]) if called is not None and providers(called["module"]) else None
-
-
-def _modules(error: RaisedError) -> list[str]:
-    return [name.replace("-", "_") for name in reversed(meeting(error))]
-
-
-def _where(error: RaisedError) -> str:
-    return f"the error on line {error.line} of the text"
 
 
 def _between(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
@@ -178,7 +178,7 @@ def _between(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     name = lack.name or lack.owner.rpartition(".")[2]
     provider = distribution_of_module(lack.owner) if lack.kind in _OF_A_MODULE else None
     return [
-        replace(each, verdict="hit", missing=(), unknown=(), here=", ".join(filter(None, (_where(error), each.here))))
+        replace(each, verdict="hit", missing=(), unknown=(), here=", ".join(filter(None, (where(error), each.here))))
         for each in (*rows.judge(facts), *rows.unreached(facts.environment))
         if re.search(rf"\b{name}\b", f"{each.title} {each.why}") and (provider is None or provider in each.packages)
     ][:2]
@@ -201,15 +201,15 @@ def _known(lack: Lack, error: RaisedError) -> Named | None:
     if lack.kind in (NAME, ATTRIBUTE):
         return (of_name if lack.kind == NAME else of_attribute)(lack.owner, lack.name)
     if lack.kind == MEMBER:
-        return of_member(lack.owner, lack.name, _modules(error))
+        return of_member(lack.owner, lack.name, modules_of(error))
     if lack.kind != KEYWORD:
         return None
     if lack.owner != "__init__":
-        return of_keyword(lack.owner, lack.name, _modules(error))
+        return of_keyword(lack.owner, lack.name, modules_of(error))
     # Python before 3.10 does not name the class: the failing line may, or it is one of the usual configurations
     called = re.search(r"\b([A-Z]\w{2,60})\(", (error.frames[-1].code or "") if error.frames else "")
     if called is not None:
-        return of_keyword(f"{called[1]}.__init__", lack.name, _modules(error))
+        return of_keyword(f"{called[1]}.__init__", lack.name, modules_of(error))
     return next(of_flags([lack.name]), None) if not error.frames and "_" in lack.name else None
 
 
@@ -229,17 +229,13 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts) -> list[Find
             severity="error",
             effect="crash",
             title=f"{known.what} is in {known.package} {known.span}",
-            why=_sentence(known),
+            why=known.sentence(),
             confidence="confirmed",
             packages={known.package: version},
             fixes=tuple(known.fixes(version)),
-            here=_where(error),
+            here=where(error),
         )
     ]
-
-
-def _sentence(known: Named) -> str:
-    return f"Its published source says so{f': {known.why}' if known.why else ''}.{known.doubt}"
 
 
 def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError, facts: Facts) -> Finding:
@@ -255,7 +251,7 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
     why = "The message alone does not show which of the two has to change."
     version = version_of(owner, facts)
     if known is not None and known.package == owner and (version is None or known.lacked_by(version)):
-        why = f"{known.what} is in {owner} {known.span}. {_sentence(known)}"
+        why = f"{known.what} is in {owner} {known.span}. {known.sentence()}"
         moved = next(fix for fix in known.fixes(version) if fix.package)
         fixes = (*newer, moved) if known.gone else (moved, *newer)
     of_call = lack.kind in (KEYWORD, CALL)
@@ -274,129 +270,9 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
         packages={name: version_of(name, facts) for name in (asking, owner) if name},
         fixes=fixes,
         evidence=(_DEPENDENCIES,),
-        here=_where(error),
+        here=where(error),
     )
 
 
 def _short(lack: Lack) -> str:
     return lack.what if lack.kind == MEMBER else lack.name or lack.owner
-
-
-def _optional(name: str, error: RaisedError, facts: Facts) -> list[Finding]:
-    """Return a finding for a name whose import is skipped where the package that exports it is missing or too old.
-
-    The user's own code is expected to import what it uses, so a traceback has to end in a package.
-    """
-    from compat.diagnosis.named_releases import home, of_name
-
-    if error.frames and package_of(error.frames[-1]) is None:
-        return []
-    modules = _modules(error)
-    module = home(name, modules) if len(name) > 3 and name[0].isupper() and not name.isupper() else None
-    asking = distribution_of_module(modules[0]) if modules else None
-    if module is None or distribution_of_module(module) == asking:
-        return []
-    owner, known = distribution_of_module(module), of_name(module, name)
-    version = version_of(owner, facts)
-    if (version is None and not facts.environment.distributions) or (
-        version is not None and (known is None or not known.lacked_by(version))
-    ):
-        return []
-    state = f"{owner}, which is missing" if version is None else f"another {owner} than {version}"
-    install = Fix("pin", owner, None, f"provides {name}", f"pip install {owner}")
-    return [
-        Finding(
-            rule="symptom-optional-import",
-            origin="surface",
-            verdict="possible",
-            severity="error",
-            effect="crash",
-            title=f"{name} comes from {state}",
-            why=f"{asking or 'The code'} imports it only if {owner} has it, and uses it in any case."
-            + (f" {known.what} is in {owner} {known.span}. {_sentence(known)}" if known is not None else ""),
-            confidence="reported",
-            packages={each: version_of(each, facts) for each in (asking, owner) if each},
-            fixes=tuple(known.fixes(version)) if known is not None else (install,),
-            evidence=(_DEPENDENCIES,),
-            here=_where(error),
-        )
-    ]
-
-
-def _undefined(name: str, error: RaisedError, facts: Facts) -> list[Finding]:
-    """Return a finding for a global name that the code of an installed package uses but does not define."""
-    package = None if not error.frames else package_of(error.frames[-1])
-    if package is None or package == MODELS_OWN or not providers(package):
-        return []
-    asking = distribution_of_module(package)
-    return [
-        Finding(
-            rule="symptom-undefined-name",
-            origin="surface",
-            verdict="possible",
-            severity="error",
-            effect="crash",
-            title=f"{asking} uses {name}, which its code did not define or import",
-            why="Either an optional import failed, or the code is derived from that of a package whose release has changed "
-            "since. Both depend on releases, not on the program that runs.",
-            confidence="reported",
-            packages={asking: version_of(asking, facts)},
-            fixes=(Fix("upgrade", asking, None, f"a release of {asking} for what is installed", f"pip install -U {asking}"),),
-            evidence=(_DEPENDENCIES,),
-            here=_where(error),
-        )
-    ]
-
-
-def _not_installed(module: str, asking: str | None, error: RaisedError, facts: Facts) -> list[Finding]:
-    """Return a finding for a package that is not installed; an unknown module may be the user's own and is ignored."""
-    if module in EXTENSIONS and not providers(module):
-        return [_no_extension(module, error, facts)]
-    if not providers(module) and distribution_of(module) is None:
-        return []
-    name = distribution_of_module(module)
-    version = version_of(name, facts)
-    if asking == name:
-        return []
-    who = f"{asking} imports it" if asking and asking != MODELS_OWN else "the code imports it"
-    there = f" Release {version} is listed as installed, so another environment was running." if version else ""
-    return [
-        Finding(
-            rule="symptom-not-installed",
-            origin="surface",
-            verdict="possible",
-            severity="error",
-            effect="crash",
-            title=f"{module} cannot be imported, and {who}",
-            why=f"The package {name} provides it.{there}",
-            confidence="reported",
-            packages={each: version_of(each, facts) for each in (asking, name) if each and each != MODELS_OWN},
-            fixes=(Fix("pin", name, None, f"provides {module}", f"pip install {name}"),),
-            evidence=(_DEPENDENCIES,),
-            here=_where(error),
-        )
-    ]
-
-
-def _no_extension(module: str, error: RaisedError, facts: Facts) -> Finding:
-    name = EXTENSIONS[module]
-    build = f"pip install --no-build-isolation --force-reinstall --no-deps --no-cache-dir {name}"
-    return Finding(
-        rule="symptom-no-extension",
-        origin="build",
-        verdict="possible",
-        severity="error",
-        effect="crash",
-        title=f"{module}, the compiled part of {name}, is not installed",
-        why="The package was installed without it: built without a CUDA toolkit, or from a wheel for another Python, torch or "
-        "platform.",
-        confidence="reported",
-        packages={name: version_of(name, facts)},
-        facts=("build", "install"),
-        fixes=(
-            Fix("source-install", name, "", "build it against the installed torch (needs nvcc)", build),
-            Fix("pin", name, None, "or a wheel of it for this Python, torch and CUDA, from its releases"),
-        ),
-        evidence=(_DEPENDENCIES,),
-        here=_where(error),
-    )

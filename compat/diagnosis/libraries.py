@@ -7,6 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.diagnosis.frame_packages import meeting, version_of
+from compat.diagnosis.library_owners import (
+    CUDA_11_TO_13,
+    CUDAS,
+    EXTENSIONS,
+    OF_SYSTEM,
+    OTHER_NUMBERS,
+    WHEELS,
+    packages_in,
+)
 from compat.diagnosis.torch_symbols import exporting, note_on_strings, spans
 from compat.model import Finding, Fix, normalized
 from compat.records import replace
@@ -21,47 +30,6 @@ _LOADER = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
 _TORCH = "https://pytorch.org/docs/stable/cpp_index.html"
 _MANYLINUX = "https://peps.python.org/pep-0600/"
 
-EXTENSIONS = {
-    "flash_attn_2_cuda": "flash-attn", "flash_attn": "flash-attn", "sgl_kernel": "sgl-kernel", "vllm": "vllm",
-    "xformers": "xformers", "torchvision": "torchvision", "torchaudio": "torchaudio", "bitsandbytes": "bitsandbytes",
-    "apex": "apex", "torchao": "torchao", "causal_conv1d_cuda": "causal-conv1d", "selective_scan_cuda": "mamba-ssm",
-    "deepspeed": "deepspeed", "transformer_engine": "transformer-engine", "exllamav2_kernels": "auto-gptq",
-    "exllama_kernels": "auto-gptq", "autogptq_cuda_64": "auto-gptq", "autogptq_cuda_256": "auto-gptq",
-    "autogptq_marlin_cuda": "auto-gptq", "awq_inference_engine": "autoawq", "awq_v2_ext": "autoawq",
-    "flash_attn_3_cuda": "flash-attn-3", "rotary_emb": "flash-attn", "dropout_layer_norm": "flash-attn",
-    "transformer_engine_torch": "transformer-engine", "awq_ext": "autoawq",
-    "flashinfer": "flashinfer-python", "vllm_flash_attn": "vllm", "torchcodec": "torchcodec",
-    "torch_scatter": "torch-scatter", "torch_sparse": "torch-sparse", "torch_cluster": "torch-cluster",
-    "detectron2": "detectron2",
-    "amp_C": "apex", "fused_layer_norm_cuda": "apex", "grouped_gemm": "grouped-gemm",
-    "fast_hadamard_transform": "fast-hadamard-transform",
-    "fla": "flash-linear-attention", "natten": "natten", "torchtext": "torchtext", "llama_cpp": "llama-cpp-python",
-}  # fmt: skip
-"""Folder or file name of an extension → its distribution."""
-
-_CUDA_11_TO_13 = {"11": "-cu11", "12": "-cu12", "13": ""}
-_OTHER_NUMBERS = {"cufft": {"10": "-cu11", "11": "-cu12", "12": ""}, "cusolver": {"11": "-cu12", "12": ""}}
-_WHEELS = {
-    "cudart": "nvidia-cuda-runtime", "cublas": "nvidia-cublas", "cublasLt": "nvidia-cublas", "cufft": "nvidia-cufft",
-    "curand": "nvidia-curand", "cusolver": "nvidia-cusolver", "cusparse": "nvidia-cusparse", "cusparseLt": "nvidia-cusparselt",
-    "nccl": "nvidia-nccl", "nvJitLink": "nvidia-nvjitlink", "nvrtc": "nvidia-cuda-nvrtc", "cupti": "nvidia-cuda-cupti",
-    "nvToolsExt": "nvidia-nvtx", "nvshmem_host": "nvidia-nvshmem", "cufile": "nvidia-cufile", "cudnn": "nvidia-cudnn",
-}  # fmt: skip
-"""CUDA library → the distribution that ships it, without the suffix for the CUDA version."""
-
-_OF_SYSTEM = {
-    "GL": ("opencv-python", "libgl1"), "gthread-2.0": ("opencv-python", "libglib2.0-0"), "glib-2.0": ("opencv-python",
-    "libglib2.0-0"),
-    "SM": ("opencv-python", "libsm6"), "Xext": ("opencv-python", "libxext6"), "Xrender": ("opencv-python", "libxrender1"),
-    "mpi": ("mpi4py", "libopenmpi-dev"), "mpi_cxx": ("mpi4py", "libopenmpi-dev"), "aio": ("deepspeed", "libaio-dev"),
-    "numa": ("vllm", "libnuma1"), "avutil": ("torchcodec", "ffmpeg"), "avcodec": ("torchcodec", "ffmpeg"),
-    "avformat": ("torchcodec", "ffmpeg"),
-    "sndfile": ("soundfile", "libsndfile1"), "tbb": ("numba", "libtbb2"), "gomp": ("scikit-learn", "libgomp1"),
-    "ibverbs": ("torch", "libibverbs1"),
-    "stdc++": ("torch", "libstdc++6"), "openblas": ("numpy", "libopenblas0"), "tcmalloc": ("torch", "libgoogle-perftools4"),
-}  # fmt: skip
-"""System library → the distribution that most often requires it, and the Debian or Ubuntu package that provides it."""
-
 _MISSING = re.compile(
     r"(?<![\w.+-])lib(?P<name>[\w+-]{1,60}(?:-\d\.\d)?)\.so(?:\.(?P<release>\d{1,4}))?[\d.]{0,20}: cannot open shared "
     r"object file"
@@ -72,15 +40,6 @@ _TENSORS = re.compile(r"^_Z\d{1,3}\w+?N2at6Tensor")
 """A free function that takes tensors: a kernel that an extension defines itself."""
 _DRIVERS = re.compile(r"cu[A-Z]\w+$")
 """Functions of the driver API, which libcuda.so.1 defines."""
-_CUDAS = (
-    ("__nvJitLink", "nvJitLink"), ("nvJitLink", "nvJitLink"), ("ncclC", "nccl"), ("ncclM", "nccl"), ("ncclG", "nccl"),
-    ("nccl", "nccl"),
-    ("cudnn", "cudnn"), ("cublasLt", "cublasLt"), ("cublas", "cublas"), ("cusparseLt", "cusparseLt"), ("cusparse", "cusparse"),
-    ("cufft", "cufft"), ("curand", "curand"), ("cusolver", "cusolver"), ("nvrtc", "nvrtc"), ("cudaGet", "cudart"), ("cuda",
-    "cudart"),
-    ("cupti", "cupti"), ("nvshmem", "nvshmem_host"),
-)  # fmt: skip
-"""Symbol prefix → the CUDA library that defines it."""
 _GLIBC = re.compile(
     r"version [`'](?P<what>GLIBC|GLIBCXX|CXXABI)_(?P<least>[\d.]{1,12})' not found(?: \(required by (?P<by>[^()\n]{1,400})\))?"
 )
@@ -118,11 +77,11 @@ def _symbol(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
         return None
     if _DRIVERS.match(symbol):
         return _old_driver(symbol, library, names, where, facts)
-    owner = next((wheel for start, wheel in _CUDAS if symbol.startswith(start)), None)
+    owner = next((wheel for start, wheel in CUDAS if symbol.startswith(start)), None)
     if owner is None:
         return _own_kernel(names[0], symbol, f"{where}, {library}", facts) if names and _TENSORS.search(symbol) else None
     asked = re.search(r"_(\d\d)_\d{1,2}$", symbol) or re.search(r"\.so\.(\d\d)(?!\d)", library)
-    return _cuda_mixed(_WHEELS[owner] + _CUDA_11_TO_13.get(asked[1] if asked else "12", ""), library, where, facts)
+    return _cuda_mixed(WHEELS[owner] + CUDA_11_TO_13.get(asked[1] if asked else "12", ""), library, where, facts)
 
 
 def _old_driver(symbol: str, library: str, names: Sequence[str], where: str, facts: Facts) -> Finding:
@@ -256,16 +215,16 @@ def _library(said: str, where: str, error: RaisedError | None, facts: Facts) -> 
     name, release = match["name"], match["release"] or ""
     about = packages_in(said[max(0, match.start() - 400) : match.end() + 200]) or _importing(error)
     plain = "cudnn" if name.startswith("cudnn") else name
-    if plain in _WHEELS:
+    if plain in WHEELS:
         return _cuda_library(plain, release, about, where, facts)
     if name.startswith(("torch", "c10")):
         names = [each for each in about if each != "torch"]
         if names and not name.endswith("_cuda"):
             return _of_torch(names[0], where, facts)
         return _no_cuda_in_torch(name, names, where, facts) if name.endswith("_cuda") else None
-    if name not in _OF_SYSTEM:
+    if name not in OF_SYSTEM:
         return None
-    likely, package = _OF_SYSTEM[name]
+    likely, package = OF_SYSTEM[name]
     asking = next(iter(about), likely if version_of(likely, facts) is not None else None)
     fixes = [Fix("config", text=f"install the library (Debian, Ubuntu: {package})", command=f"apt-get install -y {package}")]
     if package in ("libgl1", "libglib2.0-0"):
@@ -314,9 +273,9 @@ def _no_cuda_in_torch(library: str, names: Sequence[str], where: str, facts: Fac
 
 
 def _cuda_library(name: str, release: str, about: Sequence[str], where: str, facts: Facts) -> Finding:
-    ending = _OTHER_NUMBERS.get(name, _CUDA_11_TO_13).get(release)
+    ending = OTHER_NUMBERS.get(name, CUDA_11_TO_13).get(release)
     of_cuda = {"-cu11": "11", "-cu12": "12", "": "13"}.get(ending) if ending is not None else None
-    wheel = f"{_WHEELS[name]}{'-cu12' if ending is None else ending}"
+    wheel = f"{WHEELS[name]}{'-cu12' if ending is None else ending}"
     spec = f"=={release}.*" if name == "cudnn" and release else None
     asking = about[0] if about else None
     library = f"lib{name}.so.{release}".rstrip(".")
@@ -436,9 +395,3 @@ def _importing(error: RaisedError | None) -> list[str]:
     """Return the innermost package among the frames, other than torch, as a list of at most one."""
     names = [] if error is None else [normalized(name) for name in meeting(error)]
     return [name for name in names if name != "torch"][-1:]
-
-
-def packages_in(text: str) -> list[str]:
-    """Return the distributions whose compiled modules a path or message names."""
-    parts = (part.partition(".")[0] for part in re.split(r"[/\\\s:'\"`]+", text))
-    return list(dict.fromkeys(EXTENSIONS[part] for part in parts if part in EXTENSIONS))

@@ -88,6 +88,10 @@ class Named:
         """Whether the newest release no longer has the name."""
         return "<=" in self.specifier
 
+    def sentence(self) -> str:
+        """How the releases are known, as one or two sentences."""
+        return f"Its published source says so{f': {self.why}' if self.why else ''}.{self.doubt}"
+
     def fixes(self, installed: str | None) -> Iterator[Fix]:
         """Yield the fixes: the name in other releases, if known, and a release that has this one."""
         kind = "pin"

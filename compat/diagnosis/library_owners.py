@@ -1,0 +1,62 @@
+"""Which distribution owns a library, a symbol of CUDA's libraries, or a compiled extension."""
+
+from __future__ import annotations
+
+import re
+
+EXTENSIONS = {
+    "flash_attn_2_cuda": "flash-attn", "flash_attn": "flash-attn", "sgl_kernel": "sgl-kernel", "vllm": "vllm",
+    "xformers": "xformers", "torchvision": "torchvision", "torchaudio": "torchaudio", "bitsandbytes": "bitsandbytes",
+    "apex": "apex", "torchao": "torchao", "causal_conv1d_cuda": "causal-conv1d", "selective_scan_cuda": "mamba-ssm",
+    "deepspeed": "deepspeed", "transformer_engine": "transformer-engine", "exllamav2_kernels": "auto-gptq",
+    "exllama_kernels": "auto-gptq", "autogptq_cuda_64": "auto-gptq", "autogptq_cuda_256": "auto-gptq",
+    "autogptq_marlin_cuda": "auto-gptq", "awq_inference_engine": "autoawq", "awq_v2_ext": "autoawq",
+    "flash_attn_3_cuda": "flash-attn-3", "rotary_emb": "flash-attn", "dropout_layer_norm": "flash-attn",
+    "transformer_engine_torch": "transformer-engine", "awq_ext": "autoawq",
+    "flashinfer": "flashinfer-python", "vllm_flash_attn": "vllm", "torchcodec": "torchcodec",
+    "torch_scatter": "torch-scatter", "torch_sparse": "torch-sparse", "torch_cluster": "torch-cluster",
+    "detectron2": "detectron2",
+    "amp_C": "apex", "fused_layer_norm_cuda": "apex", "grouped_gemm": "grouped-gemm",
+    "fast_hadamard_transform": "fast-hadamard-transform",
+    "fla": "flash-linear-attention", "natten": "natten", "torchtext": "torchtext", "llama_cpp": "llama-cpp-python",
+}  # fmt: skip
+"""Folder or file name of an extension → its distribution."""
+
+CUDA_11_TO_13 = {"11": "-cu11", "12": "-cu12", "13": ""}
+OTHER_NUMBERS = {"cufft": {"10": "-cu11", "11": "-cu12", "12": ""}, "cusolver": {"11": "-cu12", "12": ""}}
+WHEELS = {
+    "cudart": "nvidia-cuda-runtime", "cublas": "nvidia-cublas", "cublasLt": "nvidia-cublas", "cufft": "nvidia-cufft",
+    "curand": "nvidia-curand", "cusolver": "nvidia-cusolver", "cusparse": "nvidia-cusparse", "cusparseLt": "nvidia-cusparselt",
+    "nccl": "nvidia-nccl", "nvJitLink": "nvidia-nvjitlink", "nvrtc": "nvidia-cuda-nvrtc", "cupti": "nvidia-cuda-cupti",
+    "nvToolsExt": "nvidia-nvtx", "nvshmem_host": "nvidia-nvshmem", "cufile": "nvidia-cufile", "cudnn": "nvidia-cudnn",
+}  # fmt: skip
+"""CUDA library → the distribution that ships it, without the suffix for the CUDA version."""
+
+OF_SYSTEM = {
+    "GL": ("opencv-python", "libgl1"), "gthread-2.0": ("opencv-python", "libglib2.0-0"), "glib-2.0": ("opencv-python",
+    "libglib2.0-0"),
+    "SM": ("opencv-python", "libsm6"), "Xext": ("opencv-python", "libxext6"), "Xrender": ("opencv-python", "libxrender1"),
+    "mpi": ("mpi4py", "libopenmpi-dev"), "mpi_cxx": ("mpi4py", "libopenmpi-dev"), "aio": ("deepspeed", "libaio-dev"),
+    "numa": ("vllm", "libnuma1"), "avutil": ("torchcodec", "ffmpeg"), "avcodec": ("torchcodec", "ffmpeg"),
+    "avformat": ("torchcodec", "ffmpeg"),
+    "sndfile": ("soundfile", "libsndfile1"), "tbb": ("numba", "libtbb2"), "gomp": ("scikit-learn", "libgomp1"),
+    "ibverbs": ("torch", "libibverbs1"),
+    "stdc++": ("torch", "libstdc++6"), "openblas": ("numpy", "libopenblas0"), "tcmalloc": ("torch", "libgoogle-perftools4"),
+}  # fmt: skip
+"""System library → the distribution that most often requires it, and the Debian or Ubuntu package that provides it."""
+
+CUDAS = (
+    ("__nvJitLink", "nvJitLink"), ("nvJitLink", "nvJitLink"), ("ncclC", "nccl"), ("ncclM", "nccl"), ("ncclG", "nccl"),
+    ("nccl", "nccl"),
+    ("cudnn", "cudnn"), ("cublasLt", "cublasLt"), ("cublas", "cublas"), ("cusparseLt", "cusparseLt"), ("cusparse", "cusparse"),
+    ("cufft", "cufft"), ("curand", "curand"), ("cusolver", "cusolver"), ("nvrtc", "nvrtc"), ("cudaGet", "cudart"), ("cuda",
+    "cudart"),
+    ("cupti", "cupti"), ("nvshmem", "nvshmem_host"),
+)  # fmt: skip
+"""Symbol prefix → the CUDA library that defines it."""
+
+
+def packages_in(text: str) -> list[str]:
+    """Return the distributions whose compiled modules a path or message names."""
+    parts = (part.partition(".")[0] for part in re.split(r"[/\\\s:'\"`]+", text))
+    return list(dict.fromkeys(EXTENSIONS[part] for part in parts if part in EXTENSIONS))

@@ -1,0 +1,138 @@
+"""Explain names and modules that are missing because a package, or its compiled part, is not installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compat.checks.code import providers
+from compat.diagnosis.frame_packages import MODELS_OWN, distribution_of_module, modules_of, package_of, version_of, where
+from compat.diagnosis.library_owners import EXTENSIONS
+from compat.model import Finding, Fix
+from compat.reports.words import distribution_of
+
+if TYPE_CHECKING:
+    from compat.reports.log.traceback import RaisedError
+    from compat.rules.facts import Facts
+
+
+_DEPENDENCIES = "https://packaging.python.org/en/latest/guides/writing-pyproject-toml/#dependencies-optional-dependencies"
+
+
+def optional_import(name: str, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for a name whose import is skipped where the package that exports it is missing or too old.
+
+    The user's own code is expected to import what it uses, so a traceback has to end in a package.
+    """
+    from compat.diagnosis.named_releases import home, of_name
+
+    if error.frames and package_of(error.frames[-1]) is None:
+        return []
+    modules = modules_of(error)
+    module = home(name, modules) if len(name) > 3 and name[0].isupper() and not name.isupper() else None
+    asking = distribution_of_module(modules[0]) if modules else None
+    if module is None or distribution_of_module(module) == asking:
+        return []
+    owner, known = distribution_of_module(module), of_name(module, name)
+    version = version_of(owner, facts)
+    if (version is None and not facts.environment.distributions) or (
+        version is not None and (known is None or not known.lacked_by(version))
+    ):
+        return []
+    state = f"{owner}, which is missing" if version is None else f"another {owner} than {version}"
+    install = Fix("pin", owner, None, f"provides {name}", f"pip install {owner}")
+    return [
+        Finding(
+            rule="symptom-optional-import",
+            origin="surface",
+            verdict="possible",
+            severity="error",
+            effect="crash",
+            title=f"{name} comes from {state}",
+            why=f"{asking or 'The code'} imports it only if {owner} has it, and uses it in any case."
+            + (f" {known.what} is in {owner} {known.span}. {known.sentence()}" if known is not None else ""),
+            confidence="reported",
+            packages={each: version_of(each, facts) for each in (asking, owner) if each},
+            fixes=tuple(known.fixes(version)) if known is not None else (install,),
+            evidence=(_DEPENDENCIES,),
+            here=where(error),
+        )
+    ]
+
+
+def undefined_name(name: str, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for a global name that the code of an installed package uses but does not define."""
+    package = None if not error.frames else package_of(error.frames[-1])
+    if package is None or package == MODELS_OWN or not providers(package):
+        return []
+    asking = distribution_of_module(package)
+    return [
+        Finding(
+            rule="symptom-undefined-name",
+            origin="surface",
+            verdict="possible",
+            severity="error",
+            effect="crash",
+            title=f"{asking} uses {name}, which its code did not define or import",
+            why="Either an optional import failed, or the code is derived from that of a package whose release has changed "
+            "since. Both depend on releases, not on the program that runs.",
+            confidence="reported",
+            packages={asking: version_of(asking, facts)},
+            fixes=(Fix("upgrade", asking, None, f"a release of {asking} for what is installed", f"pip install -U {asking}"),),
+            evidence=(_DEPENDENCIES,),
+            here=where(error),
+        )
+    ]
+
+
+def not_installed(module: str, asking: str | None, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for a package that is not installed; an unknown module may be the user's own and is ignored."""
+    if module in EXTENSIONS and not providers(module):
+        return [_no_extension(module, error, facts)]
+    if not providers(module) and distribution_of(module) is None:
+        return []
+    name = distribution_of_module(module)
+    version = version_of(name, facts)
+    if asking == name:
+        return []
+    who = f"{asking} imports it" if asking and asking != MODELS_OWN else "the code imports it"
+    there = f" Release {version} is listed as installed, so another environment was running." if version else ""
+    return [
+        Finding(
+            rule="symptom-not-installed",
+            origin="surface",
+            verdict="possible",
+            severity="error",
+            effect="crash",
+            title=f"{module} cannot be imported, and {who}",
+            why=f"The package {name} provides it.{there}",
+            confidence="reported",
+            packages={each: version_of(each, facts) for each in (asking, name) if each and each != MODELS_OWN},
+            fixes=(Fix("pin", name, None, f"provides {module}", f"pip install {name}"),),
+            evidence=(_DEPENDENCIES,),
+            here=where(error),
+        )
+    ]
+
+
+def _no_extension(module: str, error: RaisedError, facts: Facts) -> Finding:
+    name = EXTENSIONS[module]
+    build = f"pip install --no-build-isolation --force-reinstall --no-deps --no-cache-dir {name}"
+    return Finding(
+        rule="symptom-no-extension",
+        origin="build",
+        verdict="possible",
+        severity="error",
+        effect="crash",
+        title=f"{module}, the compiled part of {name}, is not installed",
+        why="The package was installed without it: built without a CUDA toolkit, or from a wheel for another Python, torch or "
+        "platform.",
+        confidence="reported",
+        packages={name: version_of(name, facts)},
+        facts=("build", "install"),
+        fixes=(
+            Fix("source-install", name, "", "build it against the installed torch (needs nvcc)", build),
+            Fix("pin", name, None, "or a wheel of it for this Python, torch and CUDA, from its releases"),
+        ),
+        evidence=(_DEPENDENCIES,),
+        here=where(error),
+    )
