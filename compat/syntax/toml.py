@@ -96,7 +96,7 @@ def _parsed(text: str, path: str) -> dict[str, Any]:
 
 @record(frozen=True)
 class Slot:
-    """Where a parsed document holds a value: ``owner[key]``; ``name`` is the key it is about if that is not ``key``."""
+    """Where a parsed document holds a value: ``owner[key]``; ``name`` is what a table says it is about."""
 
     owner: Any
     key: str | int

@@ -168,21 +168,15 @@ def append(array: Array, text: str, comment: str) -> None:
 
 
 def _with_line(text: str, header: str, line: str) -> str:
-    lines = text.splitlines(keepends=True)
-    at = next((n for n, each in enumerate(lines) if _header(each) == header), None)
-    if at is None:
+    start = Places(text).key(header)
+    if start is None:
         return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}\n[{header}]\n{line}\n"
-    end = next((n for n in range(at + 1, len(lines)) if lines[n].startswith("[")), len(lines))
-    while end > at + 1 and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
+    lines = text.split("\n")
+    end = next((n for n in range(start, len(lines)) if lines[n].startswith("[")), len(lines))
+    while end > start and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
         end -= 1
-    if not lines[end - 1].endswith("\n"):
-        lines[end - 1] += "\n"
-    return "".join((*lines[:end], f"{line}\n", *lines[end:]))
-
-
-def _header(line: str) -> str | None:
-    found = re.match(r"\[([^\[\]]+)\]\s*(#.*)?$", line)
-    return None if found is None else ".".join(part.strip() for part in found[1].split(".")).replace('"', "").replace("'", "")
+    lines[end:end] = [line] if end < len(lines) else [line, ""]
+    return "\n".join(lines)
 
 
 def _index_name(url: str, taken: set[str]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from compat.model import EMPTY, Distribution, Source, normalized
 from compat.records import replace
 from compat.redact import excerpt, without_credentials
-from compat.versions import key_of
+from compat.versions import is_version, key_of
 
 INDEX = Source("index")
 _SCHEMES = ("http", "https", "ftp", "file", "git+", "hg+", "svn+", "bzr+")
@@ -180,19 +180,12 @@ def _leading_name(text: str) -> str:
 
 
 def _is_version(text: str) -> bool:
-    try:
-        key_of(text)
-    except ValueError:
-        return False
-    return not text.strip(_NAME + "+!")
+    return is_version(text) and not text.strip(_NAME + "+!")
 
 
 def _fragment(fragment: str, key: str) -> str | None:
-    for part in fragment.split("&"):
-        name, _, value = part.partition("=")
-        if name == key:
-            return value or None
-    return None
+    pairs = (part.partition("=") for part in fragment.split("&"))
+    return next((value or None for name, _, value in pairs if name == key), None)
 
 
 # --- Parsing one requirement.
@@ -319,26 +312,17 @@ def _is_usual_clause(operator: str, version: str) -> bool:
         return False
     if not version.isascii() or not version.replace(".", "").replace("+", "" if exact else "+").isalnum():
         return False
-    try:
-        key_of(version)
-    except ValueError:
-        return False
-    return operator != "~=" or version.rpartition(".")[2].isdecimal()
+    return is_version(version) and (operator != "~=" or version.rpartition(".")[2].isdecimal())
 
 
 def _url_and_marker(text: str) -> tuple[str, str | None]:
     """Split an address and the marker after it; pip accepts ``url; marker`` although PEP 508 requires a blank before ``;``."""
-    for mark in (" ;", "\t;", "; "):
-        url, found, condition = text.partition(mark)
-        if found:
-            return _one_word(url.strip(_BLANK)), canonical_marker(condition)
-    return _one_word(text), None
-
-
-def _one_word(url: str) -> str:
+    mark = next((each for each in (" ;", "\t;", "; ") if each in text), "")
+    url, _, condition = text.partition(mark) if mark else (text, "", "")
+    url = url.strip(_BLANK)
     if not url or len(url.split(None, 1)) > 1:
         raise ValueError("expected a URL, followed only by a marker (after ' ; ')")
-    return url
+    return url, canonical_marker(condition) if mark else None
 
 
 def _unnamed_form(text: str) -> Distribution:
