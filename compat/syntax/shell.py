@@ -6,7 +6,7 @@ All readers and editors split shell text here. Nothing is run or expanded: subst
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from compat.records import record
 
@@ -220,7 +220,7 @@ def without_comment(line: str) -> str:
     return line[:end]
 
 
-def _open_quote(text: str, quote: str = "") -> str:
+def open_quote(text: str, quote: str = "") -> str:
     """Return the quote that is open at the end of a text."""
     if not quote and "'" not in text and '"' not in text:
         return ""
@@ -260,76 +260,6 @@ def segments(line: str) -> list[Segment]:
             start = at + len(operator)
     found.append(Segment(operator, line[start:end]))
     return found
-
-
-_MOST_JOINED = 300
-"""Lines that one pair of quotes may span."""
-_MOST_TRIES = 20
-
-
-@record(frozen=True)
-class LogicalLine:
-    """Physical lines that form one line for a shell: their text, the index of the first, and the index after the last."""
-
-    text: str
-    start: int
-    end: int
-
-
-def logical_lines(lines: Sequence[str]) -> list[LogicalLine]:
-    """Join continuation lines and lines within one pair of quotes. Comments are skipped.
-
-    The body of a here-document is included in its command's lines, but not in its text.
-    """
-    found: list[LogicalLine] = []
-    tries = _MOST_TRIES
-    at = 0
-    while at < len(lines):
-        start = at
-        text, at = _continued(lines, at)
-        if text.lstrip().startswith("#"):
-            continue
-        if tries and (quote := _open_quote(text)):
-            parts, end = [text], at
-            while quote and end < min(len(lines), at + _MOST_JOINED):
-                parts.append(lines[end])
-                quote = _open_quote(lines[end], quote)
-                end += 1
-            if quote:
-                tries -= 1
-            else:
-                text, at = "\n".join(parts), end
-        delimiter = here_document(text)
-        body = at
-        while delimiter and body < len(lines) and lines[body].strip() != delimiter:
-            body += 1
-        if delimiter and body < len(lines):
-            at = body + 1
-        found.append(LogicalLine(text, start, at))
-    return found
-
-
-def _continued(lines: Sequence[str], at: int) -> tuple[str, int]:
-    """Join a line with those that a backslash continues; return the text and the index after them."""
-    parts: list[str] = []
-    while at < len(lines):
-        text = lines[at]
-        at += 1
-        comment = parts and text.lstrip().startswith("#")  # a comment ends the continuation, contrary to what people expect
-        if comment or not text.endswith("\\"):
-            parts.append("" if comment else text)
-            break
-        parts.append(text[:-1])
-    return " ".join(parts), at
-
-
-def here_document(text: str) -> str | None:
-    """Return the delimiter of the here-document that a line starts."""
-    before, sign, after = text.partition("<<")
-    if not sign or after.startswith("<") or _open_quote(before):
-        return None
-    words = after.lstrip("-").split(None, 1)
-    return words[0].strip("\"'").rstrip(";)&|") or None if words else None
 
 
 def simple_commands(text: str) -> Iterator[list[Word]]:

@@ -1,10 +1,11 @@
-"""The simple commands of shell scripts, with plain variables expanded. Nothing is run."""
+"""The lines and simple commands of shell scripts, with plain variables expanded. Nothing is run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from compat.syntax.shell import OPERATORS, Word, logical_lines, placed_words, without_comment
+from compat.records import record
+from compat.syntax.shell import OPERATORS, Word, open_quote, placed_words, without_comment
 
 _KEYWORDS = frozenset(("if", "then", "else", "elif", "do", "while", "until", "{", "}", "!", "(", ")", "fi", "done", "esac"))
 LONGEST = 4000
@@ -15,6 +16,76 @@ _WIDEST = 1 << 13
 """Characters of a word after which no more variables are expanded: ``A=$A$A`` doubles with every line."""
 _MOST = 1 << 20
 """Characters that are expanded in one script, and variables that are recorded for its commands."""
+
+
+_MOST_JOINED = 300
+"""Lines that one pair of quotes may span."""
+_MOST_TRIES = 20
+
+
+@record(frozen=True)
+class LogicalLine:
+    """Physical lines that form one line for a shell: their text, the index of the first, and the index after the last."""
+
+    text: str
+    start: int
+    end: int
+
+
+def logical_lines(lines: Sequence[str]) -> list[LogicalLine]:
+    """Join continuation lines and lines within one pair of quotes. Comments are skipped.
+
+    The body of a here-document is included in its command's lines, but not in its text.
+    """
+    found: list[LogicalLine] = []
+    tries = _MOST_TRIES
+    at = 0
+    while at < len(lines):
+        start = at
+        text, at = _continued(lines, at)
+        if text.lstrip().startswith("#"):
+            continue
+        if tries and (quote := open_quote(text)):
+            parts, end = [text], at
+            while quote and end < min(len(lines), at + _MOST_JOINED):
+                parts.append(lines[end])
+                quote = open_quote(lines[end], quote)
+                end += 1
+            if quote:
+                tries -= 1
+            else:
+                text, at = "\n".join(parts), end
+        delimiter = here_document(text)
+        body = at
+        while delimiter and body < len(lines) and lines[body].strip() != delimiter:
+            body += 1
+        if delimiter and body < len(lines):
+            at = body + 1
+        found.append(LogicalLine(text, start, at))
+    return found
+
+
+def _continued(lines: Sequence[str], at: int) -> tuple[str, int]:
+    """Join a line with those that a backslash continues; return the text and the index after them."""
+    parts: list[str] = []
+    while at < len(lines):
+        text = lines[at]
+        at += 1
+        comment = parts and text.lstrip().startswith("#")  # a comment ends the continuation, contrary to what people expect
+        if comment or not text.endswith("\\"):
+            parts.append("" if comment else text)
+            break
+        parts.append(text[:-1])
+    return " ".join(parts), at
+
+
+def here_document(text: str) -> str | None:
+    """Return the delimiter of the here-document that a line starts."""
+    before, sign, after = text.partition("<<")
+    if not sign or after.startswith("<") or open_quote(before):
+        return None
+    words = after.lstrip("-").split(None, 1)
+    return words[0].strip("\"'").rstrip(";)&|") or None if words else None
 
 
 class ShellCommand:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from compat.formats.installs.command import install_of
 from compat.formats.installs.steps import Command, Line, Step, alternatives
 from compat.model import EMPTY
-from compat.syntax.shell import logical_lines, segments, written_words
-from compat.syntax.shell_commands import LONGEST, ShellCommand, ShellReader
+from compat.syntax.shell import segments, written_words
+from compat.syntax.shell_commands import LONGEST, ShellCommand, ShellReader, logical_lines
 from compat.workload.wrappers import assignment, handed_to_shell
 
 UNKNOWN = "${...}"

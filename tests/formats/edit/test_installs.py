@@ -32,6 +32,12 @@ def test_words_of_a_run(edited: Edited) -> None:
     assert edited("Dockerfile", crlf, TORCH) == crlf.replace("torch==2.5.1'", "torch==2.6.0'")
 
 
+@pytest.mark.parametrize("program", ["ssh host", "docker run image", "echo"])
+def test_a_script_for_another_machine_is_left_alone(program: str, edited: Edited) -> None:
+    other = f"{program} bash -c 'pip install torch==2.5.1'\n"
+    assert edited("setup.sh", f"pip install torch==2.5.1\n{other}", TORCH) == f"pip install torch==2.6.0\n{other}"
+
+
 def test_the_index_of_the_command(edited: Edited) -> None:
     new = edited("Dockerfile", DOCKERFILE, CUDA)
     assert new == DOCKERFILE.replace("torch==2.5.1", "torch==2.6.0+cu128").replace("whl/cu121", "whl/cu128")
