@@ -221,14 +221,17 @@ class InstallScript:
         if chosen is None:
             message = f"{change.name} is not listed here, and there is no pip install to add it to"
             raise InputError(f'{message}: add pip install "{requirement_for(change)}"', self.path)
-        at = chosen.span(chosen.words[self._last(chosen) or -1])[1]
-        new = requirement_for(change)
+        at, new = self._end(chosen), requirement_for(change)
         word = quoted(new, '"', chosen.outer)
         self.replacements.append((at, at, f', "{new}"' if chosen.json else f" {word}"))
 
     def _last(self, command: EditedCommand) -> int | None:
-        numbers = [s.place.operand.at for s in self.statements if s.place.command is command]
-        return max(numbers, default=None)
+        """Return the index of the last word that states a requirement."""
+        return max((s.place.operand.at for s in self.statements if s.place.command is command), default=None)
+
+    def _end(self, command: EditedCommand) -> int:
+        """Return the offset behind the last requirement of a command, or behind its last word."""
+        return command.span(command.words[self._last(command) or -1])[1]
 
     def use_index(self, command: EditedCommand, change: Change, labels: Sequence[str]) -> None:
         """Add the index of a release to a command."""
@@ -252,17 +255,11 @@ class InstallScript:
             return
         if found[0] is not None:
             self.replacements.append((*command.mapped.span(*found[0]), url))
-        else:
-            self._index_behind(command, url)
-
-    def _index_behind(self, command: EditedCommand, url: str) -> None:
-        if command.json:
+        elif command.json:
             raise InputError(f"add --extra-index-url {url} to the argument list by hand", self.path)
-        word = command.words[self._last(command) or len(command.words) - 1]
-        at = command.span(word)[1]
-        new = (at, at, f" --extra-index-url {url}")
-        if new not in self.replacements:
-            self.replacements.append(new)
+        else:
+            at = self._end(command)
+            self.replacements.append((at, at, f" --extra-index-url {url}"))
 
 
 # --- The edit of a file.
