@@ -13,8 +13,7 @@ import time
 from functools import partial
 
 from compat.model import Environment
-from compat.probe.request import Request
-from compat.probe.results import FAILED, PASSED, ProbeResult
+from compat.probe.request import FAILED, PASSED, ProbeResult, Request
 from compat.probe.session import probe
 
 

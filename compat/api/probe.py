@@ -8,8 +8,7 @@ from typing import Any
 from compat.checks import builds
 from compat.diagnosis.diagnose import diagnose
 from compat.model import Distribution, Environment, Finding
-from compat.probe.request import Request
-from compat.probe.results import FAILED, ProbeReport, ProbeResult, exit_code
+from compat.probe.request import FAILED, ProbeReport, ProbeResult, Request, exit_code
 from compat.probe.session import probe as run_probes
 from compat.records import replace
 from compat.reports.log.frames import RaisedError

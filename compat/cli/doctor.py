@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from compat.api.options import Options
     from compat.checks.memory import Memory
     from compat.model import Report
-    from compat.probe.results import ProbeReport
+    from compat.probe.request import ProbeReport
     from compat.workload.model_files import ModelSize
 
 
@@ -110,8 +110,7 @@ def _probed(options: Options, environment: Environment) -> ProbeReport:
     """
     from compat.api.probe import probe
     from compat.cli.probe import interpreter
-    from compat.probe.request import LAUNCHERS, TRAINERS, Request
-    from compat.probe.results import COULD_NOT_RUN, ProbeReport, ProbeResult
+    from compat.probe.request import COULD_NOT_RUN, LAUNCHERS, TRAINERS, ProbeReport, ProbeResult, Request
     from compat.probe.session import NoTorch
 
     workload = environment.workload
@@ -145,7 +144,7 @@ def _read(options: Options, matrix: Matrix) -> tuple[Environment, Machine | None
     if options.flag("deep"):
         if not machine.running:
             raise InputError("--deep only works for the running environment; it cannot be combined with --python")
-        from compat.machine.pip_view import disagreements
+        from compat.machine.interpreter import disagreements
 
         notes = (*notes, *disagreements(machine.environment))
     return machine.environment, machine, notes

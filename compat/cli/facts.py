@@ -16,7 +16,7 @@ from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
     from compat.api.options import Options
-    from compat.probe.results import ProbeResult
+    from compat.probe.request import ProbeResult
 
 
 def run(options: Options) -> int:
@@ -102,8 +102,7 @@ class _Probing:
     def run(self, environment: Environment) -> tuple[ProbeResult, ...]:
         from compat.api.probe import probe
         from compat.probe.nodes import probe_nodes
-        from compat.probe.request import QUICK, Request
-        from compat.probe.results import COULD_NOT_RUN, ProbeResult
+        from compat.probe.request import COULD_NOT_RUN, QUICK, ProbeResult, Request
         from compat.probe.session import NoTorch
         from compat.rules.facts import visible
 

@@ -12,8 +12,20 @@ from compat.errors import InputError, printable
 from compat.machine.interpreter import default_target, target_at
 from compat.output.stream import emit, emit_json
 from compat.output.terminal import coloured, wrapped
-from compat.probe.request import LIMITS, NAMES, NO_ACCELERATOR, NORMAL, QUICK, THOROUGH, Request
-from compat.probe.results import COULD_NOT_RUN, FAILED, PASSED, ProbeReport, ProbeResult
+from compat.probe.request import (
+    COULD_NOT_RUN,
+    FAILED,
+    LIMITS,
+    NAMES,
+    NO_ACCELERATOR,
+    NORMAL,
+    PASSED,
+    QUICK,
+    THOROUGH,
+    ProbeReport,
+    ProbeResult,
+    Request,
+)
 from compat.rules.compiled import open_matrix
 
 _WORDS = 4

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from compat.checks.code import releases
 from compat.checks.interfaces import open_rows_once
 from compat.errors import InputError, printable
-from compat.interfaces.code.explained import Explained, Nowhere, explained, nowhere
+from compat.interfaces.code.explained import Explained, Nowhere, explained, narrowed, nowhere
 from compat.interfaces.code.files import read_code
 from compat.interfaces.code.needs import CodeNeeds
 from compat.interfaces.code.releases import Reverse
-from compat.interfaces.code.together import narrowed
 from compat.interfaces.table import tracked
 from compat.output.stream import emit, emit_json
 from compat.output.terminal import wrapped

@@ -17,7 +17,7 @@ from compat.syntax.yaml import parse_yaml
 from compat.workload.arguments import apply, precision_word, whole
 from compat.workload.launch import merge
 from compat.workload.launch_config import read_deepspeed
-from compat.workload.recipe import Recipe, axolotl, llamafactory
+from compat.workload.reading import Recipe, axolotl, llamafactory
 
 _VERL_TASKS = {"grpo": "grpo", "gae": "ppo", "rloo": "rloo"}
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from compat.interfaces.names import KEPT_ALIVE, OUTSIDE, VALUE, Names
-from compat.interfaces.release import UNKNOWN, Complaint, Meaning, absent
+from compat.interfaces.release import KEPT_ALIVE, OUTSIDE, UNKNOWN, VALUE, Complaint, Meaning, Names, absent
 from compat.interfaces.source.records import Class, Function, Signature
 
 if TYPE_CHECKING:

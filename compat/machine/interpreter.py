@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import sys
 
-from compat.errors import InputError
+from compat.errors import InputError, Undecided
 from compat.files import regular
 from compat.machine.metadata import INDEX, installer_of, read_distribution
-from compat.model import Distribution, Source
+from compat.model import Distribution, Environment, Source, normalized
 from compat.records import record, replace
+from compat.versions import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
 
 _WINDOWS = os.name == "nt"
 
@@ -315,3 +317,34 @@ def behind_shim(path: str, variables: Mapping[str, str]) -> str | None:
         if version and os.path.isfile(candidate):
             return candidate
     return None
+
+
+# --- pip's own view of the running environment, for comparison. This starts pip.
+
+
+def disagreements(environment: Environment) -> tuple[str, ...]:
+    """Return one line for every distribution that pip lists differently; :class:`Undecided` if pip cannot be run."""
+    try:
+        import pip_api
+
+        listed = pip_api.installed_distributions()  # type: ignore[attr-defined]
+    except Exception as problem:  # pip_api raises any kind of exception
+        reason = str(problem).strip().splitlines()
+        raise Undecided(
+            f"pip's view of the environment is not available ({reason[-1] if reason else type(problem).__name__})"
+        ) from None
+    theirs = {normalized(name): str(found.version) for name, found in listed.items()}
+    ours: dict[str, set[str]] = {}
+    for copy in environment.distributions or ():
+        ours.setdefault(copy.name, set()).add(copy.version or "unknown")
+    lines = []
+    for name in sorted({*theirs, *ours}):
+        if name not in ours:
+            lines.append(f"{name}: pip lists {theirs[name]}, but its files were not found on the path")
+        elif name not in theirs:
+            lines.append(f"{name}: found in version {' and '.join(sorted(ours[name]))}, but pip does not list it")
+        elif len(ours[name]) > 1 or any(
+            version == "unknown" or key_of(version) != key_of(theirs[name]) for version in ours[name]
+        ):
+            lines.append(f"{name}: pip lists {theirs[name]}, but its files say {' and '.join(sorted(ours[name]))}")
+    return tuple(lines)

@@ -10,7 +10,7 @@ import tempfile
 import time
 
 from compat.errors import InputError
-from compat.probe.results import COULD_NOT_RUN, FAILED, PASSED, ProbeResult
+from compat.probe.request import COULD_NOT_RUN, FAILED, PASSED, ProbeResult
 from compat.probe.worker import START, Ended, events_of, run, variables_of_child
 from compat.records import record
 
@@ -55,7 +55,7 @@ def probe_nodes(python: str, meeting: Meeting, devices: int) -> tuple[ProbeResul
             results = os.path.join(folder, "results")
             job = os.path.join(folder, "job.json")
             with open(job, "w", encoding="utf-8") as file:
-                json.dump({"device": device, "rank": "between_nodes", "results": results, "limit": meeting.limit,
+                json.dump({"device": device, "rank": "collectives", "results": results, "limit": meeting.limit,
                            "megabytes": 64 if devices else 8}, file)  # fmt: skip
             conf = f"is_host={int(host)},join_timeout={meeting.limit:.0f},read_timeout={meeting.limit:.0f},last_call_timeout=1"
             command = [

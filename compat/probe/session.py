@@ -13,8 +13,19 @@ from typing import Any, TypeAlias
 
 from compat.errors import InputError
 from compat.model import Environment
-from compat.probe.request import GROUPS, LAUNCHERS, QUICK, Devices, Group, Request, devices_of
-from compat.probe.results import COULD_NOT_RUN, ProbeReport, ProbeResult, exit_code
+from compat.probe.request import (
+    COULD_NOT_RUN,
+    GROUPS,
+    LAUNCHERS,
+    QUICK,
+    Devices,
+    Group,
+    ProbeReport,
+    ProbeResult,
+    Request,
+    devices_of,
+    exit_code,
+)
 from compat.probe.worker import Work, end_all, work_off
 from compat.records import record
 

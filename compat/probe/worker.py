@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from compat.probe.results import FAILED, ProbeResult
+from compat.probe.request import FAILED, ProbeResult
 from compat.records import record
 
 START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "start.py")

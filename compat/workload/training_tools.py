@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from compat.workload.arguments import UNKNOWN, apply, parse_words, precision_word, whole
 from compat.workload.launch import COMMAND
 from compat.workload.launchers import ACCELERATE_FLAGS, accelerate_options, number, torchrun
-from compat.workload.reading import ProgramReader, Reading
-from compat.workload.recipe import Recipe
-from compat.workload.recipe import axolotl as axolotl_words
-from compat.workload.recipe import llamafactory as llamafactory_words
+from compat.workload.reading import ProgramReader, Reading, Recipe
+from compat.workload.reading import axolotl as axolotl_words
+from compat.workload.reading import llamafactory as llamafactory_words
 from compat.workload.trainers import TRAINERS
 from compat.workload.wrappers import take_options
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from compat.interfaces.verdicts import Verdict, verdict_on
+from compat.interfaces.needs import Verdict, verdict_on
 from compat.interfaces.world import World
 
 if TYPE_CHECKING:

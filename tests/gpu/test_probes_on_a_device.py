@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from compat.probe.request import GROUPS
-from compat.probe.results import COULD_NOT_RUN, FAILED, PASSED, ProbeReport
+from compat.probe.request import COULD_NOT_RUN, FAILED, GROUPS, PASSED, ProbeReport
 from tests.probe.conftest import needs
 
 pytestmark = pytest.mark.gpu

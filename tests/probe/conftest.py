@@ -12,8 +12,7 @@ import pytest
 
 from compat.api.probe import probe
 from compat.model import Environment
-from compat.probe.request import Request
-from compat.probe.results import ProbeReport
+from compat.probe.request import ProbeReport, Request
 
 FAULTS = Path(__file__).parent / "faults"
 Probe = Callable[..., ProbeReport]

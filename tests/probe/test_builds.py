@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.probe.results import FAILED, PASSED, ProbeReport
+from compat.probe.request import FAILED, PASSED, ProbeReport
 from tests.probe.conftest import needs
 
 needs("torch")

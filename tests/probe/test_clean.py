@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from compat.probe.results import COULD_NOT_RUN, FAILED, PASSED, ProbeReport
+from compat.probe.request import COULD_NOT_RUN, FAILED, PASSED, ProbeReport
 from tests.conftest import ROOT
 from tests.examples import slow
 from tests.probe.conftest import needs

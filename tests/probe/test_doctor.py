@@ -12,8 +12,7 @@ from compat.cli.options import parse
 from compat.errors import InputError
 from compat.model import Environment
 from compat.probe import session
-from compat.probe.request import Request
-from compat.probe.results import COULD_NOT_RUN, FAILED, PASSED, ProbeReport, ProbeResult, exit_code
+from compat.probe.request import COULD_NOT_RUN, FAILED, PASSED, ProbeReport, ProbeResult, Request, exit_code
 
 WRONG = ProbeResult("matmul/bf16", "cpu", FAILED, "element [1, 2] is 3; exact arithmetic gives 4")
 RIGHT = ProbeResult("matmul/bf16", "cpu", PASSED)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from compat.probe.results import FAILED, ProbeReport, ProbeResult
+from compat.probe.request import FAILED, ProbeReport, ProbeResult
 from tests.examples import slow
 from tests.probe.conftest import needs
 

@@ -14,7 +14,7 @@ import pytest
 
 from compat.errors import InputError
 from compat.probe.nodes import Meeting, meeting_at, probe_nodes
-from compat.probe.results import ProbeResult
+from compat.probe.request import ProbeResult
 from tests.examples import slow
 from tests.probe.conftest import FAULTS, needs
 

@@ -21,8 +21,7 @@ from compat.errors import InputError
 from compat.model import Accelerator, Environment
 from compat.probe.child import work
 from compat.probe.child.job import Job
-from compat.probe.request import Request, devices_of
-from compat.probe.results import COULD_NOT_RUN, FAILED, PASSED, ProbeReport, ProbeResult, exit_code
+from compat.probe.request import COULD_NOT_RUN, FAILED, PASSED, ProbeReport, ProbeResult, Request, devices_of, exit_code
 from compat.probe.session import NoTorch
 from compat.rules.facts import visible
 from tests.conftest import ROOT

@@ -18,7 +18,7 @@ from compat.syntax.yaml import parse_yaml
 from compat.workload.command import from_command
 from compat.workload.launch import from_variables, merge
 from compat.workload.launch_config import read_accelerate, read_deepspeed
-from compat.workload.recipe import axolotl, llamafactory, read_recipe
+from compat.workload.reading import axolotl, llamafactory, read_recipe
 from compat.workload.script import read_script
 from tests.examples import examples
 

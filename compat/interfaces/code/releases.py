@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from compat.files import keep, kept, place_in_cache, stamp_of
 from compat.interfaces import table
-from compat.interfaces.needs import Need
+from compat.interfaces.needs import Need, verdict_on
 from compat.interfaces.release import Meaning
 from compat.interfaces.source.records import Class
-from compat.interfaces.verdicts import verdict_on
 from compat.interfaces.world import World
 from compat.records import record
 from compat.versions import contains, key_of, ranges_of
 
 if TYPE_CHECKING:
+    from compat.interfaces.code.explained import Apart
     from compat.interfaces.code.needs import Bound, CodeNeed, CodeNeeds
-    from compat.interfaces.code.together import Apart
     from compat.interfaces.release import Surface
     from compat.interfaces.table import Table
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from compat.interfaces.needs import verdict_on
 from compat.interfaces.source.records import Class
-from compat.interfaces.verdicts import verdict_on
 from compat.records import record
 
 if TYPE_CHECKING:

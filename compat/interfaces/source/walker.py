@@ -21,9 +21,7 @@ from compat.interfaces.source.records import (
     Value,
 )
 from compat.interfaces.source.scopes import ClassDraft, Conditions, Scope, Scopes, Uses, dotted, identifiers
-from compat.interfaces.source.signatures import signature_of
-
-_FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+from compat.interfaces.source.signatures import FunctionNode, signature_of
 
 
 class Walker:
@@ -203,7 +201,7 @@ class Walker:
 
     # Functions and classes
 
-    def _function(self, node: _FunctionNode) -> None:
+    def _function(self, node: FunctionNode) -> None:
         made = Function(node.lineno, signature_of(node))
         if not self._now.where:
             self._define(node.name, made)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compat.interfaces.code.explained import Apart, narrowed
 from compat.interfaces.code.releases import Range
-from compat.interfaces.code.together import Apart, narrowed
 from compat.versions import ranges_of
 
 _VERSIONS = ("1.0", "2.0", "3.0")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.interfaces.verdicts import Verdict
+from compat.interfaces.needs import Verdict
 from scripts.surface.judged import Judged, _note
 
 
