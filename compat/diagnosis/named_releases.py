@@ -186,7 +186,21 @@ def of_member(owner: str, name: str, modules: Sequence[str]) -> Named | None:
     found = _asked(f"from {module} import {owner}\n", name, Field(f"{module}.{owner}", name, 1, sure=True))
     if (found is None or found.leans) and owner.endswith(("Config", "Arguments")):
         return of_keyword(f"{owner}.__init__", name, modules)  # the fields of a configuration are its arguments
-    return None if found is None or found.leans else _perhaps(found, None if module in modules else owner)
+    of_trainer = owner.endswith(("Trainer", "Config", "Arguments"))
+    if found is None or (found.leans and not (of_trainer and not _is_of_some_base(name))):
+        return None
+    return _perhaps(found, None if module in modules else owner)
+
+
+def _is_of_some_base(name: str) -> bool:
+    """Whether trainers or their arguments may have an attribute from transformers, whose classes other packages extend."""
+    known, table = releases(), releases().table("transformers")
+    worlds = [known.world("transformers", version) for version in (table.versions[::-24] if table is not None else ())]
+    return not worlds or any(
+        world is None or world.member(world.imported("transformers", base), name).kind not in ("absent", "never")
+        for world in worlds
+        for base in ("Trainer", "TrainingArguments")
+    )
 
 
 def _perhaps(found: Named | None, guessed: str | None) -> Named | None:

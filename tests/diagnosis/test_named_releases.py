@@ -97,6 +97,13 @@ def test_an_argument_that_moved_to_the_configuration(trainer: str, keyword: str,
     assert found.renamed == renamed
 
 
+def test_an_attribute_of_a_trainer_that_no_base_has() -> None:
+    """trl's trainers derive from transformers' Trainer, which might have the attribute in some release, and has it in none."""
+    found = of_member("GRPOTrainer", "vllm_client", ())
+    assert found is not None
+    assert (found.package, found.specifier) == ("trl", ">=0.16.0,<=0.27.2")
+
+
 def test_a_name_that_came_back_has_a_release_on_each_side() -> None:
     """is_torch_fx_available was removed for a whole series."""
     found = of_name("transformers.utils.import_utils", "is_torch_fx_available")
@@ -151,7 +158,7 @@ def test_what_no_release_has_says_nothing_about_releases() -> None:
 def test_what_is_not_certain_is_not_said() -> None:
     """Classes that answer for others, bases in other packages, private names, releases that are unknown."""
     assert of_member("PeftModel", "merge_and_unload", ()) is None
-    assert of_member("GRPOTrainer", "llm", ()) is None
+    assert of_member("GRPOTrainer", "model_accepts_loss_kwargs", ()) is None  # the Trainer of transformers has it since 4.46
     assert of_member("GenerationConfig", "_eos_token_tensor", ()) is None
     assert of_member("LlamaConfig", "rope_theta", ()) is None
     assert of_member("Nobodys", "name", ("trl",)) is None
