@@ -91,7 +91,7 @@ MANY = """
     sqlalchemy alembic celery[redis] flask fastapi[standard] beautifulsoup4 sphinx pytest black ruff mypy pre-commit
 """
 EARLY, LATE = "2025-02-10", "2025-07-15"
-TORCH_MOVES = {"changed": 16, "added": 24, "steps": 80}
+TORCH_MOVES = {"changed": 16, "added": 32, "steps": 62}
 PROBLEMS = (
     Problem("P1a one rule", SMALL, EARLY, (PAIR,), {"changed": 1, "steps": 4}),
     Problem("P1b one rule, trl kept", SMALL, EARLY, (PAIR,), {"changed": 2, "steps": 2}, keep=("trl",)),

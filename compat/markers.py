@@ -185,14 +185,14 @@ def version_holds(release: tuple[int, ...], operator: str, text: str) -> bool | 
     left, right = _padded(release, size), _padded(wanted, size)
     if operator == "~=":
         return None if len(wanted) < 2 else left >= right and _padded(release, size)[: len(wanted) - 1] == wanted[:-1]
-    return _ORDERS[operator](left, right) if operator in _ORDERS else None
+    return ORDERS[operator](left, right) if operator in ORDERS else None
 
 
 def _padded(release: tuple[int, ...], size: int) -> tuple[int, ...]:
     return release + (0,) * (size - len(release))
 
 
-_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "==": lambda a, b: a == b,
     "===": lambda a, b: a == b,
     "!=": lambda a, b: a != b,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Protocol
 
 from packaging.version import InvalidVersion, Version
@@ -32,7 +32,7 @@ class Release:
 
     @cached_property
     def key(self) -> Version:
-        return Version(self.version)
+        return _version(self.version)
 
     @cached_property
     def public(self) -> str:
@@ -128,9 +128,9 @@ class IndexUniverse:
             elif file.kind == "wheel" and self.target.has_system(file.tags[2]):
                 elsewhere.add(file.version)
         built = {version for version, found in by_version.items() if any(file.kind == "wheel" for file in found)}
-        last = max(map(Version, built), default=None)
-        for version in sorted(by_version, key=Version):
-            if version not in built and last is not None and (version in elsewhere or Version(version) < last):
+        last = max(map(_version, built), default=None)
+        for version in sorted(by_version, key=_version):
+            if version not in built and last is not None and (version in elsewhere or _version(version) < last):
                 continue
             found = sorted(by_version[version], key=lambda file: (file.kind != "wheel", file.filename))
             self._files[name, version] = tuple(found)
@@ -220,6 +220,11 @@ class IndexUniverse:
     def hashes(self, name: str, version: str) -> tuple[str, ...]:
         """``sha256:…`` of every file of a release that the target can install."""
         return tuple(f"sha256:{file.sha256}" for file in self._files.get((name, version), ()) if file.sha256)
+
+
+@cache
+def _version(text: str) -> Version:
+    return Version(text)
 
 
 def parsed(version: str) -> Version | None:

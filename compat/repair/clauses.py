@@ -93,22 +93,21 @@ class Clauses:
             costs = self.costs[LEVELS.index(level)]
             costs[atom] = costs.get(atom, 0) + weight
 
-    def all_of(self, literals: tuple[int, ...]) -> int:
-        """An atom that holds exactly if all literals do."""
+    # These atoms are only used where they help to satisfy a clause, so what they imply is all that has to be stated.
+
+    def only_if_all(self, literals: tuple[int, ...]) -> int:
+        """An atom that holds only if all literals do."""
         if len(literals) == 1 and literals[0] > 0:
             return literals[0]
         both = self.atom()
         for literal in literals:
             self.add((-both, literal))
-        self.add((both, *(-literal for literal in literals)))
         return both
 
-    def any_of(self, literals: tuple[int, ...]) -> int:
-        """An atom that holds exactly if at least one literal does."""
+    def only_if_any(self, literals: tuple[int, ...]) -> int:
+        """An atom that holds only if at least one literal does."""
         if len(literals) == 1 and literals[0] > 0:
             return literals[0]
         either = self.atom()
-        for literal in literals:
-            self.add((-literal, either))
         self.add((-either, *literals))
         return either

@@ -97,9 +97,11 @@ def _control(problem: Clauses) -> clingo.Control:
         _declare(problem, backend)
         for literals, _ in problem.clauses:
             backend.add_rule([], [-literal for literal in literals])
+        choice = {atom: atoms for atoms in problem.one_of for atom in atoms}
         for level, costs in enumerate(problem.costs):
             if costs:
-                backend.add_minimize(len(LEVELS) - level, _in_steps(problem.one_of, costs, backend))
+                priced = dict.fromkeys(choice[atom] for atom in costs if atom in choice)
+                backend.add_minimize(len(LEVELS) - level, _in_steps(priced, costs, backend))
     return control
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
+from functools import cache
 
 from compat.records import record
 from compat.repair.candidates import Release
@@ -106,23 +107,24 @@ class Relaxation:
                 self._forbid(each)
 
     def _forbid(self, each: Forbidden) -> None:
-        together = [self._in(name, versions) for name, versions in each.together]
-        if any(atom == 0 for atom in together):
-            return
-        spared = [self._all(group) for group in each.unless]
         bad = self.clauses.atom()
-        self.clauses.add((*(-atom for atom in together), *(atom for atom in spared if atom), bad))
+        literals = [bad]
+        for name, versions in each.together:
+            here = [atom for what, atom in self.at[name].items() if what in versions]
+            if not here:
+                return
+            others = (atom for what, atom in self.at[name].items() if what not in versions)
+            literals += [-here[0]] if len(here) == 1 else others
+        literals += [spared for group in each.unless if (spared := self._all(group))]
+        self.clauses.add(tuple(literals))
         self.clauses.add((-bad,), each.statement) if each.level == "" else self.clauses.cost(each.level, bad)
 
     def _all(self, group: tuple[tuple[str, frozenset[str]], ...]) -> int:
         """An atom for an exemption holding, which an unread release may satisfy, too; 0 if it cannot hold."""
-        atoms = tuple(self._in(name, versions | {OTHER}) for name, versions in group)
-        return 0 if 0 in atoms else self.clauses.all_of(atoms)
-
-    def _in(self, name: str, versions: frozenset[str]) -> int:
-        """An atom for a package having one of these versions, 0 if it cannot."""
-        atoms = tuple(atom for what, atom in self.at[name].items() if what in versions)
-        return self.clauses.any_of(atoms) if atoms else 0
+        places = [
+            tuple(atom for what, atom in self.at[name].items() if what in versions or what == OTHER) for name, versions in group
+        ]
+        return self.clauses.only_if_all(tuple(map(self.clauses.only_if_any, places))) if all(places) else 0
 
     def _package(self, name: str) -> None:
         if name in self.at:
@@ -203,7 +205,8 @@ class Relaxation:
         for each in self.problem.recommended:
             none_so_far: tuple[int, ...] = ()
             for alternative in each.alternatives:
-                none_so_far = (*none_so_far, self.clauses.all_of(tuple(self._met_by(n.name, n.specifier) for n in alternative)))
+                met = tuple(self._met_by(need.name, need.specifier) for need in alternative)
+                none_so_far = (*none_so_far, self.clauses.only_if_all(met))
                 missed = self.clauses.atom()
                 self.clauses.add((*none_so_far, missed))
                 self.clauses.cost("better recommended fixes", missed)
@@ -249,7 +252,7 @@ class Relaxation:
         stays = self.at[need.name].get(ABSENT if other is None else other.version)
         if stays is None:
             return ()
-        kept = self.clauses.all_of((*(-literal for literal in where), stays))
+        kept = self.clauses.only_if_all((*(-literal for literal in where), stays))
         if wrong and (other is not None or self.problem.complete):
             self.clauses.cost(ERRORS, kept)
         return (kept,)
@@ -272,15 +275,17 @@ class Relaxation:
 
     def _met_by(self, name: str, specifier: str) -> int:
         """An atom for a package being installed in a version that satisfies a specifier."""
+        known = self._met.get((name, specifier))
+        if known is not None:
+            return known
         if name in self.problem.given and name not in self.problem.current:
             return self._true()
         self._package(name)
         if (name, specifier) not in self._met:
-            fitting = tuple(
-                atom for what, atom in self.at[name].items()
-                if what == OTHER or (what != ABSENT and satisfies(what, specifier))
-            )  # fmt: skip
-            self._met[name, specifier] = self.clauses.any_of(fitting) if fitting else self._false()
+            atoms = self.at[name]
+            fitting = [atoms[version] for version in _fitting(specifier, tuple(self._release[name]))]
+            fitting += [atoms[OTHER]] if OTHER in atoms else []
+            self._met[name, specifier] = self.clauses.only_if_any(tuple(fitting)) if fitting else self._false()
         return self._met[name, specifier]
 
     def _true(self) -> int:
@@ -296,3 +301,9 @@ class Relaxation:
     def _must(self, need: Need, statement: Statement) -> None:
         self.clauses.add((self._met_by(need.name, need.specifier),), statement)
         self._wants((), need)
+
+
+@cache
+def _fitting(specifier: str, versions: tuple[str, ...]) -> tuple[str, ...]:
+    """The versions that satisfy a specifier; every relaxation of a problem has mostly the same ones."""
+    return tuple(version for version in versions if satisfies(version, specifier))

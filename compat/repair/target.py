@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterable, Mapping
+from functools import cache, partial
 from itertools import product
 from typing import NamedTuple
 
@@ -12,13 +11,12 @@ from packaging import tags
 from packaging.markers import Marker
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from compat import markers
 from compat.errors import InputError
 from compat.index import Requirement
 from compat.index.metadata import parse_requirement
-from compat.markers import SYSTEMS
 from compat.model import Environment, normalized
 
-_EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']|["']([^"']+)["']\s*==\s*extra""")
 _GLIBC = "2.35"
 """Default if unknown: that of Ubuntu 22.04."""
 _MACOS = (14, 0)
@@ -54,6 +52,7 @@ class Target:
         self._markers = self._marker_environment()
         self._accepted: dict[str, bool] = {}
         self._taken: dict[tuple[str, str, str], bool] = {}
+        self._applying: dict[Requirement, tuple[tuple[str, ...], Need]] = {}
         self._extras: dict[str, tuple[str, ...]] = {}
         self._needs: dict[int, tuple[Iterable[str | Requirement], dict[str, tuple[Need, ...]]]] = {}
         self._tags = {(tag.interpreter, tag.abi, tag.platform) for tag in self._supported()}
@@ -94,22 +93,50 @@ class Target:
         found: dict[str, dict[Need, None]] = {}
         for each in requirements:
             requirement = _requirement(each) if isinstance(each, str) else each
-            if requirement is not None and (extras := self._applying(requirement.marker)):
+            if requirement is None:
+                continue
+            applying = self._applying.get(requirement)
+            if applying is None:
                 need = Need(requirement.name, "" if requirement.url else requirement.specifier, requirement.extras)
-                for extra in extras:
-                    found.setdefault(extra, {})[need] = None
+                applying = self._applying[requirement] = self._extras_for(requirement.marker), need
+            for extra in applying[0]:
+                found.setdefault(extra, {})[applying[1]] = None
         needs = {extra: tuple(needs) for extra, needs in found.items()}
         self._needs[id(requirements)] = requirements, needs
         return needs
 
-    def _applying(self, marker: str) -> tuple[str, ...]:
+    def _extras_for(self, marker: str) -> tuple[str, ...]:
         """The extras for which a marker holds ("" if no extra is needed); cached, as most markers repeat."""
         if marker not in self._extras:
-            parsed = Marker(marker) if marker else None
-            named = dict.fromkeys(one or other for one, other in _EXTRA.findall(marker))
-            extras = tuple(normalized(extra) for extra in named if self.holds(parsed, extra))
-            self._extras[marker] = ("",) if self.holds(parsed) else extras
+            tree = markers.parse(marker) if marker else None
+            named = dict.fromkeys(map(_extra_of, markers.comparisons(tree))) if tree is not None else {}
+            places = {extra: 1 << at for at, extra in enumerate(("", *filter(None, named)))}
+            try:
+                where = markers.combined(tree, partial(self._where, places)) if tree is not None else 1
+            except _UnusualError:
+                parsed = Marker(marker)
+                where = sum(place for extra, place in places.items() if self.holds(parsed, extra))
+            extras = tuple(normalized(extra) for extra, place in places.items() if where & place)
+            self._extras[marker] = ("",) if where & 1 else extras
         return self._extras[marker]
+
+    def _where(self, places: Mapping[str, int], comparison: markers.Comparison) -> int:
+        """The extras for which a comparison holds, as bits; :class:`_UnusualError` if packaging has to evaluate it."""
+        (is_left, variable), operator, (is_right, text) = comparison
+        everywhere = (1 << len(places)) - 1
+        if not is_left or is_right or operator not in markers.ORDERS:
+            raise _UnusualError
+        if variable == "extra" and operator in ("==", "!="):
+            return places[text] if operator == "==" else everywhere ^ places[text]
+        if variable in ("python_version", "python_full_version"):
+            numbers = tuple(map(int, (self.minor if variable == "python_version" else self.python).split(".")))
+            holds = markers.version_holds(numbers, operator, text)
+        else:
+            is_name = operator in ("==", "!=") and variable in (*markers.OF_SYSTEM, "platform_machine", "implementation_name")
+            holds = (self._markers[variable] == text) == (operator == "==") if is_name else None
+        if holds is None:
+            raise _UnusualError
+        return everywhere if holds else 0
 
     @property
     def uv_platform(self) -> str:
@@ -129,7 +156,7 @@ class Target:
         return {"MACOSX_DEPLOYMENT_TARGET": ".".join(map(str, _MACOS))} if self.system == "darwin" else {}
 
     def _marker_environment(self) -> dict[str, str]:
-        platform, system, name = SYSTEMS.get(self.system, (self.system, self.system, "posix"))
+        platform, system, name = markers.SYSTEMS.get(self.system, (self.system, self.system, "posix"))
         return {
             "implementation_name": "cpython", "implementation_version": self.python, "os_name": name,
             "platform_machine": self.machine, "platform_release": "", "platform_system": system, "platform_version": "",
@@ -157,6 +184,16 @@ class Target:
                 if legacy:
                     yield f"{legacy}_{machine}"
             yield f"linux_{machine}"
+
+
+class _UnusualError(Exception):
+    """A comparison of markers that is rare, or not the same in all tools."""
+
+
+def _extra_of(comparison: markers.Comparison) -> str:
+    """The extra that a comparison names, else ""."""
+    one, _, other = comparison
+    return other[1] if one == (True, "extra") else one[1] if other == (True, "extra") else ""
 
 
 def _requirement(text: str) -> Requirement | None:

@@ -10,8 +10,10 @@ from packaging.markers import InvalidMarker, Marker
 from compat.checks.choices import Requested
 from compat.checks.contexts import Contexts, Platform
 from compat.formats.listing import Listing
+from compat.index.records import Requirement
 from compat.markers import combined, comparisons, parse, version_holds, written
 from compat.model import Environment
+from compat.repair.target import Target
 
 versions = st.sampled_from(["3", "3.8", "3.9", "3.10", "3.10.0", "3.11", "3.11.4", "3.12", "3.13.1", "3.14.0rc1", "4.0"])
 numbered = st.builds(
@@ -75,6 +77,20 @@ def test_a_marker_holds_in_the_same_worlds(text: str) -> None:
     mask = CONTEXTS.where(text)
     for at, place in enumerate(CONTEXTS.platforms):
         assert bool(mask >> at & 1) == theirs.evaluate(environment_of(place)), place
+
+
+with_extras = st.sampled_from(["extra == 'cuda'", "extra != 'cuda'", "'cuda' == extra", "extra == 'cpu'", "extra == 'CPU'"])
+TARGET = Target(Environment(python="3.11", os="linux", machine="x86_64"))
+
+
+@given(markers(), with_extras, st.sampled_from(["and", "or"]))
+def test_a_requirement_applies_with_the_same_extras(text: str, extra: str, joined: str) -> None:
+    marker = f"({text}) {joined} {extra}"
+    theirs = Marker(marker)
+    place = environment_of(Platform((3, 11, 0), "linux", "x86_64"))
+    named = [each for each in ("cuda", "cpu") if each in marker.lower() and theirs.evaluate({**place, "extra": each})]
+    expected = [""] if theirs.evaluate(place) else named
+    assert list(TARGET.needs_by_extra((Requirement("torch", marker=str(theirs)),))) == expected
 
 
 @given(markers())
