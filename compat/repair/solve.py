@@ -73,9 +73,8 @@ class Solver:
             relaxation = self.relaxation()
             try:
                 model = best(relaxation.clauses, self._deadline)
-            except TimeoutError as problem:
-                bound = f"; every plan costs at least: {self._bound}" if self._bound else ""
-                raise TimeoutError(f"{problem}{bound}") from None
+            except TimeoutError:
+                return self._of_what_was_read(relaxation, rounds)
             if model is None:
                 return self._solution(None, relaxation, rounds)
             chosen = relaxation.chosen(model.true)
@@ -99,9 +98,13 @@ class Solver:
                 release = relaxation.release(name, what)
                 if what == OTHER or (release is not None and release not in self.needs):
                     relaxation.clauses.add((-atom,))
-        model = best(relaxation.clauses, monotonic() + _LAST)
+        try:
+            model = best(relaxation.clauses, monotonic() + _LAST)
+        except TimeoutError:
+            model = None
         if model is None:
-            raise TimeoutError("no plan was found in time")
+            bound = f"; every plan costs at least: {self._bound}" if self._bound else ""
+            raise TimeoutError(f"no plan was found in time{bound}")
         return replace(self._solution(model, relaxation, rounds), optimal=False)
 
     def also(self, forbidden: Forbidden) -> Solver:

@@ -7,8 +7,10 @@ occurs in a plan, the evaluator is run for the other releases of its packages, t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import permutations
 
 from compat.checks import derived_findings
+from compat.checks.interfaces import Reached, open_rows_once
 from compat.model import Distribution, Environment, Finding, Source
 from compat.records import replace
 from compat.repair.candidates import Release
@@ -99,17 +101,50 @@ class WholePlans:
         self, finding: Finding, level: str, names: list[str], chosen: Mapping[str, Release],
         known: Mapping[str, tuple[Release, ...]],
     ) -> Iterator[Forbidden]:  # fmt: skip
-        """One clause for each package of a finding: its releases for which the finding holds, with the others unchanged."""
+        """One clause for each package of a finding: its releases for which the finding holds, with the others unchanged.
+
+        For a finding from published source there is one for each line that fails, over all releases that have that line.
+        """
         statement = Statement("finding", f"{finding.title} ({finding.rule})")
-        for name in names:
+        lines = [Forbidden(each, statement, level) for each in self._lines(finding, chosen, known)]
+        yield from lines
+        for name in () if lines else names:
             bad = frozenset(
-                release.version for release in (*known.get(name, ()), chosen[name])
-                if self._holds(finding, {**chosen, name: release})
+                release.version for release in known.get(name, ()) if self._holds(finding, {**chosen, name: release})
             )  # fmt: skip
             others = tuple((other, frozenset((chosen[other].version,))) for other in names if other != name)
             yield Forbidden(((name, bad | {chosen[name].version}), *others), statement, level)
 
+    def _lines(
+        self, finding: Finding, chosen: Mapping[str, Release], known: Mapping[str, tuple[Release, ...]]
+    ) -> Iterator[tuple[tuple[str, frozenset[str]], ...]]:
+        """The releases with each line that fails when the job comes to it, and those that lack what the line imports."""
+        rows, workload = open_rows_once(), self._environment.workload
+        if finding.origin != "surface" or rows is None or workload is None or len(finding.packages) != 2:
+            return
+        installed = {name: release.public for name, release in chosen.items()}
+        reached: dict[str, Reached] = {}
+        for consumer, package in permutations(sorted(finding.packages)):
+            if consumer not in rows.consumers or not {consumer, package} <= known.keys():
+                continue
+            needed = rows.bits({package: [installed[package]]})
+            for versions, row in rows.all_of(consumer, tier="E2", needed=needed):
+                if installed[consumer] not in versions:
+                    continue
+                here = set()
+                for release in known[consumer]:
+                    if release.public not in reached and release.public in versions:
+                        reached[release.public] = Reached(workload, {**installed, consumer: release.public}, rows)
+                    if release.public in versions and reached[release.public].comes_to(row):
+                        here.add(release.version)
+                if chosen[consumer].version in here:
+                    there = frozenset(release.version for release in known[package] if release.public in row.bad)
+                    yield (consumer, frozenset(here)), (package, there | {chosen[package].version})
+
     def _holds(self, finding: Finding, chosen: Mapping[str, Release]) -> bool:
+        if finding.origin == "rule":
+            return False
         about = {name: release for name, release in chosen.items() if name in finding.packages or name == "torch"}
-        found = derived_findings(visible(planned(self._environment, about))) if finding.origin != "rule" else ()
+        suspects = frozenset(finding.packages) if finding.origin == "surface" else frozenset[str]()
+        found = derived_findings(visible(planned(self._environment, about)), suspects)
         return any(each.rule == finding.rule and each.verdict == "hit" for each in found)

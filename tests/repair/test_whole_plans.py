@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from compat.checks import named_devices
-from compat.model import Accelerator, Distribution, Environment, Source
+from compat.model import Accelerator, Distribution, Environment, Source, Workload
 from compat.repair.candidates import Release
 from compat.repair.engine import best
 from compat.repair.inputs import problem_of
@@ -45,6 +47,28 @@ def test_a_torch_without_code_for_the_gpu_is_learnt_for_all_such_releases_at_onc
 def test_a_gpu_that_all_of_them_know_teaches_nothing(matrix: Matrix) -> None:
     judge = WholePlans(environment("NVIDIA A100-SXM4-80GB"), matrix, with_torch("2.5.1"))
     assert [list(judge(with_torch(each.version), {"torch": TORCH})) for each in TORCH] == [[]] * len(TORCH)
+
+
+def test_a_line_that_fails_is_learnt_for_all_releases_that_have_it_at_once(matrix: Matrix, tmp_path: Path) -> None:
+    """Two packages with dozens of releases each: learnt one release at a time, the search did not end."""
+    script = tmp_path / "train.py"
+    script.write_text("from trl import DPOTrainer\n")
+    pins = {"trl": "0.12.0", "transformers": "5.0.0", "torch": "2.9.0", "peft": "0.13.0", "datasets": "3.0.0"}
+    listed = tuple(Distribution(name, version) for name, version in pins.items())
+    here = Environment(
+        python="3.12", os="linux", distributions=listed, distributions_complete=True, workload=Workload(code=(str(script),))
+    )
+    chosen = {name: Release(name, version) for name, version in pins.items()}
+    known = {
+        name: tuple(Release(name, version) for version in versions)
+        for name, versions in (
+            ("trl", ("0.11.0", "0.12.0", "0.12.1", "0.24.0")),
+            ("transformers", ("4.57.3", "5.0.0", "5.1.0")),
+        )
+    }
+    learnt = [each.together for each in WholePlans(here, matrix, chosen)(chosen, known)]
+    bad = (("trl", frozenset({"0.11.0", "0.12.0", "0.12.1"})), ("transformers", frozenset({"5.0.0", "5.1.0"})))
+    assert bad in learnt
 
 
 def test_without_other_releases_the_chosen_one_is_learnt(matrix: Matrix) -> None:
