@@ -219,7 +219,10 @@ class _Inline:
     def _in_json(self, piece: str) -> str:
         """Convert the text between two strings, such as ``, source = { registry = ``, to JSON by quoting the keys."""
         words: list[str] = []
-        for word in _spaced(piece).split():
+        spaced = piece
+        for sign in _SIGNS:
+            spaced = spaced.replace(sign, f" {sign} ")
+        for word in spaced.split():
             if word == "=":
                 if not words or not _is_key(words[-1]):
                     raise _NotUvs
@@ -232,9 +235,3 @@ class _Inline:
             words.append(word)
         written = self._between[piece] = "".join(words)
         return written
-
-
-def _spaced(piece: str) -> str:
-    for sign in _SIGNS:
-        piece = piece.replace(sign, f" {sign} ")
-    return piece

@@ -81,7 +81,7 @@ class TomlFile:
             text = _with_line(text, header, line)
         for header, values in self._sources:
             lines = [f"{key} = {tomlkit.item(value).as_string()}\n" for key, value in values.items()]
-            text = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}\n[[{header}]]\n{''.join(lines)}"
+            text = f"{_closed(text)}\n[[{header}]]\n{''.join(lines)}"
         if line_end(self.text) == "\r\n":
             text = re.sub(r"(?<!\r)\n", "\r\n", text)
         try:
@@ -170,13 +170,18 @@ def append(array: Array, text: str, comment: str) -> None:
 def _with_line(text: str, header: str, line: str) -> str:
     start = Places(text).key(header)
     if start is None:
-        return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}\n[{header}]\n{line}\n"
+        return f"{_closed(text)}\n[{header}]\n{line}\n"
     lines = text.split("\n")
     end = next((n for n in range(start, len(lines)) if lines[n].startswith("[")), len(lines))
     while end > start and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
         end -= 1
     lines[end:end] = [line] if end < len(lines) else [line, ""]
     return "\n".join(lines)
+
+
+def _closed(text: str) -> str:
+    """Return a text whose last line, if it has one, has an end."""
+    return text if not text or text.endswith("\n") else f"{text}\n"
 
 
 def _index_name(url: str, taken: set[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import TypeAlias
 
 from compat.errors import InputError
@@ -115,14 +116,8 @@ def _logical(number: int, start: int, end: int, pieces: tuple[tuple[str, int], .
 
 def header(lines: list[str]) -> list[str]:
     """Return the comments at the top of the file."""
-    found: list[str] = []
-    for line in lines:
-        stripped = line.strip()
-        if stripped and stripped[0] != "#":
-            break
-        if stripped:
-            found.append(stripped.lstrip("#").strip())
-    return found
+    comments = takewhile(lambda line: line[0] == "#", filter(None, map(str.strip, lines)))
+    return [line.lstrip("#").strip() for line in comments]
 
 
 # --- Options of a requirements file, on a separate line or after a requirement.
