@@ -162,20 +162,10 @@ class Complaint:
 # --- Names within one release: a module's own, its re-exports and its lazy names.
 
 
-_OF_EVERY_MODULE = frozenset(
-    (
-        "__version__",
-        "__file__",
-        "__path__",
-        "__name__",
-        "__doc__",
-        "__all__",
-        "__spec__",
-        "__dict__",
-        "__loader__",
-        "__package__",
-    )
-)
+_OF_EVERY_MODULE = frozenset((
+    "__version__", "__file__", "__path__", "__name__", "__doc__", "__all__", "__spec__", "__dict__", "__loader__",
+    "__package__",
+))  # fmt: skip
 _DEEPEST = 40
 VALUE = "value"
 _NOTHING = ("absent", "never", "unknown")

@@ -17,16 +17,10 @@ _OTHER_CONSTRUCTORS = frozenset(
     ("config", "define", "attrs", "frozen", "s", "attrib", "Struct", "add_start_docstrings_to_class")
 )
 _UNREADABLE = frozenset(("overload", "jit", "property", "cached_property", "contextmanager_property", "singledispatch", "?"))
-_PLAIN_BASES = frozenset(
-    (
-        "builtins.object",
-        "abc.ABC",
-        "typing.Generic",
-        "typing.Protocol",
-        "typing_extensions.Protocol",
-        "typing_extensions.Generic",
-    )
-)
+_PLAIN_BASES = frozenset((
+    "builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol", "typing_extensions.Protocol",
+    "typing_extensions.Generic",
+))  # fmt: skip
 _WITHOUT_FIELDS = ("PushToHubMixin",)
 """Bases in other packages that no release makes a dataclass: the constructor of a dataclass gets no field from them."""
 _MOST_BASES = 60

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from compat.errors import InputError
-from compat.machine.system import first_text, in_container, under
+from compat.machine.system import filesystem_of, first_text, in_container, under
 from compat.records import record
 
 KEY = "node"
@@ -134,6 +134,7 @@ def probed_of(value: Mapping[str, object]) -> Probed:
 def read_node(folders: Sequence[str], variables: Mapping[str, str], root: str = "/") -> Node:
     """Read this node; ``folders`` is the interpreter's path, of which the first ``site-packages`` is identified."""
     folder = next((each for each in folders if each.rstrip(os.sep).endswith("-packages")), None)
+    mounts = first_text(under(root, "/proc/self/mountinfo"))
     container = next((variables[name] for name in _CONTAINERS if variables.get(name)), None)
     return Node(
         host=variables.get("SLURMD_NODENAME") or platform.node() or "unknown",
@@ -145,7 +146,7 @@ def read_node(folders: Sequence[str], variables: Mapping[str, str], root: str = 
         container=container if container or in_container(root) is not False else "",
         files=None if folder is None else _identity(folder),
         folder=folder,
-        filesystem=None if folder is None else _filesystem(folder, first_text(under(root, "/proc/self/mountinfo"))),
+        filesystem=None if folder is None else filesystem_of(os.path.realpath(folder), mounts),
     )
 
 
@@ -215,18 +216,3 @@ def _identity(folder: str) -> str | None:
                 content = b""
             digest.update(name.encode("utf-8", "surrogateescape") + b"\0" + hashlib.sha256(content).digest())
     return digest.hexdigest()[:32]
-
-
-def _filesystem(folder: str, mountinfo: str) -> str | None:
-    """Return the type of the file system of a folder (proc(5), mountinfo), by the longest matching mount point."""
-    real = os.path.realpath(folder)
-    best, kind = "", None
-    for line in mountinfo.splitlines():
-        before, dash, after = line.partition(" - ")
-        fields = before.split()
-        if not dash or len(fields) < 5 or not after.split():
-            continue
-        point = fields[4].replace("\\040", " ")
-        if len(point) >= len(best) and (real == point or real.startswith(point.rstrip("/") + "/")):
-            best, kind = point, after.split()[0]
-    return kind

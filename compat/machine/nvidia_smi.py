@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from compat.machine.system import MISMATCHED, NOT_LOADED, Hardware, filled
 from compat.model import Accelerator
@@ -118,21 +117,32 @@ def _nothing(cell: str) -> bool:
 
 def parse_table(text: str) -> Hardware:
     """Parse the table ``nvidia-smi`` prints without options; names may be truncated ("NVIDIA GeForce RTX 309...")."""
-    devices: dict[int, dict[str, object]] = {}
+    names: dict[int, str] = {}
+    memory: dict[int, int] = {}
     instances: dict[int, list[int]] = {}
     notes: list[str] = []
-    current: dict[str, object] | None = None
+    current: int | None = None
     for line in _short_lines(text):
         row, instance = _ROW.search(line), _INSTANCE.search(line)
         if instance:
             instances.setdefault(int(instance["gpu"]), []).append(int(instance["total"]))
         elif row:
-            current = devices.setdefault(int(row["index"]), {"name": row["name"]})
+            current = int(row["index"])
+            names.setdefault(current, row["name"])
         elif "Processes:" in line or "MIG devices" in line:
             current = None
-        elif current is not None and "memory" not in current and (usage := _USAGE.search(line)):
-            current["memory"] = int(usage["total"])
-    found = [each for index, device in devices.items() for each in _tabled(index, device, instances.get(index), notes)]
+        elif current is not None and current not in memory and (usage := _USAGE.search(line)):
+            memory[current] = int(usage["total"])
+    found: list[Accelerator] = []
+    for index, name in names.items():
+        parts = instances.get(index)
+        if _nothing(name):
+            notes.append(f"NVIDIA device {index} does not respond to nvidia-smi ({name}) and is ignored.")
+        elif parts:
+            notes.append(f"NVIDIA device {index} is split by MIG into {len(parts)} instances; each process uses one of them.")
+            found += [Accelerator(vendor="nvidia", name=name, memory_mib=each or None, extra={"mig": True}) for each in parts]
+        else:
+            found.append(Accelerator(vendor="nvidia", name=name, memory_mib=memory.get(index) or None))
     driver, cuda = _HEADER_DRIVER.search(text), _HEADER_CUDA.search(text)
     return _with_messages(
         Hardware(
@@ -148,17 +158,6 @@ def parse_table(text: str) -> Hardware:
 def _short_lines(text: str) -> list[str]:
     """Return the lines short enough for nvidia-smi (about 90 characters); the patterns take minutes on very long log lines."""
     return [line for line in text.splitlines() if len(line) < 400]
-
-
-def _tabled(index: int, device: Mapping[str, Any], instances: Sequence[int] | None, notes: list[str]) -> list[Accelerator]:
-    name = device["name"]
-    if _nothing(name):
-        notes.append(f"NVIDIA device {index} does not respond to nvidia-smi ({name}) and is ignored.")
-        return []
-    if instances:
-        notes.append(f"NVIDIA device {index} is split by MIG into {len(instances)} instances; each process uses one of them.")
-        return [Accelerator(vendor="nvidia", name=name, memory_mib=each or None, extra={"mig": True}) for each in instances]
-    return [Accelerator(vendor="nvidia", name=name, memory_mib=device.get("memory") or None)]
 
 
 def parse_list(text: str) -> Hardware:

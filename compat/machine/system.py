@@ -108,11 +108,7 @@ def glibc() -> str | None:
     """Return the version of glibc that this process uses; ``None`` for another C library."""
     try:
         name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
-    except (
-        AttributeError,
-        OSError,
-        ValueError,
-    ):  # Windows has no confstr; musl and macOS do not support the name
+    except (AttributeError, OSError, ValueError):  # Windows has no confstr; musl and macOS do not support the name
         return None
     return version if name == "glibc" and version else None
 
@@ -121,21 +117,26 @@ def in_container(root: str = "/") -> bool | None:
     """Whether this runs in a container, by marker files of container engines or the file system of the root."""
     if any(os.path.exists(under(root, mark)) for mark in _CONTAINER_MARKS):
         return True
-    kind = _root_filesystem(first_text(under(root, "/proc/self/mountinfo")))
+    kind = filesystem_of("/", first_text(under(root, "/proc/self/mountinfo")))
     if kind in _LAYERED:
         return True
     return False if kind in _ON_DISK else None
 
 
-def _root_filesystem(mountinfo: str) -> str | None:
-    """Return the type of the last file system mounted on ``/`` (proc(5): mount point in field 5, type after ``-``)."""
-    found = None
+def filesystem_of(path: str, mountinfo: str) -> str | None:
+    """Return the type of the file system of a path without links, by the longest mount point above it, the last of several.
+
+    In a line of mountinfo (proc(5)) field 5 is the mount point, and the type comes after ``-``.
+    """
+    best, kind = "", None
     for line in mountinfo.splitlines():
-        before, dash, after = line.partition(" - ")
-        fields = before.split()
-        if dash and len(fields) > 4 and fields[4] == "/" and after.split():
-            found = after.split()[0]
-    return found
+        before, _, after = line.partition(" - ")
+        fields, types = before.split(), after.split()
+        if len(fields) > 4 and types:
+            point = fields[4].replace("\\040", " ")
+            if len(point) >= len(best) and (path == point or path.startswith(point.rstrip("/") + "/")):
+                best, kind = point, types[0]
+    return kind
 
 
 # --- The CUDA toolkit that an extension would be built with. Only files are read; nvcc is not called.
@@ -232,15 +233,9 @@ _PREFIXES = (
     "DS_", "TRITON_", "XFORMERS_", "FLASH_ATTENTION_", "FLASHINFER_", "BNB_", "HIP_", "ROCR_", "HSA_", "CUBLAS_", "CUDNN_",
 )  # fmt: skip
 _NAMES = (
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "OMP_NUM_THREADS",
-    "TOKENIZERS_PARALLELISM",
-    "PYTHONPATH",
-    "WORLD_SIZE",
-    "LOCAL_RANK",
+    "LD_LIBRARY_PATH", "LD_PRELOAD", "OMP_NUM_THREADS", "TOKENIZERS_PARALLELISM", "PYTHONPATH", "WORLD_SIZE", "LOCAL_RANK",
     "RANK",
-)
+)  # fmt: skip
 _SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH")
 _ALWAYS = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 

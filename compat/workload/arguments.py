@@ -222,20 +222,23 @@ def _number(key: str) -> Callable[[Draft, object, str, bool], None]:
     return read
 
 
-def _precision(word: str) -> Callable[[Draft, object, str, bool], None]:
+def _choice(key: str, word: str) -> Callable[[Draft, object, str, bool], None]:
+    """Read a switch that selects one of several values (``bf16``, ``load_in_4bit``); off, it says nothing of the others."""
+
     def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
         on = truth(value)
         if on is not False:
-            draft.say("precision", word if on is True else UNKNOWN, origin, tentative=tentative)
+            draft.say(key, word if on is True else UNKNOWN, origin, tentative=tentative)
 
     return read
 
 
-def _quantization(word: str) -> Callable[[Draft, object, str, bool], None]:
+def _several(feature: str) -> Callable[[Draft, object, str, bool], None]:
+    """Read a number that turns a feature on if it is above 1."""
+
     def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-        on = truth(value)
-        if on is not False:
-            draft.say("quantization", word if on is True else UNKNOWN, origin, tentative=tentative)
+        number = whole(value)
+        draft.feature(feature, number if number is UNKNOWN else number > 1, origin, tentative=tentative)
 
     return read
 
@@ -255,11 +258,6 @@ def _bits(draft: Draft, value: object, origin: str, tentative: bool) -> None:
 def _mixed_precision(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     if value not in ("no", False):
         draft.say("precision", precision_word(value) or UNKNOWN, origin, tentative=tentative)
-
-
-def _accumulation(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    steps = whole(value)
-    draft.feature("gradient-accumulation", steps if steps is UNKNOWN else steps > 1, origin, tentative=tentative)
 
 
 def _checkpointing(draft: Draft, value: object, origin: str, tentative: bool) -> None:
@@ -282,10 +280,8 @@ def _model(draft: Draft, value: object, origin: str, tentative: bool) -> None:
 
 
 def _named_model(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    if isinstance(value, str) and value.strip():
-        draft.say("model", value.strip(), origin, tentative=tentative)
-    else:
-        draft.say("model", UNKNOWN, origin, tentative=tentative)
+    name = value.strip() if isinstance(value, str) else ""
+    draft.say("model", name or UNKNOWN, origin, tentative=tentative)
 
 
 def _deepspeed(draft: Draft, value: object, origin: str, tentative: bool) -> None:
@@ -331,11 +327,6 @@ def _fsdp_config(draft: Draft, value: object, origin: str, tentative: bool) -> N
                 _switch("ram-efficient-loading")(draft, value[name], origin, tentative)
 
 
-def _context_parallel(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    size = whole(value)
-    draft.feature("context-parallel", size if size is UNKNOWN else size > 1, origin, tentative=tentative)
-
-
 def _peft_type(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     if isinstance(value, str):
         draft.feature("peft", value.lower() not in ("full", "freeze", "none", ""), origin, tentative=tentative)
@@ -358,9 +349,9 @@ _SWITCHES: dict[str, Callable[[Draft, object, str, bool], None]] = {
     "use_unsloth": _switch("unsloth"),
     "gradient_checkpointing": _checkpointing, "use_gradient_checkpointing": _checkpointing,
     "disable_gradient_checkpointing": _switch("gradient-checkpointing", inverse=True),
-    "bf16": _precision("bf16"), "fp16": _precision("fp16"),
+    "bf16": _choice("precision", "bf16"), "fp16": _choice("precision", "fp16"),
     "device_map": _device_map,
-    "load_in_4bit": _quantization("4bit"), "load_in_8bit": _quantization("8bit"),
+    "load_in_4bit": _choice("quantization", "4bit"), "load_in_8bit": _choice("quantization", "8bit"),
     "resume_from_checkpoint": _resume, "deepspeed": _deepspeed, "fsdp": _fsdp,
 }  # fmt: skip
 _OPEN = ("resume_from_checkpoint", "deepspeed", "fsdp", "gradient_checkpointing", "use_gradient_checkpointing")
@@ -370,14 +361,14 @@ _OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
     **_SWITCHES,
     "per_device_train_batch_size": _number("batch_size"), "per_gpu_train_batch_size": _number("batch_size"),
     "micro_batch_size": _number("batch_size"),
-    "gradient_accumulation_steps": _accumulation,
+    "gradient_accumulation_steps": _several("gradient-accumulation"),
     "mixed_precision": _mixed_precision,
     "quantization_bit": _bits, "quant_bits": _bits,
     "model_name_or_path": _named_model, "pretrained_model_name_or_path": _named_model, "model_name": _named_model,
     "base_model": _named_model, "model": _model, "model_path": _model, "model_id": _model,
     "deepspeed_config": _deepspeed, "fsdp_config": _fsdp_config, "fsdp_version": _fsdp_version,
     "fsdp_cpu_ram_efficient_loading": _switch("ram-efficient-loading"),
-    "parallelism_config_cp_size": _context_parallel,
+    "parallelism_config_cp_size": _several("context-parallel"),
     "finetuning_type": _peft_type, "tuner_type": _peft_type, "train_type": _peft_type, "sft_type": _peft_type,
     "model_init_kwargs": _mapping,
 }  # fmt: skip

@@ -6,6 +6,7 @@ The size comes from the headers of the safetensors files, or from ``config.json`
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 
@@ -73,9 +74,9 @@ def read_model(path: str) -> ModelSize:
     stored = None
     if tensors:
         files = "safetensors"
-        stored = sum(_TYPES.get(name, 1.0) * _product(shape) for name, shape in tensors.values())
+        stored = sum(_TYPES.get(name, 1.0) * math.prod(shape) for name, shape in tensors.values())
     if tensors and not document.get("quantization_config"):  # quantized weights are packed: their shapes are not the real ones
-        parameters = sum(_product(shape) for _, shape in tensors.values())
+        parameters = sum(math.prod(shape) for _, shape in tensors.values())
         matrices = tuple(
             Matrix(shape[0], shape[1], 1, embedding=any(word in name for word in ("embed", "lm_head", "wte", "wpe")))
             for name, (_, shape) in tensors.items() if len(shape) == 2
@@ -158,13 +159,6 @@ def _matrices(config: _Config, kind: str) -> Iterator[Matrix]:
     yield Matrix(hidden, of_expert, parts * experts * (layers - dense))
     yield Matrix(hidden, shared, parts * (layers - dense))
     yield Matrix(hidden, experts, layers - dense)
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    found = 1
-    for each in shape:
-        found *= each
-    return found
 
 
 def _tensors(folder: str) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:

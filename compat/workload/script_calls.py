@@ -186,9 +186,6 @@ class Calls:
         if isinstance(method, str):
             self._draft.say("quantization", method.lower(), call.origin, tentative=call.conditional)
 
-    def _quantization(self, call: _Call) -> None:
-        self._options(call, ("load_in_4bit", "load_in_8bit"))
-
     def _peft(self, call: _Call) -> None:
         if call.name == "get_peft_model" or (call.name.endswith("Config") and call.name != "PeftConfig"):
             self._on("peft", call)
@@ -203,9 +200,6 @@ class Calls:
     def _liger(self, call: _Call) -> None:
         if call.name.startswith(("apply_liger_kernel", "_apply_liger_kernel")):
             self._on("liger", call)
-
-    def _accelerator(self, call: _Call) -> None:
-        self._options(call, ("mixed_precision", "gradient_accumulation_steps"))
 
     def _deepspeed_plugin(self, call: _Call) -> None:
         self._on("deepspeed", call)
@@ -262,17 +256,8 @@ class Calls:
     def _ray_workers(self, call: _Call) -> None:
         self._draft.say("processes", whole(call.keywords.get("num_workers")), call.origin, tentative=call.conditional)
 
-    def _torch_compile(self, call: _Call) -> None:
-        self._on("torch-compile", call)
-
-    def _checkpointing_on(self, call: _Call) -> None:
-        self._on("gradient-checkpointing", call)
-
     def _checkpointing_off(self, call: _Call) -> None:
         self._draft.off("gradient-checkpointing", call.origin, tentative=call.conditional)
-
-    def _train(self, call: _Call) -> None:
-        self._options(call, ("resume_from_checkpoint",))
 
     def _generate(self, call: _Call) -> None:
         self._generates = True
@@ -301,9 +286,18 @@ class _Call:
         return self._keywords
 
 
+def _takes(*options: str) -> Callable[[Calls, _Call], None]:
+    return lambda calls, call: calls._options(call, options)
+
+
+def _turns_on(feature: str) -> Callable[[Calls, _Call], None]:
+    return lambda calls, call: calls._on(feature, call)
+
+
 _EXACT: dict[str, Callable[[Calls, _Call], None]] = {
-    "torch.compile": Calls._torch_compile, "transformers.pipeline": Calls._pipeline,
-    "transformers.BitsAndBytesConfig": Calls._quantization, "accelerate.Accelerator": Calls._accelerator,
+    "torch.compile": _turns_on("torch-compile"), "transformers.pipeline": Calls._pipeline,
+    "transformers.BitsAndBytesConfig": _takes("load_in_4bit", "load_in_8bit"),
+    "accelerate.Accelerator": _takes("mixed_precision", "gradient_accumulation_steps"),
     "accelerate.notebook_launcher": Calls._notebook_launcher,
     "accelerate.launchers.notebook_launcher": Calls._notebook_launcher,
     "accelerate.DeepSpeedPlugin": Calls._deepspeed_plugin, "accelerate.utils.DeepSpeedPlugin": Calls._deepspeed_plugin,
@@ -321,6 +315,7 @@ _ROOTS: dict[str, Callable[[Calls, _Call], None]] = {
     "vllm": Calls._vllm, "peft": Calls._peft, "unsloth": Calls._unsloth, "liger_kernel": Calls._liger,
 }  # fmt: skip
 _METHODS: dict[str, Callable[[Calls, _Call], None]] = {
-    "gradient_checkpointing_enable": Calls._checkpointing_on, "gradient_checkpointing_disable": Calls._checkpointing_off,
-    "train": Calls._train, "generate": Calls._generate,
+    "gradient_checkpointing_enable": _turns_on("gradient-checkpointing"),
+    "gradient_checkpointing_disable": Calls._checkpointing_off,
+    "train": _takes("resume_from_checkpoint"), "generate": Calls._generate,
 }  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
+from compat.records import record
 from compat.redact import excerpt
 
 if TYPE_CHECKING:
@@ -32,43 +33,58 @@ _CONTAINER = frozenset((
     "B", "bind", "env", "env_file", "H", "home", "pwd", "W", "workdir", "overlay", "o", "S", "scratch", "network", "app",
 ))  # fmt: skip
 
-_WRAPPERS: dict[str, tuple[tuple[str, ...], frozenset[str], int]] = {
-    "nohup": ((), frozenset(), 0),
-    "time": ((), frozenset("fo"), 0),
-    "nice": ((), frozenset(("n", "adjustment")), 0),
-    "ionice": ((), frozenset(("c", "n", "class", "classdata")), 0),
-    "chrt": ((), frozenset(), 1),
-    "timeout": ((), frozenset(("s", "k", "signal", "kill_after")), 1),
-    "stdbuf": ((), frozenset(("i", "o", "e", "input", "output", "error")), 0),
-    "setsid": ((), frozenset(), 0),
-    "exec": ((), frozenset("a"), 0),
-    "command": ((), frozenset(), 0),
-    "sudo": ((), frozenset(("u", "g", "user", "group", "h", "host", "C", "p", "r", "t", "D", "chdir")), 0),
-    "doas": ((), frozenset("uC"), 0),
-    "unbuffer": ((), frozenset(), 0),
-    "catchsegv": ((), frozenset(), 0),
-    "xvfb-run": ((), frozenset(("n", "s", "e", "f", "w", "server_args", "server_num")), 0),
-    "numactl": ((), frozenset(("N", "m", "C", "i", "p", "cpunodebind", "membind", "physcpubind", "interleave")), 0),
-    "taskset": ((), frozenset(), 1),
-    "nsys": (("profile", "launch"), frozenset("otwcsdfxn"), 0),
-    "ncu": ((), frozenset("okcsf"), 0),
-    "py-spy": (("record", "top"), frozenset(("o", "output", "r", "rate", "d", "duration", "f", "format")), 0),
-    "uv": (("run", "tool run"), _UV, 0),
-    "uvx": ((), _UV, 0),
-    "pipx": (("run",), frozenset(("spec", "python", "pip_args")), 0),
-    "poetry": (("run",), frozenset(("C", "directory", "P", "project")), 0),
-    "pdm": (("run",), frozenset(("p", "project")), 0),
-    "pipenv": (("run",), frozenset(), 0),
-    "rye": (("run",), frozenset(), 0),
-    "hatch": (("run",), frozenset(("e", "env")), 0),
-    "pixi": (("run",), frozenset(("e", "environment", "manifest_path")), 0),
-    "conda": (("run",), _CONDA, 0),
-    "mamba": (("run",), _CONDA, 0),
-    "micromamba": (("run",), _CONDA, 0),
-    "singularity": (("exec",), _CONTAINER, 1),
-    "apptainer": (("exec",), _CONTAINER, 1),
+
+@record(frozen=True)
+class _Wrapper:
+    """How a program runs another one.
+
+    ``subcommands`` are those that run it, ``valued`` the options that take a value, ``operands`` the number of words between
+    the options and the other program.
+    """
+
+    subcommands: tuple[str, ...] = ()
+    valued: frozenset[str] = frozenset()
+    operands: int = 0
+
+
+_WRAPPERS = {
+    "nohup": _Wrapper(),
+    "time": _Wrapper(valued=frozenset("fo")),
+    "nice": _Wrapper(valued=frozenset(("n", "adjustment"))),
+    "ionice": _Wrapper(valued=frozenset(("c", "n", "class", "classdata"))),
+    "chrt": _Wrapper(operands=1),
+    "timeout": _Wrapper(valued=frozenset(("s", "k", "signal", "kill_after")), operands=1),
+    "stdbuf": _Wrapper(valued=frozenset(("i", "o", "e", "input", "output", "error"))),
+    "setsid": _Wrapper(),
+    "exec": _Wrapper(valued=frozenset("a")),
+    "command": _Wrapper(),
+    "sudo": _Wrapper(valued=frozenset(("u", "g", "user", "group", "h", "host", "C", "p", "r", "t", "D", "chdir"))),
+    "doas": _Wrapper(valued=frozenset("uC")),
+    "unbuffer": _Wrapper(),
+    "catchsegv": _Wrapper(),
+    "xvfb-run": _Wrapper(valued=frozenset(("n", "s", "e", "f", "w", "server_args", "server_num"))),
+    "numactl": _Wrapper(valued=frozenset(("N", "m", "C", "i", "p", "cpunodebind", "membind", "physcpubind", "interleave"))),
+    "taskset": _Wrapper(operands=1),
+    "nsys": _Wrapper(subcommands=("profile", "launch"), valued=frozenset("otwcsdfxn")),
+    "ncu": _Wrapper(valued=frozenset("okcsf")),
+    "py-spy": _Wrapper(
+        subcommands=("record", "top"), valued=frozenset(("o", "output", "r", "rate", "d", "duration", "f", "format")),
+    ),
+    "uv": _Wrapper(subcommands=("run", "tool run"), valued=_UV),
+    "uvx": _Wrapper(valued=_UV),
+    "pipx": _Wrapper(subcommands=("run",), valued=frozenset(("spec", "python", "pip_args"))),
+    "poetry": _Wrapper(subcommands=("run",), valued=frozenset(("C", "directory", "P", "project"))),
+    "pdm": _Wrapper(subcommands=("run",), valued=frozenset(("p", "project"))),
+    "pipenv": _Wrapper(subcommands=("run",)),
+    "rye": _Wrapper(subcommands=("run",)),
+    "hatch": _Wrapper(subcommands=("run",), valued=frozenset(("e", "env"))),
+    "pixi": _Wrapper(subcommands=("run",), valued=frozenset(("e", "environment", "manifest_path"))),
+    "conda": _Wrapper(subcommands=("run",), valued=_CONDA),
+    "mamba": _Wrapper(subcommands=("run",), valued=_CONDA),
+    "micromamba": _Wrapper(subcommands=("run",), valued=_CONDA),
+    "singularity": _Wrapper(subcommands=("exec",), valued=_CONTAINER, operands=1),
+    "apptainer": _Wrapper(subcommands=("exec",), valued=_CONTAINER, operands=1),
 }  # fmt: skip
-"""Name → (its subcommands that run a program, its options that take a value, operands before the program)."""
 _NO_OPTIONS_BEHIND = ("poetry", "pdm", "pipenv", "rye")
 """Programs whose subcommand takes no options of its own."""
 
@@ -155,18 +171,18 @@ def unwrapped(words: Sequence[str], assignments: dict[str, str]) -> list[str]:
 
 def _behind(name: str, words: list[str]) -> list[str] | None:
     """Return the command that a wrapper program runs; ``None`` if it runs none (``uv pip``)."""
-    subcommands, valued, operands = _WRAPPERS[name]
-    _, rest = take_options(words, valued=valued)
-    if subcommands:
-        chosen = next((s.split() for s in subcommands if rest[: len(s.split())] == s.split()), None)
+    wrapper = _WRAPPERS[name]
+    _, rest = take_options(words, valued=wrapper.valued)
+    if wrapper.subcommands:
+        chosen = next((s.split() for s in wrapper.subcommands if rest[: len(s.split())] == s.split()), None)
         if chosen is None:
             return None
         rest = rest[len(chosen) :]
         if name not in _NO_OPTIONS_BEHIND:
-            options, rest = take_options(rest, valued=valued)
+            options, rest = take_options(rest, valued=wrapper.valued)
             if name == "uv" and any(option in ("m", "module") for option, _ in options):
                 rest = ["python", "-m", *rest]
-    rest = rest[operands:]
+    rest = rest[wrapper.operands :]
     if name == "hatch" and rest and ":" in rest[0]:
         rest[0] = rest[0].partition(":")[2]
     return rest

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from compat.machine import system
 from compat.machine.system import (
-    _root_filesystem,
+    filesystem_of,
     first_text,
     glibc,
     in_container,
@@ -69,13 +69,19 @@ def test_without_a_mark_the_root_file_system_tells_a_container(tmp_path: Path, m
 
 
 def test_the_last_mount_on_the_root_counts() -> None:
-    assert _root_filesystem(ON_DISK + LAYERED) == "overlay"
-    assert _root_filesystem(LAYERED + ON_DISK) == "ext4"
+    assert filesystem_of("/", ON_DISK + LAYERED) == "overlay"
+    assert filesystem_of("/", LAYERED + ON_DISK) == "ext4"
+
+
+def test_the_longest_mount_point_above_a_path_counts() -> None:
+    mounts = LAYERED + "36 25 0:40 / /mnt/my\\040home rw - nfs4 server:/home rw\n"
+    assert filesystem_of("/mnt/my home/venv", mounts) == "nfs4"
+    assert filesystem_of("/mnt/my homes", mounts) == "overlay"
 
 
 @given(st.text())
 def test_any_text_may_stand_in_mountinfo(text: str) -> None:
-    assert _root_filesystem(text) is None or " - " in text
+    assert filesystem_of("/", text) is None or " - " in text
 
 
 def test_the_running_system() -> None:

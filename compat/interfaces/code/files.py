@@ -50,13 +50,8 @@ def read_code(paths: Iterable[str]) -> Code:
             except InputError as problem:
                 problems.append(problem)
         shadowed |= beside(path)
-    notes += [note for each in files for note in _notes_of(each)]
+    notes += [note for each in files for note in each.notes]
     return Code(tuple(files), tuple(problems), tuple(dict.fromkeys(notes)), frozenset(shadowed))
-
-
-def _notes_of(file: CodeFile) -> tuple[str, ...]:
-    notes: tuple[str, ...] = getattr(file.place, "notes", ())
-    return notes
 
 
 def read_file(path: str, name: str, *, is_package: bool = False) -> CodeFile:
@@ -160,18 +155,6 @@ def beside(path: str) -> frozenset[str]:
 # --- A notebook as one module, with lines reported by cell.
 
 
-class _Places:
-    """Maps lines of the joined code to cells."""
-
-    def __init__(self, path: str, notebook: Notebook) -> None:
-        self._path, self._notebook = path, notebook
-        self.notes = notebook.notes
-
-    def __call__(self, line: int) -> str:
-        cell = self._notebook.cell(line)
-        return f"{self._path} cell {cell}, line {line - self._notebook.first_line(cell) + 1}"
-
-
 def read_notebook(path: str, name: str) -> CodeFile:
     """Read a notebook's code cells as one script. Raises :class:`InputError` if it cannot be read."""
     notebook = Notebook(path)
@@ -179,8 +162,15 @@ def read_notebook(path: str, name: str) -> CodeFile:
         module = module_of(notebook.tree, b"", name)
     except (RecursionError, MemoryError):
         raise InputError("cannot be parsed: nested too deeply", path) from None
-    stated = bounds_of(notebook.tree, path)
-    return CodeFile(path, module, _Places(path, notebook), stated, fields_of(notebook.tree, module), is_notebook=True)
+
+    def place(line: int) -> str:
+        cell = notebook.cell(line)
+        return f"{path} cell {cell}, line {line - notebook.first_line(cell) + 1}"
+
+    return CodeFile(
+        path, module, place, bounds_of(notebook.tree, path), fields_of(notebook.tree, module), is_notebook=True,
+        notes=notebook.notes,
+    )  # fmt: skip
 
 
 # --- Records of scripts, stored in the user's cache with the hash of the source.

@@ -45,6 +45,7 @@ class CodeFile:
     bounds: tuple[Bound, ...] = ()
     fields: tuple[Field, ...] = ()
     is_notebook: bool = False
+    notes: tuple[str, ...] = ()
 
 
 @record(frozen=True)

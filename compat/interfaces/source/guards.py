@@ -7,46 +7,17 @@ import ast
 from compat.interfaces.source.records import AVAILABLE, BRANCH, FUNCTION, TRY, TYPES, VERSION
 from compat.interfaces.source.scopes import dotted, walk
 
-_CATCHES = frozenset(
-    (
-        "ImportError",
-        "ModuleNotFoundError",
-        "AttributeError",
-        "Exception",
-        "BaseException",
-        "TypeError",
-        "RuntimeError",
-        "OSError",
-    )
-)
-_ASKS = frozenset(
-    (
-        "hasattr",
-        "getattr",
-        "signature",
-        "find_spec",
-        "parameters",
-        "version_info",
-        "platform",
-        "getfullargspec",
-        "__dict__",
-        "dir",
-    )
-)
+_CATCHES = frozenset((
+    "ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "BaseException", "TypeError", "RuntimeError",
+    "OSError",
+))  # fmt: skip
+_ASKS = frozenset((
+    "hasattr", "getattr", "signature", "find_spec", "parameters", "version_info", "platform", "getfullargspec", "__dict__",
+    "dir",
+))  # fmt: skip
 _AT_LEAST = (
-    "at_least",
-    "version",
-    "greater",
-    "less_than",
-    "min_ver",
-    "compare",
-    "_ge_",
-    "_lt_",
-    "_gt_",
-    "_le_",
-    ">=",
-    "is_torch_",
-)
+    "at_least", "version", "greater", "less_than", "min_ver", "compare", "_ge_", "_lt_", "_gt_", "_le_", ">=", "is_torch_",
+)  # fmt: skip
 _INSTALLED = ("available", "installed", "imported")
 _OF_PLATFORM = frozenset(("PY3", "os.name", "sys.platform", "sys.version_info"))
 

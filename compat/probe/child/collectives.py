@@ -19,6 +19,8 @@ import torch.distributed
 
 from .job import Job, said
 
+distributed: Any = torch.distributed
+
 
 def rank_main(job: Job) -> int:
     """Run one rank of the job; without a backend in it, the ranks are on several nodes and choose it together."""
@@ -33,14 +35,13 @@ def _joined(job: Job) -> int:
     device = f"cuda:{local}" if backend == "nccl" else "cpu"
     if backend == "nccl":
         torch.cuda.set_device(local)
-    distributed: Any = torch.distributed
     distributed.init_process_group(backend, timeout=datetime.timedelta(seconds=job.values["limit"]))
     wrong: list[str] = []
     for length in (1, 7, 4096, 100_003):
         for name, collective in (("all-reduce", _all_reduce), ("all-gather", _all_gather), ("broadcast", _broadcast)):
             job.say("step", rank=rank, name=name)
-            wrong += collective(distributed, rank, world, length, device)
-    speed = _bandwidth(distributed, world, device, job.values["megabytes"])
+            wrong += collective(rank, world, length, device)
+    speed = _bandwidth(world, device, job.values["megabytes"])
     distributed.barrier()
     distributed.destroy_process_group()
     job.say("rank", rank=rank, wrong=wrong[:3], gb_s=speed, bytes=job.values["megabytes"] * 2**20)
@@ -52,7 +53,7 @@ def _numbers(rank: int, length: int, device: str) -> torch.Tensor:
     return (torch.arange(length, dtype=torch.int64) * 2_654_435_761 + rank * 97_003_201 + 1).to(device)
 
 
-def _all_reduce(distributed: Any, rank: int, world: int, length: int, device: str) -> list[str]:
+def _all_reduce(rank: int, world: int, length: int, device: str) -> list[str]:
     ours = _numbers(rank, length, device)
     distributed.all_reduce(ours)
     expected = sum((_numbers(other, length, "cpu") for other in range(world)), torch.zeros(length, dtype=torch.int64))
@@ -67,7 +68,7 @@ def _all_reduce(distributed: Any, rank: int, world: int, length: int, device: st
     return found
 
 
-def _all_gather(distributed: Any, rank: int, world: int, length: int, device: str) -> list[str]:
+def _all_gather(rank: int, world: int, length: int, device: str) -> list[str]:
     parts = [torch.zeros(length, dtype=torch.int64, device=device) for _ in range(world)]
     distributed.all_gather(parts, _numbers(rank, length, device))
     found = []
@@ -78,7 +79,7 @@ def _all_gather(distributed: Any, rank: int, world: int, length: int, device: st
     return found
 
 
-def _broadcast(distributed: Any, rank: int, world: int, length: int, device: str) -> list[str]:
+def _broadcast(rank: int, world: int, length: int, device: str) -> list[str]:
     found = []
     for source in range(world):
         numbers = _numbers(rank, length, device)
@@ -96,7 +97,7 @@ def _difference(what: str, got: torch.Tensor, expected: torch.Tensor) -> list[st
     return [f"{what}: element {at} is {int(got[at])}, not {int(expected[at])}"]
 
 
-def _bandwidth(distributed: Any, world: int, device: str, megabytes: int) -> float:
+def _bandwidth(world: int, device: str, megabytes: int) -> float:
     """Return the bus bandwidth of an all-reduce in GB/s: bytes·2(n−1)/n per time, as NCCL's tests define it."""
     numbers = torch.ones(megabytes * 2**18, device=device)
     times = []
@@ -122,7 +123,6 @@ _CONNECT = 5.0
 def _between_nodes(job: Job) -> int:
     """Report the problems that this rank sees; returns 1 if the collectives did not complete."""
     rank, first = int(os.environ["RANK"]), os.environ["LOCAL_RANK"] == "0"
-    distributed: Any = torch.distributed
     limit = datetime.timedelta(seconds=job.values["limit"])
     try:
         store, _, world = next(distributed.rendezvous("env://", timeout=limit))
