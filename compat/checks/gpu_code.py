@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
-from compat.checks.torch_build import INDEX, Stack, own_build, public, torch_for
+from compat.checks.torch_build import INDEX, Stack, cuda_of, own_build, public, torch_for
 from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.records import replace
 from compat.versions import key_of
@@ -165,6 +165,9 @@ def _other_vendor(stack: Stack) -> Iterator[Finding]:
 
 def _extension(stack: Stack, copy: Distribution) -> Iterator[Finding]:
     builds = [build for build in stack.extension(copy) if build.codes]
+    label = (copy.version or "").partition("+")[2]
+    if label:  # a wheel from another index than the recorded one, unless it is recorded for the same CUDA
+        builds = [build for build in builds if build.cuda and build.cuda == cuda_of(label)]
     if copy.name == "bitsandbytes" and stack.flavour.numbered:
         builds = [build for build in builds if build.cuda == stack.flavour.cuda]
     for device in stack.devices:

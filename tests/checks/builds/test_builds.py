@@ -201,6 +201,11 @@ def test_an_older_cuda_on_the_library_path(path: str, toolkit: str | None, holds
     assert ("build-library-path" in findings) is holds
 
 
+def test_the_code_of_a_wheel_from_another_index_is_unknown() -> None:
+    assert "build-sgl-kernel-gpu" in found("sgl-kernel==0.3.21", gpus=("GB10",))
+    assert "build-sgl-kernel-gpu" not in found("sgl-kernel==0.3.21+cu130", gpus=("GB10",))
+
+
 def test_vllm_without_code_for_the_gpu() -> None:
     assert spec(found("vllm==0.9.0", gpus=("RTX 5090",))["build-vllm-gpu"], "upgrade") == ">=0.9.2"
     assert spec(found("vllm==0.20.2", gpus=("V100",))["build-vllm-gpu"], "downgrade") == "<=0.19.1"
