@@ -1,7 +1,8 @@
 """Declared requirements that an environment violates, and missing requirements of installed packages.
 
 A violated requirement is a warning: a source install, an override or a known fix may violate a pin on purpose. It is an error
-if the package then fails to import, or is compiled for the exact release it pins. Extras count only if requested.
+if the package then fails to import, or is compiled for the exact release it pins. Extras count if they are requested; one that
+nobody mentions raises a question if several of its pins are installed.
 """
 
 from __future__ import annotations
@@ -80,6 +81,9 @@ def _violated(
     asked = [each for each in requirements if (each[3] is None or each[3] in extras) and _applies(each, facts.environment)]
     wrong = next((each for each in asked if not contains(each[1], key)), None)
     if wrong is None:
+        partial = not facts.environment.distributions_complete and "extras" not in copy.extra
+        if partial and not all(contains(each[1], key) for each in requirements):
+            yield from _of_likely_extra(copy, other, requirements, facts, package)
         return
     finding = _finding(copy, other, wrong, package)
     if copy.name in _BUILDS_DIFFER and name.startswith(_OF_THE_BUILD):
@@ -88,6 +92,59 @@ def _violated(
             return
         finding = replace(finding, verdict="possible", missing=("build",), unknown=("build.torch",))
     yield finding
+
+
+# --- Requirements of extras that nobody stated.
+#
+# Presence shows no extra: pandas next to datasets does not mean datasets[vision]. Two packages in exactly the releases that an
+# extra pins do (sglang[srt]), unless the list is complete: a lock file would say so, and other packages pin the same releases
+# (ray[llm] and vllm). A feature with the name of an extra does not: accelerate[deepspeed] caps what the tests of accelerate run
+# with.
+
+
+_REQUESTED = 0.7
+"""The likelihood that an extra was requested if several packages are installed as it pins them."""
+_ENOUGH_PINS = 2
+
+
+def _of_likely_extra(
+    copy: Distribution, other: Distribution, requirements: tuple[Requirement, ...], facts: Facts, package: Package
+) -> Iterator[Finding]:
+    likely = [
+        (each, pinned[:_ENOUGH_PINS]) for each in requirements
+        if each[3] is not None and _applies(each, facts.environment)
+        and len(pinned := _installed_as_pinned(each[3], copy, facts, package)) >= _ENOUGH_PINS
+    ]  # fmt: skip
+    key = key_of(other.version or "")
+    if not likely or any(contains(each[1], key) for each, _ in likely):
+        return  # variants for other hardware share most pins: what meets one of them is meant to
+    wrong, pinned = likely[0]
+    asking = f"{copy.name}[{wrong[3]}]"
+    finding = _finding(copy, other, wrong, package)
+    yield replace(
+        finding, verdict="possible", missing=("install",), unknown=(f"distributions.{copy.name}.source",),
+        likelihood=_REQUESTED, title=finding.title.replace(copy.name, asking, 1),
+        why=f"{asking} declares it in its metadata, and {' and '.join(pinned)} are installed as it pins them.",
+    )  # fmt: skip
+
+
+def _installed_as_pinned(extra: str, copy: Distribution, facts: Facts, package: Package) -> list[str]:
+    """The packages that are installed in exactly the release that an extra pins."""
+    place = package.place(copy.version or "")
+    if place is None:
+        return []
+    installed = {each.name: each.version for each in facts.environment.distributions or ()}
+    return [
+        name for name in package.asks
+        if (version := installed.get(name)) is not None and is_version(version) and any(
+            each[3] == extra and _is_pin(each[0]) and contains(each[1], key_of(version))
+            for each in package.requirements(place, name)
+        )
+    ]  # fmt: skip
+
+
+def _is_pin(specifier: str) -> bool:
+    return specifier.startswith("==") and "*" not in specifier and "," not in specifier
 
 
 # --- Requirements from installed METADATA: those of the installed build, and of packages that are not in the tables.

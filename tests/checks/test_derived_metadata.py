@@ -40,6 +40,30 @@ def test_an_extra_counts_only_where_it_is_requested(extras: list[str], holds: bo
     assert ("requires-trl-vllm" in {finding.rule for finding in findings}) is holds
 
 
+_SRT = ("sglang==0.4.8", "sgl-kernel==0.1.9", "flashinfer-python==0.2.6.post1")
+
+
+def test_an_extra_of_which_two_pins_are_installed_raises_a_question() -> None:
+    finding = found(*_SRT, "torch==2.7.0+cu126")["requires-sglang-torch"]
+    assert (finding.verdict, finding.severity) == ("possible", "warning")
+    assert finding.title == "sglang[srt] 0.4.8 requires torch==2.7.1, but 2.7.0+cu126 is installed"
+    assert "flashinfer-python and sgl-kernel are installed as it pins them" in finding.why
+    assert found(*_SRT, "torch==2.7.1") == {}
+    assert found(*_SRT, "torch==2.7.0", distributions_complete=True) == {}
+
+
+def test_one_installed_pin_shows_no_extra() -> None:
+    assert found(*_SRT[:2], "torch==2.7.0") == {}
+    assert found("accelerate==0.33.0", "deepspeed==0.15.0") == {}
+
+
+def test_nothing_is_inferred_where_the_extras_are_stated() -> None:
+    copies = [Distribution(*each.split("==")) for each in (*_SRT[1:], "torch==2.7.0")]
+    sglang = Distribution("sglang", "0.4.8", extra={"extras": []})
+    findings = metadata.judge(Facts(Environment(distributions=(sglang, *copies))), Declared())
+    assert "requires-sglang-torch" not in {finding.rule for finding in findings}
+
+
 def test_extras_for_developers_do_not() -> None:
     assert not [rule for rule in found("trl==1.16.0", "pytest==3.0", "parameterized==0.1") if "pytest" in rule]
 
