@@ -327,6 +327,11 @@ def _fsdp_config(draft: Draft, value: object, origin: str, tentative: bool) -> N
                 _switch("ram-efficient-loading")(draft, value[name], origin, tentative)
 
 
+def _vllm_mode(draft: Draft, value: object, origin: str, tentative: bool) -> None:
+    if value is UNKNOWN or isinstance(value, str):
+        draft.feature("vllm-colocate", value if value is UNKNOWN else value == "colocate", origin, tentative=tentative)
+
+
 def _peft_type(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     if isinstance(value, str):
         draft.feature("peft", value.lower() not in ("full", "freeze", "none", ""), origin, tentative=tentative)
@@ -369,6 +374,7 @@ _OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
     "deepspeed_config": _deepspeed, "fsdp_config": _fsdp_config, "fsdp_version": _fsdp_version,
     "fsdp_cpu_ram_efficient_loading": _switch("ram-efficient-loading"),
     "parallelism_config_cp_size": _several("context-parallel"),
+    "vllm_mode": _vllm_mode,
     "finetuning_type": _peft_type, "tuner_type": _peft_type, "train_type": _peft_type, "sft_type": _peft_type,
     "model_init_kwargs": _mapping,
 }  # fmt: skip

@@ -72,7 +72,8 @@ def axolotl(recipe: Recipe) -> None:
         draft.on("fsdp", recipe.origin("fsdp_config"))
     table = settings.get("trl")
     if isinstance(table, dict):
-        apply(draft, "use_vllm", table.get("use_vllm"), recipe.origin("trl"))
+        for key in ("use_vllm", "vllm_mode"):
+            apply(draft, key, table.get(key), recipe.origin("trl"))
     if settings.get("use_ray") is True:
         draft.say("launcher", "ray", recipe.origin("use_ray"))
 

@@ -31,6 +31,7 @@ def trl(reading: Reading, words: Sequence[str]) -> None:
     task = words[0] if words else ""
     if task in ("vllm-serve", "vllm_serve"):
         vllm_server(reading, words[1:])
+        reading.draft.say("features.openai-server", value=False, origin=COMMAND)
         return
     if task not in _TRL_TASKS:
         reading.note(f"trl {task}".strip() + " starts no training")
@@ -75,6 +76,7 @@ def vllm(reading: Reading, words: Sequence[str]) -> None:
 def vllm_openai_server(reading: Reading, words: Sequence[str]) -> None:
     """Read the arguments of ``vllm serve`` or of the module that it starts."""
     vllm_server(reading, words, "vllm serve")
+    reading.draft.on("openai-server", COMMAND)
 
 
 def vllm_server(reading: Reading, words: Sequence[str], parser: str | None = None) -> None:

@@ -79,7 +79,21 @@ def test_trl_scripts_as_modules(tmp_path: Path) -> None:
 def test_vllm_servers(line: str, expected: tuple[Any, ...], tmp_path: Path) -> None:
     found = read(line, tmp_path)
     assert known(found, "model", "launcher", "processes", "precision", "quantization") == expected
-    assert known(found, "task", "features") == ("serve", ("vllm",))
+    assert known(found, "task") == ("serve",)
+    assert "vllm" in (found.workload.features or ())
+
+
+def test_only_vllms_own_server_serves_the_openai_interface(tmp_path: Path) -> None:
+    assert "openai-server" in (read("vllm serve Qwen/Q", tmp_path).workload.features or ())
+    assert "openai-server" in (read("trl vllm-serve --model Qwen/Q", tmp_path).workload.features_absent or ())
+
+
+@pytest.mark.parametrize(("mode", "colocated"), [("colocate", True), ("server", False), (None, None)])
+def test_where_trl_runs_vllm(mode: str | None, colocated: bool | None, tmp_path: Path) -> None:
+    recipe = _recipe(tmp_path, "use_vllm: true" + (f"\nvllm_mode: {mode}" if mode else ""))
+    found = read(f"trl grpo --config {recipe}", tmp_path).workload
+    assert ("vllm-colocate" in (found.features or ())) is (colocated is True)
+    assert ("vllm-colocate" in (found.features_absent or ())) is (colocated is False)
 
 
 def test_vllm_argument_file(tmp_path: Path) -> None:
