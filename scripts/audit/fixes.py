@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
+import os
 import re
 import subprocess
 import sys
@@ -167,7 +168,10 @@ def _resolved(
         command += ["--constraints", str(constraints), "--excludes", str(excludes)]
         while True:
             excludes.write_text("\n".join(built))
-            done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False, timeout=300)
+            done = subprocess.run(
+                command, input="\n".join(lines), capture_output=True, text=True, check=False, timeout=300,
+                env=os.environ | {"MACOSX_DEPLOYMENT_TARGET": "14.0"},  # uv assumes 13, for which torch 2.13 has no wheel
+            )  # fmt: skip
             source_only = _NO_WHEEL.search(" ".join(done.stderr.split())) if done.returncode else None
             if source_only is None or normalized(source_only[1]) in built:
                 break
