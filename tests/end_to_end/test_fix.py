@@ -8,73 +8,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from compat.index.configuration import uv_binary
 from tests.conftest import ROOT
+from tests.end_to_end.fixing import BAD_TRL, CLEAN, JOB, LINES, PACKAGES, PLAN, RULE, Run, own, planned, release
 from tests.index.server import IndexServer
 
 pytest.importorskip("clingo")
 
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 Write = Callable[..., str]
 REPORT = Draft202012Validator(json.loads((ROOT / "docs" / "schemas" / "report-1.json").read_text()))
-JOB = ("--task", "sft", "--launcher", "python", "--gpu", "A100:2", "--python-version", "3.11")
-LINES = "# the job\ntorch==2.6.0\ntransformers==4.51.3  # models\ntrl==0.17.0\naccelerate==1.6.0\ntokenizers==0.21.1\n"
 DATAPARALLEL, ACCURACY = "transformers-dataparallel-drops-data", "trl-sft-dataparallel-accuracy"
-
-
-def release(day: str, *requires: str, **more: object) -> dict[str, object]:
-    return {"uploaded": f"{day}T00:00:00Z", "requires": list(requires), "requires_python": ">=3.9", **more}
-
-
-PACKAGES = {
-    "torch": {"2.6.0": release("2025-01-29"), "2.7.0": release("2025-04-23")},
-    "transformers": {
-        "4.51.3": release("2025-04-14", "tokenizers<0.22,>=0.21"),
-        "4.55.0": release("2025-08-05", "tokenizers<0.22,>=0.21"),
-        "4.57.1": release("2025-10-14", "tokenizers<=0.23,>=0.22"),
-        "4.57.3": release("2025-11-25", "tokenizers<=0.23,>=0.22"),
-    },
-    "tokenizers": {"0.21.1": release("2025-03-13"), "0.22.1": release("2025-09-19")},
-    "trl": {
-        "0.17.0": release("2025-04-25", "transformers>=4.46.0", "accelerate>=0.34"),
-        "0.18.0": release("2025-05-27", "transformers>=4.50.0", "accelerate>=1.4.0"),
-        "0.24.0": release("2025-10-16", "transformers>=4.56.1", "accelerate>=1.4.0"),
-    },
-    "accelerate": {"1.6.0": release("2025-04-01", "torch>=2.0"), "1.11.0": release("2025-10-20", "torch>=2.0")},
-}
-PLAN = {"transformers": ("4.51.3", "4.57.1"), "tokenizers": ("0.21.1", "0.22.1")}
-
-
-@pytest.fixture
-def index() -> Iterator[IndexServer]:
-    with IndexServer(PACKAGES) as server:
-        yield server
-
-
-@pytest.fixture
-def fix(compat: Run, tmp_path: Path) -> Run:
-    """``compat fix`` of a file that two rules hold for, with caches of its own."""
-    (tmp_path / "requirements.txt").write_text(LINES)
-
-    def run(
-        *words: str, url: str | None = None, subject: Sequence[str] = ("requirements.txt",), job: Sequence[str] = JOB,
-        **variables: str,
-    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
-        own = {"COMPAT_CACHE_DIR": str(tmp_path / "cache"), "UV_CACHE_DIR": str(tmp_path / "uv-cache"), "PIP_RETRIES": "0"}
-        where = () if url is None else ("--index-url", url)
-        return compat("fix", *subject, *job, *where, *words, **{**own, **variables})
-
-    return run
-
-
-def planned(done: subprocess.CompletedProcess[str]) -> dict[str, tuple[str | None, str | None]]:
-    return {each["name"]: (each["from"], each["to"]) for each in json.loads(done.stdout)["plan"]["changes"]}
 
 
 def undecided(done: subprocess.CompletedProcess[str]) -> None:
@@ -453,30 +401,6 @@ def test_what_the_user_takes_from_a_repository_stays(fix: Run, index: IndexServe
     assert (tmp_path / "requirements.txt").read_text() == expected
 
 
-RULE = """
-[[rule]]
-id = "{name}"
-title = "{name}"
-severity = "{severity}"
-effect = "crash"
-confidence = "reported"
-why = "Made up."
-packages = {{ {packages} }}
-evidence = ["https://github.com/huggingface/trl/issues/1"]
-{fix}
-[[rule.example]]
-hit = {{ packages = {{ {hit} }} }}
-[[rule.example]]
-clear = {{ packages = {{ {clear} }} }}
-"""
-CLEAN = ("--gpu", "A100:1", "--python-version", "3.11")
-
-
-def own(tmp_path: Path, *rules: str) -> tuple[str, str]:
-    (tmp_path / "own.toml").write_text("\n".join(rules))
-    return "--rules", str(tmp_path / "own.toml")
-
-
 def test_a_plan_that_lowers_nothing_is_not_proposed(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """The only other accelerate has an error of its own: nothing is written, and the reason is printed."""
     old = RULE.format(
@@ -516,207 +440,6 @@ def test_warnings_are_fixed_on_request(fix: Run, index: IndexServer, tmp_path: P
     done = fix("--level", "warning", "--format", "json", *own(tmp_path, rule), url=index.url, job=CLEAN)
     assert planned(done) == {"trl": ("0.17.0", "0.18.0")}
     assert done.returncode == 0
-
-
-def test_what_uv_installs_for_a_list_is_what_is_judged(fix: Run, index: IndexServer, tmp_path: Path) -> None:
-    """The file names trl alone; what it brings in has an error, whose fix is written with its reason, and nothing else is."""
-    bad = RULE.format(
-        name="bad-accelerate", severity="error", packages='accelerate = ">=1.11"', hit='accelerate = "1.11.0"',
-        clear='accelerate = "1.6.0"', fix='[[rule.fix]]\ndowngrade = { accelerate = "<1.11" }',
-    )  # fmt: skip
-    (tmp_path / "requirements.txt").write_text("trl\n")
-    done = fix("--write", *own(tmp_path, bad), url=index.url, job=CLEAN)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "packages that uv resolves today" in " ".join(done.stdout.split())
-    assert "because bad-accelerate (bad-accelerate)" in done.stdout
-    lines = (tmp_path / "requirements.txt").read_text().splitlines()
-    assert lines[0] == "trl"
-    assert [line.partition(" ")[0] for line in lines[1:]] == ["accelerate==1.6.0"]
-    assert "Nothing to fix" in fix(*own(tmp_path, bad), url=index.url, job=CLEAN).stdout
-
-
-def test_the_python_is_one_that_the_whole_file_resolves_for(fix: Run, index: IndexServer, tmp_path: Path) -> None:
-    """The pin has a wheel for 3.12, and what it requires only one for 3.11."""
-    index.add(
-        "fast", {"1.0": release("2025-01-01", wheel_tags=[f"cp{each}-cp{each}-manylinux_2_28_x86_64" for each in (311, 312)])}
-    )
-    index.add("slow", {"1.0": release("2025-01-01", wheel_tags=["cp311-cp311-manylinux_2_28_x86_64"], sdist=False)})
-    index.add("both", {"1.0": release("2025-01-01", "slow", "fast")})
-    (tmp_path / "requirements.txt").write_text("both==1.0\nfast==1.0\n")
-    done = fix("--format", "json", url=index.url, job=())
-    assert done.returncode == 0, done.stdout + done.stderr
-    told = json.loads(done.stdout)["plan"]["target"]
-    assert told[0] == "Python 3.11 (the newest that uv resolves the file for)"
-    assert told[-1] == "the 3 packages that uv resolves today"
-
-
-def test_a_build_that_no_index_has_is_judged_with_all_that_it_installs(fix: Run, index: IndexServer, tmp_path: Path) -> None:
-    """torch's own index is not read; what trl brings in has an error all the same."""
-    index.add("torch", {"2.6.0": release("2025-01-29", "nvidia-cublas-cu12")})
-    index.add("nvidia-cublas-cu12", {"12.4": release("2025-01-01")})
-    bad = RULE.format(
-        name="bad-accelerate", severity="error", packages='accelerate = ">=1.11"', hit='accelerate = "1.11.0"',
-        clear='accelerate = "1.6.0"', fix='[[rule.fix]]\ndowngrade = { accelerate = "<1.11" }',
-    )  # fmt: skip
-    (tmp_path / "requirements.txt").write_text("torch==2.6.0+cu118\ntrl\n")
-    done = fix("--write", "--format", "json", *own(tmp_path, bad), url=index.url, job=CLEAN)
-    assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads(done.stdout)
-    assert any("torch: resolved like the default build" in note for note in report["notes"])
-    assert "nvidia-cublas-cu12" not in done.stdout
-    assert (tmp_path / "requirements.txt").read_text().startswith("torch==2.6.0+cu118\ntrl\naccelerate==1.6.0")
-
-
-def test_pins_that_contradict_each_other_are_reported(fix: Run, index: IndexServer, tmp_path: Path) -> None:
-    """Also if one of them has no wheel, so that its requirements are not resolved."""
-    index.add("built", {"1.0": release("2025-01-01", wheel=False, dynamic=True)})
-    index.add("numpy", {"1.26.4": release("2025-01-01"), "2.0.1": release("2025-01-01")})
-    index.add("old", {"1.0": release("2025-01-01", "numpy<2")})
-    (tmp_path / "requirements.txt").write_text("built==1.0\nold==1.0\nnumpy==2.0.1\n")
-    done = fix(url=index.url, job=CLEAN)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "No plan is proposed: uv cannot resolve this file: " in done.stdout
-    assert "you require old==1.0" in " ".join(done.stdout.split())
-
-
-def test_a_contradiction_between_pins_is_fixed_like_an_error(fix: Run, index: IndexServer, tmp_path: Path) -> None:
-    """What is a warning for an environment that exists keeps a file from being installed."""
-    index.add("numpy", {"1.26.4": release("2025-01-01"), "2.0.1": release("2025-01-01")})
-    index.add(
-        "accelerate", {"0.32.0": release("2024-07-01", "numpy<2.0.0,>=1.17"), "0.34.0": release("2024-09-01", "numpy<3.0")}
-    )
-    (tmp_path / "requirements.txt").write_text("accelerate==0.32.0\nnumpy==2.0.1\n")
-    done = fix("--write", "--brief", url=index.url, job=CLEAN)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "installers refuse these pins, which contradict each other: " in done.stdout
-    assert (tmp_path / "requirements.txt").read_text() == "accelerate==0.34.0\nnumpy==2.0.1\n"
-
-
-def test_a_file_that_uv_cannot_resolve_is_reported_with_its_reason(fix: Run, index: IndexServer, tmp_path: Path) -> None:
-    index.add("needy", {"1.0": release("2025-01-01", "no-such-package>=1")})
-    (tmp_path / "requirements.txt").write_text("needy\n")
-    done = fix(url=index.url, job=CLEAN)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "No plan is proposed: uv cannot resolve this file: " in done.stdout
-    assert "no-such-package" in done.stdout
-    assert "Nothing to fix" not in done.stdout
-
-
-def test_uv_is_asked_once_where_the_pins_are_all_that_is_installed(fix: Run, index: IndexServer, tmp_path: Path) -> None:
-    """Pins that require one another alone are what uv resolves; with one of them missing it has to be asked first."""
-    counting = tmp_path / "counting"
-    counting.mkdir()
-    (counting / "uv.py").write_text(f"def find_uv_bin():\n    return {str(counting / 'uv')!r}\n")
-    asked = counting / "asked"
-    (counting / "uv").write_text(f'#!/bin/sh\necho >> "{asked}"\nexec "{uv_binary()}" "$@"\n')
-    (counting / "uv").chmod(0o755)
-    for lines, times in ((LINES, 1), (LINES.replace("tokenizers==0.21.1\n", ""), 2)):  # before, and as written
-        (tmp_path / "requirements.txt").write_text(lines)
-        asked.unlink(missing_ok=True)
-        done = fix("--format", "json", url=index.url, PYTHONPATH=f"{counting}{os.pathsep}{ROOT}")
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["plan"]["verified"]["uv"] is True
-        assert len(asked.read_text()) == times
-
-
-def test_what_a_list_does_not_name_is_left_to_uv(fix: Run, tmp_path: Path) -> None:
-    """Fewest packages are brought in with an old helper; nothing is the matter with the one that uv takes by itself."""
-    packages = {
-        "job": {"1.0": release("2025-01-01"), "2.0": release("2025-02-01", "helper")},
-        "helper": {"1.0": release("2025-01-01"), "2.0": release("2025-02-01", "more")},
-        "more": {"1.0": release("2025-01-01")},
-    }
-    bad = RULE.format(
-        name="bad-job", severity="error", packages='job = "<2"', hit='job = "1.0"', clear='job = "2.0"',
-        fix='[[rule.fix]]\nupgrade = { job = ">=2" }',
-    )  # fmt: skip
-    (tmp_path / "requirements.txt").write_text("job==1.0\n")
-    with IndexServer(packages) as server:
-        done = fix("--write", *own(tmp_path, bad), url=server.url, job=CLEAN)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "helper 2.0, more 1.0" in done.stdout, done.stdout
-    assert (tmp_path / "requirements.txt").read_text() == "job==2.0\n"
-
-
-BAD_TRL = RULE.format(
-    name="bad-trl", severity="error", packages='trl = "<0.18"', hit='trl = "0.17.0"', clear='trl = "0.18.0"',
-    fix='[[rule.fix]]\nupgrade = { trl = ">=0.18" }',
-)  # fmt: skip
-
-
-def test_what_the_installer_moves_by_itself_is_not_pinned(fix: Run, tmp_path: Path) -> None:
-    """trl 0.18 needs an older release of a package that no line lists: uv takes it, however old it is."""
-    packages = {
-        "trl": {
-            "0.17.0": release("2025-04-25", "helper>=1"),
-            "0.18.0": release("2025-05-27", "helper<2", "extra-helper"),
-        },
-        "helper": {"1.0": release("2020-01-01"), "2.0": release("2025-04-01")},
-        "extra-helper": {"1.0": release("2025-05-01")},
-    }
-    (tmp_path / "requirements.txt").write_text("trl==0.17.0\n")
-    with IndexServer(packages) as server:
-        done = fix("--write", *own(tmp_path, BAD_TRL), url=server.url, job=CLEAN)
-        asked = fix("--format", "json", "--keep", "trl==0.17.0", *own(tmp_path, BAD_TRL), url=server.url, job=CLEAN)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 change fixes 1 error. No smaller change fixes them." in done.stdout
-    assert "also      helper 1.0, extra-helper 1.0" in done.stdout
-    assert "cost      1 package changed, 1 package added" in done.stdout
-    assert (tmp_path / "requirements.txt").read_text() == "trl==0.18.0\n"
-    assert asked.returncode == 1  # the pin that is kept forbids the fix
-
-
-def test_an_unlisted_package_is_pinned_only_where_uv_would_choose_a_bad_release(fix: Run, tmp_path: Path) -> None:
-    """Both errors are about unlisted packages; once trl moves, uv resolves one of them to a good release by itself."""
-    bad = "\n".join(
-        RULE.format(
-            name=f"bad-{name}", severity="error", packages=f'{name} = ">=2"', hit=f'{name} = "2.0"', clear=f'{name} = "1.0"',
-            fix=f'[[rule.fix]]\ndowngrade = {{ {name} = "<2" }}',
-        )
-        for name in ("capped", "free")
-    )  # fmt: skip
-    packages = {
-        "trl": {
-            "0.17.0": release("2025-04-25", "capped", "free"),
-            "0.18.0": release("2025-05-27", "capped<2", "free"),
-        },
-        **{name: {"1.0": release("2025-04-01"), "2.0": release("2025-05-01")} for name in ("capped", "free")},
-    }
-    (tmp_path / "requirements.txt").write_text("trl==0.17.0\n")
-    with IndexServer(packages) as server:
-        done = fix("--write", *own(tmp_path, BAD_TRL + bad), url=server.url, job=CLEAN)
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = (tmp_path / "requirements.txt").read_text().splitlines()
-    assert [line.partition(" ")[0] for line in lines] == ["trl==0.18.0", "free==1.0"]
-    assert "because bad-free (bad-free)" in done.stdout
-
-
-def test_each_pin_of_an_unlisted_package_is_one_that_the_written_file_needs(fix: Run, tmp_path: Path) -> None:
-    """array 1 is for trl, and arrow's pin for array 1; frames is left to uv, which takes the release that array 1 allows."""
-    rules = [
-        RULE.format(
-            name=f"bad-{name}", severity="error", packages=f'{name} = "{bad}", array = "{array}"',
-            hit=f'{name} = "{hit}", array = "{there}"', clear=f'{name} = "{hit}", array = "{clear}"',
-            fix=f"[[rule.fix]]\npin = {{ {fixed} }}",
-        )
-        for name, bad, array, hit, there, clear, fixed in (
-            ("trl", "<0.18", ">=2", "0.17.0", "2.0", "1.0", 'array = "<2"'),
-            ("arrow", ">=2", "<2", "2.0", "1.0", "2.0", 'arrow = "<2"'),
-        )
-    ]  # fmt: skip
-    both = {"1.0": release("2025-04-01"), "2.0": release("2025-05-01")}
-    packages = {
-        "trl": {"0.17.0": release("2025-04-25", "array", "arrow", "frames")}, "array": both, "arrow": both,
-        "frames": {"1.0": release("2025-04-01", "array"), "2.0": release("2025-05-01", "array>=2")},
-    }  # fmt: skip
-    (tmp_path / "requirements.txt").write_text("trl==0.17.0\n")
-    with IndexServer(packages) as server:
-        done = fix("--write", *own(tmp_path, *rules), url=server.url, job=CLEAN)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 changes fix 1 error." in done.stdout
-    assert "also      frames 1.0\n" in done.stdout
-    lines = (tmp_path / "requirements.txt").read_text().splitlines()
-    assert [line.partition(" ")[0] for line in lines] == ["trl==0.17.0", "array==1.0", "arrow==1.0"]
 
 
 def test_an_extension_is_compiled_again_when_torch_moves(fix: Run, tmp_path: Path) -> None:
