@@ -181,10 +181,11 @@ _UNKNOWN = Verdict(None)
 def verdict_on(world: World, need: Need) -> Verdict:
     """Return whether the releases of a world meet a need."""
     kind, target, name, bases, positional, keywords, signature = need
-    if kind == "import":
-        return _found(world.imported(target, name))
-    if kind == "attribute":
-        return _found(world.find(target))
+    if kind in ("import", "attribute"):
+        meaning = world.imported(target, name) if kind == "import" else world.find(target)
+        if meaning.kind == "absent":
+            return _lacking(meaning)
+        return Verdict(None if meaning.kind in ("unknown", "never") else True, where=meaning, line=meaning.line)
     if kind == "call":
         return _called(world, world.find(target), positional, keywords)
     if kind == "method":
@@ -192,12 +193,6 @@ def verdict_on(world: World, need: Need) -> Verdict:
     if kind == "inherited":
         return _inherited(world, bases, name or "", positional, keywords)
     return _override(world, bases, name or "", Signature(*(signature or ())))
-
-
-def _found(meaning: Meaning) -> Verdict:
-    if meaning.kind == "absent":
-        return _lacking(meaning)
-    return Verdict(None if meaning.kind in ("unknown", "never") else True, where=meaning, line=meaning.line)
 
 
 def _lacking(meaning: Meaning) -> Verdict:
@@ -210,9 +205,7 @@ def _unfit(kind: str, complaint: Complaint, line: int) -> Verdict:
 
 def _called(world: World, meaning: Meaning, positional: int, keywords: tuple[str, ...]) -> Verdict:
     callee = world.callee(meaning)
-    if callee is None:
-        return _UNKNOWN
-    return _judged(world.rejected(*callee, positional, keywords), callee[2])
+    return _UNKNOWN if callee is None else _judged(world.rejected(*callee, positional, keywords), callee[2])
 
 
 def _judged(complaints: tuple[Complaint, ...], where: Meaning) -> Verdict:

@@ -84,13 +84,9 @@ class Row:
         whole = f"{self.target}.{self.name}" if self.name and self.kind != "override" else self.target
         if self.problem == "keyword":
             return f"{whole}({self.missing}=)"
-        return (
-            f"{whole}(…)"
-            if self.problem == "positional"
-            else self.missing
-            if self.problem == "name"
-            else f"{whole}.{self.name}"
-        )
+        if self.problem == "positional":
+            return f"{whole}(…)"
+        return self.missing if self.problem == "name" else f"{whole}.{self.name}"
 
 
 def place_in(path: str, line: int) -> str:
