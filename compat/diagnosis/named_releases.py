@@ -186,10 +186,40 @@ def of_member(owner: str, name: str, modules: Sequence[str]) -> Named | None:
     found = _asked(f"from {module} import {owner}\n", name, Field(f"{module}.{owner}", name, 1, sure=True))
     if (found is None or found.leans) and owner.endswith(("Config", "Arguments")):
         return of_keyword(f"{owner}.__init__", name, modules)  # the fields of a configuration are its arguments
+    if found is None and module.startswith("transformers"):
+        found = _of_model(owner, name)
     of_trainer = owner.endswith(("Trainer", "Config", "Arguments"))
     if found is None or (found.leans and not (of_trainer and not _is_of_some_base(name))):
         return None
     return _perhaps(found, None if module in modules else owner)
+
+
+def _of_model(owner: str, name: str) -> Named | None:
+    """Look up an attribute of a model's class, whose last base is torch's Module: that one has no attributes of a model."""
+    known, table = releases(), releases().table("transformers")
+    module = next((each for each in _model_modules(owner) if "modeling_" in each), None)
+    if table is None or module is None:
+        return None
+    has: dict[str, bool] = {}
+    for version in (each for each in table.versions if not Version(each).is_prerelease):
+        world = known.world("transformers", version)
+        found = None if world is None else world.imported(module, owner)
+        if world is None or found is None or not isinstance(found.definition, Class):
+            continue
+        classes = [each.definition for each in world.bases(found)[0] if isinstance(each.definition, Class)]
+        own = any(name in (*each.methods, *each.attributes, *each.instance, *dict(each.fields)) for each in classes)
+        if own or not any(each.partial for each in classes):
+            has[version] = own
+    having = [version for version, own in has.items() if own]
+    if not having or all(has.values()) or not all(has[each] for each in list(has)[list(has).index(having[0]) :][: len(having)]):
+        return None  # of every release, of none, or with gaps
+    first, last = having[0], having[-1]
+    before, after = first != next(iter(has)), last != list(has)[-1]
+    specifier = ",".join((*([f">={first}"] if before else ()), *([f"<={last}"] if after else ())))
+    span = f"from {first} " + (f"to {last}" if after else "on") if before else f"up to {last}"
+    lacks = tuple(version for version, own in has.items() if not own)
+    ends = (table.versions[0], table.versions[-1])
+    return Named(f"{owner}.{name}", "transformers", specifier, span, "", None, lacks, leans=False, ends=ends)
 
 
 def _is_of_some_base(name: str) -> bool:

@@ -126,8 +126,14 @@ _LEFT_OUT = {
     "nltk": r"\w+\.\w",
 }
 """Modules that nobody imports by name, below the package's own."""
+_FAMILIES = (
+    r"llama\w*|mistral\w*|mixtral|qwen\w*|gemma\w*|phi\w*|gpt2|gpt_neox|gpt_oss|opt|bloom|falcon|t5|bert|roberta|whisper|llava\w*"
+    r"|mllama|deepseek\w*|glm\w*|granite|olmo\w*|cohere2?|starcoder2|internvl|idefics\d|paligemma|siglip2?|clip|smol\w*|mamba2?"
+    r"|bart|modernbert"
+)
+"""Models whose classes programs outside transformers patch, derive from and take attributes of."""
 _NAMES_ONLY = {
-    "transformers": r"models\.",
+    "transformers": rf"models\.(?!(?:{_FAMILIES})\.(?:modeling|configuration|tokenization|processing)_)",
     "diffusers": r"(pipelines|models|schedulers|modular_pipelines)\.",
     "deepspeed": "inference|module_inject|ops|model_implementations|compression|autotuning|nebula|profiling|linear|compile",
     "timm": r"(layers|models)\.",

@@ -104,6 +104,24 @@ def test_an_attribute_of_a_trainer_that_no_base_has() -> None:
     assert (found.package, found.specifier) == ("trl", ">=0.16.0,<=0.27.2")
 
 
+@pytest.mark.parametrize(
+    ("error", "specifier"),
+    [
+        ("AttributeError: 'LlamaAttention' object has no attribute 'num_heads'", "<=4.47.1"),
+        ("AttributeError: 'Qwen2VLForConditionalGeneration' object has no attribute 'visual'", "<=4.57.6"),
+        ("TypeError: LlamaRotaryEmbedding.__init__() got an unexpected keyword argument 'config'", ">=4.43.0"),
+    ],
+)
+def test_classes_of_models(error: str, specifier: str) -> None:
+    """Their last base is torch's Module, which answers for attributes that are set later."""
+    (finding,) = said(error)
+    assert (list(finding.packages), finding.fixes[0].spec) == (["transformers"], specifier)
+
+
+def test_an_attribute_that_no_model_has_says_nothing_about_releases() -> None:
+    assert of_member("LlamaAttention", "nonsense", ()) is None
+
+
 def test_a_name_that_came_back_has_a_release_on_each_side() -> None:
     """is_torch_fx_available was removed for a whole series."""
     found = of_name("transformers.utils.import_utils", "is_torch_fx_available")
