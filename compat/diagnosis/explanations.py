@@ -14,7 +14,7 @@ from compat.diagnosis.frame_packages import meeting, version_of
 from compat.diagnosis.interface_errors import between_packages, interfaces
 from compat.diagnosis.libraries import missing
 from compat.diagnosis.library_owners import packages_in
-from compat.diagnosis.model_support import unknown_model
+from compat.diagnosis.model_support import unknown_model, unknown_model_in
 from compat.diagnosis.stated import stated
 from compat.diagnosis.symptoms.symptom import Symptom
 from compat.diagnosis.symptoms.table import SYMPTOMS
@@ -46,7 +46,7 @@ def explained(
             break
     found = [finding for finding in found if finding.rule not in _GENERAL] or found
     if not found:
-        found = stated(text, 1, facts) or _matching(text, 0, "", None, facts, derived)
+        found = unknown_model_in(text, facts) or stated(text, 1, facts) or _matching(text, 0, "", None, facts, derived)
     elif found[0].rule in ("symptom-conflicting-requirements", "symptom-stated-requirement"):
         found = [*stated(text, 1, facts), *_unavailable(text, facts), *found]  # an installer lists several, one per line
     return tuple({(finding.rule, finding.title): finding for finding in found}.values())

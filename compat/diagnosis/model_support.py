@@ -12,9 +12,9 @@ from compat.diagnosis.frame_packages import version_of
 from compat.diagnosis.named_releases import Named, of_name
 from compat.interfaces.table import open_table
 from compat.model import Finding, Fix
+from compat.reports.log.frames import RaisedError
 
 if TYPE_CHECKING:
-    from compat.reports.log.traceback import RaisedError
     from compat.rules.facts import Facts
 
 
@@ -30,6 +30,10 @@ _ARCHITECTURE = re.compile(
     r"|[Mm]odel architectures \[['\"](?P<inspected>\w{3,80})['\"][^\]\n]{0,400}\] failed to be inspected"
     r"|['\"]?(?P<named>\w{3,80})['\"]? (?:has no (?:vLLM|SGLang) implementation|is not a registered model in the Transformers)"
 )
+_HINTS = ("but Transformers does not recognize", "is not currently imported", "Unrecognized configuration class",
+          "odel architecture", "implementation", "is not a registered model")  # fmt: skip
+"""Each of the messages has one of these."""
+_MOST_LINES, _LONGEST = 5000, 2000
 _AUTO = "transformers/models/auto/"
 _SERVERS = {"vllm": "vllm.model_executor.models", "sglang": "sglang.srt.models"}
 """Where each server keeps its architectures."""
@@ -63,6 +67,16 @@ def unknown_model(error: RaisedError, text: str, facts: Facts) -> list[Finding]:
         if (known := of_name(module, name)) is None or (match["inspected"] and version_of(server, facts) is None):
             return []  # every release has it, or its module fails for another reason
         return _lacking(known, name, error, facts)
+    return []
+
+
+def unknown_model_in(text: str, facts: Facts) -> list[Finding]:
+    """The same for the first line of a text that has such a message without its exception class, as in a title."""
+    for number, line in enumerate(text.split("\n")[:_MOST_LINES], 1):
+        if any(hint in line for hint in _HINTS):
+            error = RaisedError(exception=None, message=line[:_LONGEST], frames=(), rank=None, line=number)
+            if found := unknown_model(error, text, facts):
+                return found
     return []
 
 

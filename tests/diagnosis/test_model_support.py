@@ -33,6 +33,11 @@ def test_the_releases_with_the_model_are_the_fix(error: str, package: str, spec:
     assert [(fix.package, fix.spec) for fix in finding.fixes] == [(package, spec)]
 
 
+def test_a_message_without_its_class_is_enough() -> None:
+    (finding,) = said("Loading fails\n\n" + NOT_RECOGNIZED.format("gemma3").removeprefix("ValueError: "))
+    assert (finding.fixes[0].package, finding.fixes[0].spec) == ("transformers", ">=4.50.0")
+
+
 def test_a_release_without_the_model_is_certain_and_one_with_it_is_not_at_fault() -> None:
     error = NOT_RECOGNIZED.format("mistral3")
     (finding,) = said(error, with_release("transformers", "4.49.0"))
