@@ -41,7 +41,7 @@ _SPEC = "https://packaging.python.org/en/latest/specifications/core-metadata/#re
 
 
 EXTENSIONS_OF_TORCH = frozenset(("torchvision", "torchaudio", "torchtext"))
-"""Packages that are compiled for exactly one torch release, which they pin."""
+"""Packages compiled for the torch that they require: with another one their operators are missing."""
 _BUILDS_DIFFER = ("torch", "torchvision", "torchaudio")
 _OF_THE_BUILD = ("nvidia-", "triton", "pytorch-triton")
 """Prefixes of packages whose pins differ between builds of torch: a build for another CUDA pins another version."""
@@ -274,13 +274,13 @@ def _compared(comparison: Comparison, environment: Environment) -> bool | None:
 def _finding(copy: Distribution, other: Distribution, requirement: Requirement, package: Package | None) -> Finding:
     specifier, _, _, of_extra = requirement
     refused = of_extra is None and other.name in REFUSED_AT_IMPORT.get(copy.name, ())
-    compiled = other.name == "torch" and copy.name in EXTENSIONS_OF_TORCH and specifier.startswith("==")
+    compiled = other.name == "torch" and copy.name in EXTENSIONS_OF_TORCH
     asking = copy.name if of_extra is None else f"{copy.name}[{of_extra}]"
     why = f"{asking} declares it in its metadata. Another requirement or a manual upgrade has overridden it."
     if refused:
         why = f"{asking} declares it in its metadata, checks the version at import, and raises ImportError."
     elif compiled:
-        why = f"{asking} is compiled for exactly that torch; another one lacks its operators (operator does not exist)."
+        why = f"{asking} is compiled for that torch; another one cannot load its operators (operator does not exist)."
     return Finding(
         rule=f"requires-{copy.name}-{other.name}", origin="metadata", verdict="hit",
         severity="error" if refused or compiled else "warning", effect="crash" if refused or compiled else "install",

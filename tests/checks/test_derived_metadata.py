@@ -140,8 +140,10 @@ def test_a_violated_requirement_of_a_package_that_no_table_follows() -> None:
     assert (finding.severity, finding.fixes[0].command) == ("warning", 'pip install "gear!=1.5"')
 
 
-def test_an_exact_pin_of_what_is_compiled_for_torch_is_an_error() -> None:
-    finding = installed({"torchvision==0.21.0": ("torch==2.6.0",), "torch==2.13.0": ()})["requires-torchvision-torch"]
+@pytest.mark.parametrize(("release", "required"), [("0.21.0", "torch==2.6.0"), ("0.29.2", "torch>=2.14.0")])
+def test_another_torch_than_the_one_an_extension_is_compiled_for_is_an_error(release: str, required: str) -> None:
+    pins = {f"torchvision=={release}": (required,), "torch==2.13.0": ()}
+    finding = installed(pins)["requires-torchvision-torch"]
     assert (finding.severity, finding.effect) == ("error", "crash")
 
 
