@@ -7,7 +7,7 @@ given code, trainer or model reaches it; :func:`unreached` lists the rest.
 from __future__ import annotations
 
 from compat.checks.fix_commands import nearest_fixes
-from compat.interfaces.at_once import FRAMEWORKS, TIERS, AtOnce, open_at_once
+from compat.interfaces.at_once import ENTRIES, TIERS, AtOnce, open_at_once
 from compat.model import Environment, Finding, Fix, Workload, of_no_index
 from compat.versions import key_of
 
@@ -86,7 +86,7 @@ def _failing(listed: Mapping[str, str | Iterable[str]], *, later: bool) -> froze
         _at_once.append(open_at_once())
     (first,) = _at_once
     several = {name: (each,) if isinstance(each, str) else each for name, each in listed.items()}
-    return first.failing(several, tiers=TIERS if later else TIERS[: 1 + (not FRAMEWORKS.isdisjoint(listed))])
+    return first.failing(several, tiers=TIERS if later else TIERS[: 1 + (not ENTRIES.keys().isdisjoint(listed))])
 
 
 def unreached(environment: Environment) -> Iterator[Finding]:
@@ -329,7 +329,7 @@ def broken_together(
     ``failing``: the only packages that may fail.
     """
     listed = {name: versions for name, versions in releases.items() if name in rows.packages}
-    frameworks = FRAMEWORKS & listed.keys()
+    frameworks = ENTRIES.keys() & listed.keys()
     tiers = ("E1", "E2") if frameworks or later else ("E1",)
     broken = rows.broken_by_some(listed, tiers=tiers, later=later, consumers=failing)
     found = {name for row in broken for name in (row.consumer, row.package)}

@@ -32,13 +32,22 @@ if TYPE_CHECKING:
 
 _NAME = "at_once.bin"
 TIERS = ("E1", "E2", "R1")
-FRAMEWORKS = frozenset(
-    (
-        "unsloth", "unsloth-zoo", "axolotl", "llamafactory", "ms-swift", "verl", "lighteval", "llmcompressor", "optimum",
-        "sentence-transformers", "auto-gptq", "autoawq",
-    )
-)  # fmt: skip
-"""Packages that import submodules of others at import time; following these imports for all packages would be too slow."""
+ENTRIES: dict[str, tuple[str, ...]] = {
+    "unsloth": (), "unsloth-zoo": (), "llmcompressor": (), "optimum": (), "sentence-transformers": (), "auto-gptq": (),
+    "autoawq": (),
+    "axolotl": ("axolotl.cli.train",),
+    "llamafactory": ("llamafactory.train.tuner",),
+    "ms-swift": ("swift.llm.sft", "swift.llm.train.sft", "swift.pipelines.train.sft"),
+    "verl": ("verl.trainer.main_ppo",),
+    "openrlhf": ("openrlhf.cli.train_sft",),
+    "sglang": ("sglang.srt.server", "sglang.srt.entrypoints.http_server"),
+    "lighteval": ("lighteval.main_accelerate", "lighteval.pipeline"),
+    "lm-eval": ("lm_eval.__main__", "lm_eval.evaluator"),
+}  # fmt: skip
+"""Packages whose imports are followed into other packages, and the modules besides themselves that any use of them runs.
+
+Following the imports of all packages would be too slow. Of modules that moved, every place is listed.
+"""
 
 
 def packed(rows: Rows) -> bytes:

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from compat.interfaces.at_once import FRAMEWORKS, importable
+from compat.interfaces.at_once import ENTRIES, importable
 from compat.interfaces.rows import E1, E2, Row, Rows
 from compat.interfaces.source.records import AVAILABLE, Import, Module
 
@@ -128,11 +128,12 @@ class Reach:
 def eager_rows(
     rows: Rows, installed: Mapping[str, str], consumers: Iterable[str] | None = None
 ) -> list[tuple[Row, tuple[str, ...]]]:
-    """Return the rows that break the import of an installed package or of a module that a framework imports from it.
+    """Return the rows that break the import of an installed package, or of a module that any use of an application runs.
 
     Each comes with the chain of imports that leads there. ``consumers`` limits the result to failures in these packages.
     """
-    entries = [top for package in sorted(FRAMEWORKS & installed.keys()) for top in rows.tops(package)]
+    used = sorted(ENTRIES.keys() & installed.keys())
+    entries = [entry for package in used for entry in (*rows.tops(package), *ENTRIES[package])]
     broken = rows.broken(installed, tiers=(E1, E2) if entries else (E1,), consumers=consumers)
     found: list[tuple[Row, tuple[str, ...]]] = [(row, (row.module,)) for row in broken if row.tier == E1]
     later = [row for row in broken if row.tier == E2]

@@ -50,6 +50,18 @@ def test_a_release_in_no_table_is_not_known() -> None:
     assert _found(_environment({**BROKEN, "accelerate": "0.26.0.post99"})) == []
 
 
+@pytest.mark.parametrize(
+    ("application", "release", "start"),
+    [("axolotl", "0.9.2", "axolotl.cli.train"), ("llamafactory", "0.9.3", "llamafactory.train.tuner")],
+)
+def test_a_module_that_any_use_of_an_application_runs_fails(application: str, release: str, start: str) -> None:
+    found = _found(_environment({application: release, "transformers": "5.0.0"}))
+    (finding,) = [each for each in found if each.packages.keys() == {application, "transformers"}]
+    assert (finding.verdict, finding.severity) == ("hit", "error")
+    assert "AutoModelForVision2Seq" in finding.title
+    assert f"runs on import {start}" in finding.why
+
+
 def test_what_fails_later_is_told_where_the_trainer_comes_to_it() -> None:
     versions = {"trl": "0.16.0", "accelerate": "0.26.0"}
     assert _found(_environment(versions)) == []
