@@ -47,8 +47,16 @@ def judge(
 
 
 def _judged(rule: Rule, facts: Facts) -> Finding | None:
+    if rule.effect == "install" and _installed(rule, facts):
+        return None
     verdict = verdict_of(rule, facts)
     return None if verdict.word == "clear" else finding_of(rule, verdict, facts)
+
+
+def _installed(rule: Rule, facts: Facts) -> bool:
+    """Whether what a rule says cannot be installed was read from the metadata of installed distributions."""
+    copies = [facts.package(name) for _, name, how, _ in rule.packages if how != "absent"]
+    return all(isinstance(each, list) and all(copy.requires is not None for copy in each) for each in copies)
 
 
 class Answers:

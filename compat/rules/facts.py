@@ -30,7 +30,8 @@ MODEL_FAMILIES = (
     "mistral", "mixtral", "ministral", "llama", "qwen2", "qwen3", "qwen", "gemma", "phi", "falcon", "gpt-oss", "gpt2",
     "deepseek", "granite", "cohere", "bloom", "opt", "t5", "bert", "mamba", "glm", "internlm", "baichuan", "smollm", "olmo",
     "gemma-2", "gemma-3", "llava", "phi-1", "phi-2", "qwen2-vl", "qwen2.5-vl", "qwen3-vl", "minicpm", "minicpm-o", "paligemma",
-    "phi-3-vision", "pixtral", "voxtral",
+    "phi-3-vision", "pixtral", "voxtral", "deepseek-v2", "deepseek-coder-v2", "deepseek-v3", "deepseek-r1",
+    "deepseek-r1-distill", "deepseek-r1-0528-qwen3",
 )  # fmt: skip
 
 ABSENT = "absent"

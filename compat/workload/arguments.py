@@ -374,7 +374,7 @@ _OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
     "deepspeed_config": _deepspeed, "fsdp_config": _fsdp_config, "fsdp_version": _fsdp_version,
     "fsdp_cpu_ram_efficient_loading": _switch("ram-efficient-loading"),
     "parallelism_config_cp_size": _several("context-parallel"),
-    "vllm_mode": _vllm_mode,
+    "vllm_mode": _vllm_mode, "vllm_tensor_parallel_size": _several("vllm-tensor-parallel"),
     "finetuning_type": _peft_type, "tuner_type": _peft_type, "train_type": _peft_type, "sft_type": _peft_type,
     "model_init_kwargs": _mapping,
 }  # fmt: skip

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from compat.api.public import check
 from compat.formats.described import parse_described
 from compat.model import Environment
+from compat.records import replace
 from compat.rules.facts import ABSENT, Facts, family_of, has_more, visible
 
 
@@ -106,7 +108,17 @@ def test_which_devices_of_a_kind_without_a_number_are_seen(
         ("mistralai/Mixtral-8x7B-v0.1", "mixtral"), ("mistralai/Ministral-8B-Instruct", "ministral"),
         ("Qwen/Qwen2.5-7B", "qwen2"), ("meta-llama/Llama-3.1-8B", "llama"), ("HuggingFaceH4/zephyr-7b-beta", None),
         ("google/gemma-2-9b-it", "gemma-2"), ("google/gemma-7b", "gemma"), ("Qwen/Qwen2.5-VL-7B-Instruct", "qwen2.5-vl"),
+        ("deepseek-ai/DeepSeek-V2-Lite", "deepseek-v2"), ("deepseek-ai/DeepSeek-R1", "deepseek-r1"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "deepseek-r1-distill"), ("deepseek-ai/deepseek-llm-7b-base", "deepseek"),
     ],
 )  # fmt: skip
 def test_families_of_models(model: str, family: str | None) -> None:
     assert family_of(model) == family
+
+
+def test_an_installed_package_could_be_installed() -> None:
+    described = environment(distributions=[{"name": "tokenizers", "version": "0.13.3"}], python="3.12.3", os="linux")
+    (package,) = described.distributions or ()
+    installed = replace(described, distributions=(replace(package, requires=()),))
+    found = [[each.rule for each in check(each).findings] for each in (described, installed)]
+    assert ["tokenizers-013-no-python312" in rules for rules in found] == [True, False]

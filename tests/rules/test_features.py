@@ -10,7 +10,7 @@ from compat.rules.compiled import Matrix
 from compat.rules.facts import IMPLIED
 from tests.conftest import ROOT
 
-_EMITTING = ("on", "off", "feature", "_on", "say", "_switch", "append")
+_EMITTING = ("on", "off", "feature", "_on", "say", "_switch", "_several", "append")
 
 
 def emitted() -> set[str]:

@@ -96,6 +96,13 @@ def test_where_trl_runs_vllm(mode: str | None, colocated: bool | None, tmp_path:
     assert ("vllm-colocate" in (found.features_absent or ())) is (colocated is False)
 
 
+@pytest.mark.parametrize(("size", "parallel"), [(2, True), (1, False)])
+def test_whether_colocated_vllm_spans_gpus(size: int, parallel: bool, tmp_path: Path) -> None:
+    recipe = _recipe(tmp_path, f"use_vllm: true\nvllm_tensor_parallel_size: {size}")
+    found = read(f"trl grpo --config {recipe}", tmp_path).workload
+    assert ("vllm-tensor-parallel" in (found.features or ())) is parallel
+
+
 def test_vllm_argument_file(tmp_path: Path) -> None:
     _recipe(tmp_path, "tensor-parallel-size: 2\ndtype: bfloat16\n")
     assert known(read("vllm serve Qwen/Q --config recipe.yaml", tmp_path), "processes", "precision") == (2, "bf16")
