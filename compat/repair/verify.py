@@ -28,8 +28,10 @@ _SECONDS = 60
 _YEAR = 365 * 24 * 3600
 _COMMON = ("--quiet", "--no-build", "--color", "never")
 _REFUSED = "No solution found"
-_NO_WHEEL = re.compile(r"(?<![\w.-])([A-Za-z0-9][\w.-]{0,127})(?:==[^ ]{1,80})? ha(?:s|ve) no usable wheels")
-_UNBUILT = 6
+_NO_WHEEL = re.compile(
+    r"(?<![\w.<>=!~,-])([A-Za-z0-9][\w.-]{0,127})(?:\[[^\]\s]{0,200}\])?(?:[<>=!~]\S{0,200})? ha(?:s|ve) no usable wheels"
+)
+_UNBUILT = 30
 """Maximum number of attempts to resolve without packages that require a build."""
 _KEPT = ("UV_CACHE_DIR", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "UV_KEYRING_PROVIDER")
 """Environment variables for uv that do not affect the resolution."""

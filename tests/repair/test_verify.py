@@ -19,7 +19,7 @@ from compat.repair.candidates import Release
 from compat.repair.problem import Problem
 from compat.repair.target import Need
 from compat.repair.uv import Question, brought_along, question
-from compat.repair.verify import Verified, accepted_by_uv, installable_by_uv
+from compat.repair.verify import Resolved, Verified, accepted_by_uv, installable_by_uv, resolved_by_uv
 from tests.index.server import IndexServer
 from tests.repair.worlds import TARGET, need
 
@@ -158,6 +158,19 @@ def test_a_pin_of_another_index_is_looked_for_there() -> None:
         settings = Settings(sources=(IndexSource(server.url),), retries=0)
         assert accepted_by_uv(Question({"a": "2.0+cu128"}), TARGET, settings)[0] is False
         assert accepted_by_uv(Question({"a": "2.0+cu128"}, indexes=(vendor.url,)), TARGET, settings) == (True, "")
+
+
+@pytest.mark.usefixtures("uv_cache")
+def test_a_list_resolves_without_what_has_no_wheel_however_it_is_required() -> None:
+    """Named without a version, by a pin or by a range, by the list or by another package; as many as there are."""
+    source = {"wheel": False, "dynamic": True}
+    built = {f"built{number}": {"1.0": source, "1.1": source} for number in range(8)}
+    needy = {"needy": {"1.0": {"requires": ["built6>=1,<2", "built7[extra]>=1.1", "b"]}}}
+    asked = ("built0", "built1>=1", "built2<1.1", "built3~=1.0", "built4>0.5,!=1.0", "needy")
+    with IndexServer({**PACKAGES, **built, **needy}) as server:
+        settings = Settings(sources=(IndexSource(server.url),), retries=0)
+        found = resolved_by_uv(Question({"built5": "1.0"}, requires=asked), TARGET, settings)
+    assert found == Resolved({"b": "2.0", "needy": "1.0"}, frozenset(built))
 
 
 def test_without_uv_it_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
