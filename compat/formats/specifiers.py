@@ -74,8 +74,8 @@ def _clauses(word: str) -> list[str]:
         version = version[:-2]
     if not is_version(version):
         raise ValueError(f"{excerpt(word, 40)!r} is not a version constraint")
-    if operator in ("^", "~"):
-        return [f">={version}", f"<{_upper(operator, version)}"]
+    if operator in ("^", "~"):  # Poetry also accepts a local label there: ^2.5.0+cu124
+        return [f">={version.partition('+')[0]}", f"<{_upper(operator, version)}"]
     operator = {"": "==", "=": "==", "<>": "!="}.get(operator, operator)
     return [f"{operator}{version}.*" if wildcard and operator in ("==", "!=") else f"{operator}{version}"]
 
