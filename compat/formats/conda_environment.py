@@ -226,8 +226,9 @@ class _Editor:
                 self._change(statement.place, change, how)
             if not wanted and change.after is not None and (change.direct or not change.implied):
                 self.added.append(requirement_for(change) + (f"  # {change.reason}" if change.reason else ""))
-            if change.index_url is not None and (not wanted or any(s.place.requirement for s, _ in wanted)):
-                self._use_index(change.index_url)
+            url = change.index_url or change.default_index
+            if url is not None and (not wanted or any(s.place.requirement for s, _ in wanted)):
+                self._use_index(url, add=change.index_url is not None)
         if self.added:
             self.replacements.append(self._addition())
         file = self.file
@@ -273,14 +274,14 @@ class _Editor:
         end = text.find("\n", offset)
         return text.rfind("\n", 0, offset) + 1, len(text) if end < 0 else end + 1
 
-    def _use_index(self, url: str) -> None:
-        """Set an index in the pip section."""
+    def _use_index(self, url: str, *, add: bool) -> None:
+        """Set an index in the pip section, where one is named or it is to be added."""
         found = index_replacement(url, self._indexes, ())
         if found is None or any(url in text for _, _, text in self.replacements) or f"--extra-index-url {url}" in self.added:
             return
         if found[0] is not None:
             self.replacements.append((*found[0], url))
-        else:
+        elif add:
             self.added.insert(0, f"--extra-index-url {url}")
 
     def _addition(self) -> Replacement:

@@ -97,6 +97,13 @@ class Flavours:
         label = _label(release) if release.name in ("torch", *BESIDE) else ""
         return self._source(label) if label and release.source is None else None
 
+    def default_index(self, release: Release, before: Source | None) -> str | None:
+        """The index that also has the default build of a release, for a target with GPUs: beside the one it comes from now."""
+        wanted = self._wanted and not self._processors and release.name in ("torch", *BESIDE)
+        label = self._default(release.name, release.version) if wanted else None
+        own, _, last = str((before.details if before is not None else {}).get("url", "")).rstrip("/").rpartition("/")
+        return f"{own if cuda_of(last) else self._address}/{label}" if label else None
+
     def served(self, release: Release) -> bool:
         """Whether torch's index was read and provides the build."""
         universe = self._read.get(release.version.partition("+")[2])

@@ -276,7 +276,8 @@ class Planner:
 
     def _along(self, names: Collection[str], implied: frozenset[str]) -> frozenset[str]:
         """Changes an installer makes by itself with the rest of a plan: implied ones, and those of family members."""
-        return (implied | {name for name in names if family(name) != name and family(name) in names}) - self.problem.direct
+        moved = {name for name in names if family(name) != name and family(name) in names}
+        return (implied | moved) - (self.problem.direct & self.problem.current.keys())
 
     def _rebuilt(self, chosen: Mapping[str, Release]) -> tuple[Change, ...]:
         """Extensions that keep their version while torch moves to a minor release with a different C++ ABI."""
@@ -314,13 +315,17 @@ class Planner:
         before = self.problem.current.get(name)
         copies = [copy.source for copy in self.problem.environment.distributions or () if copy.name == name]
         own_index = next((each for each in copies if _has_index(each)), None)
+        before_source = None if before is None else before.source or own_index or self._universe.origin(before)
         return Change(
             name, None if before is None else before.version, None if release is None else release.installed,
             source=None if release is None else release.source,
             hashes=() if release is None else self._universe.hashes(release), why=why,
             direct=name in self.problem.direct, implied=implied,
-            before_source=None if before is None else before.source or own_index or self._universe.origin(before),
+            before_source=before_source, default_index=self._default_index(release, before_source),
         )  # fmt: skip
+
+    def _default_index(self, release: Release | None, before: Source | None) -> str | None:
+        return None if release is None or release.source is not None else self._universe.default_index(release, before)
 
     def _assumed(self, chosen: Mapping[str, Release]) -> dict[str, str]:
         """The assumptions about the releases of the plan."""

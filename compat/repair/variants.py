@@ -75,6 +75,10 @@ class Variants:
         """The index other than the ordinary one that an installed release must come from, if known."""
         return self._flavours.origin(release)
 
+    def default_index(self, release: Release, before: Source | None) -> str | None:
+        """The vendor's index that also has the default build of a release; see :meth:`Flavours.default_index`."""
+        return self._flavours.default_index(release, before)
+
     def serves(self, release: Release) -> bool | None:
         """Whether an index provides a wheel of it; ``None`` if its package was not read."""
         return self._flavours.served(release) if release in self._made else self.base.serves(release)

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 import pytest
 
 from compat.index import Index, Settings, Store
-from compat.index.settings import Source
-from compat.model import Accelerator, Environment
+from compat.index.settings import Source as IndexSource
+from compat.model import Accelerator, Environment, Source
+from compat.records import replace
 from compat.repair.builds import Flavours
 from compat.repair.candidates import IndexUniverse, Release
 from compat.repair.relaxation import Forbidden
@@ -29,7 +30,7 @@ VENDOR = {"torch": {"2.7.1+cu128": {"requires": ["triton==3.3.1", "nvidia-cudnn-
 @contextmanager
 def flavours(environment: Environment, current: dict[str, str], address: str = "http://127.0.0.1:9") -> Iterator[Flavours]:
     with IndexServer(PACKAGES) as server:
-        index = Index(Settings(sources=(Source(server.url),), retries=0), Store(":memory:"))
+        index = Index(Settings(sources=(IndexSource(server.url),), retries=0), Store(":memory:"))
         there = {name: Release(name, version) for name, version in current.items()}
         base = IndexUniverse(index, TARGET)
         yield Flavours(environment, there, open_code_tables(), Declared(), base, index, address)
@@ -50,6 +51,16 @@ def test_the_builds_are_those_that_the_matrix_knows() -> None:
         assert release.source is not None
         assert release.source.details["url"] == "http://127.0.0.1:9/cu118"
         assert (release.day, release.built) == ("2025-06-04", False)
+
+
+def test_the_index_of_the_default_build_is_beside_the_one_that_is_used_now() -> None:
+    release, mirror = Release("torch", "2.8.0"), Source("index", {"url": "https://mirror.example/whl/cu124/"})
+    with flavours(GPU, {"torch": "2.4.0"}) as found:
+        assert found.default_index(release, None) == "http://127.0.0.1:9/cu128"
+        assert found.default_index(release, mirror) == "https://mirror.example/whl/cu128"
+        assert found.default_index(Release("xformers", "0.0.32.post1"), mirror) is None
+    with flavours(replace(GPU, accelerators=()), {"torch": "2.4.0"}) as found:
+        assert found.default_index(release, mirror) is None
 
 
 def test_beside_another_build_of_the_release_the_default_one_has_its_label() -> None:

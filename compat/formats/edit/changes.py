@@ -29,7 +29,8 @@ class Change:
     (``None``: removed). ``source`` is where to install from, ``before_source`` the current source; ``None`` is the default
     index. ``hashes`` are those of every file of the release. ``direct``: the user's own requirement. ``override``:
     requirements of other distributions are violated on purpose. ``implied``: it follows from the other changes, so a file
-    written by hand need not name it.
+    written by hand need not name it. ``default_index``: the vendor's index that also has the default build of the release: a
+    file that names that vendor's index for another build has to name this one.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Change:
     override: bool = False
     implied: bool = False
     before_source: Source | None = None
+    default_index: str | None = None
 
     @property
     def is_direct_url(self) -> bool:
@@ -77,7 +79,13 @@ class Change:
 def inverse(change: Change) -> Change:
     """Return the change that undoes it; the hashes of the previous release are unknown."""
     return replace(
-        change, before=change.after, after=change.before, source=change.before_source, before_source=change.source, hashes=()
+        change,
+        before=change.after,
+        after=change.before,
+        source=change.before_source,
+        before_source=change.source,
+        hashes=(),
+        default_index=None,
     )
 
 

@@ -234,8 +234,8 @@ class InstallScript:
         return command.span(command.words[self._last(command) or -1])[1]
 
     def use_index(self, command: EditedCommand, change: Change, labels: Sequence[str]) -> None:
-        """Add the index of a release to a command."""
-        url = change.index_url
+        """Add the index of a release to a command, or name that of its default build."""
+        url = change.index_url or change.default_index
         if url is None:
             return
         named: list[tuple[str, tuple[int, int]]] = []
@@ -254,7 +254,10 @@ class InstallScript:
         if found is None:
             return
         if found[0] is not None:
-            self.replacements.append((*command.mapped.span(*found[0]), url))
+            moved = (*command.mapped.span(*found[0]), url)
+            self.replacements += [moved] if moved not in self.replacements else []
+        elif change.index_url is None:
+            return
         elif command.json:
             raise InputError(f"add --extra-index-url {url} to the argument list by hand", self.path)
         else:

@@ -108,12 +108,14 @@ def _use_indexes(
     """Add the vendors' indexes that the changes need."""
     moved = {change.name for change in changes}
     kept = {s.found.version.partition("+")[2] for s in statements if s.found.version and s.found.name not in moved}
-    for url in dict.fromkeys(change.index_url for change in changes if change.after is not None):
-        places = [] if url is None else [(file, index_replacement(url, file.indexes, kept)) for file in files]
-        if url is None or any(place is None for _, place in places):
+    needed = [change.index_url for change in changes if change.after is not None]
+    for url in filter(None, dict.fromkeys((*needed, *(change.default_index for change in changes)))):
+        places = [(file, index_replacement(url, file.indexes, kept)) for file in files]
+        if any(place is None for _, place in places):
             continue
         file, span = next(((file, place[0]) for file, place in places if place and place[0]), (top, None))
-        file.use_index(url, span)
+        if span is not None or url in needed:
+            file.use_index(url, span)
 
 
 def changed_requirement(requirement: Requirement, change: Change, how: str) -> Replacement:

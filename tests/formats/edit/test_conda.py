@@ -45,6 +45,10 @@ def test_one_item(edited: Edited, change: Change, old: str, new: str) -> None:
 def test_the_vendors_index(edited: Edited) -> None:
     new = edited("environment.yml", ENVIRONMENT, Change("vllm", "0.7.1", "0.8.0+cu128", VENDOR))
     assert new == ENVIRONMENT.replace("vllm==0.7.1", "vllm==0.8.0+cu128").replace("cu121", "cu128")
+    default = Change("vllm", "0.7.1", "0.8.0", default_index="https://download.pytorch.org/whl/cu128")
+    assert edited("environment.yml", ENVIRONMENT, default) == new.replace("+cu128", "")
+    bare = ENVIRONMENT.replace("      - --extra-index-url https://download.pytorch.org/whl/cu121\n", "")
+    assert edited("environment.yml", bare, default) == bare.replace("0.7.1", "0.8.0")
 
 
 def test_a_section_for_pip_is_made(edited: Edited) -> None:

@@ -41,7 +41,10 @@ def test_a_script_for_another_machine_is_left_alone(program: str, edited: Edited
 def test_the_index_of_the_command(edited: Edited) -> None:
     new = edited("Dockerfile", DOCKERFILE, CUDA)
     assert new == DOCKERFILE.replace("torch==2.5.1", "torch==2.6.0+cu128").replace("whl/cu121", "whl/cu128")
+    default = Change("torch", "2.5.1", "2.8.0", default_index="https://download.pytorch.org/whl/cu128")
+    assert edited("Dockerfile", DOCKERFILE, default) == new.replace("2.6.0+cu128", "2.8.0")
     bare = "FROM x\nRUN pip install torch==2.5.1 -q\n"
+    assert edited("Dockerfile", bare, default) == bare.replace("2.5.1", "2.8.0")
     option = "--extra-index-url https://download.pytorch.org/whl/cu128"
     assert edited("Dockerfile", bare, CUDA) == f"FROM x\nRUN pip install torch==2.6.0+cu128 {option} -q\n"
     backend = "FROM x\nRUN uv pip install torch==2.5.1 --torch-backend=cu121\n"

@@ -154,6 +154,15 @@ def test_the_vendors_index(edited: Edited) -> None:
     assert new == f"{option}cu128\n{kept.replace('2.5.1', '2.6.0+cu128')}"
 
 
+def test_the_index_of_the_default_build_is_named_only_in_place_of_another_one_of_that_vendor(edited: Edited) -> None:
+    vendor = "--extra-index-url https://download.pytorch.org/whl/"
+    change = Change("torch", "2.5.1", "2.8.0", default_index="https://download.pytorch.org/whl/cu128")
+    text = f"{vendor}cu121\ntorch==2.5.1\n"
+    assert edited("requirements.txt", text, change) == f"{vendor}cu128\ntorch==2.8.0\n"
+    for other in ("", f"{vendor}cu128\n", f"{vendor}cu121\nxformers==1+cu121\n", "--extra-index-url https://x.example/cu121\n"):
+        assert edited("requirements.txt", f"{other}torch==2.5.1\n", change) == f"{other}torch==2.8.0\n"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
