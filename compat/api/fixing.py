@@ -21,6 +21,7 @@ from compat.model import Distribution, Finding, Source
 from compat.records import record, replace
 from compat.repair.plan import Plan, Planner, cost_of
 from compat.repair.problem import Policy
+from compat.repair.target import satisfies
 from compat.repair.verify import Checks, Verified
 from compat.repair.whole_plans import findings, to_fix
 
@@ -121,19 +122,18 @@ def repaired(
 
 
 def _leaner(case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case | None]:
-    """The plan for an incomplete list, with pins of unlisted packages only where uv would choose a release with an error.
+    """The plan for an incomplete list, with new pins only where uv would otherwise choose a release with an error.
 
     With the case of the edited file, if it was read.
     """
-    listed = case.listed.keys() | {need.name for need in planner.problem.keep}
-    unlisted = frozenset(each.name for each in plan.changes if each.name not in listed)
-    if not unlisted or not case.resolves:
+    unpinned = _unpinned(case, plan, planner)
+    if not unpinned or not case.resolves:
         return plan, None
     best = frozenset(need.name for each in planner.problem.recommended for need in each.alternatives[0])
     pinned: frozenset[str] = frozenset()
     while True:
-        after, new = _without_pins(unlisted - pinned, case, plan, planner)
-        concerned = [frozenset(each.packages) & unlisted for each in new]
+        after, new = _without_pins(unpinned - pinned, case, plan, planner)
+        concerned = [frozenset(each.packages) & unpinned for each in new]
         needed = frozenset[str]().union(*(each & best or each for each in concerned)) - pinned
         if not needed:
             break
@@ -141,14 +141,24 @@ def _leaner(case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case | None
     if new or not after.resolves:
         return plan, None
     for name in sorted(pinned - best) if len(pinned) > 1 else ():  # two pins may each fix the same error
-        other, new = _without_pins(unlisted - pinned | {name}, case, plan, planner)
+        other, new = _without_pins(unpinned - pinned | {name}, case, plan, planner)
         if other.resolves and not new:
             pinned, after = pinned - {name}, other
-    return _as_installed(case, replace(plan, along=(plan.along | unlisted) - pinned), after), after
+    return _as_installed(case, replace(plan, along=(plan.along | unpinned) - pinned), after), after
+
+
+def _unpinned(case: Case, plan: Plan, planner: Planner) -> frozenset[str]:
+    """The changed packages that the file leaves to the installer, which may take the release of the plan without a pin."""
+    kept = {need.name for need in planner.problem.keep}
+    return frozenset(
+        each.name for each in plan.changes
+        if not case.listed.get(each.name) and each.name not in kept
+        and (each.after is None or all(satisfies(each.after, need.specifier) for need in case.asked if need.name == each.name))
+    )  # fmt: skip
 
 
 def _without_pins(spared: frozenset[str], case: Case, plan: Plan, planner: Planner) -> tuple[Case, tuple[Finding, ...]]:
-    """The case of the edited file if the plan pins only unlisted packages that are not spared, and the errors that it adds."""
+    """The case of the edited file if the plan adds no pins of the spared packages, and the errors that it adds."""
     lean = replace(plan, along=frozenset(each.name for each in plan.changes if each.name in spared))
     after = _as_written(case, lean, written_for(case, lean), planner)
     found = findings(after.environment, planner.means.matrix, case.ignored)
@@ -278,7 +288,7 @@ def _by_itself(case: Case, plan: Plan, change: Change) -> bool:
     """Whether the installer makes an implied change by itself, because the file or environment is only partially listed."""
     if case.file is not None and format_of(case.file, read_content(case.file)).sources:
         return True
-    return not case.whole or (plan.partial and change.before is None)
+    return not case.whole or (change.before is None and (plan.partial or change.name in case.listed))
 
 
 def lock_alone(path: str) -> str:

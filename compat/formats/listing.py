@@ -64,10 +64,11 @@ class Listing:
     distribution). ``edges`` is ``None`` if every entry is installed directly, under its own marker.
     ``conflicts`` are sets of choices that cannot be combined; ``exclusive``: exactly one choice is selected.
     ``requires_python`` is a specifier set, ``environments`` are markers: the file supports no others.
-    ``complete``: nothing else gets installed. ``context`` holds every other fact in the file (python, os, accelerators,
-    variables, workload …; its distributions are not used). ``notes`` are remarks; ``unread`` lists what should have been
-    read and was not: a check of such a file never ends with exit code 0. ``elsewhere`` lists what something else decides,
-    such as a build backend or a file that is not in the build context: these are notes, and with ``--strict`` like ``unread``.
+    ``complete``: nothing else gets installed; ``closed``: nothing else but what the entries require. ``context`` holds every
+    other fact in the file (python, os, accelerators, variables, workload …; its distributions are not used). ``notes`` are
+    remarks; ``unread`` lists what should have been read and was not: a check of such a file never ends with exit code 0.
+    ``elsewhere`` lists what something else decides, such as a build backend or a file that is not in the build context: these
+    are notes, and with ``--strict`` like ``unread``.
     """
 
     file: str
@@ -80,6 +81,7 @@ class Listing:
     requires_python: str | None = None
     environments: tuple[str, ...] = ()
     complete: bool = False
+    closed: bool = False
     context: Environment = Environment()
     label: str | None = None
     notes: tuple[str, ...] = ()

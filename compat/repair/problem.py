@@ -27,6 +27,8 @@ FOLLOWING = (*BESIDE, "xformers")
 no more than an upgrade, and torch does not move for them."""
 DOWNGRADE = MAJOR = 5
 """Cost of downgrading a direct requirement, or of changing a major version, relative to a changed package."""
+LEFT = 2
+"""The same for a release outside the range that the file states: somebody wrote that on purpose."""
 BEHIND = 10
 """Cost of each release behind the newest, relative to an added package, if the newest releases are preferred or installed."""
 DAYS_BACK = 365

@@ -14,7 +14,7 @@ from functools import cache
 from compat.records import record
 from compat.repair.candidates import Release
 from compat.repair.clauses import ERRORS, Clauses, Requires, Statement
-from compat.repair.problem import BEHIND, DOWNGRADE, FOLLOWING, MAJOR, OLD, Problem, family, moves_major
+from compat.repair.problem import BEHIND, DOWNGRADE, FOLLOWING, LEFT, MAJOR, OLD, Problem, family, moves_major
 from compat.repair.target import Need, satisfies
 
 ABSENT, OTHER = "absent", "another release"
@@ -64,10 +64,11 @@ class Relaxation:
         self.forbidden: tuple[Forbidden, ...] = ()
         for name in problem.current:
             self._package(name)
-        for need in problem.asked:
-            self._must(need, Statement("asked", f"the project requires {need.text}"))
+        for need in problem.asked:  # the range of an installed package moves like a pin
+            asked = need._replace(specifier="") if need.name in problem.current else need
+            self._must(asked, f"the project requires {asked.text}", "asked")
         for need in problem.keep:
-            self._must(need, Statement("keep", f"you keep {need.text}"))
+            self._must(need, f"you keep {need.text}", "keep")
         self._expand()
 
     def _oldest_day(self) -> str:
@@ -148,7 +149,6 @@ class Relaxation:
         newest_wanted = self.problem.policy.prefer == "newest"
         place = places(releases)
         newest = max(place.values(), default=-1)
-        here = place[current.version] if current is not None else newest
         for what, atom in atoms.items():
             if what == (ABSENT if current is None else current.version):
                 continue
@@ -165,33 +165,37 @@ class Relaxation:
                 old = place[what] < newest and "" < self._release[name][what].day < self._oldest
                 cost("old releases added", atom, int(old))
             else:
-                nearby = self.problem.policy.prefer == "stay"
-                steps = abs(place[what] - here) if nearby else newest - place[what]
-                follows = family(name) != name  # its moves cost nothing, but none is made without need
-                cost("release steps of what follows" if follows else "release steps", atom, steps)
-            if name in self.problem.direct and self.problem.policy.prefer == "newest":
+                self._price_move(self._release[name][what], atom, current, place)
+            if name in self.problem.direct and newest_wanted:
                 cost("releases behind the newest", atom, newest - place[what])
-            elif current is not None and place[what] < here and self._is_downgrade(name):
-                cost("changes", atom, DOWNGRADE if name in self.problem.direct else 1)
-                cost("downgrades", atom)
-            if current is not None and moves_major(current.key, self._release[name][what].key) and self._is_dear_jump(name):
-                cost("changes", atom, MAJOR)
             if self._release[name][what].built:
                 cost("source installs", atom)
             elif not self._release[name][what].plain:
                 cost("other builds", atom)
 
-    def _is_downgrade(self, name: str) -> bool:
-        return name not in self.problem.unpinned and name not in FOLLOWING and family(name) == name
-
-    def _is_dear_jump(self, name: str) -> bool:
-        return name not in self.problem.unpinned and family(name) == name
+    def _price_move(self, release: Release, atom: int, current: Release, place: Mapping[str, int]) -> None:
+        """Add the costs of moving an installed package. Where the installer chose its version, only steps count."""
+        cost, name, problem = self.clauses.cost, release.name, self.problem
+        here, there = place[current.version], place[release.version]
+        steps = abs(there - here) if problem.policy.prefer == "stay" else max(place.values()) - there
+        follows = family(name) != name  # its moves cost nothing, but none is made without need
+        cost("release steps of what follows" if follows else "release steps", atom, steps)
+        left = any(need.name == name and not release.meets(need.specifier) for need in problem.asked)
+        cost("changes", atom, LEFT * left)
+        if follows or (name in problem.unpinned and not left):
+            return
+        newest_wanted = name in problem.direct and problem.policy.prefer == "newest"
+        if there < here and name not in FOLLOWING and not newest_wanted:
+            cost("changes", atom, DOWNGRADE if name in problem.direct else 1)
+            cost("downgrades", atom)
+        if moves_major(current.key, release.key):
+            cost("changes", atom, MAJOR)
 
     def price_changes(self) -> None:
-        """Add the cost of changing installed packages that the user named: once for each family."""
+        """Add the cost of changing installed packages whose version the user chose: once for each family."""
         members: dict[str, list[int]] = {}
         for name, current in self.problem.current.items():
-            if name in self.problem.unnamed:
+            if name in self.problem.unpinned:
                 continue
             members.setdefault(family(name), []).append(self.at[name][current.version])
         for stays in members.values():
@@ -298,8 +302,8 @@ class Relaxation:
         self.clauses.add((-atom,))
         return atom
 
-    def _must(self, need: Need, statement: Statement) -> None:
-        self.clauses.add((self._met_by(need.name, need.specifier),), statement)
+    def _must(self, need: Need, text: str, kind: str) -> None:
+        self.clauses.add((self._met_by(need.name, need.specifier),), Statement(kind, text))
         self._wants((), need)
 
 

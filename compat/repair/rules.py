@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from compat.model import Distribution, Environment, Finding, Source, normalized
 from compat.repair.candidates import Release
 from compat.repair.clauses import ERRORS, WARNINGS, Statement
-from compat.repair.problem import Problem, Recommended
+from compat.repair.problem import FOLLOWING, Problem, Recommended
 from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.target import Need
 from compat.rules.compiled import Matrix
@@ -68,9 +68,13 @@ def recommended(matrix: Matrix, problem: Problem, errors: Collection[Finding]) -
     """The package versions recommended by findings and their rules, for packages that are installed or wrongly absent.
 
     What is recommended for one finding may also fix another one about the same package, so it is its last alternative. Of a
-    package that nobody pinned, any older release will do if a rule recommends a downgrade.
+    package that nobody pinned, any older release will do if a rule recommends a downgrade. Nothing is recommended for torch
+    and a package released for it that do not match: which release of that is right follows from torch.
     """
-    own = [(finding, found) for finding in errors if (found := _recommended(finding, matrix, problem))]
+    own = [
+        (finding, found) for finding in errors
+        if not {"torch"} < set(finding.packages) <= {"torch", *FOLLOWING} and (found := _recommended(finding, matrix, problem))
+    ]  # fmt: skip
     for finding, alternatives in own:
         others = (each for other, found in own if other is not finding for each in found if len(each) == 1)
         shared = (each for each in others if each[0].name in finding.packages)

@@ -77,7 +77,7 @@ def installed_by(
         Need(copy.name, copy.specifier or "", tuple(copy.extra.get("extras", ()))) for copy in copies
         if copy.version is None and copy.name not in pinned and not is_given(copy)
     )  # fmt: skip
-    whole = listing.complete or listing.kind not in ("requirements", "pyproject", "script")
+    whole = listing.complete or not (listing.closed or listing.kind in ("requirements", "pyproject", "script"))
     selection = contexts.sets[number].label
     told = (f"Python {python}{origin}", *told, *([f"with {selection}"] if selection else ()))
     return Installed(environment, _direct(listing, here), wanted, told, whole, older, selection)

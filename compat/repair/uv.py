@@ -70,9 +70,15 @@ def _index_of(release: Release) -> str:
 def brought_along(
     problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs], opened: Mapping[str, tuple[Release, ...]]
 ) -> frozenset[str]:
-    """Changes an installer makes by itself: unlisted packages, and packages added in their newest acceptable release."""
+    """Changes an installer makes by itself: unlisted packages, and packages added in their newest acceptable release.
+
+    Of a file that lists a package without a pin, the installer adds that one, too.
+    """
     wanted: dict[str, list[str]] = {name: [] for name in chosen if name not in problem.current}
-    asked = {each.name for each in (*problem.asked, *problem.keep)}
+    asked = {each.name for each in (*problem.keep, *(() if problem.current else problem.asked))}
+    for need in problem.asked:
+        if need.name in wanted:
+            wanted[need.name].append(need.specifier)
     for name, extra in _active(problem, chosen, needs):
         for need in needs.get(chosen[name], EMPTY).get(extra, ()):
             if need.name in wanted:

@@ -209,3 +209,43 @@ def test_each_pin_of_an_unlisted_package_is_one_that_the_written_file_needs(fix:
     assert "also      frames 1.0\n" in done.stdout
     lines = (tmp_path / "requirements.txt").read_text().splitlines()
     assert [line.partition(" ")[0] for line in lines] == ["trl==0.17.0", "array==1.0", "arrow==1.0"]
+
+
+def test_a_range_that_the_file_states_moves_like_a_pin(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """If no release in the range is good; another one in the range is preferred, however many steps that takes."""
+    index.add("trl", {"0.15.0": release("2025-02-13"), "0.16.0": release("2025-03-25")})
+    one = BAD_TRL.replace('trl = "<0.18"', 'trl = "<0.18,>=0.16"').replace(">=0.18", "!=0.17.0,!=0.16.0")
+    for rule, expected in ((BAD_TRL, "0.18.0"), (one, "0.15.0")):
+        (tmp_path / "requirements.txt").write_text("accelerate\ntrl<0.18  # why\n")
+        done = fix("--write", "--brief", *own(tmp_path, rule), url=index.url, job=CLEAN)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert (tmp_path / "requirements.txt").read_text() == f"accelerate\ntrl=={expected}  # why\n"
+
+
+def test_what_the_file_leaves_open_stays_open_where_uv_takes_a_good_release(fix: Run, tmp_path: Path) -> None:
+    """The newer trl takes an older transformers, and that an older tokenizers: uv chooses both by itself."""
+    packages = {
+        "trl": {"0.17.0": release("2025-04-25", "transformers"), "0.18.0": release("2025-05-27", "transformers<4.57")},
+        "transformers": {
+            "4.55.0": release("2025-08-05", "tokenizers<0.22"), "4.57.1": release("2025-10-14", "tokenizers>=0.22"),
+        },
+        "tokenizers": {"0.21.1": release("2025-03-13"), "0.22.1": release("2025-09-19")},
+    }  # fmt: skip
+    (tmp_path / "requirements.txt").write_text("tokenizers\ntransformers>=4.50\ntrl==0.17.0\n")
+    with IndexServer(packages) as server:
+        done = fix("--write", "--brief", *own(tmp_path, BAD_TRL), url=server.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "also      tokenizers 0.21.1, transformers 4.55.0" in done.stdout
+    assert (tmp_path / "requirements.txt").read_text() == "tokenizers\ntransformers>=4.50\ntrl==0.18.0\n"
+
+
+@pytest.mark.parametrize(("image", "whole"), [("python:3.11", True), ("python:3.11-slim", True), ("company/base:1", False)])
+def test_what_a_dockerfile_installs_is_all_there_is_on_an_image_without_packages(
+    image: str, whole: bool, fix: Run, index: IndexServer, tmp_path: Path
+) -> None:
+    """What uv resolves is judged; on another image nobody knows what is there, and what is listed is not pinned for it."""
+    (tmp_path / "Dockerfile").write_text(f"FROM {image}\nRUN pip install accelerate trl==0.17.0\n")
+    done = fix("--write", "--brief", *own(tmp_path, BAD_TRL), url=index.url, subject=["Dockerfile"], job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ("packages that uv resolves today" in " ".join(done.stdout.split())) == whole
+    assert (tmp_path / "Dockerfile").read_text() == f"FROM {image}\nRUN pip install accelerate trl==0.18.0\n"

@@ -191,3 +191,20 @@ def test_what_fixes_one_finding_may_fix_another_and_an_unpinned_package_may_go_f
     problem = installed(*packages, unpinned=frozenset({"torchao"}))
     of = {each.statement: each.alternatives for each in recommended(matrix, problem, findings)}
     assert of == {"a": (back, further, forward), "b": (forward, back, further)}
+
+
+def test_nothing_is_recommended_for_what_follows_torch() -> None:
+    """Which release of torchaudio is right depends on that of torch, which moves for other reasons."""
+    fix = Fix("upgrade", "torch", ">=2.11", "")
+    pair, three = (
+        Finding(
+            rule="a", origin="build", verdict="hit", severity="error", effect="crash", title="", why="", confidence="confirmed",
+            packages=dict.fromkeys(names, "1.0"), fixes=(replace(fix, package="torchaudio", spec="<2.11"),),
+        )
+        for names in (("torch", "torchaudio"), ("torch", "torchaudio", "numpy"))
+    )  # fmt: skip
+    problem = installed("torch", "torchaudio", "numpy")
+    assert not list(recommended(in_memory(()), problem, (pair,)))
+    assert [each.alternatives for each in recommended(in_memory(()), problem, (three,))] == [
+        ((Need("torchaudio", "<2.11", ()),),)
+    ]

@@ -71,9 +71,11 @@ def instance(seed: int) -> tuple[Problem, MemoryUniverse, list[Forbidden]]:
         Recommended("a-rule", tuple((need(f"{name}{dice.choice(SPECIFIERS[1:])}"),) for _ in range(dice.randint(1, 3))))
         for name in current if dice.random() < 0.15
     )  # fmt: skip
+    unpinned = frozenset(name for name in current if dice.random() < 0.25)
     problem = Problem(
-        environment, TARGET, current, asked, keep, direct, policy, recommended=recommended, from_part=seed % 5 == 0
-    )
+        environment, TARGET, current, asked, keep, direct, policy, recommended=recommended, from_part=seed % 5 == 0,
+        unpinned=unpinned,
+    )  # fmt: skip
     universe = MemoryUniverse(releases, requires)
     return problem, universe, list(some_rules(dice, problem, universe))
 

@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from compat.model import Environment
 from compat.repair.candidates import Release
-from compat.repair.problem import BEHIND, DOWNGRADE, FOLLOWING, MAJOR, OLD, Problem, family, moves_major
+from compat.repair.problem import BEHIND, DOWNGRADE, FOLLOWING, LEFT, MAJOR, OLD, Problem, family, moves_major
 from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.target import Need, Target, satisfies
 
@@ -98,10 +98,14 @@ class Everything:
                     return None
                 levels[each.level] += 1
         current = {name: release.version for name, release in self.problem.current.items()}
-        changed = {family(name) for name, version in current.items() if chosen[name] != version}
+        unpinned = self.problem.unpinned
+        changed = {family(name) for name, version in current.items() if chosen[name] != version and name not in unpinned}
+        ranges = [(each.name, each.specifier) for each in self.problem.asked if each.name in current]
+        left = {name for name, specifier in ranges if chosen[name] != ABSENT and not satisfies(chosen[name], specifier)}
         release = {name: {each.version: each for each in releases} for name, releases in self.releases.items()}
         place = {name: Places(releases) for name, releases in self.releases.items()}
         own = [name for name in chosen if family(name) == name]
+        stated = {name for name in own if name in left or name not in unpinned}
         added = sum(chosen[name] != ABSENT and name not in current for name in own)
         added *= not self.problem.installer_adds and self.problem.policy.prefer != "newest"
         removed = sum(chosen[name] == ABSENT for name in own if name in current)
@@ -113,11 +117,12 @@ class Everything:
             here = place[name].index(current[name]) if name in current else newest
             if name in self.problem.direct and self.problem.policy.prefer == "newest":
                 behind += newest - place[name].index(version)
-            elif name in own and name in current and name not in FOLLOWING and place[name].index(version) < here:
+            elif name in current and name in stated and name not in FOLLOWING and place[name].index(version) < here:
                 weighed += DOWNGRADE if name in self.problem.direct else 1
                 back += 1
-            if name in current and family(name) == name and moves_major(Version(current[name]), Version(version)):
+            if name in current and name in stated and moves_major(Version(current[name]), Version(version)):
                 weighed += MAJOR
+            weighed += LEFT * (name in left)
             near = self.problem.policy.prefer == "stay"
             if name in current:
                 moved = abs(place[name].index(version) - here) if near else newest - place[name].index(version)
@@ -165,7 +170,8 @@ class Everything:
         current = {name: release.version for name, release in self.problem.current.items()}
         for each in (*self.problem.asked, *self.problem.keep):
             version = chosen.get(each.name, ABSENT)
-            if version == ABSENT or not satisfies(version, each.specifier):
+            moves = each in self.problem.asked and each.name in current
+            if version == ABSENT or not (moves or satisfies(version, each.specifier)):
                 return False
         for name, extra in self._active(chosen):
             for each in self._of(chosen, name).get(extra, ()):

@@ -97,6 +97,15 @@ _SYSTEM_PYTHON = {
 """Versions of the package ``python3`` by release of the system."""
 
 
+_BARE = ("nvidia/cuda", "rocm/dev-ubuntu-22.04", "rocm/dev-ubuntu-24.04", "python", "ubuntu", "debian", "astral-sh/uv")
+"""Images without any Python package but the installers: what a Dockerfile does not install is not there."""
+
+
+def is_bare(image: str) -> bool:
+    """Whether nothing is installed in an image that a package of this file could meet."""
+    return _parts(image)[0] in _BARE
+
+
 def known_stack(image: str) -> Environment:
     """Return the environment implied by an image: torch and related distributions, Python, CUDA toolkit, glibc."""
     name, tag = _parts(image)

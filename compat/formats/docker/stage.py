@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
 from compat.errors import InputError
-from compat.formats.docker.base_images import image_variables, known_stack, system_python
+from compat.formats.docker.base_images import image_variables, is_bare, known_stack, system_python
 from compat.formats.docker.text import HereDocument, Instruction, without_documents
 from compat.formats.include import BuildContext, Copied, Missing, NotRead
 from compat.formats.installs.command import install_of
@@ -175,6 +175,7 @@ class Stage:
         self.installs: Installs = Installs(self.files) if parent is None else parent.installs.copied(self.files)
         self.system: str | None = None if parent is None else parent.system
         self.stack: Environment | None = None if parent is None else parent.stack
+        self.closed: bool = parent is not None and parent.closed
         self.machine: str | None = None if parent is None else parent.machine
         self.toolkit: str | None = None if parent is None else parent.toolkit
         self.variables: dict[str, str] = {} if parent is None else dict(parent.variables)
@@ -185,6 +186,7 @@ class Stage:
     def start(self, image: str) -> None:
         """Start from the stack implied by a base image."""
         self.stack = known_stack(image)
+        self.closed = is_bare(image)
         self.system = image
         self.installs.python = self.stack.python
         self.toolkit = self.stack.cuda_toolkit
