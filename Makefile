@@ -33,7 +33,7 @@ help:
 	@echo "make fixes-corpus   published files x targets that break them, fixed, checked again, given to uv (uses the index)"
 	@echo "make reproductions  show the founding bugs with the real packages (downloads releases)"
 	@echo "make audit          evidence for every bound of every rule, from released source (reads the index); docs/rule-audit.md"
-	@echo "make audit-fixes    every fix of every rule resolved by uv, and the result judged (reads the index); matrix/fixes.csv"
+	@echo "make audit-fixes    every fix of every rule resolved by uv, and the result judged, also at the ends of ranges (reads the index); matrix/fixes.csv"
 	@echo "make audit-rules    rules whose cause is a name, held against the mined source"
 	@echo "make build          wheel and sdist in dist/"
 	@echo "make site           the site in dist/site: tables, rules, and a page that checks in the browser (npm, once)"
@@ -93,6 +93,7 @@ audit: $(VENV)/.dev $(COMPILED)
 
 audit-fixes: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m scripts.audit.fixes
+	$(BIN)/python -m scripts.audit.corners
 
 audit-rules: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m scripts.surface.audit

@@ -31,7 +31,7 @@ def bounds_of(rule: Rule, versions: Callable[[str], Sequence[str]]) -> Iterator[
     for _, package, how, ranges in rule.packages:
         if how != "in":
             continue
-        released = _ordered(versions(package), ranges)
+        released = ordered(versions(package), ranges)
         for interval in ranges:
             inside = [at for at, (_, key) in enumerate(released) if contains((interval,), key)]
             if inside and interval[0] is not None:
@@ -45,7 +45,7 @@ def _bound(rule: Rule, package: str, interval: Interval, released: list[tuple[st
     return Bound(rule.id, package, written((interval,)).split(",")[0 if step < 0 else -1], released[at][0], outside)
 
 
-def _ordered(versions: Sequence[str], ranges: Ranges) -> list[tuple[str, Key]]:
+def ordered(versions: Sequence[str], ranges: Ranges) -> list[tuple[str, Key]]:
     """Return final releases, and the pre-releases of each release for which a bound names a pre-release."""
     found: dict[Version, str] = {}
     for text in versions:

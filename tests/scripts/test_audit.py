@@ -17,7 +17,7 @@ from compat.rules.evaluate import judge
 from compat.rules.loader import load_file
 from compat.rules.rule import FixTemplate, Rule
 from compat.versions import ranges_of
-from scripts.audit import evidence, fixes
+from scripts.audit import corners, evidence, fixes
 from scripts.audit.bounds import Bound, bounds_of
 from scripts.audit.evidence import FOLDER, Evidence
 from scripts.audit.marks import Mark, Marks
@@ -161,6 +161,22 @@ def test_a_fix_is_followed_to_the_packages_that_it_brings_along(rule: Rule, monk
     assert asked[0] == ["b>=9", "a==2.0"]
     monkeypatch.setattr(fixes, "_resolved", lambda *_: (None, "no solution"))
     assert (fixes.followed(rule, fix, environment).result) == fixes.IMPOSSIBLE
+
+
+def test_a_fix_is_tried_at_the_ends_of_a_range(rule: Rule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    newer = replace(rule, id="b-9-needs-a-below-5", unless=(), packages=(
+        ("package", "a", "in", ranges_of(">=5")), ("package", "b", "in", ranges_of(">=9")),
+    ))  # fmt: skip
+    matrix = in_memory([rule, newer])
+    monkeypatch.setattr(corners, "check", lambda after: Report(after, findings=judge(after, matrix)))
+    store = Store(tmp_path)
+    for package, version in (("a", "2.0"), ("a", "6.0"), ("b", "1.0"), ("b", "9.1")):
+        store.keep(Fetched(package, version, "f", None, None, True, 0, 0.0, (), {}))
+    found = corners.Corners(Sources(store, offline=True))
+    fix = FixTemplate("upgrade", packages=(("b", ">=9"),))
+    assert [(beside, error.rule) for beside, error in found.errors(rule, fix)] == [({"a": "6.0"}, "b-9-needs-a-below-5")]
+    below_5 = replace(fix, when=(("package", "a", "in", ranges_of("<5")),))
+    assert not list(found.errors(rule, below_5))
 
 
 def test_what_has_no_wheel_is_resolved_by_what_it_requires(monkeypatch: pytest.MonkeyPatch) -> None:
