@@ -90,7 +90,12 @@ def _of_wheels(finding: Finding) -> bool:
 
 
 def _covered(finding: Finding, errors: list[Finding]) -> bool:
-    return any(finding.packages.keys() <= error.packages.keys() for error in errors)
+    absent = {name for name, version in finding.packages.items() if version is None}
+    return any(
+        finding.packages.keys() - absent <= error.packages.keys()
+        and all(name in error.packages or name in error.title.split() for name in absent)
+        for error in errors
+    )
 
 
 def _mentions(rule: Finding, found: Finding) -> bool:

@@ -12,6 +12,7 @@ from compat.interfaces.refusals import IMPORT, Both, Either, FactTest, Opposite,
 from compat.model import Finding, Fix, of_no_index
 from compat.records import replace
 from compat.rules.facts import ABSENT, Facts, has_more
+from compat.tables.declared import open_declared
 from compat.versions import is_version, key_of
 
 TYPE_CHECKING = False
@@ -33,6 +34,8 @@ _ENGINES = frozenset(("vllm", "sglang"))
 """Inference engines: serving does not reach guards in other packages, and training alone does not reach guards in these."""
 _FOLDED = 0.2
 """The likelihood of a guard that may not be reached; too low to be asked as a question."""
+_UNDECLARED = "ModuleNotFoundError"
+"""The error of rows about a package that a release imports and does not require."""
 _opened: list[Refusals] = []
 
 
@@ -71,6 +74,8 @@ def reached(row: Refusal, facts: Facts) -> bool | None:
         return False
     if engine and task not in (None, *_SERVED) and not used:
         return False
+    if not row.function and any(_is_imported(each, facts) for each in row.reach):
+        return True  # the module runs even if the trainer is never constructed
     answers = [_holds_alternative(each, facts) for each in row.reach]
     others = any(isinstance(facts.package(each), list) for each in _ENGINES if each != row.package)
     if engine and not used and (task is None or others):
@@ -88,8 +93,21 @@ def _holds_alternative(alternative: str, facts: Facts) -> bool | None:
     return None if value is None else bool(value == word)
 
 
+def _is_imported(alternative: str, facts: Facts) -> bool:
+    """Whether the code imports the trainer of an alternative."""
+    fact, _, word = alternative.partition("=")
+    if fact != "trainer" or not facts.workload.code:
+        return False
+    from compat.checks.code import code_needs
+
+    imports = (each for each in code_needs(facts.workload.code).all if each.need.kind == "import" and each.sure)
+    return any((each.need.name or "").lower() == word for each in imports)
+
+
 def _finding(row: Refusal, copy: Distribution, facts: Facts) -> Finding | None:
     if holds(row.condition, facts, presumed=True) is not True:
+        return None
+    if row.error == _UNDECLARED and _is_excerpt(copy, facts):
         return None
     runs = reached(row, facts)
     if runs is False:
@@ -114,13 +132,31 @@ def _finding(row: Refusal, copy: Distribution, facts: Facts) -> Finding | None:
         rule=f"guard-{copy.name}-{about}", origin="guard", verdict="hit" if runs else "possible",
         severity="error" if raised else "warning", effect="crash", confidence="confirmed",
         title=f"{copy.name} {copy.version} {does}: {message}",
-        why=f"{place}: {'raised' if raised else 'logged'} {by} if {in_words(row.condition)}.",
+        why=_why(row, copy, place, by),
         packages={name: copies[0].version if isinstance(copies := facts.package(name), list) else None for name in names},
         facts=tuple(dict.fromkeys(FACTS_OF[test.fact] for test in tests if test.fact in FACTS_OF)),
         missing=("workload",) if unknown else (), unknown=unknown, likelihood=None if runs else _FOLDED,
         fixes=tuple(_fixes(row.condition, facts)),
         here="; ".join((f"{copy.name} {copy.version}", *known_in_words((row.condition,), facts))),
     )  # fmt: skip
+
+
+def _is_excerpt(copy: Distribution, facts: Facts) -> bool:
+    """Whether the known distributions cannot be all that are installed: a release is without its own requirements."""
+    if copy.name not in open_declared():
+        return len(facts.environment.distributions or ()) < _MANY
+    return any(facts.package(name) == ABSENT for name in open_declared().always(copy))
+
+
+_MANY = 20
+"""So many distributions are a whole environment, if the requirements of a release are not recorded."""
+
+
+def _why(row: Refusal, copy: Distribution, place: str, by: str) -> str:
+    if row.error == _UNDECLARED:
+        name = next(fact_tests(row.condition)).name
+        return f"{place} imports {name} {by}, but {copy.name} does not require it, and it is not installed."
+    return f"{place}: {'raised' if row.kind == 'raise' else 'logged'} {by} if {in_words(row.condition)}."
 
 
 _LONGEST = 180

@@ -7,7 +7,7 @@ given code, trainer or model reaches it; :func:`unreached` lists the rest.
 from __future__ import annotations
 
 from compat.checks.fix_commands import nearest_fixes
-from compat.interfaces.at_once import ENTRIES, TIERS, AtOnce, open_at_once
+from compat.interfaces.at_once import ENTRIES, SERVERS, TIERS, AtOnce, open_at_once
 from compat.model import Environment, Finding, Fix, Workload, of_no_index
 from compat.versions import key_of
 
@@ -120,7 +120,7 @@ def releases_in(environment: Environment) -> dict[str, str]:
 
 
 def _says_what_runs(workload: Workload) -> bool:
-    return bool(workload.trainer or workload.model or workload.code)
+    return bool(workload.trainer or workload.model or workload.code) or workload.task == "serve"
 
 
 # --- Failures after import that the given code, trainer or model reaches.
@@ -169,6 +169,10 @@ def _imports_of(workload: Workload, installed: Mapping[str, str], rows: Rows) ->
         for package in _HAVE_TRAINERS:
             if package in installed and package in rows.packages:
                 yield package.replace("-", "_"), workload.trainer
+    if workload.task == "serve":
+        for package in sorted(SERVERS.keys() & installed.keys()):
+            for module in SERVERS[package]:
+                yield module, None
 
 
 def _called_by(workload: Workload) -> frozenset[str]:

@@ -43,11 +43,14 @@ ENTRIES: dict[str, tuple[str, ...]] = {
     "sglang": ("sglang.srt.server", "sglang.srt.entrypoints.http_server"),
     "lighteval": ("lighteval.main_accelerate", "lighteval.pipeline"),
     "lm-eval": ("lm_eval.__main__", "lm_eval.evaluator"),
+    "vllm": ("vllm.entrypoints.llm",),
 }  # fmt: skip
 """Packages whose imports are followed into other packages, and the modules besides themselves that any use of them runs.
 
 Following the imports of all packages would be too slow. Of modules that moved, every place is listed.
 """
+SERVERS: dict[str, tuple[str, ...]] = {"vllm": ("vllm.entrypoints.openai.api_server",)}
+"""The modules that serving runs besides."""
 
 
 def packed(rows: Rows) -> bytes:

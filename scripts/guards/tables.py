@@ -16,6 +16,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from compat.index import Index, gather
+from compat.index import Store as IndexStore
 from compat.interfaces.guards import condition_of
 from compat.interfaces.imports import Eager
 from compat.interfaces.messages import HOLE
@@ -28,6 +30,7 @@ from compat.versions import key_of
 from scripts.guards.reach import may_say, reach_of
 from scripts.guards.refusals import FORM, Contents, Refusal, asks, contents_of
 from scripts.guards.sides import facts_on_both_sides
+from scripts.guards.undeclared import Requirements, undeclared_of
 from scripts.messages.extract import modules_of
 from scripts.surface.extract import places_of
 from scripts.surface.packages import tops_of
@@ -59,20 +62,23 @@ def main(arguments: list[str]) -> int:
     words = parser.parse_args(arguments)
     store = Store(words.store)
     words.out.mkdir(parents=True, exist_ok=True)
+    index = Index(gather(), IndexStore())
+    requirements = Requirements(index)
     for package in words.packages or PACKAGES:
-        rows = list(rows_of(store, package))
+        rows = list(rows_of(store, package, requirements))
         if rows:
             with (words.out / f"{package}.csv").open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
                 writer.writerow(COLUMNS)
                 writer.writerows(sorted(rows))
         print(f"{package}: {len(rows)} guards", flush=True)
+    index.close()
     store.close()
     return 0
 
 
-def rows_of(store: Store, package: str) -> Iterator[tuple[str, ...]]:
-    """Return the rows of a package, as in :data:`COLUMNS`."""
+def rows_of(store: Store, package: str, requirements: Requirements | None = None) -> Iterator[tuple[str, ...]]:
+    """Return the rows of a package, as in :data:`COLUMNS`; undeclared imports only if the requirements can be read."""
     releases = sorted(store.releases(package), key=lambda release: key_of(release.version))
     names = open_declared().names
     found: dict[tuple[str, Refusal], int] = defaultdict(int)
@@ -94,6 +100,11 @@ def rows_of(store: Store, package: str) -> Iterator[tuple[str, ...]]:
                 _ADDRESS.sub(HOLE, refusal.template)[:200],
             )
             grouped[says] |= mask
+    undeclared = undeclared_of(store, package, requirements) if requirements and package not in _LAZY else ()
+    for module, top, ways, mask in undeclared:
+        condition_text = f"(importlib.util.find_spec({top!r}) is None)"
+        says = module, "", "raise", "ModuleNotFoundError", "|".join(sorted(ways)), condition_text, f"No module named {top!r}"
+        grouped[says] |= mask
     for row, mask in grouped.items():
         yield package, _spans(releases, mask), *row
 

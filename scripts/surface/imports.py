@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
+from compat.interfaces.at_once import ENTRIES, SERVERS
 from compat.interfaces.imports import Eager
 from compat.interfaces.source.records import AVAILABLE, Import
 from scripts.surface.collect import PACKAGE_OF, passed_over
@@ -17,6 +18,7 @@ _SELDOM = re.compile(
     r"|vllm\.(model_executor|models|v1|attention|distributed|compilation|platforms|lora|multimodal|entrypoints|transformers_utils"
     r"|tool_parsers|reasoning|kernels|renderers)\.|swift\.(megatron|template|model|dataset|ui)\.|deepspeed\.(ops|inference)\.)"
 )
+_STARTS = frozenset(entry for table in (ENTRIES, SERVERS) for entries in table.values() for entry in entries)
 Asks = tuple[str, ...]
 Edges = dict[tuple[str, str, Asks], int]
 """(from, to, what has to be installed) → the releases of the package that "from" is of. A node is ``module``, or
@@ -83,6 +85,45 @@ def leading_to(edges: dict[str, Edges], goals: Iterable[str]) -> set[str]:
     return reached
 
 
-def followed(edges: Edges) -> Edges:
-    """The edges that are worth shipping: none of modules that are thousands and that nothing but their own package imports."""
-    return {edge: mask for edge, mask in edges.items() if not _SELDOM.search(edge[0])}
+def public_nodes(mined: Mined, package: str) -> set[str]:
+    """The names that a package loads from its modules only when they are used: code imports any of them."""
+    found = set()
+    for release in mined.releases(package):
+        surface = mined.surface(release)
+        for top in tops_of(package):
+            record = surface.module(top) if surface.holds(top) == "source" else None
+            found |= {node_of(top, name) for name in record.lazy} if record is not None else set()
+    return found
+
+
+def shortened(edges: Edges, goals: Container[str]) -> Edges:
+    """The edges worth shipping: without the modules that are thousands and that only their own package imports.
+
+    What is imported through them is kept as an edge of its own, as far as it is a goal, or goes on from there.
+    """
+    through: dict[str, list[tuple[str, Asks, int]]] = defaultdict(list)
+    for (start, end, asks), mask in edges.items():
+        through[start].append((end, asks, mask))
+    found: Edges = defaultdict(int)
+    for start in through:
+        if _is_seldom(start):
+            continue
+        seen: Edges = defaultdict(int)
+        waiting: list[tuple[str, Asks, int]] = [(start, (), -1)]
+        while waiting:
+            node, asks, mask = waiting.pop()
+            for end, more, when in through[node]:
+                edge = start, end, asks if set(more) <= set(asks) else tuple(sorted({*asks, *more}))
+                new = mask & when & ~seen[edge] & ~seen[start, end, ()]
+                if not new or end == start:
+                    continue
+                seen[edge] |= new
+                if _is_seldom(end) and end in through:
+                    waiting.append((end, edge[2], new))
+                if not _is_seldom(end) or end in goals:
+                    found[edge] |= new
+    return dict(found)
+
+
+def _is_seldom(node: str) -> bool:
+    return node not in _STARTS and _SELDOM.search(node) is not None

@@ -18,7 +18,7 @@ from compat.interfaces.rows import E2, MAGIC, R1, module_of
 from compat.interfaces.table import open_table
 from scripts.surface.collect import CONSUMERS, PACKAGE_OF, Occurrence, needs_of, occurrences_of
 from scripts.surface.existing import Blocks, existing
-from scripts.surface.imports import Edges, edges_of, entries_of, followed, leading_to
+from scripts.surface.imports import Edges, edges_of, entries_of, leading_to, public_nodes, shortened
 from scripts.surface.judged import Evidence, Judged, judged
 from scripts.surface.mined import Mined
 from scripts.surface.store import Store
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
         versions = kept.versions | versions
         blocks = kept.with_rows_about(words.target, blocks)
     blocks = timely(blocks, {package: [day for _, day in found] for package, found in days.items()})
-    content = packed(blocks, {package: followed(found) for package, found in edges.items()}, versions)
+    content = packed(blocks, edges, versions)
     write(FOLDER / "rows.bin", content)
     _say(f"{sum(len(rows) for kinds in blocks.values() for rows in kinds.values())} rows, {len(content) >> 10} KiB", began)
     return 0
@@ -106,7 +106,7 @@ def of_consumers(consumers: list[str], folder: Path | None, jobs: int) -> int:
     blocks = timely(kept.blocks | made, {name: [day for _, day in found] for name, found in days.items()})
     mentioned = {row[0] for kinds in blocks.values() for rows in kinds.values() for row in rows} | blocks.keys()
     versions = {name: each for name, each in (kept.versions | versions).items() if name in mentioned}
-    content = packed(blocks, {package: followed(found) for package, found in edges.items() if package in versions}, versions)
+    content = packed(blocks, {package: found for package, found in edges.items() if package in versions}, versions)
     write(FOLDER / "rows.bin", content)
     _say(f"{sum(len(rows) for kinds in blocks.values() for rows in kinds.values())} rows, {len(content) >> 10} KiB", began)
     return 0
@@ -148,6 +148,11 @@ def _edges(package: str) -> tuple[str, Edges]:
     return package, edges_of(_mined, package)
 
 
+def _public(package: str) -> tuple[str, set[str]]:
+    assert _mined is not None
+    return package, public_nodes(_mined, package)
+
+
 def _entries(task: tuple[str, list[str]]) -> tuple[str, Edges]:
     assert _mined is not None
     return task[0], entries_of(_mined, *task)
@@ -162,12 +167,15 @@ def _imports(
     for found in edges.values():
         for _, end, _ in found:
             nodes[PACKAGE_OF[end.partition(":")[0].partition(".")[0]]].add(end)
+    for package, public in pool.imap_unordered(_public, known):
+        nodes[package] |= public
     for package, more in pool.imap_unordered(_entries, [(package, sorted(nodes[package])) for package in known]):
         edges[package].update(more)
     goals = {module_of(place.path) for found in places.values() for place in found if place.tier == E2}
     goals |= {end for found in (kept or {}).values() for _, end, _ in found}  # they lead to one
     leading = leading_to(edges, goals)
-    return {package: {edge: mask for edge, mask in found.items() if edge[1] in leading} for package, found in edges.items()}
+    kept = {package: {edge: mask for edge, mask in found.items() if edge[1] in leading} for package, found in edges.items()}
+    return {package: shortened(found, goals) for package, found in kept.items()}
 
 
 def _by_target(needs: dict[str, dict[Need, int]], known: Iterable[str]) -> list[tuple[str, list[Need]]]:

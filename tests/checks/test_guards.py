@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from compat.interfaces.refusals import Refusals
 from compat.model import Accelerator, Distribution, Environment, Finding, Workload
 from compat.rules.facts import Facts
 
-NAMES = frozenset(("peft", "torchao", "torch", "xformers", "unsloth", "accelerate", "transformers", "vllm", "trl", "gptqmodel"))
+NAMES = frozenset(
+    ("peft", "torchao", "torch", "xformers", "unsloth", "accelerate", "transformers", "vllm", "trl", "gptqmodel", "requests")
+)
 ROWS = [
     {
         "package": "peft", "releases": "0.19.0..0.21.2", "module": "peft.import_utils", "function": "is_torchao_available",
@@ -47,6 +50,11 @@ ROWS = [
         "package": "sglang", "releases": "0.4.0..0.5.23", "module": "sglang.q.awq", "function": "AWQConfig.get_min_capability",
         "kind": "raise", "error": "ValueError", "reach": "quantization=awq",
         "condition": "torch.cuda.get_device_capability() < (7, 5)", "message": "Minimum capability: 75.",
+    },
+    {
+        "package": "trl", "releases": "0.29.0..1.9.2", "module": "trl.generation.vllm_client", "function": "",
+        "kind": "raise", "error": "ModuleNotFoundError", "reach": "trainer=grpotrainer|trainer=rlootrainer",
+        "condition": "importlib.util.find_spec('requests') is None", "message": "No module named 'requests'",
     },
 ]  # fmt: skip
 
@@ -140,3 +148,28 @@ def test_a_rule_that_says_it_comes_first() -> None:
     rule = Finding("r", "rule", "hit", "error", "crash", "t", "w", "confirmed", packages={"peft": "0.19.1", "torchao": "0.9.0"})
     assert deduplicated((rule, finding)) == (rule,)
     assert deduplicated((finding,)) == (finding,)
+
+
+REQUIRED = {"accelerate": "1.12.0", "datasets": "4.4.0", "packaging": "25.0", "transformers": "5.0.0"}
+CODE = """from trl import GRPOTrainer
+trainer = make(GRPOTrainer)
+"""
+
+
+def test_a_module_that_is_imported_and_not_required_is_missing(tmp_path: Path) -> None:
+    (shown,) = found(trl="1.0.0", **REQUIRED, workload=Workload(trainer="grpotrainer"))
+    assert (shown.rule, shown.verdict, shown.fixes[0].package) == ("guard-trl-requests", "hit", "requests")
+    assert shown.why == (
+        "trl.generation.vllm_client imports requests with trainer grpotrainer, but trl does not require it, and it is not installed."
+    )
+    assert found(trl="1.0.0", **REQUIRED, requests="2.32.0", workload=Workload(trainer="grpotrainer")) == []
+    assert found(trl="1.0.0", **REQUIRED, workload=Workload(trainer="sfttrainer")) == []
+    script = tmp_path / "train.py"
+    script.write_text(CODE)
+    (imported,) = found(trl="1.0.0", **REQUIRED, workload=Workload(code=(str(script),)))
+    assert imported.verdict == "hit", "importing the name runs the module, whether or not the trainer is constructed"
+
+
+def test_a_listing_without_a_release_s_requirements_says_nothing_about_others() -> None:
+    excerpt = {name: version for name, version in REQUIRED.items() if name != "datasets"}
+    assert found(trl="1.0.0", **excerpt, workload=Workload(trainer="grpotrainer")) == []

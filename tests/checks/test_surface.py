@@ -51,14 +51,18 @@ def test_a_release_in_no_table_is_not_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("application", "release", "start"),
-    [("axolotl", "0.9.2", "axolotl.cli.train"), ("llamafactory", "0.9.3", "llamafactory.train.tuner")],
+    ("application", "release", "start", "name"),
+    [
+        ("axolotl", "0.9.2", "axolotl.cli.train", "AutoModelForVision2Seq"),
+        ("llamafactory", "0.9.3", "llamafactory.train.tuner", "AutoModelForVision2Seq"),
+        ("vllm", "0.12.0", "vllm.entrypoints.llm", "ALLOWED_LAYER_TYPES"),
+    ],
 )
-def test_a_module_that_any_use_of_an_application_runs_fails(application: str, release: str, start: str) -> None:
+def test_a_module_that_any_use_of_an_application_runs_fails(application: str, release: str, start: str, name: str) -> None:
     found = _found(_environment({application: release, "transformers": "5.0.0"}))
     (finding,) = [each for each in found if each.packages.keys() == {application, "transformers"}]
     assert (finding.verdict, finding.severity) == ("hit", "error")
-    assert "AutoModelForVision2Seq" in finding.title
+    assert name in finding.title
     assert f"runs on import {start}" in finding.why
 
 
@@ -68,6 +72,14 @@ def test_what_fails_later_is_told_where_the_trainer_comes_to_it() -> None:
     found = _found(_environment(versions, Workload(trainer="GRPOTrainer")))
     assert [each.rule for each in found] == ["surface-trl-accelerate-later"]
     assert _found(_environment(versions, Workload(trainer="SFTTrainer"))) == []
+
+
+def test_what_only_serving_runs_is_told_where_the_job_serves() -> None:
+    versions = {"vllm": "0.11.1", "openai": "1.99.2"}
+    assert _found(_environment(versions)) == []
+    (found,) = _found(_environment(versions, Workload(task="serve")))
+    assert (found.rule, found.verdict) == ("surface-vllm-openai-later", "hit")
+    assert "chat_completion_message_tool_call_param.Function" in found.title
 
 
 def test_the_rest_is_listed_on_request() -> None:

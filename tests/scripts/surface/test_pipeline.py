@@ -14,6 +14,7 @@ from compat.interfaces.world import World
 from scripts.surface import rows, tables
 from scripts.surface.extract import missing, read_records
 from scripts.surface.history import history_of
+from scripts.surface.imports import shortened
 from scripts.surface.mined import Mined
 from scripts.surface.store import Fetched, Store
 
@@ -227,3 +228,19 @@ class TestRows:
         assert not any(row.what.endswith(".old") for _, row in found.all_of("trl"))
         assert found.broken({"trl": "1.0", "peft": "9.9"}) == []
         assert found.broken({"trl": "9.9", "peft": "0.3.0"}) == []
+
+
+def test_edges_through_modules_that_are_left_out_are_replaced_by_what_they_lead_to() -> None:
+    edges = {
+        ("vllm", "vllm.model_executor.loader", ()): 0b011,
+        ("vllm.model_executor.loader", "vllm.model_executor.weights", ("awq",)): 0b110,
+        ("vllm.model_executor.weights", "transformers:AutoModel", ()): 0b111,
+        ("vllm.model_executor.weights", "vllm.model_executor.loader", ()): 0b111,  # a cycle
+        ("vllm.model_executor.weights", "vllm.model_executor.leaf", ()): 0b111,
+        ("vllm.outputs", "vllm", ()): 0b111,
+    }
+    assert shortened(edges, {"transformers:AutoModel"}) == {
+        ("vllm", "transformers:AutoModel", ("awq",)): 0b010,
+        ("vllm.outputs", "vllm", ()): 0b111,
+    }
+    assert ("vllm", "vllm.model_executor.leaf", ("awq",)) in shortened(edges, {"vllm.model_executor.leaf"})
