@@ -99,7 +99,9 @@ def _covered(finding: Finding, errors: list[Finding]) -> bool:
 
 
 def _mentions(rule: Finding, found: Finding) -> bool:
-    name = found.title.partition(" imports ")[2].partition(",")[0].rpartition(".")[2]
+    used = found.title.partition(" imports ")[2] or found.title.partition(" uses ")[2]
+    path, _, keyword = used.partition(", which")[0].removesuffix("=)").partition("(")
+    name = keyword or path.rpartition(".")[2]
     same = name != "" and found.packages.keys() <= rule.packages.keys()
     return same and name in f"{rule.title} {rule.why} {rule.rule.replace('-', '_')}"
 

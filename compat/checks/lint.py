@@ -10,7 +10,7 @@ from compat.checks import named_devices
 from compat.formats.described import parse_described
 from compat.model import Distribution, Environment, Source, Workload, normalized
 from compat.records import record, replace
-from compat.rules.evaluate import content_of, fix_of, verdict_of
+from compat.rules.evaluate import content_of, fix_of, severity_of, verdict_of
 from compat.rules.facts import Facts, visible
 from compat.rules.logic import conjunction, holds
 from compat.versions import contains, key_of, ranges_of
@@ -83,7 +83,11 @@ def _fixes(rule: Rule, others: Sequence[Rule]) -> Iterator[str]:
                 facts = Facts(changed)
                 if verdict_of(rule, facts).word == "hit":
                     yield f"{said} does not fix what the rule describes"
-                yield from (f"{said} triggers rule {other.id}" for other in rivals if verdict_of(other, facts).word == "hit")
+                yield from (
+                    f"{said} triggers rule {other.id}"
+                    for other in rivals
+                    if severity_of(other, facts) == "error" and verdict_of(other, facts).word == "hit"
+                )
 
 
 def _rivals(rule: Rule, fix: FixTemplate, environment: Environment, others: Sequence[Rule]) -> list[Rule]:

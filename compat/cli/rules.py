@@ -84,7 +84,8 @@ def _lint(files: Sequence[str]) -> int:
 def shown(rule: Rule, bounds: Sequence[BoundEvidence] = ()) -> str:
     """Render one rule in full; ``bounds`` is the evidence for its ranges."""
     lines = [rule.id, *wrapped(rule.title, "  ", "  "), "", *wrapped(rule.why, "  ", "  "), ""]
-    lines += _row("level", f"{rule.severity}, {rule.effect}, {rule.confidence}")
+    level = f"{rule.severity}, {rule.effect}, {rule.confidence}"
+    lines += _row("level", f"{level}; {rule.presumed_severity} where a fact is presumed" if rule.presumed_severity else level)
     for label, atoms in (("with", rule.packages), ("when", rule.when), *(("unless", each) for each in rule.unless)):
         if atoms:
             lines += _row(label, "; ".join(condition(atom) for atom in atoms))
@@ -110,7 +111,8 @@ def shown(rule: Rule, bounds: Sequence[BoundEvidence] = ()) -> str:
 def as_json(rule: Rule, bounds: Sequence[BoundEvidence] = ()) -> dict[str, Any]:
     """Return a rule as plain JSON values."""
     return {
-        "id": rule.id, "title": rule.title, "severity": rule.severity, "effect": rule.effect,
+        "id": rule.id, "title": rule.title, "severity": rule.severity, "presumed_severity": rule.presumed_severity or None,
+        "effect": rule.effect,
         "confidence": rule.confidence, "why": rule.why, "evidence": list(rule.evidence),
         "with": [condition(atom) for atom in rule.packages], "when": [condition(atom) for atom in rule.when],
         "unless": [[condition(atom) for atom in atoms] for atoms in rule.unless], "presume": dict(rule.presume),

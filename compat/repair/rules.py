@@ -12,6 +12,7 @@ from compat.repair.problem import FOLLOWING, Problem, Recommended
 from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.target import Need
 from compat.rules.compiled import Matrix
+from compat.rules.evaluate import severity_of
 from compat.rules.facts import Facts
 from compat.rules.logic import holds
 from compat.rules.rule import Rule
@@ -37,7 +38,7 @@ def forbidden(
     """The forbidden combinations of every rule that can apply on this machine, over the known releases of each package."""
     facts = Facts(environment)
     for rule in matrix.rules():
-        level = level_of(rule.severity, warnings=warnings)
+        level = level_of(severity_of(rule, facts), warnings=warnings)
         if level is not None and rule.id not in ignored:
             yield from _of_rule(rule, level, facts.presuming(rule.presume), current, known)
 

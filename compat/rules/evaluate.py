@@ -134,11 +134,19 @@ def _undecided(rule: Rule, facts: Facts) -> list[Atom]:
 def finding_of(rule: Rule, verdict: Verdict, facts: Facts) -> Finding:
     """Return the finding for a rule and its verdict."""
     return Finding(
-        rule=rule.id, origin="rule", verdict=verdict.word, severity=rule.severity, effect=rule.effect, title=rule.title,
-        why=rule.why, confidence=rule.confidence, packages=packages_of(rule, facts), facts=rests_on(rule),
+        rule=rule.id, origin="rule", verdict=verdict.word, severity=severity_of(rule, facts), effect=rule.effect,
+        title=rule.title, why=rule.why, confidence=rule.confidence, packages=packages_of(rule, facts), facts=rests_on(rule),
         missing=contract_names(verdict.unknown), unknown=verdict.unknown, fixes=fixes_for(rule, facts),
         evidence=rule.evidence, here=here(rule, facts.presuming(rule.presume)), likelihood=verdict.likelihood,
     )  # fmt: skip
+
+
+def severity_of(rule: Rule, facts: Facts) -> str:
+    """The severity of a rule's finding: that of presumed facts as long as one of them is in use."""
+    presuming = facts.presuming(rule.presume)
+    if rule.presumed_severity and any(presuming.is_presumed(f"workload.{name}") for name, _ in rule.presume):
+        return rule.presumed_severity
+    return rule.severity
 
 
 def contract_names(unknown: tuple[str, ...]) -> tuple[str, ...]:

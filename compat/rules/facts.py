@@ -99,6 +99,7 @@ class Facts:
         if name is path or name not in self._presumed:
             return False
         known = path in self._given or getattr(self.workload, name) is not None
+        known = known or (name == "task" and (self.workload.trainer or "").lower() in TRAINER_TASKS)
         return not known and not self._without_reported(name)
 
     def _without_reported(self, name: str) -> bool:

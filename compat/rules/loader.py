@@ -16,7 +16,7 @@ from compat.versions import is_version, key_of, ranges_of
 
 _KEYS = (
     "id", "title", "severity", "effect", "confidence", "packages", "errors", "evidence", "why",
-    "when", "unless", "presume", "fix", "example", "source",
+    "when", "unless", "presume", "presumed_severity", "fix", "example", "source",
 )  # fmt: skip
 _REQUIRED = ("id", "title", "severity", "effect", "confidence", "evidence", "why", "fix", "example")
 _PRESUMABLE = ("task", "trainer", "model", "launcher", "processes", "batch_size", "precision", "quantization",
@@ -121,7 +121,8 @@ def rule_of(table: Any, file: str = "", line: int = 0) -> Rule:
         id=table["id"], title=_text("title", table["title"]), severity=table["severity"], effect=table["effect"],
         confidence=table["confidence"], why=_text("why", table["why"]), evidence=evidence, packages=packages,
         when=atoms_of(when_table) if when_table else (), unless=tuple(atoms_of(each) for each in unless_tables),
-        presume=_presume(table.get("presume", {})), errors=tuple(map(_signature, _tables("errors", table.get("errors", [])))),
+        presume=_presume(table.get("presume", {})), presumed_severity=_presumed_severity(table),
+        errors=tuple(map(_signature, _tables("errors", table.get("errors", [])))),
         fixes=tuple(map(_fix, _tables("fix", table["fix"]))),
         examples=tuple(map(example_of, _tables("example", table["example"]))),
         detectors=tuple(d for each in (when_table, *unless_tables) for d in detectors_of(each)), file=file, line=line,
@@ -149,6 +150,13 @@ def _presume(value: object) -> tuple[tuple[str, object], ...]:
         else:
             raise ValueError(f"presume.{key}: {given!r} has the wrong type")
     return tuple(found)
+
+
+def _presumed_severity(table: Mapping[str, object]) -> str:
+    given = table.get("presumed_severity", "")
+    if given and (given not in SEVERITIES or given == table["severity"] or not table.get("presume")):
+        raise ValueError("presumed_severity: expected another severity than that of the rule, and [rule.presume]")
+    return str(given)
 
 
 def _signature(table: Mapping[str, object]) -> Signature:

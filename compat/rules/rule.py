@@ -66,7 +66,8 @@ class Rule:
     """One known-bad combination. ``packages``, ``when`` and each of ``unless`` are conjunctions of atoms.
 
     It holds if all of ``packages`` and ``when`` hold and none of ``unless`` does. ``presume`` gives values for unknown facts:
-    defaults of the libraries involved, never guesses about the machine.
+    defaults of the libraries involved, never guesses about the machine. ``presumed_severity``, if given, is the severity as
+    long as a presumed task, precision or number is in use.
     """
 
     id: str
@@ -80,6 +81,7 @@ class Rule:
     when: tuple[Atom, ...] = ()
     unless: tuple[tuple[Atom, ...], ...] = ()
     presume: tuple[tuple[str, Any], ...] = ()
+    presumed_severity: str = ""
     errors: tuple[Signature, ...] = ()
     fixes: tuple[FixTemplate, ...] = ()
     examples: tuple[Example, ...] = ()

@@ -93,3 +93,14 @@ def test_what_a_curated_rule_tells_is_told_once(matrix: Matrix) -> None:
     _, findings, _ = judged(_environment(BROKEN), matrix)
     about = [each for each in findings if each.packages.keys() == BROKEN.keys() and each.severity == "error"]
     assert [each.origin for each in about] == ["rule"]
+
+
+@pytest.mark.parametrize(
+    ("workload", "severity"),
+    [(None, "warning"), (Workload(task="train", trainer="Trainer"), "error"), (Workload(trainer="SFTTrainer"), "error")],
+)
+def test_a_rule_s_task_is_an_error_where_it_is_known(matrix: Matrix, workload: Workload | None, severity: str) -> None:
+    versions = {"transformers": "4.36.2", "accelerate": "1.10.0"}
+    _, findings, _ = judged(_environment(versions, workload), matrix)
+    about = [each for each in findings if each.verdict == "hit" and "accelerate" in each.packages and each.severity != "info"]
+    assert [(each.rule, each.severity) for each in about] == [("accelerate-dispatch-batches-removed", severity)]

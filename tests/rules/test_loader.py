@@ -73,6 +73,11 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
             "[rule.presume]\nprocesses = '2'\n[rule.when]\nlauncher",
             "presume.processes: '2' has the wrong type",
         ),
+        (
+            'severity = "error"',
+            'severity = "error"\npresumed_severity = "warning"',
+            "presumed_severity: expected another severity",
+        ),
         ('upgrade = { trl = ">=0.16.0" }', 'text = "hope"', "fix: expected exactly one of"),
         ('upgrade = { trl = ">=0.16.0" }', 'upgrade = { trl = "newest" }', "is not a set of version specifiers"),
         ('clear = { packages = { trl = "0.16.0" }', 'clean = { packages = { trl = "0.16.0" }', "unknown key 'clean'"),
