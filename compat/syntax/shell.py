@@ -1,4 +1,4 @@
-"""Shell text → words, operators and simple commands with their positions, in one pass and linear time.
+"""Shell text → words and simple commands with their positions, in one pass and linear time.
 
 All readers and editors split shell text here. Nothing is run or expanded: substitutions are kept as written.
 """
@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 from compat.records import record
 
-OPERATORS = ";&|<>"
-_SCRIPT_OPERATORS = ";&|<>()\n"
-_KEYWORDS = frozenset(("if", "then", "else", "elif", "do", "while", "until", "{", "}", "!", "time", "fi", "done", "esac"))
+_OPERATORS = ";&|<>()\n"
+_KEYWORDS = frozenset(("if", "then", "else", "elif", "do", "while", "until", "{", "}", "!", "fi", "done", "esac"))
+_MOST_TRIES = 20
+"""How often a quote or a here-document that is not closed is searched for, each time to the end of the text."""
 
 
 @record(frozen=True)
@@ -32,6 +33,24 @@ class Word:
         """Return the index of each letter of the value."""
         return tuple(at for start, end in self.spans for at in range(start, end))
 
+    @property
+    def is_quoted(self) -> bool:
+        """Whether it starts with a quote or a backslash."""
+        return not self.spans or self.spans[0][0] > self.start
+
+
+@record(frozen=True)
+class SimpleCommand:
+    """A simple command: its words, the control operator before it ("" for none), and the reserved words between them.
+
+    Parentheses count as reserved words, except those of a function definition, which is left out with its name. The
+    operator of a new line is "\\\\n". There are no words if only reserved words are between two operators.
+    """
+
+    operator: str
+    keywords: tuple[str, ...]
+    words: tuple[Word, ...]
+
 
 class _Dialect:
     """What ends a word, what a backslash protects in double quotes, and whether the text is a script.
@@ -39,20 +58,20 @@ class _Dialect:
     In a script ``$(…)``, ``${…}`` and `` `…` `` belong to one word, and a backslash continues a line.
     """
 
-    def __init__(self, blanks: str, operators: str, protected: str, *, script: bool = False) -> None:
-        self.ends = frozenset(blanks + operators)
+    def __init__(self, blanks: str, protected: str, *, script: bool = False) -> None:
+        ends = blanks + (_OPERATORS if script else "")
+        more = "$`" if script else ""
+        self.ends = frozenset(ends)
         self.ends_or_nothing = self.ends | {""}
         self.protected = protected
         self.script = script
-        more = "$`" if script else ""
-        self.plain = re.compile(f"[^{re.escape(blanks + operators + more)}'\"\\\\]+")
+        self.plain = re.compile(f"[^{re.escape(ends + more)}'\"\\\\]+")
         self.notable = re.compile(f'["\\\\{more}]')
 
 
-_SHLEX = _Dialect(" \t\r\n", "", '"\\')
-_SHLEX_WITH_OPERATORS = _Dialect(" \t\r\n", OPERATORS, '"\\')
-_DOCKER = _Dialect(" \t\r\n\v\f\x1c\x1d\x1e\x1f\x85\xa0", "", '"\\')
-_SCRIPT = _Dialect(" \t\r", _SCRIPT_OPERATORS, '"\\$`', script=True)
+_SHLEX = _Dialect(" \t\r\n", '"\\')
+_DOCKER = _Dialect(" \t\r\n\v\f\x1c\x1d\x1e\x1f\x85\xa0", '"\\')
+_SCRIPT = _Dialect(" \t\r", '"\\$`', script=True)
 
 
 def _scan(text: str, at: int, dialect: _Dialect, spans: list[tuple[int, int]]) -> tuple[int, str | None]:
@@ -80,8 +99,9 @@ def _scan(text: str, at: int, dialect: _Dialect, spans: list[tuple[int, int]]) -
                 problem, at = "no escaped character", end
         elif dialect.script and (letter == "`" or text.startswith(("$(", "${"), at)):
             behind = _behind_substitution(text, at)
-            spans.append((at, behind))
-            at = behind
+            problem = problem if behind else "no closing quotation"
+            _add_substitution(text, at, behind or end, "\"'", spans)
+            at = behind or end
         else:
             found = dialect.plain.match(text, at)
             behind = at + 1 if found is None else found.end()
@@ -106,7 +126,12 @@ def _double_quoted(text: str, start: int, dialect: _Dialect, spans: list[tuple[i
             spans.append((start, at))
             start, at = at + 1, at + 2
         elif letter == "`" or text.startswith(("$(", "${"), at):
-            at = _behind_substitution(text, at)
+            spans.append((start, at))
+            start, at = at, _behind_substitution(text, at)
+            if not at:
+                break
+            _add_substitution(text, start, at, '"', spans)
+            start = at
         else:
             at += 1
     spans.append((start, len(text)))
@@ -114,54 +139,82 @@ def _double_quoted(text: str, start: int, dialect: _Dialect, spans: list[tuple[i
 
 
 def _line_end(text: str, at: int) -> int:
-    """Return the index after a backslash and a line end; 0 if there is no line end."""
-    return next((at + len(end) for end in ("\\\n", "\\\r\n") if text.startswith(end, at)), 0)
+    """Return the index after a backslash and the end of a line or of the text; 0 if there is none."""
+    if text.startswith("\\\n", at) or (at + 1 == len(text) and text[at] == "\\"):
+        return at + 2
+    return at + 3 if text.startswith("\\\r\n", at) else 0
+
+
+_INSIDE = re.compile(r"""\\.|\$[({]|[(){}`'"]|(?<=[\s;&|(])\#""", re.DOTALL)
+_CLOSED_BY = {"$(": ")", "${": "}", "`": "`", '"': '"', "(": ")", "<(": ")", ">(": ")"}
 
 
 def _behind_substitution(text: str, start: int) -> int:
-    """Return the end of ``$(…)``, ``${…}`` or `` `…` ``."""
-    if text[start] == "`":
-        end = text.find("`", start + 1)
-        return len(text) if end < 0 else end + 1
-    opened, closed = text[start + 1], ")" if text[start + 1] == "(" else "}"
-    depth = 0
-    for at in range(start + 1, len(text)):
-        depth += (text[at] == opened) - (text[at] == closed)
-        if depth == 0:
-            return at + 1
-    return len(text)
+    """Return the end of ``$(…)``, ``${…}``, ``<(…)``, ``(…)`` or `` `…` ``; 0 if it is not closed."""
+    opened = text[start : start + 2] if text[start] in "$<>" else text[start]
+    open_ones = [_CLOSED_BY[opened]]
+    at = start + len(opened)
+    while found := _INSIDE.search(text, at):
+        sign, at, innermost = found[0], found.end(), open_ones[-1]
+        if sign == innermost:
+            open_ones.pop()
+            if not open_ones:
+                return at
+        elif sign in ("$(", "${", "`") or (sign == '"' and innermost != '"') or (sign == "(" and innermost == ")"):
+            open_ones.append(_CLOSED_BY[sign])
+        elif innermost in (")", "`") and sign in ("'", "#"):
+            at = text.find(sign if sign == "'" else "\n", at) + 1
+            if not at:
+                break
+    return 0
 
 
-def shell_words(line: str, operators: str = "") -> list[str]:
-    """Split into words without their quotes; runs of ``operators`` (none, or :data:`OPERATORS`) are separate words.
+def _add_substitution(text: str, start: int, end: int, quotes: str, spans: list[tuple[int, int]]) -> None:
+    """Append the parts of a substitution: ``${A:-"default"}`` without its quotes, a command as written."""
+    if text.startswith("${", start) and "(" not in text[start:end]:
+        for at in range(start, end):
+            if text[at] in quotes:
+                spans.append((start, at))
+                start = at + 1
+    spans.append((start, end))
 
-    Equivalent to ``shlex`` with the operators as its punctuation, which takes quadratic time for a long word.
+
+def without_commands(text: str, instead: str) -> str:
+    """Return the value of a word with each ``$(…)`` and `` `…` `` replaced, and each ``${…}`` that contains one."""
+    if "$(" not in text and "`" not in text:
+        return text
+    parts: list[str] = []
+    at = 0
+    for found in re.finditer(r"\$[({]|`", text):
+        start = found.start()
+        if start >= at:
+            end = _behind_substitution(text, start) or len(text)
+            known = found[0] == "${" and "$(" not in text[start:end] and "`" not in text[start:end]
+            parts += text[at:start], text[start:end] if known else instead
+            at = end
+    return "".join((*parts, text[at:]))
+
+
+def shell_words(line: str) -> list[str]:
+    """Split into words without their quotes, as ``shlex`` does, which takes quadratic time for a long word.
+
     Raises ``ValueError`` if a quote is not closed or nothing follows the last backslash.
     """
-    return [word.value for word in placed_words(line, operators)]
-
-
-def placed_words(line: str, operators: str = "") -> Iterator[Word]:
-    """Like :func:`shell_words`, with the position of each word."""
-    dialect = _SHLEX_WITH_OPERATORS if operators else _SHLEX
+    words: list[str] = []
     at, end = 0, len(line)
     while at < end:
-        start = at
-        if line[at] in operators:
-            while at < end and line[at] in operators:
-                at += 1
-            yield Word(line[start:at], start, at)
-        elif line[at] in dialect.ends:
+        if line[at] in _SHLEX.ends:
             at += 1
-        elif (plain := dialect.plain.match(line, at)) and line[plain.end() : plain.end() + 1] in dialect.ends_or_nothing:
+        elif (plain := _SHLEX.plain.match(line, at)) and line[plain.end() : plain.end() + 1] in _SHLEX.ends_or_nothing:
             at = plain.end()  # the common case
-            yield Word(plain.group(), start, at)
+            words.append(plain.group())
         else:
             spans: list[tuple[int, int]] = []
-            at, problem = _scan(line, at, dialect, spans)
+            at, problem = _scan(line, at, _SHLEX, spans)
             if problem:
                 raise ValueError(problem)
-            yield Word("".join([line[first:last] for first, last in spans]), start, at, tuple(spans))
+            words.append("".join([line[first:last] for first, last in spans]))
+    return words
 
 
 def written_words(text: str) -> Iterator[Word]:
@@ -176,168 +229,165 @@ def written_words(text: str) -> Iterator[Word]:
             yield Word(text[start:at], start, at)
 
 
-_SIGNS = re.compile(r"""[\\'"#`();&|]""")
-_TO_SINGLE_QUOTE = re.compile(r"[^']*'")
-_TO_DOUBLE_QUOTE = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_BEFORE_COMMENT = frozenset(" \t;&|")
+def simple_commands(text: str) -> list[SimpleCommand]:
+    """Return the commands of a script in source order, in every branch.
 
-
-def _signs(text: str, quote: str = "") -> Iterator[tuple[int, str]]:
-    """Yield position and letter of each of `` ` ( ) ; & | `` outside of quotes, up to a comment.
-
-    The last item is the end of the commands, with the quote that is still open, or "". ``quote`` is open at the start.
+    Redirections, comments and here-documents are left out; so is a line with a quote or a substitution that is not closed.
     """
-    at = 0
-    while True:
-        if quote:
-            closed = _TO_SINGLE_QUOTE.match(text, at) if quote == "'" else _TO_DOUBLE_QUOTE.match(text, at)
-            if closed is None:
-                yield len(text), quote
-                return
-            at = closed.end()
-            quote = ""
-        found = _SIGNS.search(text, at)
-        if found is None:
-            yield len(text), ""
-            return
-        at = found.start()
-        letter = text[at]
-        if letter == "#" and (at == 0 or text[at - 1] in _BEFORE_COMMENT):
-            yield at, ""
-            return
-        if letter in "'\"":
-            quote = letter
-        elif letter not in "\\#":
-            yield at, letter
-        at += 2 if letter == "\\" else 1
+    return _Lexer(text).read()
 
 
-def without_comment(line: str) -> str:
-    """Return a line up to a ``#`` that starts a word outside of quotes."""
-    if "#" not in line:
-        return line
-    *_, (end, _) = _signs(line)
-    return line[:end]
-
-
-def open_quote(text: str, quote: str = "") -> str:
-    """Return the quote that is open at the end of a text."""
-    if not quote and "'" not in text and '"' not in text:
-        return ""
-    *_, (_, found) = _signs(text, quote)
-    return found
-
-
-@record(frozen=True)
-class Segment:
-    """The text of one simple command, and the operator before it (``&&``, ``||``, ``;``, ``|`` …; "" for the first)."""
-
-    operator: str
-    text: str
-
-
-def segments(line: str) -> list[Segment]:
-    """Split a line into simple commands as written, without its comment; ``$(…)`` and `` `…` `` belong to one command."""
-    found: list[Segment] = []
-    operator = ""
-    start = depth = 0
-    ticks = False
-    *signs, (end, _) = _signs(line)
-    for at, letter in signs:
-        if at < start:
-            continue  # the second letter of an operator
-        if letter == "`":
-            ticks = not ticks
-        elif ticks:
-            continue
-        elif letter == "(":
-            depth += bool(depth or line[at - 1 : at] in ("$", "<", ">"))
-        elif letter == ")":
-            depth = max(0, depth - 1)
-        elif not depth and not (letter == "&" and (line[at - 1 : at] == ">" or line[at + 1 : at + 2] == ">")):  # 2>&1, &>
-            found.append(Segment(operator, line[start:at]))
-            operator = line[at : at + 2] if line[at : at + 2] in ("&&", "||", ";;") else letter
-            start = at + len(operator)
-    found.append(Segment(operator, line[start:end]))
-    return found
-
-
-def simple_commands(text: str) -> Iterator[list[Word]]:
-    """Yield the commands of a script in source order, in every branch; keywords are left out."""
-    words: list[Word] = []
-    for word in _Tokens(text).read():
-        if word is None:
-            if words:
-                yield words
-            words = []
-        elif words or word.value not in _KEYWORDS:
-            words.append(word)
-    if words:
-        yield words
-
-
-class _Tokens:
-    """The words of a text in one pass, with ``None`` between commands."""
+class _Lexer:
+    """The commands of a text in one pass."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
+        self._text = text
+        self._at = 0
+        self._found: list[SimpleCommand] = []
+        self._before_line = 0
+        """The number of commands found before the current line."""
+        self._operator = ""
+        self._keywords: list[str] = []
+        self._words: list[Word] = []
         self._documents: list[str] = []
+        """The delimiters of the here-documents that start after the current line."""
+        self._tries = _MOST_TRIES
 
-    def read(self) -> Iterator[Word | None]:
-        text, end = self.text, len(self.text)
-        while self.at < end:
-            letter = text[self.at]
-            if letter == "#":
-                line_end = text.find("\n", self.at)
-                self.at = end if line_end < 0 else line_end
-            elif letter == "<" and text.startswith("<<", self.at) and not text.startswith("<<<", self.at):
-                self._document()
-            elif letter in "<>":
+    def read(self) -> list[SimpleCommand]:
+        text, end = self._text, len(self._text)
+        while self._at < end:
+            letter = text[self._at]
+            if letter in " \t\r":
+                self._at += 1
+            elif letter == "#":
+                self._at = self._end_of_line()
+            elif letter in "<>" or text.startswith("&>", self._at):
                 self._redirection()
-            elif letter in _SCRIPT_OPERATORS:
-                self.at += 1
-                yield None
+            elif letter == "(":
+                self._parenthesis()
+            elif letter == ")":
+                self._end_command("")
+                self._keywords.append(letter)
+                self._at += 1
+            elif letter in _OPERATORS:
+                both = text[self._at : self._at + 2]
+                operator = both if both in ("&&", "||", ";;") else letter
+                self._end_command(operator)
+                self._at += len(operator)
                 if letter == "\n":
-                    self._skip_documents()
-            elif letter in " \t\r":
-                self.at += 1
-            elif joined := _line_end(text, self.at):
-                self.at = joined
+                    self._start_line()
+            elif joined := _line_end(text, self._at):
+                self._at = joined
             else:
-                yield self._word()
+                self._word()
+        self._end_command("")
+        return self._found
+
+    def _end_of_line(self) -> int:
+        end = self._text.find("\n", self._at)
+        return len(self._text) if end < 0 else end
+
+    def _end_command(self, operator: str) -> None:
+        if self._words or self._keywords:
+            self._found.append(SimpleCommand(self._operator, tuple(self._keywords), tuple(self._words)))
+            self._keywords, self._words = [], []
+        elif operator in ("\n", "&") and self._operator in ("&&", "||", "|", ";;"):
+            return  # the command is on the next line; ";;&" and "|&"
+        self._operator = operator
+
+    def _start_line(self) -> None:
+        """Skip the here-documents of the previous line."""
+        for name in self._documents:
+            at = self._at
+            while at < len(self._text) and self._tries:
+                end = self._text.find("\n", at)
+                line, at = (self._text[at:], len(self._text)) if end < 0 else (self._text[at:end], end + 1)
+                if line.strip() == name:
+                    self._at = at
+                    break
+            else:
+                self._tries = max(0, self._tries - 1)
+        self._documents.clear()
+        self._before_line = len(self._found)
+
+    def _not_closed(self) -> None:
+        """Skip the current line, which a shell refuses as a whole."""
+        del self._found[self._before_line :]
+        self._keywords, self._words, self._operator = [], [], ""
+        self._tries -= 1
+        self._at = self._end_of_line() if self._tries > 0 else len(self._text)
+
+    def _parenthesis(self) -> None:
+        if found := _ARITHMETIC.match(self._text, self._at):
+            self._add(found.end())
+        elif self._words and (found := _DEFINITION.match(self._text, self._at)):
+            self._words.clear()
+            self._at = found.end()
+        else:
+            self._end_command("")
+            self._keywords.append("(")
+            self._at += 1
+
+    def _add(self, end: int) -> None:
+        """Add a word that is not split further."""
+        self._words.append(Word(self._text[self._at : end], self._at, end, ((self._at, end),)))
+        self._at = end
 
     def _redirection(self) -> None:
-        """Skip ``> file`` and ``2>&1``: the file is not a word of the command."""
-        while self.at < len(self.text) and self.text[self.at] in "<>&":
-            self.at += 1
-        while self.at < len(self.text) and self.text[self.at] in " \t":
-            self.at += 1
-        if self.at < len(self.text) and self.text[self.at] not in _SCRIPT_OPERATORS + "\r#":
-            self._word()
+        """Skip ``2> file`` and ``2>&1``, which are no words of the command, and remember ``<<EOF``."""
+        text, start = self._text, self._at
+        if text.startswith(("<(", ">("), start):
+            end = _behind_substitution(text, start)
+            if end:
+                self._add(end)
+            else:
+                self._not_closed()
+            return
+        before = self._words[-1] if self._words else None
+        if before is not None and before.end == start and text[before.start : start].isdecimal() and text[start] != "&":
+            self._words.pop()
+        while self._at < len(text) and text[self._at] in "<>&|":
+            self._at += 1
+        sign = text[start : self._at]
+        if sign == "<<" and text.startswith("-", self._at):
+            self._at += 1
+        while self._at < len(text) and text[self._at] in " \t":
+            self._at += 1
+        if self._at < len(text) and text[self._at] not in _OPERATORS + "\r#":
+            target = self._scanned()
+            if target is not None and sign == "<<":
+                self._documents.append(target.value)
 
-    def _document(self) -> None:
-        """Skip the lines after ``<<EOF``, which are not shell text."""
-        self.at += 3 if self.text.startswith("<<-", self.at) else 2
-        while self.text.startswith((" ", "\t"), self.at):
-            self.at += 1
-        if self.at < len(self.text) and self.text[self.at] not in _SCRIPT_OPERATORS:
-            self._documents.append(self._word().value)
-
-    def _skip_documents(self) -> None:
-        while self._documents and self.at < len(self.text):
-            end = self.text.find("\n", self.at)
-            line = self.text[self.at : end if end >= 0 else None]
-            self.at = len(self.text) if end < 0 else end + 1
-            if line.strip() == self._documents[0]:
-                self._documents.pop(0)
-
-    def _word(self) -> Word:
-        start = self.at
+    def _scanned(self) -> Word | None:
+        """Return the word at the current position; ``None`` if it is not closed."""
+        start = self._at
         spans: list[tuple[int, int]] = []
-        end, _ = _scan(self.text, start, _SCRIPT, spans)
-        self.at = max(end, start + 1)
-        return Word("".join([self.text[first:last] for first, last in spans]), start, end, tuple(spans))
+        end, problem = _scan(self._text, start, _SCRIPT, spans)
+        if not problem and self._text.startswith("(", end) and self._text[end - 1] == "=":
+            behind = _behind_substitution(self._text, end)  # NAME=(…)
+            spans.append((end, behind))
+            end, problem = behind, None if behind else "no closing parenthesis"
+        if problem:
+            self._not_closed()
+            return None
+        self._at = end
+        return Word("".join([self._text[first:last] for first, last in spans]), start, end, tuple(spans))
+
+    def _word(self) -> None:
+        word = self._scanned()
+        if word is None:
+            return
+        reserved = word.value in _KEYWORDS and word.value == self._text[word.start : word.end]
+        if reserved and word.value == "{" and self._words and self._words[0].value == "function":
+            self._words.clear()
+        if reserved and not self._words:
+            self._keywords.append(word.value)
+        else:
+            self._words.append(word)
+
+
+_ARITHMETIC = re.compile(r"\(\((?:[^()\n]|\([^()\n]*\))*\)\)")
+_DEFINITION = re.compile(r"\([ \t]*\)")
 
 
 def quoted(text: str, old: str, outer: str = "") -> str:

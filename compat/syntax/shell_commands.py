@@ -1,13 +1,11 @@
-"""The lines and simple commands of shell scripts, with plain variables expanded. Nothing is run."""
+"""The simple commands of shell scripts, with plain variables expanded. Nothing is run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from compat.records import record
-from compat.syntax.shell import OPERATORS, Word, open_quote, placed_words, without_comment
+from compat.syntax.shell import SimpleCommand, Word, simple_commands, without_commands
 
-_KEYWORDS = frozenset(("if", "then", "else", "elif", "do", "while", "until", "{", "}", "!", "(", ")", "fi", "done", "esac"))
 LONGEST = 4000
 """Most lines of a script read."""
 _COMMANDS = 50_000
@@ -16,76 +14,6 @@ _WIDEST = 1 << 13
 """Characters of a word after which no more variables are expanded: ``A=$A$A`` doubles with every line."""
 _MOST = 1 << 20
 """Characters that are expanded in one script, and variables that are recorded for its commands."""
-
-
-_MOST_JOINED = 300
-"""Lines that one pair of quotes may span."""
-_MOST_TRIES = 20
-
-
-@record(frozen=True)
-class LogicalLine:
-    """Physical lines that form one line for a shell: their text, the index of the first, and the index after the last."""
-
-    text: str
-    start: int
-    end: int
-
-
-def logical_lines(lines: Sequence[str]) -> list[LogicalLine]:
-    """Join continuation lines and lines within one pair of quotes. Comments are skipped.
-
-    The body of a here-document is included in its command's lines, but not in its text.
-    """
-    found: list[LogicalLine] = []
-    tries = _MOST_TRIES
-    at = 0
-    while at < len(lines):
-        start = at
-        text, at = _continued(lines, at)
-        if text.lstrip().startswith("#"):
-            continue
-        if tries and (quote := open_quote(text)):
-            parts, end = [text], at
-            while quote and end < min(len(lines), at + _MOST_JOINED):
-                parts.append(lines[end])
-                quote = open_quote(lines[end], quote)
-                end += 1
-            if quote:
-                tries -= 1
-            else:
-                text, at = "\n".join(parts), end
-        delimiter = here_document(text)
-        body = at
-        while delimiter and body < len(lines) and lines[body].strip() != delimiter:
-            body += 1
-        if delimiter and body < len(lines):
-            at = body + 1
-        found.append(LogicalLine(text, start, at))
-    return found
-
-
-def _continued(lines: Sequence[str], at: int) -> tuple[str, int]:
-    """Join a line with those that a backslash continues; return the text and the index after them."""
-    parts: list[str] = []
-    while at < len(lines):
-        text = lines[at]
-        at += 1
-        comment = parts and text.lstrip().startswith("#")  # a comment ends the continuation, contrary to what people expect
-        if comment or not text.endswith("\\"):
-            parts.append("" if comment else text)
-            break
-        parts.append(text[:-1])
-    return " ".join(parts), at
-
-
-def here_document(text: str) -> str | None:
-    """Return the delimiter of the here-document that a line starts."""
-    before, sign, after = text.partition("<<")
-    if not sign or after.startswith("<") or open_quote(before):
-        return None
-    words = after.lstrip("-").split(None, 1)
-    return words[0].strip("\"'").rstrip(";)&|") or None if words else None
 
 
 class ShellCommand:
@@ -104,16 +32,19 @@ def commands_of(text: str, arguments: Sequence[str] = (), variables: Mapping[str
     ``arguments`` are ``$1`` … and ``$@``, ``variables`` those that are already set.
     """
     reader = ShellReader(variables or {}, arguments)
-    return [each for line in logical_lines(text.splitlines()[:LONGEST]) for each in reader.read(line.text)]
+    lines = text.splitlines()[:LONGEST]
+    return [each for command in simple_commands("\n".join(lines)) if (each := reader.read(command)) is not None]
 
 
 class ShellReader:
-    """Reads a script line by line, tracking its variables and working directory."""
+    """Reads a script command by command, tracking its variables and working directory."""
 
     def __init__(self, variables: Mapping[str, str], arguments: Sequence[str] = ()) -> None:
         self._known = dict(variables)
         self._arguments = arguments
         self._directory: str | None = None
+        self._around: list[str | None] = []
+        """The working directories outside the open subshells."""
         self._own: dict[str, str] = {}
         self._exported: dict[str, str] = {}
         self._now: tuple[dict[str, str], dict[str, str]] | None = None
@@ -122,43 +53,46 @@ class ShellReader:
         self._commands = 0
         self._grown = 0
 
-    def read(self, line: str) -> list[ShellCommand]:
-        """Return the commands of one logical line; none if its quotes are unbalanced."""
-        found: list[ShellCommand] = []
-        for written in _simple_commands(line):
-            self._commands += 1
-            if self._commands > _COMMANDS:
-                break
-            words = [word.value for word in written]
-            if self._grown < _MOST:
-                length = sum(map(len, words)) + len(words)
-                words = _expanded(line, written, self._known, self._arguments)
-                self._grown += sum(map(len, words)) + len(words) - length
-            words = words[next((at for at, word in enumerate(words) if word not in _KEYWORDS), len(words)) :]
-            if not words:
-                continue
-            if words[0] in ("export", "declare", "local", "readonly", "set", "typeset"):
-                self._assign(words[1:], export=words[0] == "export")
-            elif all(_is_assignment(word) for word in words):
-                self._assign(words, export=any(word.partition("=")[0] in self._exported for word in words))
-            elif words[0] == "cd":
-                self._directory = words[1] if len(words) == 2 and "$" not in words[1] else None
-            else:
-                variables, exported = self._variables()
-                found.append(ShellCommand(words, variables, exported, self._directory))
-        return found
+    def read(self, command: SimpleCommand, *, certain: bool = True) -> ShellCommand | None:
+        """Return the next command; ``None`` for one that only sets variables, whose values are unknown unless ``certain``."""
+        self._commands += 1
+        if self._commands > _COMMANDS:
+            return None
+        for keyword in command.keywords:
+            if keyword == "(":
+                self._around.append(self._directory)
+            elif keyword == ")" and self._around:
+                self._directory = self._around.pop()
+        words = [word.value for word in command.words]
+        if self._grown < _MOST:
+            length = sum(map(len, words)) + len(words)
+            words = _expanded(command.words, self._known, self._arguments)
+            self._grown += sum(map(len, words)) + len(words) - length
+        if not words:
+            return None
+        if words[0] in ("export", "declare", "local", "readonly", "set", "typeset"):
+            self._assign(words[1:], export=words[0] == "export", certain=certain)
+        elif all(_is_assignment(word) for word in words):
+            self._assign(words, export=any(word.partition("=")[0] in self._exported for word in words), certain=certain)
+        elif words[0] == "cd":
+            self._directory = words[1] if len(words) == 2 and "$" not in words[1] else None
+        else:
+            return ShellCommand(words, *self._variables(), self._directory)
+        return None
 
     @property
     def exported(self) -> dict[str, str]:
         """Return the variables that the next command sees."""
         return self._variables()[1]
 
-    def _assign(self, words: Sequence[str], *, export: bool) -> None:
-        """Set ``NAME=value`` and, after ``export``, ``NAME``."""
+    def _assign(self, words: Sequence[str], *, export: bool, certain: bool) -> None:
+        """Set ``NAME=value`` and, after ``export``, ``NAME``. What is only known at run time becomes ``${NAME}``."""
         for word in words if self._room else ():
             name, equals, value = word.partition("=")
             if equals and _is_assignment(word):
-                self._known[name] = self._own[name] = value
+                unknown = f"${{{name}}}"
+                known = certain and not value.startswith("(")  # NAME=(…) is an array
+                self._known[name] = self._own[name] = without_commands(value, unknown) if known else unknown
             if export and name in self._own:
                 self._exported[name] = self._own[name]
         self._now = None
@@ -182,30 +116,7 @@ def slurm_directives(text: str) -> list[str]:
     return found
 
 
-def _simple_commands(line: str) -> list[list[Word]]:
-    """Return the words of each simple command, without redirections."""
-    try:
-        words = list(placed_words(without_comment(line), OPERATORS))
-    except ValueError:
-        return []
-    commands: list[list[Word]] = [[]]
-    skip = False
-    for word in words:
-        value = word.value
-        if skip:
-            skip = False
-        elif value and not value.strip("<>&") and ("<" in value or ">" in value):
-            skip = True  # a redirection and its target
-            if commands[-1] and commands[-1][-1].value.isdecimal():
-                commands[-1].pop()
-        elif value and not value.strip(";&|"):
-            commands.append([])
-        else:
-            commands[-1].append(word)
-    return [command for command in commands if command]
-
-
-def _expanded(line: str, words: Sequence[Word], known: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
+def _expanded(words: Sequence[Word], known: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
     result: list[str] = []
     filled = 0
     for each in words:
@@ -215,8 +126,9 @@ def _expanded(line: str, words: Sequence[Word], known: Mapping[str, str], argume
         elif word in ("$@", "$*", "${@}", "${*}"):
             result.extend(arguments)
             filled += sum(map(len, arguments)) + len(arguments)
-        elif word.startswith("$") and line[each.start] == "$" and (value := _looked_up(word, known, arguments)) is not None:
-            result.extend(value.split())  # an unquoted variable may expand to several words
+        elif word.startswith("$") and not each.is_quoted and (value := _looked_up(word, known, arguments)) is not None:
+            # an unquoted variable may expand to several words
+            result.extend(value.split())
             filled += len(value)
         elif "$" in word:
             result.append(_inside(word, known, arguments))
@@ -312,7 +224,7 @@ def parameter(inside: str, known: Mapping[str, str]) -> str | None:
 
 def _changed(value: str, form: str) -> str | None:
     """Return a value with a part removed or replaced."""
-    if "$" in form or len(value) > _PARAMETERS_LONGEST or len(form) > _PARAMETERS_LONGEST:
+    if "$" in form or "$" in value or len(value) > _PARAMETERS_LONGEST or len(form) > _PARAMETERS_LONGEST:
         return None
     if form[0] in "%#":
         longest = form[1:2] == form[0]

@@ -77,6 +77,9 @@ def test_the_last_statement_holds_and_what_is_uninstalled_is_gone(tmp_path: Path
         "if x; then\n  if y; then\n    pip install torch==2.6\n  fi\nfi\n",
         "V=2.6\ncase $1 in\n  cu118) V=2.5 ;;\nesac\npip install torch==$V\n",
         "if x; then export V=2.6; fi\npip install torch==$V\n",
+        "pip install torch==2.5\ncase $1 in\n  (a | b) foo ;;\n  c) pip install torch==2.6 ;;\nesac\n",
+        "pip install torch==2.5\n[ -d x ] &&\n  pip install torch==2.6\n",
+        "pip install torch==2.5\n( test -d x ) && pip install torch==2.6\n",
     ],
 )
 def test_what_depends_on_a_condition_is_not_known(text: str, tmp_path: Path) -> None:
@@ -102,12 +105,25 @@ def test_what_depends_on_a_condition_is_not_known(text: str, tmp_path: Path) -> 
         "cat <<EOF > setup.txt\npip install torch==2.5\nEOF\npip install torch==2.6\n",
         "x=$((1<<2))\npip install torch==2.6\n",
         "V=2.6\nif x; then W=1; fi\npip install torch==$V\n",
+        "pip install torch==2.6\n# pip install \\\n#   torch==2.5\n",
+        "# foo \\\npip install torch==2.6\n",
+        "case $1 in\n  a) pip install torch==2.6 ;;\n  b | *) pip install torch==2.6 ;;\nesac\n",
+        "names=(\n  a # it's\n  train.py\n)\npip install torch==2.6\n",
+        "[[ -n $GPU && ( $X == a || $Y == b ) ]]\npip install torch==2.6\n",
+        "if (( N > 1 )); then foo; fi\npip install torch==2.6 2>&1 | tee log\n",
     ],
 )
 def test_what_is_certain_stays_certain(text: str, tmp_path: Path) -> None:
     found = read(tmp_path, text)
     assert asked(found) == {"torch": "2.6"}
     assert found.notes == ()
+
+
+def test_each_command_of_a_chain_has_its_own_line(tmp_path: Path) -> None:
+    found = read(tmp_path, "cd x && \\\n  pip install -r a.txt && \\\n  pip install torch==2.6 && \\\n  python train.py\n")
+    assert lines(found) == {"torch": 3}
+    assert f"{tmp_path}/run.sh:2: -r a.txt was not read: it is not in the project" in found.notes
+    assert workload(found).origins["launcher"] == f"{tmp_path}/run.sh:4"
 
 
 def test_what_may_be_uninstalled_is_not_listed(tmp_path: Path) -> None:

@@ -27,7 +27,9 @@ def test_simple_commands(text: str, expected: list[list[str]]) -> None:
     ("N=4\na $N ${N} x${N}y", [["a", "4", "4", "x4y"]]), ("a $M", [["a", "$M"]]), ("a ${M:-7}", [["a", "7"]]), ("a x=$M/y", [["a", "x=$M/y"]]),
     ('OPTS="-b -c"\na $OPTS', [["a", "-b", "-c"]]), ("export N=4\na $N", [["a", "4"]]), ("a $HOME", [["a", "/h"]]), ("N=$HOME\na $N", [["a", "/h"]]),
     ("a $1 ${2:-z} $@", [["a", "x", "z", "x"]]), ("a $# $? $$", [["a", "$#", "$?", "$$"]]), ("a $(b) `c`", [["a", "$(b)", "`c`"]]),
-    ("a ${N", [["a", "${N"]]), ("a $", [["a", "$"]]), ("A=1 B=2 a", [["A=1", "B=2", "a"]]),
+    ("a ${N", []), ("a $", [["a", "$"]]), ("A=1 B=2 a", [["A=1", "B=2", "a"]]),
+    ("A=$(b c)\na $A ${A:-d} ${A%x}", [["a", "${A}", "${A}", "${A%x}"]]), ("A=\"-b $(c d) -e\"\na $A", [["a", "-b", "${A}", "-e"]]),
+    ("A=${A:-$(b)}\na $A", [["a", "${A}"]]), ("A=(b c)\na $A", [["a", "${A}"]]), ("A=`b`\na \"x $A\"", [["a", "x ${A}"]]),
 ])  # fmt: skip
 def test_variables_are_filled_in_where_they_are_known(text: str, expected: list[list[str]]) -> None:
     assert words(text, "x", HOME="/h") == expected
@@ -38,6 +40,11 @@ def test_what_is_set_before_a_command() -> None:
     assert [(c.words, c.exported, c.directory) for c in found] == [
         (["a"], {"B": "2", "C": "3", "A": "1"}, "sub"), (["b"], {"B": "2", "C": "3", "A": "1"}, None),
     ]  # fmt: skip
+
+
+def test_the_directory_of_a_subshell_ends_with_it() -> None:
+    found = commands_of("cd a\n(cd b && c; (cd d; e); f)\ng\n")
+    assert [(each.words, each.directory) for each in found] == [(["c"], "b"), (["e"], "d"), (["f"], "b"), (["g"], "a")]
 
 
 def test_directives() -> None:

@@ -24,7 +24,6 @@ from compat.formats.installs.words import (
     operands_of,
     split_options,
     values,
-    with_whole_substitutions,
 )
 from compat.formats.registry import PROGRAMS
 from compat.formats.specifiers import is_version
@@ -55,7 +54,6 @@ def install_of(words: Sequence[str], variables: Mapping[str, str] = EMPTY) -> In
     ``variables`` are its environment variables: pip and uv read options from them.
     """
     assigned: dict[str, str] = dict(variables)
-    given, words = len(words), with_whole_substitutions(words)
     try:
         rest = unwrapped(words, assigned)
     except InputError:
@@ -64,7 +62,7 @@ def install_of(words: Sequence[str], variables: Mapping[str, str] = EMPTY) -> In
     found = _install(rest, first, assigned)
     if found is None:
         return _uv_run(words[:first])
-    in_place = len(words) == given and first >= 0 and words[first + 1 :] == rest[1:]
+    in_place = first >= 0 and list(words[first + 1 :]) == rest[1:]
     return found if in_place else replace(found, operands=())  # env -S "pip install torch"
 
 

@@ -97,7 +97,8 @@ class InstallScript:
 
     def read(self, mapped: Mapped, outer: str = "") -> None:
         """Read the commands in shell text; ``outer`` are the quotes around it."""
-        for words in simple_commands(mapped.text):
+        for command in simple_commands(mapped.text):
+            words = list(command.words)
             while words and (found := re.fullmatch(r"([A-Za-z_]\w*)=(.*)", words[0].value, re.DOTALL)):
                 self._define(mapped, words.pop(0), found[1], found[2])
             if words and words[0].value in ("export", "declare", "local", "readonly"):

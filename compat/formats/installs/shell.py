@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 
 from compat.formats.installs.command import install_of
 from compat.formats.installs.steps import Command, Line, Step, alternatives
 from compat.model import EMPTY
-from compat.syntax.shell import segments, written_words
-from compat.syntax.shell_commands import LONGEST, ShellCommand, ShellReader, logical_lines
-from compat.workload.wrappers import assignment, handed_to_shell
+from compat.syntax.shell import SimpleCommand, simple_commands
+from compat.syntax.shell_commands import LONGEST, ShellCommand, ShellReader
+from compat.workload.wrappers import handed_to_shell
 
-UNKNOWN = "${...}"
-"""A value that is only known at run time: no variable has that name."""
-
-_KEYWORDS = frozenset(("then", "do", "!", "time", "elif", "else", "while", "until"))
-_TESTS = frozenset(("[", "[[", "test", "((", "command", "which", "grep", "type", "hash", "!"))
-_SETTERS = frozenset(("export", "declare", "typeset", "local", "readonly"))
+_TESTS = ("[", "[[", "test", "command", "which", "grep", "type", "hash")
 _WIDEST = 1 << 14
 """Characters of a command; longer ones carry data."""
-_MOST_KEYWORDS = 20
-"""Most keywords before a command."""
 _DEEPEST = 40
 """Nested conditions whose branches are tracked separately."""
 _MOST_SHELLS = 3
@@ -43,168 +38,127 @@ class ShellSteps:
         depth: int = 0,
         written: tuple[Line, ...] | None = None,
     ) -> None:
-        self.steps: list[Step] = []
         self.others: list[tuple[ShellCommand, int]] = []
         self.unread: list[tuple[int, str]] = []
         self._where = where
         self._depth = depth
         self._given = variables
         self._written = written
-        self._lines: tuple[Line, ...] = ()
-        """The lines of the current command."""
         self._reader = ShellReader(variables)
-        self._frames: list[str] = []
-        """Open constructs: ``if``, ``case``, ``group`` (braces, parentheses, a function), ``maybe group`` under a condition."""
-        self._open: list[_Branches] = []
-        self._beyond = 0
-        for logical in logical_lines([text for _, text in lines[:LONGEST]]):
-            self._lines = written or tuple(lines[logical.start : logical.end])
-            if len(logical.text) > _WIDEST:
-                if "install" in logical.text:
-                    self.unread.append((lines[logical.start][0], "the command is too long to be read"))
-                continue
-            self._line(logical.text)
+        self._frames = [_Frame("script", None)]
+        self._tested = False
+        """Whether a command of the current ``&&`` list is a test."""
+        texts = [text for _, text in lines[:LONGEST]]
+        starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
+        for command in simple_commands("\n".join(texts)):
+            words = command.words
+            first, last = (bisect_right(starts, at) - 1 for at in (words[0].start, words[-1].end - 1)) if words else (0, 0)
+            self._command(command, tuple(lines[first : last + 1]))
         if len(lines) > LONGEST and any("install" in text for _, text in lines[LONGEST:]):
             self.unread.append((lines[LONGEST][0], f"only {LONGEST} lines of shell were read"))
-        while self._open:
-            self._end()
+        while len(self._frames) > 1:
+            self._close()
+        self.steps: list[Step] = self._frames[0].current
         exported = self._reader.exported
         self.exported = {name: value for name, value in exported.items() if "$" not in value and "`" not in value}
 
-    def _line(self, text: str) -> None:
-        tested = False
-        for segment in segments(text):
-            if segment.operator not in ("&&", "||"):
-                tested = False
-            words = segment.text.split(None, _MOST_KEYWORDS)
-            if len(words) > _MOST_KEYWORDS and all(word in _KEYWORDS or word in "{}()" for word in words[:_MOST_KEYWORDS]):
-                continue
-            tested = tested or next((word for word in words if word not in _KEYWORDS), "") in _TESTS
-            self._segment(segment.text, words, maybe=segment.operator == "||" or (segment.operator == "&&" and tested))
-
-    def _segment(self, segment: str, words: list[str], *, maybe: bool) -> None:
-        """Read one simple command and the keywords that open or close a branch around it; ``maybe``: it may not run."""
-        first = words[0] if words else ""
-        frame = self._frames[-1] if self._frames else ""
-        if first[:1] == "(" != first[1:2]:
-            self._group(f"( {segment.lstrip()[1:]}", maybe=maybe)
-        elif frame in ("group", "maybe group") and segment.rstrip().endswith(")") and "(" not in segment:
-            self._read(segment.rstrip()[:-1])
-            self._close()
-        elif first == "case" and " in" in segment:
-            self._frames.append("case")
-            self._begin(_Branches(starts_at_once=False))
-            self._arm(segment.partition(" in")[2])
-        elif frame == "case" and first == "esac":
-            self._close()
-        elif frame == "case" and ")" in first:
-            self._arm(segment)
-        elif first == "{" or first.endswith("()") or words[-1:] == ["{"]:
-            self._group(segment, maybe=maybe)
-        elif first == "if":
-            self._frames.append("if")
-            self._begin(_Branches())
-            self._read(segment)
-        elif first in ("else", "elif") and frame == "if":
-            self._next(last=first == "else")
-            self._read(segment)
-        elif (first == "fi" and frame == "if") or (first == "}" and frame in ("group", "maybe group")):
+    def _command(self, command: SimpleCommand, lines: tuple[Line, ...]) -> None:
+        """Read a command and the reserved words before it, which open and close branches."""
+        if command.operator == ";;" and self._frames[-1].kind == "case":
+            self._frames[-1].pattern = []
+        words = command.words
+        first = words[0].value if words else ""
+        self._tested = first in _TESTS or first.startswith("((") or (self._tested and command.operator in ("&&", "||", ""))
+        maybe = command.operator == "||" or (command.operator == "&&" and self._tested)
+        for keyword in command.keywords:
+            self._keyword(keyword, maybe=maybe)
+            maybe = maybe and keyword not in ("{", "(")  # the whole group may not run
+        pattern = self._frames[-1].pattern
+        if pattern is not None:
+            pattern += [word.value for word in words]
+        elif first == "case":
+            self._open("case", conditional=True)
+            self._frames[-1].pattern = [word.value for word in words[3:]]
+        elif words and words[-1].end - words[0].start > _WIDEST:
+            if any("install" in word.value for word in words):
+                self.unread.append((lines[0][0], "the command is too long to be read"))
+        elif maybe:
+            self._open("command", conditional=True)
+            self._read(command, lines)
             self._close()
         else:
-            self._one(self._with_unknown_values(segment, maybe=maybe), maybe=maybe)
+            self._read(command, lines)
 
-    def _one(self, segment: str, *, maybe: bool) -> None:
-        """Read a command that is its own branch if it may not run."""
-        if maybe:
-            self._begin(_Branches())
-        self._read(segment)
-        if maybe:
-            self._end()
-
-    def _group(self, segment: str, *, maybe: bool) -> None:
-        if segment.rstrip().endswith(("}", ")")):
-            closed = segment.count("(") == segment.count(")")
-            self._one(segment.rstrip()[:-1] if closed else segment, maybe=maybe)
+    def _keyword(self, keyword: str, *, maybe: bool) -> None:
+        frame = self._frames[-1]
+        if frame.pattern is not None and keyword == ")":
+            frame.next(last="*" in frame.pattern)
+            frame.pattern = None
+        elif keyword == _CLOSED_BY.get(frame.kind):
+            self._close()
+        elif frame.pattern is not None:
             return
-        self._frames.append("maybe group" if maybe else "group")
-        if maybe:
-            self._begin(_Branches())
-        self._read(segment)
+        elif keyword in ("{", "(", "if"):
+            self._open(keyword, conditional=maybe or keyword == "if")
+        elif keyword in ("else", "elif") and frame.kind == "if":
+            frame.next(last=keyword == "else")
 
-    def _arm(self, segment: str) -> None:
-        """Read an arm of a ``case``: its pattern and its first command."""
-        pattern, closed, rest = segment.partition(")")
-        if closed:
-            self._next(last=pattern.strip(" \t\"'(") == "*")
-            segment = self._with_unknown_values(rest, maybe=True)
-        self._read(segment)
-
-    def _with_unknown_values(self, segment: str, *, maybe: bool) -> str:
-        """Return a segment; under a condition, assigned values become unknown."""
-        if not maybe and all(frame == "group" for frame in self._frames):
-            return segment
-        words = [word.value for word in written_words(segment)]
-        if "=" not in segment or "$(" in segment or "`" in segment:
-            return segment
-        kept = [word for word in words if word in _KEYWORDS or word in _SETTERS or "=" in word[1:]]
-        if len(kept) < len(words) or not any(assignment(word) for word in words):
-            return segment
-        return " ".join(f"{word.partition('=')[0]}={UNKNOWN}" if assignment(word) else word for word in words)
-
-    def _read(self, segment: str) -> None:
-        """Read the commands of a segment into the open branch."""
-        line = self._lines[0][0]
-        for command in self._reader.read(segment):
-            install = install_of(command.words, {**self._given, **command.exported})
-            if install is not None:
-                self._current().append(Command(install, self._where(line), self._lines, command.directory))
-                continue
-            inner = handed_to_shell(command.words) if self._depth < _MOST_SHELLS else None
-            if inner is not None and "install" in inner:
-                lines = [(line, text) for text in inner.split("\n")]
-                known = {**self._given, **command.variables, **command.exported}
-                self._current().extend(ShellSteps(lines, self._where, known, self._depth + 1, self._written).steps)
-            self.others.append((command, line))
-
-    def _begin(self, branches: _Branches) -> None:
-        if len(self._open) == _DEEPEST:
-            self._beyond += 1
-        else:
-            self._open.append(branches)
-
-    def _next(self, *, last: bool) -> None:
-        if self._open and not self._beyond:
-            self._open[-1].next(last=last)
+    def _open(self, kind: str, *, conditional: bool) -> None:
+        self._frames.append(_Frame(kind, self._frames[-1], conditional=conditional))
 
     def _close(self) -> None:
-        """Close the innermost construct; a group that always runs has no branch."""
-        if self._frames.pop() != "group":
-            self._end()
+        steps = self._frames.pop().steps()
+        self._frames[-1].current.extend(steps)
 
-    def _end(self) -> None:
-        if self._beyond:
-            self._beyond -= 1
-        elif self._open:
-            branches = self._open.pop()
-            self._current().extend(branches.steps())
+    def _read(self, command: SimpleCommand, lines: tuple[Line, ...]) -> None:
+        """Read a command into the open branch."""
+        frame = self._frames[-1]
+        found = self._reader.read(command, certain=frame.certain)
+        if found is None:
+            return
+        lines = self._written or lines
+        line = lines[0][0]
+        install = install_of(found.words, {**self._given, **found.exported})
+        if install is not None:
+            frame.current.append(Command(install, self._where(line), lines, found.directory))
+            return
+        inner = handed_to_shell(found.words) if self._depth < _MOST_SHELLS else None
+        if inner is not None and "install" in inner:
+            known = {**self._given, **found.variables, **found.exported}
+            script = [(line, text) for text in inner.split("\n")]
+            frame.current.extend(ShellSteps(script, self._where, known, self._depth + 1, self._written).steps)
+        self.others.append((found, line))
 
-    def _current(self) -> list[Step]:
-        return self._open[-1].current if self._open else self.steps
+
+_CLOSED_BY = {"if": "fi", "case": "esac", "{": "}", "(": ")"}
 
 
-class _Branches:
-    """The branches of one condition; those of a ``case`` start with its first arm."""
+class _Frame:
+    """An open construct: a key of ``_CLOSED_BY``, the whole script, or one command that may not run.
 
-    def __init__(self, *, starts_at_once: bool = True) -> None:
-        self.current: list[Step] = []
-        self._found: list[list[Step]] = [self.current] if starts_at_once else []
+    ``current`` are the steps of its open branch. ``pattern`` is that of the next arm of a ``case``, ``None`` within an arm.
+    ``certain``: it runs in any case.
+    """
+
+    def __init__(self, kind: str, around: _Frame | None, *, conditional: bool = False) -> None:
+        self.kind = kind
+        self.pattern: list[str] | None = None
+        self.certain: bool = not conditional and (around is None or around.certain)
+        self.current: list[Step] = [] if around is None else around.current
+        self._depth: int = conditional + (0 if around is None else around._depth)
+        self._branches: list[list[Step]] | None = [] if conditional and self._depth <= _DEEPEST else None
         self._total = False
+        if kind != "case":
+            self.next(last=False)
 
     def next(self, *, last: bool) -> None:
         """Start the next branch; the ``last`` one runs if no other does."""
-        self.current = []
-        self._found.append(self.current)
-        self._total = self._total or last
+        if self._branches is not None:
+            self.current = []
+            self._branches.append(self.current)
+            self._total = self._total or last
 
     def steps(self) -> list[Step]:
-        return alternatives(self._found if self._total else [*self._found, []])
+        """Return the branches as one step."""
+        branches = self._branches or []
+        return alternatives(branches if self._total else [*branches, []])

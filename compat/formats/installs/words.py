@@ -137,21 +137,6 @@ def has(options: Sequence[Operand], *names: str) -> bool:
     return any(each.option in names for each in options)
 
 
-def with_whole_substitutions(words: Sequence[str]) -> list[str]:
-    """Return the words with each ``$(…)`` and `` `…` `` rejoined that was split at blanks."""
-    found: list[str] = []
-    parts: list[str] = []
-    depth = ticks = 0
-    for word in words:
-        parts.append(word)
-        depth = max(0, depth + word.count("$(") - word.count(")")) if depth or "$(" in word else 0
-        ticks += word.count("`")
-        if depth == 0 and ticks % 2 == 0:
-            found.append(" ".join(parts))
-            parts = []
-    return [*found, *parts]
-
-
 def is_unresolved(text: str) -> bool:
     """Whether part of the text is only known at run time: a variable, a substitution, a template."""
     return "$" in text or "`" in text or "{" in text

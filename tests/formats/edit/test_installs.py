@@ -38,6 +38,18 @@ def test_a_script_for_another_machine_is_left_alone(program: str, edited: Edited
     assert edited("setup.sh", f"pip install torch==2.5.1\n{other}", TORCH) == f"pip install torch==2.6.0\n{other}"
 
 
+def test_a_redirection_is_no_requirement(edited: Edited) -> None:
+    text = "pip install torch==2.5.1 2>&1 | tee log\nuv pip uninstall xformers 2>/dev/null\n"
+    assert edited("setup.sh", text, TORCH) == text.replace("2.5.1", "2.6.0")
+    added = edited("setup.sh", text, Change("trl", None, "0.16.0"))
+    assert added == text.replace("torch==2.5.1", 'torch==2.5.1 "trl==0.16.0"')
+
+
+def test_a_line_after_an_open_quote_is_edited(edited: Edited) -> None:
+    text = "echo it's\npip install torch==2.5.1\n"
+    assert edited("setup.sh", text, TORCH) == text.replace("2.5.1", "2.6.0")
+
+
 def test_the_index_of_the_command(edited: Edited) -> None:
     new = edited("Dockerfile", DOCKERFILE, CUDA)
     assert new == DOCKERFILE.replace("torch==2.5.1", "torch==2.6.0+cu128").replace("whl/cu121", "whl/cu128")

@@ -11,6 +11,7 @@ from compat.formats.installs.files import InstallFiles
 from compat.formats.installs.steps import Command, Installs
 from compat.formats.installs.words import Install
 from compat.model import Distribution, Source
+from compat.syntax.shell_commands import commands_of
 
 CU124 = "https://download.pytorch.org/whl/cu124"
 
@@ -135,7 +136,9 @@ def test_no_name_is_guessed(word: str) -> None:
 
 
 def test_a_substitution_is_one_word() -> None:
-    found = read("pip install torch==$(cat version.txt | head -1) trl==0.17.0")
+    (command,) = commands_of("pip install torch==$(cat version.txt | head -1) trl==0.17.0")
+    found = install_of(command.words)
+    assert found is not None
     assert [(each.name, each.version) for each in found.requirements] == [("torch", None), ("trl", "0.17.0")]
 
 
