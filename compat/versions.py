@@ -13,7 +13,7 @@ from compat.redact import excerpt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
     from typing import Any, TypeAlias
 
     from packaging.version import Version
@@ -59,6 +59,13 @@ def is_version(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def recorded(version: str, releases: Container[str]) -> str:
+    """A version without its local label, as it is written among releases: ``torch==2.2`` installs the release 2.2.0."""
+    public = version.partition("+")[0]
+    spellings = (public, f"{public}.0", f"{public}.0.0", public.removesuffix(".0"))
+    return next((each for each in spellings if each in releases), public)
 
 
 def _numbers(text: str) -> tuple[int, ...] | None:

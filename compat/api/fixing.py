@@ -100,8 +100,7 @@ def repaired(
         if case.listing is None or not plan.stands:
             break
         after = after or _as_written(case, plan, written, planner)
-        assumed = any(each.index_url and f"{each.name} {each.after}" in plan.assumed for each in plan.changes)
-        plan = _resolved(plan, after) if later and not assumed else plan  # uv cannot find builds whose index was not read
+        plan = _resolved(plan, after) if later else plan
         if not plan.stands:
             break
         plan = _as_installed(case, plan, after)
@@ -184,9 +183,12 @@ def _versions(case: Case) -> dict[str, str]:
 
 
 def _resolved(plan: Plan, after: Case) -> Plan:
-    """The plan with the result of resolving the edited file with uv."""
+    """The plan with the result of resolving the edited file with uv, which cannot find builds whose index was not read."""
     rules = plan.verified is None or plan.verified.rules
-    return replace(plan, verified=Verified(rules, after.resolves, after.unresolved))
+    unread = tuple(each.name for each in plan.changes if each.index_url and f"{each.name} {each.after}" in plan.assumed)
+    if unread and not after.resolves:
+        return plan
+    return replace(plan, verified=Verified(rules, after.resolves, after.unresolved, unread))
 
 
 def _key(finding: Finding) -> tuple[str, tuple[str, ...]]:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,14 @@ if TYPE_CHECKING:
     from compat.formats.listing import Listing
     from compat.formats.project.config import ProjectConfig, Target
     from compat.index import Index
+    from compat.index.records import File
     from compat.repair.candidates import Release
     from compat.repair.plan import Means, Planner
     from compat.repair.problem import Policy
     from compat.repair.relaxation import Needs
     from compat.repair.target import Need
+    from compat.repair.target import Target as Machine
+    from compat.repair.uv import Question
 
 
 INDEX = Source("index")
@@ -253,9 +257,14 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
     question = Question({**pins, **public}, without=given, requires=asked, indexes=() if builds else indexes)
     offline = means.index.offline
     settings, override = means.index.reached(), case.overrides is not False
-    found = resolved_by_uv(
-        question, Target(environment), settings, offline=offline, override=override, before=means.index.before
+    target = Target(environment)
+    resolve = partial(
+        resolved_by_uv, target=target, settings=settings, offline=offline, override=override, before=means.index.before
     )
+    found = resolve(question)
+    if early := _only_early(found.releases or {}, question, target, means.index):
+        again = resolve(replace(question, without=question.without | early))
+        found = found if again.releases is None else replace(again, unbuilt=again.unbuilt | early)
     if found.releases is None:
         note = f"{_ONLY_LISTED}: {excerpt(found.why, 200)}"
         resolves = False if found.refused and not offline else None
@@ -285,6 +294,24 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
         unresolved=found.why,
         overrides=found.overridden,
     )
+
+
+def _only_early(releases: Mapping[str, str], question: Question, machine: Machine, index: Index) -> frozenset[str]:
+    """The packages that uv resolves to a pre-release only because no final release has a wheel: an installer builds those."""
+    from compat.repair.candidates import parsed
+
+    def is_early(version: str) -> bool:
+        key = parsed(version)
+        return key is None or key.is_prerelease
+
+    def is_wheel(file: File) -> bool:
+        return file.kind == "wheel" and machine.takes(file.tags)
+
+    early = [name for name, version in releases.items() if name not in question.pins and is_early(version)]
+    final = {
+        name: [file for file in files or () if not is_early(file.version)] for name, files in index.files_many(early).items()
+    }
+    return frozenset(name for name, files in final.items() if files and not any(map(is_wheel, files)))
 
 
 def _as_built(copy: Distribution, taken: str | None) -> Distribution:

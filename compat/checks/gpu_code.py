@@ -6,7 +6,7 @@ from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.checks.torch_build import INDEX, Stack, cuda_of, own_build, public, torch_for
 from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.records import replace
-from compat.versions import key_of
+from compat.versions import key_of, recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def _other_release(stack: Stack, copy: Distribution, device: Accelerator) -> Ite
 def _triton(stack: Stack) -> Iterator[Finding]:
     """Triton uses the ptxas in its own wheel, which has to support the GPU."""
     copy = stack.one("triton")
-    codes = None if copy is None else stack.tables.triton.get(public(copy.version or ""))
+    codes = None if copy is None else stack.tables.triton.get(recorded(copy.version or "", stack.tables.triton))
     if copy is None or codes is None or own_build(copy):
         return
     for device in stack.devices:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.records import record, replace
 from compat.rules.facts import ABSENT, Facts
-from compat.versions import is_version, key_of
+from compat.versions import is_version, key_of, recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Stack:
     def extension(self, copy: Distribution) -> tuple[ExtensionBuild, ...]:
         """The builds of a published release; if the tables lack it, those that the releases before and after it share."""
         known = self.tables.extensions.get(copy.name, {})
-        version = public(copy.version or "")
+        version = recorded(copy.version or "", known)
         if version in known:
             return self.tables.extension_builds(copy.name, version)
         key = key_of(version)
@@ -97,7 +97,7 @@ def stack_of(facts: Facts, tables: CodeTables) -> Stack:
     torch: Distribution | None = found[0] if isinstance(found, list) and len(found) == 1 else None
     if torch is not None and (torch.version is None or not is_version(torch.version)):
         torch = None
-    release = None if torch is None or torch.version is None else public(torch.version)
+    release = None if torch is None or torch.version is None else recorded(torch.version, tables.torch)
     return Stack(facts, tables, torch, release, _flavour(torch, release, facts, tables))
 
 

@@ -8,7 +8,7 @@ import os
 from compat.files import read_table
 from compat.model import Distribution
 from compat.records import record
-from compat.versions import Ranges
+from compat.versions import Ranges, recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Package:
 
     def place(self, version: str) -> int | None:
         """Return the index of a release among the recorded ones."""
-        return self._places.get(version.partition("+")[0])
+        return self._places.get(recorded(version, self._places))
 
     def published(self, version: str) -> Published | None:
         place = self.place(version)

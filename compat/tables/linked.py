@@ -9,7 +9,7 @@ import os
 
 from compat.files import read_table
 from compat.records import record
-from compat.versions import key_of
+from compat.versions import key_of, recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,8 +62,9 @@ class LinkedTable:
 
     def release(self, package: str, version: str, cuda: str | None) -> Linked | None:
         """The wheel of a published release, with its library for the CUDA of torch; ``None`` if that was not read."""
-        wanted = version.partition("+")[0]
-        return next((Linked(*row) for row in self._rows(package) if row[0] == wanted and row[1] in ("", cuda)), None)
+        rows = self._rows(package)
+        wanted = recorded(version, {row[0] for row in rows})
+        return next((Linked(*row) for row in rows if row[0] == wanted and row[1] in ("", cuda)), None)
 
     def _rows(self, package: str) -> tuple[tuple[Any, ...], ...]:
         import marshal

@@ -65,6 +65,20 @@ def test_a_build_that_no_index_has_is_judged_with_all_that_it_installs(fix: Run,
     assert (tmp_path / "requirements.txt").read_text().startswith("torch==2.6.0+cu118\ntrl\naccelerate==1.6.0")
 
 
+def test_a_package_whose_only_wheels_are_early_ones_is_one_that_is_built(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """An installer builds the final release, so nothing is known about it; a wheel for another system changes nothing."""
+    early = release("2020-01-01", "no-such-package")
+    index.add("built", {"0.1.dev3": release("2020-01-01"), "0.2.dev1": early, "1.0": release("2025-01-01", wheel=False)})
+    index.add("built", {"0.9": release("2025-01-01", wheel_tags=["cp311-cp311-win_amd64"])})
+    index.add("early", {"0.66b2": release("2025-01-01")})
+    (tmp_path / "requirements.txt").write_text("built\nearly\n")
+    done = fix("--format", "json", url=index.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report["plan"]["target"][-1] == "the 1 packages that uv resolves today"
+    assert any(note.startswith("built: no wheel") for note in report["notes"])
+
+
 def test_pins_that_contradict_each_other_are_reported(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """Also if one of them has no wheel, so that its requirements are not resolved."""
     index.add("built", {"1.0": release("2025-01-01", wheel=False, dynamic=True)})

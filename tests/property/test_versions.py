@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from compat.versions import complement, contains, intersect, key_of, overlap, ranges_of, written
+from compat.versions import complement, contains, intersect, key_of, overlap, ranges_of, recorded, written
 from tests.growth import assert_linear
 
 small = st.integers(0, 3)
@@ -138,3 +138,18 @@ def test_a_set_of_thousands_of_clauses_takes_linear_time() -> None:
     assert len(many) == 501
     assert intersect(many, many) == many
     assert complement(complement(many)) == many
+
+
+@pytest.mark.parametrize(
+    ("version", "release"),
+    [
+        ("2.2", "2.2.0"),
+        ("2", "2.0.0"),
+        ("2.2.0+cu121", "2.2.0"),
+        ("1.0.0", "1.0"),
+        ("2.2.1", "2.2.1"),
+        ("2.3.post1", "2.3.post1"),
+    ],
+)
+def test_a_release_is_found_by_every_spelling_of_its_version(version: str, release: str) -> None:
+    assert recorded(version, ("2.0.0", "2.2.0", "2.2.1", "1.0")) == release

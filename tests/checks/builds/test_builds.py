@@ -74,6 +74,7 @@ def test_a_wheel_without_label_is_certain_only_where_it_came_from_an_index() -> 
     assert found("torch==2.7.1", gpus=("RTX 5090",))["build-torch-gpu"].verdict == "possible"  # the one for CUDA 12.8 has
     assert found("torch==2.7.1", gpus=("RTX 5090",), source="index")["build-torch-gpu"].verdict == "hit"
     assert found("torch==2.7.1", gpus=("RTX 5090",), source="conda") == {}
+    assert found("torch==2.2", gpus=("RTX 5090",))["build-torch-gpu"].packages == {"torch": "2.2"}  # installs 2.2.0
     assert found("torch==2.7.1+cu128", gpus=("RTX 5090",)) == {}
 
 
