@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks import derived_findings
-from compat.diagnosis.explanations import between, explained
+from compat.diagnosis.explanations import GENERAL, between, explained
 from compat.diagnosis.raised_messages import raised
 from compat.diagnosis.stated import told
 from compat.model import CONFIDENCES, Environment, Finding, Fix
@@ -66,7 +66,11 @@ def diagnose(
     fitting = _ranked(shown, (_AGREES,), facts) or _ranked(shown, (_STATED_OTHERWISE,), facts)
     if fitting and fitting[0].verdict == "hit":
         return fitting
-    found = fitting or _unruled(text, errors, order, facts, seen, _ranked(shown, (_CONTRADICTED,), facts))
+    if fitting and not _all_named(text, fitting[0], facts):
+        meant = explained(text, errors, order, facts, derived_findings(seen))
+        found = (*fitting, *(each for each in meant if each.rule in GENERAL))
+    else:
+        found = fitting or _unruled(text, errors, order, facts, seen, _ranked(shown, (_CONTRADICTED,), facts))
     found = (*found, *_ranked(unshown, (_AGREES, _STATED_OTHERWISE), facts))
     named = {name for each in found for name in each.packages}
     return (*found, *(each for each in told(text, facts) if named.isdisjoint(each.packages)))
@@ -77,6 +81,12 @@ def _shows(text: str, rule: Rule, facts: Facts) -> bool:
     names = {atom[1] for atom in rule.packages if atom[0] == "package"}
     words = text.lower().replace("_", "-")
     return not names or any(name in words or facts.package(name) for name in names)
+
+
+def _all_named(text: str, finding: Finding, facts: Facts) -> bool:
+    """Whether the text or the environment names every package of a finding; otherwise its message may have another cause."""
+    words = text.lower().replace("_", "-")
+    return all(name in words or facts.package(name) for name in finding.packages)
 
 
 def _unruled(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from compat.diagnosis.frame_packages import meeting, version_of
 from compat.diagnosis.interface_errors import between_packages, interfaces
 from compat.diagnosis.libraries import missing
-from compat.diagnosis.library_owners import packages_in
+from compat.diagnosis.library_owners import WITH_KERNELS, only_extension, packages_in
 from compat.diagnosis.model_support import unknown_model, unknown_model_in
 from compat.diagnosis.stated import stated
 from compat.diagnosis.symptoms.symptom import Symptom
@@ -42,9 +42,9 @@ def explained(
     for number in order[:MOST]:
         error = errors[number]
         found += unknown_model(error, text, facts) or _of_error(error, text, facts, derived) or interfaces(error, facts)
-        if found and found[0].rule not in _GENERAL:
+        if found and found[0].rule not in GENERAL:
             break
-    found = [finding for finding in found if finding.rule not in _GENERAL] or found
+    found = [finding for finding in found if finding.rule not in GENERAL] or found
     if not found:
         found = unknown_model_in(text, facts) or stated(text, 1, facts) or _matching(text, 0, "", None, facts, derived)
     elif found[0].rule in ("symptom-conflicting-requirements", "symptom-stated-requirement"):
@@ -52,7 +52,7 @@ def explained(
     return tuple({(finding.rule, finding.title): finding for finding in found}.values())
 
 
-_GENERAL = {f"symptom-{symptom.name}" for symptom in SYMPTOMS if symptom.general}
+GENERAL = {f"symptom-{symptom.name}" for symptom in SYMPTOMS if symptom.general}
 """Rules of symptoms that another error in the same text may describe more precisely."""
 
 
@@ -101,8 +101,13 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
     names = [normalized(_filled(name, groups)) for name in symptom.packages]
     names = names or packages_in(match.string[max(0, match.start() - 400) : match.end() + 200])
     if not names and error is not None:
-        names = [normalized(name) for name in meeting(error)][-1:]
-    names = names or packages_in(before)[-1:] or list(symptom.else_packages)
+        met = [normalized(name) for name in meeting(error)]
+        names = [name for name in met if not symptom.kernels or name in WITH_KERNELS][-1:]
+    names = names or packages_in(before)[-1:]
+    if not names and symptom.kernels:
+        names = only_extension(facts, _WITH_TORCH)
+    names = names or list(symptom.else_packages)
+    groups["package"] = names[0] if names else ""
     return Finding(
         rule=f"symptom-{symptom.name}",
         origin="build",
@@ -120,18 +125,25 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
     )
 
 
+_WITH_TORCH = ("triton", "torchvision", "torchaudio", "torchtext", "torchcodec")
+"""Extensions that are installed with torch and rarely have the kernel that fails."""
+
+
 def _filled(text: str, groups: Mapping[str, str]) -> str:
     """Replace each group name in braces with the matched text, or with nothing if the group did not match."""
     if "{" not in text:
         return text
-    return re.sub(r"\{(\w{1,20})\}", lambda name: groups.get(name[1], ""), text).replace("  ", " ").rstrip()
+    if not groups.get("package"):
+        text = re.sub(r"^\{package\}", "A package", text).replace("{package}", "a package")
+    return re.sub(r"\{(\w{1,20})\}", lambda name: groups.get(name[1], ""), text).replace("  ", " ").replace(" ()", "").rstrip()
 
 
 def _filled_fix(fix: Fix, groups: Mapping[str, str]) -> Fix:
+    named = "{package}" not in (fix.command or "") or bool(groups.get("package"))
     return replace(
         fix,
-        package=fix.package and _filled(fix.package, groups),
+        package=groups.get("package") or None if fix.package == "{package}" else fix.package and _filled(fix.package, groups),
         spec=fix.spec and _filled(fix.spec, groups),
         text=_filled(fix.text, groups),
-        command=fix.command and _filled(fix.command, groups),
+        command=_filled(fix.command, groups) if fix.command and named else None,
     )

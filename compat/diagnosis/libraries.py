@@ -10,10 +10,10 @@ from compat.diagnosis.frame_packages import meeting, version_of
 from compat.diagnosis.library_owners import (
     CUDA_11_TO_13,
     CUDAS,
-    EXTENSIONS,
     OF_SYSTEM,
     OTHER_NUMBERS,
     WHEELS,
+    only_extension,
     packages_in,
 )
 from compat.diagnosis.torch_symbols import exporting, note_on_strings, spans
@@ -71,7 +71,7 @@ def _symbol(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
     library = path.rpartition("/")[2]
     names = packages_in(path)
     if _TORCHS.match(symbol):
-        names = names or _importing(error) or ([] if library else _only_extension(facts))
+        names = names or _importing(error) or ([] if library else only_extension(facts))
         return _of_torch(names[0], f"{where}, {library}" if library else where, facts, symbol) if names else None
     if not library:
         return None
@@ -101,12 +101,6 @@ def _old_driver(symbol: str, library: str, names: Sequence[str], where: str, fac
         evidence=("https://docs.nvidia.com/deploy/cuda-compatibility/",),
         here=where,
     )
-
-
-def _only_extension(facts: Facts) -> list[str]:
-    """Return the extension of torch that is installed, if there is one alone: a message without a file can only mean that."""
-    known = [name for name in dict.fromkeys(EXTENSIONS.values()) if version_of(name, facts) is not None]
-    return known if len(known) == 1 else []
 
 
 def _own_kernel(name: str, symbol: str, where: str, facts: Facts) -> Finding:

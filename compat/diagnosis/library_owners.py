@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from compat.rules.facts import Facts
 
 EXTENSIONS = {
     "flash_attn_2_cuda": "flash-attn", "flash_attn": "flash-attn", "sgl_kernel": "sgl-kernel", "vllm": "vllm",
@@ -19,8 +24,16 @@ EXTENSIONS = {
     "amp_C": "apex", "fused_layer_norm_cuda": "apex", "grouped_gemm": "grouped-gemm",
     "fast_hadamard_transform": "fast-hadamard-transform",
     "fla": "flash-linear-attention", "natten": "natten", "torchtext": "torchtext", "llama_cpp": "llama-cpp-python",
+    "libllama": "llama-cpp-python", "libggml": "llama-cpp-python", "ggml-cuda": "llama-cpp-python",
+    "flash-attention": "flash-attn", "lmdeploy": "lmdeploy", "turbomind": "lmdeploy", "_turbomind": "lmdeploy",
+    "deep_gemm": "deep-gemm", "deep_gemm_cpp": "deep-gemm", "deepgemm": "deep-gemm", "repo-deepgemm-src": "deep-gemm",
+    "ctranslate2": "ctranslate2", "exllamav2_ext": "exllamav2", "tensorrt_llm": "tensorrt-llm", "libtriton": "triton",
+    "sgl-kernel": "sgl-kernel", "sageattention": "sageattention", "flash_mla": "flash-mla",
 }  # fmt: skip
-"""Folder or file name of an extension → its distribution."""
+"""Name of an extension, of its folder, or of the folder it is compiled in → its distribution."""
+
+WITH_KERNELS = frozenset({*EXTENSIONS.values(), "torch", "sglang", "text-generation-server"})
+"""Distributions that have compiled kernels of their own, or that are installed with them."""
 
 CUDA_11_TO_13 = {"11": "-cu11", "12": "-cu12", "13": ""}
 OTHER_NUMBERS = {"cufft": {"10": "-cu11", "11": "-cu12", "12": ""}, "cusolver": {"11": "-cu12", "12": ""}}
@@ -56,7 +69,22 @@ CUDAS = (
 """Symbol prefix → the CUDA library that defines it."""
 
 
+_ENVIRONMENT = re.compile(r"[/\\](?:envs|venvs|virtualenvs|\.venvs)[/\\][^/\\\s:]{1,100}")
+"""The folder of a virtual environment, which is often called after the package it was made for."""
+
+
 def packages_in(text: str) -> list[str]:
-    """Return the distributions whose compiled modules a path or message names."""
-    parts = (part.partition(".")[0] for part in re.split(r"[/\\\s:'\"`]+", text))
-    return list(dict.fromkeys(EXTENSIONS[part] for part in parts if part in EXTENSIONS))
+    """Return the distributions whose compiled modules or sources a path or message names."""
+    parts = (part.partition(".")[0] for part in re.split(r"[/\\\s:'\"`()\[\],]+", _ENVIRONMENT.sub("/", text)))
+    named = (EXTENSIONS.get(part) or EXTENSIONS.get(part.lower()) for part in parts)
+    return list(dict.fromkeys(name for name in named if name is not None))
+
+
+def only_extension(facts: Facts, besides: Collection[str] = ("triton",)) -> list[str]:
+    """Return the extension of torch that is installed, if there is one alone: a message without a file can only mean that.
+
+    Distributions in ``besides``, which come with torch, are not counted.
+    """
+    names = dict.fromkeys(name for name in EXTENSIONS.values() if name not in besides)
+    known = [name for name in names if isinstance(facts.package(name), list)]
+    return known if len(known) == 1 else []

@@ -179,8 +179,12 @@ def _positive(condition: Condition) -> Condition:
     return condition.part if isinstance(condition, Opposite) else condition
 
 
+_OF_GPUS = (
+    r"[Cc]ompute [Cc]apabilit|\b[Ss][Mm]_?\d\d|Ampere|Hopper|Blackwell|multi[- ]?GPU|multiple GPUs|GPU arch"
+    r"|(?:[Cc]urrent|[Tt]his) (?:GPU|device)|[Mm]in(?:imum)? capability"
+)
 _FACT_WORDS = (
-    (r"[Cc]ompute [Cc]apabilit|\b[Ss][Mm]_?\d\d|Ampere|Hopper|Blackwell|multi[- ]?GPU|multiple GPUs|GPU arch", "accelerators"),
+    (_OF_GPUS, "accelerators"),
     (r"\bPython (?:\d|version)", "python"),
     (r"\b(?:Windows|Linux|MacOS|macOS)\b", "os"),
     (r"\b(?:CUDA|cuda) ?(?:toolkit|version|>=|\d)|\bnvcc\b|CUDA_HOME", "cuda_toolkit"),

@@ -61,7 +61,7 @@ def said(text: str, environment: Environment | None = None) -> tuple[Finding, ..
         ("AssertionError: Torch not compiled with CUDA enabled", "cpu-only-torch", ["torch"], "--force-reinstall torch"),
         ("RuntimeError: Cannot find a working triton installation. Either the package is not installed or too old.", "no-triton", ["triton", "torch"], "torch"),
         ("ImportError: FlashAttention2 has been toggled on, but it cannot be used", "no-flash-attention", ["flash-attn"], "flash-attn"),
-        ("RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:1275, unhandled cuda error, NCCL version 2.19.3", "nccl", ["torch"], "NCCL_DEBUG"),
+        ("RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:1275, unhandled cuda error, NCCL version 2.19.3", "nccl", ["torch", "nvidia-nccl-cu12"], "NCCL_DEBUG"),
         ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out-of-memory", [], "batch"),
         ("RuntimeError: HIP error: invalid device function", "hip-no-code", ["torch"], "HSA_OVERRIDE_GFX_VERSION"),
         ("RuntimeError: module compiled against API version 0x10 but this version of numpy is 0xe", "numpy-abi", ["numpy"], "numpy"),

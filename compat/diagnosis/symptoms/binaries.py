@@ -308,8 +308,9 @@ BINARIES = (
         "Its wheel was compiled for newer processors (AVX, AVX2, AVX-512), or a virtual machine hides them.",
         hints=("Illegal instruction", "SIGILL"),
         facts=("machine", "build"),
+        kernels=True,
         fixes=(
-            Fix("source-install", None, "", "build the package in the last frames on this machine"),
+            Fix("source-install", "{package}", "", "build the package in the last frames on this machine"),
             Fix("config", text="pass the host's CPU features through to the virtual machine"),
         ),
         evidence=(_FAULTHANDLER,),

@@ -257,4 +257,35 @@ COMPILERS = (
         fixes=(Fix("pin", None, None, "install a release that has a wheel for this Python and torch"), _ISOLATION_ANY),
         evidence=("https://pip.pypa.io/en/stable/cli/pip_install/#cmdoption-only-binary",),
     ),
+    Symptom(
+        "jit-failed",
+        re.compile(
+            r"[Nn]inja build failed|ninja: build stopped: subcommand failed|Error building extension '(?P<extension>\w{1,60})'"
+            r"|nvcc fatal {1,4}: (?P<said>[^\n]{3,120})|NVCC compilation failed|NVRTC_ERROR_\w{3,40}|\bnvrtc: error"
+        ),
+        "CUDA code of {package} does not compile on this machine",
+        "It is compiled when it is first needed, with the nvcc that CUDA_HOME or PATH points to. The compiler's own message "
+        "stands above this one. Common causes are a toolkit of another CUDA release than torch's, incomplete headers, a g++ "
+        "that nvcc does not accept, and files of an earlier attempt.",
+        hints=("inja", "building extension", "nvcc fatal", "NVCC", "NVRTC", "nvrtc"),
+        effect="install",
+        else_packages=("torch",),
+        facts=("cuda_toolkit", "variables", "build"),
+        general=True,
+        kernels=True,
+        fixes=(
+            Fix("env-var", text="use a complete toolkit of torch's CUDA release", command="export CUDA_HOME=/usr/local/cuda"),
+            Fix(
+                "pin",
+                "flashinfer-jit-cache",
+                None,
+                "for FlashInfer, kernels that are already compiled, in the release of flashinfer-python",
+            ),
+            Fix("env-var", text="do without FlashInfer's sampler in vLLM", command="export VLLM_USE_FLASHINFER_SAMPLER=0"),
+            Fix(
+                "config", text="delete what was compiled before", command="rm -r ~/.cache/flashinfer ~/.cache/torch_extensions"
+            ),
+        ),
+        evidence=("https://docs.flashinfer.ai/installation.html", "https://pytorch.org/docs/stable/cpp_extension.html"),
+    ),
 )

@@ -64,76 +64,6 @@ GPUS = (
         evidence=(_CONTAINER,),
     ),
     Symptom(
-        "no-amd-gpu",
-        re.compile(r"No HIP GPUs are available|hipErrorNoDevice|no ROCm-capable device is detected"),
-        "No AMD GPU is visible to the process",
-        "The container was started without /dev/kfd and /dev/dri, the user may not open them, or a variable hides the devices.",
-        hints=("HIP GPUs", "hipErrorNoDevice", "ROCm-capable"),
-        facts=("driver", "accelerators", "variables"),
-        packages=("torch",),
-        fixes=(
-            Fix(
-                "launch",
-                text="give the container its GPUs",
-                command="docker run --device /dev/kfd --device /dev/dri --group-add video",
-            ),
-            Fix(
-                "env-var",
-                text="stop hiding the devices",
-                command="unset HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES CUDA_VISIBLE_DEVICES",
-            ),
-        ),
-        evidence=("https://rocm.docs.amd.com/projects/install-on-linux/en/latest/how-to/docker.html",),
-    ),
-    Symptom(
-        "hip-no-code",
-        re.compile(
-            r"HIP error: (?:invalid device function|no kernel image|the operation cannot be performed)|"
-            r"hipErrorNoBinaryForGpu|Unable to find code object for all current devices"
-        ),
-        "A package has no code for this AMD GPU",
-        "ROCm libraries contain code for some gfx targets only. Consumer GPUs often work as a similar target that is included.",
-        hints=(
-            "HIP error",
-            "hipError",
-            "code object",
-        ),
-        facts=("accelerators", "build", "variables"),
-        packages=("torch",),
-        fixes=(
-            Fix(
-                "env-var",
-                text="treat the GPU as the nearest supported target",
-                command="export HSA_OVERRIDE_GFX_VERSION=10.3.0",
-            ),
-            Fix(
-                "source-install",
-                "torch",
-                "",
-                "a torch built for a ROCm release that supports the GPU",
-                "pip install torch --index-url https://download.pytorch.org/whl/rocmX.Y",
-            ),
-        ),
-        evidence=("https://rocm.docs.amd.com/projects/install-on-linux/en/latest/reference/system-requirements.html",),
-    ),
-    Symptom(
-        "amd-architecture",
-        re.compile(
-            r"\b(?P<code>gfx\d{3,4}[a-f]?)\b[^\n]{0,20} (?:is|are) (?:invalid or )?(?:not (?:yet )?supported|unsupported)"
-            r"|only supports (?P<code_2>AMD MI\d{2,3}) GPUs or newer"
-        ),
-        "A package has no code for this AMD GPU ({code})",
-        "Kernels for ROCm are compiled for the gfx targets that their package lists; consumer GPUs are often not among them.",
-        hints=("gfx", "only supports AMD"),
-        facts=("accelerators", "build"),
-        fixes=(
-            Fix("config", text='load the model with attn_implementation="sdpa", which torch has kernels for'),
-            Fix("env-var", text="where flash-attn is what fails", command="export FLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE"),
-            Fix("source-install", None, "", "build the package from a branch that supports the target"),
-        ),
-        evidence=("https://rocm.docs.amd.com/projects/install-on-linux/en/latest/reference/system-requirements.html",),
-    ),
-    Symptom(
         "ptxas-too-old",
         re.compile(
             r"[Vv]alue '(?P<code>sm_\d{2,3}[af]?)' is not defined for option 'gpu-name'"
@@ -215,14 +145,15 @@ GPUS = (
         explained_by=("build-torch-gpu", "build-vllm-gpu", "build-", "precision-"),
         else_packages=("torch",),
         general=True,
+        kernels=True,
         facts=("accelerators", "build"),
         fixes=(
-            Fix("upgrade", "torch", None, "a torch whose wheel has code for the GPU", "pip install -U torch"),
+            Fix("upgrade", "{package}", None, "a release whose wheel has code for the GPU", "pip install -U {package}"),
             Fix(
                 "source-install",
-                None,
+                "{package}",
                 "",
-                "build the failing package for the GPU: TORCH_CUDA_ARCH_LIST names its compute capability",
+                "build it for the GPU: TORCH_CUDA_ARCH_LIST names its compute capability",
             ),
             Fix(
                 kind="env-var",
@@ -236,7 +167,8 @@ GPUS = (
         "driver-too-old",
         re.compile(
             r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|cudaErrorInsufficientDriver"
-            r"|unsupported toolchain|CUDA_ERROR_UNSUPPORTED_PTX_VERSION"
+            r"|unsupported toolchain|CUDA_ERROR_UNSUPPORTED_PTX_VERSION|cudaErrorCallRequiresNewerDriver"
+            r"|API call is not supported in the installed CUDA driver"
         ),
         "The NVIDIA driver is too old for this CUDA release",
         "The CUDA runtime in the wheel or the image requires a newer driver than the machine has.",
@@ -246,6 +178,8 @@ GPUS = (
             "InsufficientDriver",
             "unsupported toolchain",
             "UNSUPPORTED_PTX_VERSION",
+            "RequiresNewerDriver",
+            "installed CUDA driver",
         ),
         explained_by=("build-torch-driver", "build-toolkit-driver"),
         facts=("driver", "build", "cuda_toolkit"),

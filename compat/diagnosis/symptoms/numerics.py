@@ -74,7 +74,8 @@ NUMERICS = (
     Symptom(
         "cublas",
         re.compile(
-            r"CUBLAS_STATUS_(?P<status>NOT_INITIALIZED|ALLOC_FAILED|NOT_SUPPORTED|INVALID_VALUE|EXECUTION_FAILED|INTERNAL_ERROR)"
+            r"CUBLAS_STATUS_(?P<status>NOT_INITIALIZED|ALLOC_FAILED|NOT_SUPPORTED|INVALID_VALUE|EXECUTION_FAILED"
+            r"|INTERNAL_ERROR)"
         ),
         "cuBLAS fails: CUBLAS_STATUS_{status}",
         "NOT_INITIALIZED and ALLOC_FAILED mostly mean that no GPU memory is left. NOT_SUPPORTED and INVALID_VALUE mean that "

@@ -7,11 +7,6 @@ import re
 from compat.diagnosis.symptoms.symptom import Symptom
 from compat.model import Fix
 
-_NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
-_NO_P2P = Fix("env-var", text="disable peer-to-peer transfers", command="export NCCL_P2P_DISABLE=1")
-_NCCL_LOG = Fix("env-var", text="make NCCL log what failed", command="export NCCL_DEBUG=INFO")
-
-
 PROCESSES = (
     Symptom(
         "out-of-memory",
@@ -36,22 +31,6 @@ PROCESSES = (
         evidence=("https://pytorch.org/docs/stable/notes/cuda.html#memory-management",),
     ),
     Symptom(
-        "duplicate-gpu",
-        re.compile(r"Duplicate GPU detected ?: rank (?P<one>\d{1,5}) and rank (?P<other>\d{1,5}) both on CUDA device"),
-        "Two processes use the same GPU (ranks {one} and {other})",
-        "NCCL needs a GPU for every process. Either more processes were started than GPUs are visible, or the program does not "
-        "select its device by LOCAL_RANK.",
-        hints=("Duplicate GPU",),
-        facts=("accelerators", "workload", "variables"),
-        packages=("torch",),
-        fixes=(
-            Fix("launch", text="start one process per visible GPU", command="torchrun --nproc_per_node gpu train.py"),
-            Fix("config", text="torch.cuda.set_device(int(os.environ['LOCAL_RANK'])) before the process group is created"),
-            Fix("env-var", text="stop hiding the other devices", command="unset CUDA_VISIBLE_DEVICES"),
-        ),
-        evidence=(_NCCL,),
-    ),
-    Symptom(
         "rendezvous",
         re.compile(
             r"client socket has (?:failed to connect|timed out)|The server socket has failed to (?:listen|bind)|"
@@ -73,76 +52,6 @@ PROCESSES = (
             Fix("launch", text="another port", command="torchrun --master_port 29501 train.py"),
         ),
         evidence=("https://pytorch.org/docs/stable/elastic/run.html",),
-    ),
-    Symptom(
-        "nccl",
-        re.compile(
-            r"NCCL [Ee]rror \d|unhandled (?P<what>cuda|system) error(?:[^\n]{0,80}NCCL version (?P<version>[\d.]{1,12}))?|"
-            r"ncclUnhandledCudaError|ncclSystemError|ncclInternalError|ncclInvalidUsage|NCCL error in: "
-        ),
-        "NCCL failed: the GPUs or processes could not reach each other",
-        "NCCL's own log names the cause. Common ones are too little /dev/shm in a container, GPUs without peer-to-peer, an "
-        "unusable network interface, two processes on one GPU, or an NCCL release other than the one torch was built with.",
-        hints=("unhandled", "nccl", "NCCL error", "NCCL Error"),
-        facts=("accelerators", "variables", "driver", "build"),
-        packages=("torch",),
-        fixes=(
-            _NCCL_LOG,
-            Fix("launch", text="give the container more shared memory", command="docker run --shm-size=16g --ipc=host"),
-            _NO_P2P,
-        ),
-        evidence=(_NCCL,),
-    ),
-    Symptom(
-        "nccl-timeout",
-        re.compile(
-            r"Watchdog caught collective operation timeout[^\n]{0,60}?(?:OpType=(?P<operation>\w{1,30}))?"
-            r"|watchdog got stuck for \d{1,6} seconds|Heartbeat monitor timed out"
-        ),
-        "An NCCL collective timed out: one process waits for another",
-        "One rank never reached it: it failed earlier (look for its own error above), does other work or a different number "
-        "of steps, or the GPUs cannot reach each other directly. Peer-to-peer does not work on consumer GPUs, with some "
-        "drivers, and behind an IOMMU.",
-        effect="hang",
-        hints=("Watchdog caught", "watchdog got stuck", "Heartbeat monitor"),
-        facts=("accelerators", "variables", "driver", "workload"),
-        packages=("torch",),
-        fixes=(
-            _NO_P2P,
-            _NCCL_LOG,
-            Fix("driver", text="use another driver release if peer-to-peer is what hangs"),
-            Fix("config", text="use a longer timeout if one rank just takes longer (ddp_timeout, init_process_group)"),
-        ),
-        evidence=(_NCCL,),
-    ),
-    Symptom(
-        "nccl-nvls",
-        re.compile(r"nvls\.cc:\d+ NCCL WARN|bind NVLink SHARP \(NVLS\)"),
-        "NCCL cannot use NVLink SHARP (multicast through NVSwitch)",
-        "NVLS needs the fabric manager, access to its devices in a container or virtual machine, and about 1 GiB on each "
-        "GPU. NCCL does not fall back if only the last step fails.",
-        hints=("nvls.cc", "NVLS"),
-        facts=("accelerators", "variables", "driver"),
-        packages=("torch",),
-        fixes=(
-            Fix("env-var", text="use plain NVLink", command="export NCCL_NVLS_ENABLE=0"),
-            Fix("driver", text="let the fabric manager run in the release of the driver, and pass its devices on"),
-        ),
-        evidence=(
-            "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html",
-            "https://github.com/NVIDIA/nccl/issues/1769",
-            "https://github.com/pytorch/ao/pull/3841",
-        ),
-    ),
-    Symptom(
-        "tensor-cores-p2p",
-        re.compile(r"(?i:using RTX 40\d\d series doesn't support faster communication)"),
-        "RTX 40 series GPUs cannot communicate directly",
-        "Their driver does not support peer-to-peer; NCCL hangs or fails when it tries to use it.",
-        hints=("faster communication",),
-        facts=("accelerators", "variables"),
-        fixes=(Fix(kind="env-var", text="disable it for NCCL", command="export NCCL_P2P_DISABLE=1 NCCL_IB_DISABLE=1"),),
-        evidence=("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html",),
     ),
     Symptom(
         "ddp-ready-twice",

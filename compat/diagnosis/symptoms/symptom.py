@@ -15,7 +15,9 @@ class Symptom:
     ``packages`` are the affected packages; ``else_packages`` apply if neither the message nor its frames name one. If
     ``hints`` are given, every such message contains one of them. Texts, commands, packages and the releases of fixes may
     refer to the pattern's groups in braces; the same group in another alternative has a numeric suffix (``name_2``).
+    ``{package}`` in a text or a fix stands for the first affected package ("a package" in texts if there is none).
     ``general``: another line of the same text may be more specific.
+    ``kernels``: the failing code is a compiled kernel, so the only extension that is installed is its package.
     """
 
     name: str
@@ -31,3 +33,4 @@ class Symptom:
     evidence: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
     general: bool = False
+    kernels: bool = False

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from compat.diagnosis.symptoms.amd import AMD
 from compat.diagnosis.symptoms.binaries import BINARIES
+from compat.diagnosis.symptoms.communication import COMMUNICATION
 from compat.diagnosis.symptoms.compilers import COMPILERS
+from compat.diagnosis.symptoms.cuda_errors import CUDA_ERRORS
 from compat.diagnosis.symptoms.gpus import GPUS
 from compat.diagnosis.symptoms.installers import INSTALLERS
+from compat.diagnosis.symptoms.kernels import KERNELS
 from compat.diagnosis.symptoms.numerics import NUMERICS
 from compat.diagnosis.symptoms.processes import PROCESSES
 from compat.diagnosis.symptoms.python import PYTHON
 
-SYMPTOMS = (*BINARIES, *GPUS, *PROCESSES, *PYTHON, *COMPILERS, *NUMERICS, *INSTALLERS)
+SYMPTOMS = (
+    *BINARIES, *AMD, *GPUS, *CUDA_ERRORS, *COMMUNICATION, *PROCESSES, *PYTHON, *COMPILERS, *NUMERICS, *KERNELS, *INSTALLERS,
+)  # fmt: skip

@@ -1,0 +1,97 @@
+"""What messages about GPUs, drivers, kernels and their communication mean, whichever package prints them."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.diagnosis.diagnose import diagnose
+from compat.diagnosis.library_owners import packages_in
+from compat.model import Distribution, Environment, Finding
+from compat.reports.log.traceback import decisive, parse_log
+from compat.rules.compiled import in_memory
+
+
+def said(text: str, **installed: str) -> tuple[Finding, ...]:
+    distributions = tuple(Distribution(name.replace("_", "-"), version) for name, version in installed.items())
+    errors = parse_log(text)
+    return diagnose(text, errors, decisive(errors), Environment(distributions=distributions or None), in_memory(()))
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "packages", "fix"),
+    [
+        ('docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].', "container-runtime", [], "nvidia-ctk runtime configure"),
+        ("nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1", "container-runtime", [], "nvidia-ctk"),
+        ("Failed to initialize NVML: Driver/library version mismatch", "nvml-mismatch", [], "restart"),
+        ("Failed to initialize NVML: Unknown Error", "nvml-lost", [], "start the container again"),
+        ("RuntimeError: CUDA error: invalid device ordinal", "device-ordinal", ["torch"], "unset CUDA_VISIBLE_DEVICES"),
+        ("RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 34: CUDA driver is a stub library", "stub-driver", [], "unset LD_LIBRARY_PATH"),
+        ("RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment", "cuda-unknown", [], "modprobe nvidia_uvm"),
+        ("RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable", "device-busy", [], "--compute-mode=DEFAULT"),
+        ("RuntimeError: CUDA error: uncorrectable ECC error encountered", "gpu-lost", [], "dmesg"),
+        ("RuntimeError: CUDA error: device-side assert triggered", "device-assert", ["torch"], "CUDA_LAUNCH_BLOCKING"),
+        ("RuntimeError: CUDA error: an illegal memory access was encountered", "illegal-access", ["torch"], "pip install -U torch"),
+        ("Memory access fault by GPU node-1 on address 0x7f00. Reason: Page not present or supervisor privilege.", "illegal-access", ["torch"], "enforce-eager"),
+        ("RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before? Error 304: OS call failed", "cuda-start", [], "nvidia-smi"),
+        ("RuntimeError: Failed to infer device type", "no-gpu-visible", ["torch"], "--gpus all"),
+        ("RuntimeError: Cannot re-initialize CUDA in forked subprocess.", "cuda-fork", ["torch"], "VLLM_WORKER_MULTIPROC_METHOD=spawn"),
+        ("RuntimeError: API call is not supported in the installed CUDA driver", "driver-too-old", [], "newer driver"),
+        (":1:hip_fatbin.cpp :687 : 1 us:  No compatible code objects found for: gfx1152", "hip-no-code", ["torch"], "HSA_OVERRIDE_GFX_VERSION"),
+        ("rocBLAS error: Cannot read /opt/rocm/lib/rocblas/library/TensileLibrary.dat: No such file for GPU arch : gfx90a", "hip-no-code", ["torch"], "HSA_OVERRIDE_GFX_VERSION"),
+        ("ValueError: The quantization method x is not supported for the current GPU. Minimum capability: 80. Current capability: 75.", "capability-too-low", [], "backend"),
+        ("ValueError: this needs a GPU with compute capability 9.0", "capability-too-low", [], "backend"),
+        ("AssertionError: expected sm90 or sm100", "kernel-architecture", [], "backend"),
+        ("RuntimeError: Error in function 'Runner' at /w/fmhaRunner.cuh:30: Unsupported architecture", "kernel-architecture", [], "backend"),
+        ("RuntimeError: No supported CUDA architectures found for major versions [12].", "flashinfer-architectures", ["flashinfer-python"], "12.9"),
+        ("RuntimeError: Could not find nvcc and default cuda_home='/usr/local/cuda' doesn't exist", "flashinfer-nvcc", ["flashinfer-python"], "VLLM_USE_FLASHINFER_SAMPLER=0"),
+        ("  vLLM CPU backend requires AVX512 ISA support.", "processor-features", ["vllm"], "build it on this machine"),
+        ("RuntimeError: Error building extension 'fused_adam'", "jit-failed", ["torch"], "CUDA_HOME"),
+        ("Failed: Cuda error /workspace/csrc/custom_all_reduce.cuh:336 'invalid argument'", "custom-all-reduce", ["vllm"], "--disable-custom-all-reduce"),
+        ("ncclInternalError: Bootstrap : no socket interface found", "network-interface", ["torch"], "NCCL_SOCKET_IFNAME"),
+        ("n1:1:2 [0] transport/net_ib.cc:1 NCCL WARN NET/IB : Got completion with error 12", "infiniband", ["torch"], "memlock"),
+        ("With --tensor-parallel-size 2 the server is stuck and prints nothing.", "multi-gpu-hang", ["torch", "nvidia-nccl-cu12"], "NCCL_P2P_DISABLE"),
+    ],
+)  # fmt: skip
+def test_each_message(text: str, rule: str, packages: list[str], fix: str) -> None:
+    found = {each.rule: each for each in said(text)}
+    assert f"symptom-{rule}" in found
+    finding = found[f"symptom-{rule}"]
+    assert list(finding.packages) == packages
+    assert any(fix in f"{each.command} {each.text}" for each in finding.fixes)
+    assert not any(left in f"{finding.title} {finding.why}" for left in ("{", " ()"))
+
+
+def test_a_kernel_belongs_to_the_only_extension_that_is_installed() -> None:
+    (finding,) = said("RuntimeError: CUDA error: an illegal memory access was encountered", torch="2.6.0", vllm="0.8.5")
+    assert list(finding.packages) == ["vllm"]
+    assert finding.title.startswith("A kernel of vllm failed")
+    assert finding.fixes[0].package == "vllm"
+
+
+def test_several_extensions_leave_open_whose_kernel_it_is() -> None:
+    text = "RuntimeError: CUDA error: an illegal memory access was encountered"
+    (finding,) = said(text, torch="2.6.0", vllm="0.8.5", xformers="0.0.29")
+    assert list(finding.packages) == ["torch"]
+
+
+def test_the_file_of_a_kernel_names_its_package() -> None:
+    (finding,) = said("CUDA Error: no kernel image is available /usr/src/flash-attention/csrc/layer_norm/ln.cuh:236")
+    assert [(each.kind, each.package) for each in finding.fixes[:2]] == [
+        ("upgrade", "flash-attn"),
+        ("source-install", "flash-attn"),
+    ]
+
+
+def test_an_environment_that_is_called_after_a_package_is_not_that_package() -> None:
+    assert packages_in("/home/u/miniconda3/envs/vllm/lib/python3.12/site-packages/flash_attn_2_cuda.so") == ["flash-attn"]
+
+
+def test_without_a_package_no_command_is_given() -> None:
+    (finding,) = said("AssertionError: expected sm90 or sm100")
+    assert finding.title.startswith("A package has no implementation")
+    assert [each.command for each in finding.fixes if each.kind == "upgrade"] == [None]
+
+
+@pytest.mark.parametrize("text", ["The loss got stuck at 0.7 after the first epoch.", "RuntimeError: the queue is stuck"])
+def test_other_things_that_are_stuck_are_no_hang_of_several_gpus(text: str) -> None:
+    assert "symptom-multi-gpu-hang" not in {each.rule for each in said(text)}
