@@ -34,8 +34,8 @@ class Source:
     """Where a distribution came from.
 
     ``kind`` is one of :data:`SOURCE_KINDS` (other values are kept unchanged); ``details`` holds everything else known:
-    ``url``, ``commit``, ``editable``, ``shadows`` (other copies on the path, each with version and path) and
-    ``contains`` (text detector → whether the installed file contains that text).
+    ``url``, ``more`` (additional indexes), ``commit``, ``editable``, ``shadows`` (other copies on the path, each with version
+    and path) and ``contains`` (text detector → whether the installed file contains that text).
     """
 
     kind: str

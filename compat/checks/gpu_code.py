@@ -102,16 +102,19 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
     extensions = [copy for name in ("xformers", "flash-attn", "vllm", "bitsandbytes") if (copy := stack.one(name)) is not None]
     gpus = [each for each in stack.facts.accelerators() or () if each.vendor == "nvidia" or each.compute_capability]
     compiled = [copy for copy in extensions if copy.name in ("xformers", "flash-attn")]
-    if stack.torch is None or stack.flavour.cuda != "cpu" or not stack.flavour.certain or not (gpus or compiled):
+    certain = stack.flavour.certain
+    if stack.torch is None or stack.flavour.cuda != "cpu" or not (gpus or (compiled and certain)):
         return
     release = stack.release or ""
     builds = sorted((build.cuda for build in stack.builds() if build.cuda), reverse=True)
     fixes = [torch_for(release, cuda, f"the build for CUDA {cuda}") for cuda in builds[:2]]
+    if not fixes and gpus:  # most releases for aarch64 are published for the CPU alone
+        fixes = list(_other_torch(stack, gpus[0]))
     what = _named(gpus[0]) if gpus else f"{compiled[0].name}"
     yield Finding(
         rule="build-torch-cpu-only",
         origin="build",
-        verdict="hit",
+        verdict="hit" if certain else "possible",
         severity="error" if gpus else "warning",
         effect="slow",
         title=f"This torch is a CPU-only build, but the target has {what}",
@@ -120,6 +123,8 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
         confidence="confirmed",
         packages={"torch": stack.torch.version, **{each.name: each.version for each in compiled}},
         facts=("build", *(("accelerators",) if gpus else ())),
+        missing=() if certain else ("build",),
+        unknown=() if certain else ("build.torch",),
         fixes=tuple(fixes),
         evidence=("https://pytorch.org/get-started/locally/",),
         here=f"torch {stack.torch.version}, {what}",

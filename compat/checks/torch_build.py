@@ -108,23 +108,31 @@ def _flavour(torch: Distribution | None, release: str | None, facts: Facts, tabl
     labelled = cuda_of(local)
     if labelled is not None:
         return Flavour(labelled, certain=True)
+    published = tables.torch_builds(release)
     kind = None if torch.source is None else torch.source.kind
     if kind == "image" and not local and facts.environment.cuda_toolkit:
         # an image usually contains a published build for its own toolkit
         toolkit = ".".join(facts.environment.cuda_toolkit.split(".")[:2])
-        published = {build.cuda for build in tables.torch_builds(release)}
-        return Flavour(toolkit if toolkit in published else None)
-    if local or kind in OWN_BUILDS or facts.environment.os in ("windows", "darwin"):
+        return Flavour(toolkit if any(build.cuda == toolkit for build in published) else None)
+    if local or kind in OWN_BUILDS or facts.environment.os == "darwin":
         return Flavour(None)
-    url = str(torch.source.details.get("url", "")) if torch.source is not None else ""
-    for part in url.split("/"):
+    details = {} if torch.source is None else torch.source.details
+    for part in str(details.get("url", "")).split("/"):
         if cuda_of(part) is not None:
             return Flavour(cuda_of(part), certain=True)
+    labels = [label for url in details.get("more", ()) for part in url.split("/") if (label := cuda_of(part)) is not None]
+    # of two builds of a release, pip prefers the one with a local label, and uv the one of the additional index
+    preferred = next((label for label in labels if label in ("cpu", "rocm", *(build.cuda for build in published))), None)
+    if preferred is not None:
+        return Flavour(preferred)
+    certain = kind == "index" and "more" not in details
+    if facts.environment.os == "windows":  # the default index has builds for the CPU alone; others are labelled
+        return Flavour("cpu", certain=True) if certain else Flavour(None)
     machine = "aarch64" if facts.environment.machine in ("aarch64", "arm64") else "x86_64"
-    default = next((each.cuda for each in tables.torch_builds(release) if each.default and each.machine == machine), None)
+    default = next((each.cuda for each in published if each.default and each.machine == machine), None)
     if default is None:
         return Flavour(None)
-    return Flavour(default or "cpu", certain=kind == "index" and facts.environment.os == "linux")
+    return Flavour(default or "cpu", certain=certain and facts.environment.os == "linux")
 
 
 def cuda_of(label: str) -> str | None:

@@ -27,7 +27,7 @@ from compat.formats.installs.words import (
 )
 from compat.formats.registry import PROGRAMS
 from compat.formats.specifiers import is_version
-from compat.model import EMPTY, Distribution
+from compat.model import EMPTY, Distribution, Source
 from compat.records import replace
 from compat.redact import without_credentials
 from compat.workload.wrappers import program_name, unwrapped
@@ -142,6 +142,8 @@ def _with_index(found: Install, options: Sequence[Operand], variables: Mapping[s
             named = [d.name for d in requirements if _has_builds(url, d)]
             if named:
                 notes.append(f"{', '.join(named)}: may come from {url}")
+            source = Source("index", {"more": extra})
+            requirements = tuple(replace(d, source=source) if d.name in named and d.name in _TORCH else d for d in requirements)
     backends = values(options, "torch-backend") or [variables.get("UV_TORCH_BACKEND", "")]
     if uv and (build := backend_of(backends[-1])):
         requirements = tuple(replace(d, extra={**d.extra, **build}) if d.name in _TORCH else d for d in requirements)

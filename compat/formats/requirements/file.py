@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["decode", "read_requirements"]
 
 _INDEXED = (INDEX.kind, "nightly")
+_LABELLED = ("torch", "torchvision", "torchaudio")
+"""Distributions of which another index may have the same release, with a local label that installers prefer."""
 _COMPILERS = ("uv pip compile", "pip-compile")
 _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ ./=:,@+'\"[]<>!~-")
 """Characters allowed in a command that is rerun from a comment: none that a shell treats specially."""
@@ -114,7 +116,7 @@ class _Reading:
         self.notes: list[str] = []
         self.unread: list[str] = []
         self.index: str | None = None
-        self.one_index = True
+        self.more: list[str] = []
         self.no_index = False
         self.whole = True
 
@@ -135,8 +137,8 @@ class _Reading:
             elif statement.name in INDEX_URL:
                 self.index = without_credentials(statement.value)
             elif statement.name in ("--extra-index-url", "--find-links"):
-                self.one_index = False
-                self.notes.append(f"{place}: packages may also come from {without_credentials(statement.value)}")
+                self.more.append(without_credentials(statement.value))
+                self.notes.append(f"{place}: packages may also come from {self.more[-1]}")
             elif statement.name == "--no-index":
                 self.no_index = True
             elif statement.name in ("--requirement", "--constraint"):
@@ -169,15 +171,17 @@ class _Reading:
         return found
 
     def with_index(self, entry: Entry) -> Entry:
-        """Return the entry with its index, if the file names only one."""
+        """Return the entry with its index if the file names only one, and otherwise with the additional ones."""
         found = entry.distribution
-        if found.source is None or found.source.kind not in _INDEXED or not (self.no_index or self.index):
+        if found.source is None or found.source.kind not in _INDEXED or not (self.no_index or self.index or self.more):
             return entry
         if self.no_index:
             return replace(entry, distribution=replace(found, source=None))
-        if not self.one_index:
+        if not self.more:
+            return replace(entry, distribution=replace(found, source=Source(found.source.kind, {"url": self.index})))
+        if found.name not in _LABELLED:
             return entry
-        return replace(entry, distribution=replace(found, source=Source(found.source.kind, {"url": self.index})))
+        return replace(entry, distribution=replace(found, source=Source(found.source.kind, {"more": self.more})))
 
 
 def _is_resolved(lines: list[str], entries: list[Entry]) -> bool:

@@ -241,3 +241,55 @@ def test_a_build_for_the_gpus_of_another_vendor(torch: str, gpu: str, verdict: s
     finding = {each.rule: each for each in builds.judge(Facts(named_devices(environment)[0]))}.get("build-torch-vendor")
     assert (finding and finding.verdict) == verdict
     assert finding is None or finding.severity == "error"
+
+
+def cpu_only(torch: str, source: Source | None, **keys: Any) -> Finding | None:
+    distributions = (Distribution("torch", torch, source=source),)
+    device = Accelerator(vendor="nvidia", name="NVIDIA GH200", compute_capability="9.0")
+    facts = Facts(Environment(distributions=distributions, accelerators=(device,), **keys))
+    return {each.rule: each for each in builds.judge(facts)}.get("build-torch-cpu-only")
+
+
+@pytest.mark.parametrize(
+    ("torch", "source", "system", "machine", "verdict"),
+    [
+        ("2.5.1", "index", "linux", "aarch64", "hit"),  # no wheel for aarch64 had CUDA before 2.11
+        ("2.5.1", None, "linux", "aarch64", "possible"),
+        ("2.11.0", "index", "linux", "aarch64", None),
+        ("2.5.1", "index", "linux", "x86_64", None),
+        ("2.5.1", "index", "windows", "x86_64", "hit"),
+        ("2.5.1", None, "windows", "x86_64", None),
+        ("2.5.1", "conda", "windows", "x86_64", None),
+        ("2.5.1+cu124", "index", "windows", "x86_64", None),
+    ],
+)
+def test_the_default_index_has_builds_for_the_cpu_alone(
+    torch: str, source: str | None, system: str, machine: str, verdict: str | None
+) -> None:
+    finding = cpu_only(torch, None if source is None else Source(source), os=system, machine=machine)
+    assert (finding and finding.verdict) == verdict
+
+
+def test_a_later_torch_helps_if_no_build_of_this_one_has_cuda() -> None:
+    finding = cpu_only("2.5.1+cpu", None, os="linux", machine="aarch64")
+    assert finding is not None
+    assert spec(finding, "upgrade") == ">=2.11.0"
+
+
+@pytest.mark.parametrize(
+    ("index", "system", "holds"),
+    [
+        ("https://download.pytorch.org/whl/cpu", "linux", True),
+        ("https://download.pytorch.org/whl/cu124", "windows", False),
+        ("https://index.example/more", "windows", False),
+    ],
+)
+def test_an_additional_index_may_have_the_build_that_is_installed(index: str, system: str, holds: bool) -> None:
+    finding = cpu_only("2.5.1", Source("index", {"more": [index]}), os=system, machine="x86_64")
+    assert (finding is not None and finding.verdict == "possible") is holds
+
+
+def test_the_driver_fits_the_build_of_an_additional_index() -> None:
+    source = Source("index", {"more": ["https://download.pytorch.org/whl/cu118"]})
+    environment = Environment(distributions=(Distribution("torch", "2.1.0", source=source),), driver="470.199.02", os="linux")
+    assert "build-torch-driver" not in {each.rule for each in builds.judge(Facts(environment))}

@@ -76,6 +76,7 @@ def test_pytorchs_index_tells_the_cuda_release() -> None:
 def test_a_further_index_is_only_a_hint_for_pip_but_comes_first_for_uv() -> None:
     pip = read(f"pip install torch==2.6.0 --extra-index-url {CU124}")
     assert pip.requirements[0].extra == {}
+    assert pip.requirements[0].source == Source("index", {"more": [CU124]})
     assert pip.notes == (f"torch: may come from {CU124}",)
     uv = read(f"uv pip install torch==2.6.0 trl --extra-index-url {CU124}")
     assert [each.extra for each in uv.requirements] == [{"cuda": "12.4"}, {}]

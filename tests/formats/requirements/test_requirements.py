@@ -62,8 +62,11 @@ def test_the_same_distribution_under_two_markers_is_two_entries() -> None:
             "--index-url https://user:secret@download.pytorch.org/whl/cu121",
             Source("index", {"url": "https://download.pytorch.org/whl/cu121"}),
         ),
-        ("--extra-index-url https://download.pytorch.org/whl/cu121", Source("index")),
-        ("-i https://a.example --extra-index-url https://b.example", Source("index")),
+        (
+            "--extra-index-url https://download.pytorch.org/whl/cu121",
+            Source("index", {"more": ["https://download.pytorch.org/whl/cu121"]}),
+        ),
+        ("-i https://a.example --extra-index-url https://b.example", Source("index", {"more": ["https://b.example"]})),
         ("--no-index -f ./wheels", None),
         ("--pre --no-build-isolation", Source("index")),
     ],
