@@ -9,6 +9,7 @@ from compat.files import sealed
 from compat.machine.interpreter import read_installed, target_at
 from compat.records import replace
 from compat.rules.compiled import packed
+from compat.rules.conditions import HasPackage
 from compat.rules.loader import load_folder
 from compat.rules.rule import Rule
 from compat.versions import ranges_of
@@ -25,7 +26,7 @@ def write_many(ours: Path, many: Path, times: int) -> int:
     rules = list(load_folder(str(ROOT / "matrix" / "rules")))
     installed = read_installed(target_at(str(ROOT / ".bench" / "stack"))).distributions
     names = [copy.name for copy in installed]
-    subjects = [name for name in names if name in {atom[1] for rule in rules for atom in rule.packages}]
+    subjects = [name for name in names if name in {each.name for rule in rules for each in rule.packages}]
     rng = random.Random(1)
     generated = [
         _aside(rules[number % len(rules)], number, rng.choice(subjects if number % 2 else names), rng)
@@ -39,5 +40,5 @@ def write_many(ours: Path, many: Path, times: int) -> int:
 def _aside(rule: Rule, number: int, name: str, rng: random.Random) -> Rule:
     """Return a copy of a rule for nonexistent releases of ``name``."""
     start = rng.randint(9000, 9998)
-    condition = ("package", name, "in", ranges_of(f">={start}.{rng.randint(0, 9)},<{start + 1}"))
+    condition = HasPackage(name, "in", ranges_of(f">={start}.{rng.randint(0, 9)},<{start + 1}"))
     return replace(rule, id=f"{rule.id}-{number}", packages=(condition, *rule.packages[1:]))

@@ -75,13 +75,13 @@ def covered(rules: tuple[Rule, ...], days: dict[str, list[tuple[str, str]]]) -> 
 def _package(rule: Rule) -> str:
     """Return the package at fault: the first one that the rule's fixes change, else the first that it names."""
     moved = [fix.packages[0][0] for fix in rule.fixes if fix.packages]
-    named = [name for _, name, how, _ in rule.packages if how != "absent"]
+    named = [each.name for each in rule.packages if each.how != "absent"]
     return next((name for name in moved if name in named), (named or moved or ["any"])[0])
 
 
 def _ranged(rule: Rule) -> Iterator[tuple[str, Ranges]]:
-    for _, name, how, ranges in rule.packages:
-        if how == "in" and any(upper is not None for _, _, upper, _ in ranges):
+    for name, ranges in rule.ranges.items():
+        if any(upper is not None for _, _, upper, _ in ranges):
             yield name, ranges
 
 

@@ -76,7 +76,7 @@ def _fixes(rule: Rule, others: Sequence[Rule]) -> Iterator[str]:
     for fix in rule.fixes:
         said = f"fix {fix.kind} {' '.join(f'{name}{spec}' for name, spec in fix.packages) or fix.value}"
         for environment in hits:
-            if conjunction(holds(atom, Facts(environment)) for atom in fix.when) is False:
+            if conjunction(holds(each, Facts(environment)) for each in fix.when) is False:
                 continue
             rivals = _rivals(rule, fix, environment, others)
             for changed in applied(fix, environment, others):
@@ -99,8 +99,10 @@ def _rivals(rule: Rule, fix: FixTemplate, environment: Environment, others: Sequ
         for other in others
         if other.severity == "error"
         and other is not rule
-        and any(atom[1] in moved for atom in other.packages)
-        and (not environment.distributions_complete or all(a[1] in there for a in other.packages if a[2] != "absent"))
+        and any(each.name in moved for each in other.packages)
+        and (
+            not environment.distributions_complete or all(each.name in there for each in other.packages if each.how != "absent")
+        )
     ]
 
 
@@ -140,9 +142,9 @@ def _places(name: str, spec: str, rules: Sequence[Rule]) -> list[object]:
     ranges = ranges_of(spec)
     bounds = {key for interval in ranges for key in (interval[0], interval[2]) if key}
     for rule in rules:
-        for atom in rule.packages:
-            if atom[1] == name and atom[2] == "in":
-                bounds |= {key for interval in atom[3] for key in (interval[0], interval[2]) if key}
+        for each in rule.packages:
+            if each.name == name and each.how == "in":
+                bounds |= {key for interval in each.ranges for key in (interval[0], interval[2]) if key}
     cells = sorted(cell for bound in bounds for cell in (bound, (*bound, 0)))
     cells += [_below(interval[2]) for interval in ranges if interval[2]]  # the version that an installer selects
     return [cell for cell in cells if contains(ranges, cell)]

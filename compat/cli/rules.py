@@ -10,7 +10,7 @@ from compat.errors import InputError
 from compat.output.stream import emit, emit_json
 from compat.output.terminal import wrapped
 from compat.rules.compiled import EVIDENCE_FIELDS, evidence_of, open_matrix
-from compat.rules.conditions import condition
+from compat.rules.conditions import in_words
 
 if TYPE_CHECKING:
     from compat.api.options import Options
@@ -86,9 +86,9 @@ def shown(rule: Rule, bounds: Sequence[BoundEvidence] = ()) -> str:
     lines = [rule.id, *wrapped(rule.title, "  ", "  "), "", *wrapped(rule.why, "  ", "  "), ""]
     level = f"{rule.severity}, {rule.effect}, {rule.confidence}"
     lines += _row("level", f"{level}; {rule.presumed_severity} where a fact is presumed" if rule.presumed_severity else level)
-    for label, atoms in (("with", rule.packages), ("when", rule.when), *(("unless", each) for each in rule.unless)):
-        if atoms:
-            lines += _row(label, "; ".join(condition(atom) for atom in atoms))
+    for label, conditions in (("with", rule.packages), ("when", rule.when), *(("unless", each) for each in rule.unless)):
+        if conditions:
+            lines += _row(label, "; ".join(map(in_words, conditions)))
     if rule.presume:
         lines += _row("taken as", presumed_words(rule))
     for signature in rule.errors:
@@ -114,8 +114,8 @@ def as_json(rule: Rule, bounds: Sequence[BoundEvidence] = ()) -> dict[str, Any]:
         "id": rule.id, "title": rule.title, "severity": rule.severity, "presumed_severity": rule.presumed_severity or None,
         "effect": rule.effect,
         "confidence": rule.confidence, "why": rule.why, "evidence": list(rule.evidence),
-        "with": [condition(atom) for atom in rule.packages], "when": [condition(atom) for atom in rule.when],
-        "unless": [[condition(atom) for atom in atoms] for atoms in rule.unless], "presume": dict(rule.presume),
+        "with": list(map(in_words, rule.packages)), "when": list(map(in_words, rule.when)),
+        "unless": [list(map(in_words, group)) for group in rule.unless], "presume": dict(rule.presume),
         "errors": [{"exception": s.exception, "message": s.message, "frames": list(s.frames)} for s in rule.errors],
         "fixes": [
             {"kind": f.kind, "packages": dict(f.packages), "along": dict(f.along), "value": f.value, "text": f.text}

@@ -19,7 +19,7 @@ from compat.model import CONFIDENCES, Environment, Finding, Fix
 from compat.records import record, replace
 from compat.reports.log.frames import exception_alone
 from compat.reports.log.native import passes_on
-from compat.rules.conditions import condition
+from compat.rules.conditions import AnyOf, HasFeature, HasPackage, InRange, IsOneOf, in_words
 from compat.rules.evaluate import Verdict, contract_names, finding_of, here, value_text, verdict_of
 from compat.rules.facts import Facts, visible
 from compat.rules.logic import holds
@@ -28,7 +28,7 @@ from compat.rules.rule import RELATIONS, Rule, Signature
 if TYPE_CHECKING:
     from compat.reports.log.traceback import Frame, RaisedError
     from compat.rules.compiled import Matrix
-    from compat.rules.conditions import Atom
+    from compat.rules.conditions import Condition
 
 
 _WHOLE, _MESSAGE = 2, 1
@@ -78,7 +78,7 @@ def diagnose(
 
 def _shows(text: str, rule: Rule, facts: Facts) -> bool:
     """Whether the text or the environment names one of the rule's packages; Python's own messages match many rules."""
-    names = {atom[1] for atom in rule.packages if atom[0] == "package"}
+    names = {each.name for each in rule.packages}
     words = text.lower().replace("_", "-")
     return not names or any(name in words or facts.package(name) for name in names)
 
@@ -216,7 +216,7 @@ def _judged(sighting: Sighting, facts: Facts) -> Finding | None:
     verdict = verdict_of(rule, facts)
     finding = finding_of(rule, verdict if verdict.word != "clear" else Verdict("possible"), facts)
     seen = f"the error on line {sighting.line} of the text" + ("" if sighting.strength == _WHOLE else " (its last line only)")
-    otherwise = [f"although {', '.join(value_text(atom, facts))} is stated" for atom in _stated_otherwise(rule, facts)]
+    otherwise = [f"although {', '.join(value_text(each, facts))} is stated" for each in _stated_otherwise(rule, facts)]
     # an assumption of the rule is not a fact of this failure
     finding = replace(finding, here=", ".join(filter(None, (seen, here(rule, facts), *otherwise))))
     if finding.severity == "info":  # too unlikely to warn about before a run, but it happened in this one
@@ -228,12 +228,12 @@ def _judged(sighting: Sighting, facts: Facts) -> Finding | None:
         why = f"The text shows this bug, but this environment cannot produce it: {'; '.join(against)}. {_ELSEWHERE}"
         return replace(finding, verdict="possible", why=f"{why} {rule.why}", fixes=(_FIND_IT,))
     if sighting.strength == _WHOLE:
-        fits = bool(rule.packages) and all(holds(atom, facts) for atom in rule.packages)
+        fits = bool(rule.packages) and all(holds(each, facts) for each in rule.packages)
         if fits and not otherwise:
             # the error proves the unknown facts of the launch and the workload
             return replace(finding, verdict="hit", missing=(), unknown=())
         # the error settles the launch and the machine; only the packages remain unknown
-        unknown = tuple(f"distributions.{atom[1]}" for atom in rule.packages if holds(atom, facts) is None)
+        unknown = tuple(f"distributions.{each.name}" for each in rule.packages if holds(each, facts) is None)
         return replace(finding, unknown=unknown, missing=contract_names(unknown))
     return finding
 
@@ -244,27 +244,30 @@ _FIND_IT = Fix(
 _ELSEWHERE = "Another copy of the package, or another environment, was running (see 'compat doctor --deep')."
 
 
-def _of_the_launch(atom: Atom) -> bool:
+def _of_the_launch(condition: Condition) -> bool:
     """Whether a condition concerns the workload or launch, for which an error is better evidence than stated facts.
 
     The model is excluded: it decides which code runs.
     """
-    if atom[0] == "any":
-        return all(map(_of_the_launch, atom[1]))
-    of_workload = atom[0] in ("word", "range") and atom[1].startswith("workload.")
-    return atom[0] == "feature" or (of_workload and atom[1] != "workload.model")
+    if isinstance(condition, AnyOf):
+        return all(map(_of_the_launch, condition.conditions))
+    if isinstance(condition, (IsOneOf, InRange)):
+        return condition.path.startswith("workload.") and condition.path != "workload.model"
+    return isinstance(condition, HasFeature)
 
 
-def _stated_otherwise(rule: Rule, facts: Facts) -> list[Atom]:
-    return [atom for atom in rule.when if _of_the_launch(atom) and holds(atom, facts) is False]
+def _stated_otherwise(rule: Rule, facts: Facts) -> list[Condition]:
+    return [each for each in rule.when if _of_the_launch(each) and holds(each, facts) is False]
 
 
 def contradictions(rule: Rule, facts: Facts) -> list[str]:
     """Describe what in the environment contradicts a rule whose error was seen: packages, the machine, exemptions."""
-    false = [atom for atom in (*rule.packages, *rule.when) if not _of_the_launch(atom) and holds(atom, facts) is False]
-    lines = [f"does not hold here: {condition(atom)}" for atom in false if atom[0] != "package"]
-    outside = [f"{', '.join(value_text(atom, facts))} is outside {condition(atom)}" for atom in false if atom[0] == "package"]
-    exempt = [
-        atoms for atoms in rule.unless if all(holds(atom, facts) for atom in atoms) and not all(map(_of_the_launch, atoms))
+    false = [each for each in (*rule.packages, *rule.when) if not _of_the_launch(each) and holds(each, facts) is False]
+    lines = [f"does not hold here: {in_words(each)}" for each in false if not isinstance(each, HasPackage)]
+    outside = [
+        f"{', '.join(value_text(each, facts))} is outside {in_words(each)}" for each in false if isinstance(each, HasPackage)
     ]
-    return [*outside, *lines, *(", ".join(condition(atom) for atom in atoms) for atoms in exempt)]
+    exempt = [
+        group for group in rule.unless if all(holds(each, facts) for each in group) and not all(map(_of_the_launch, group))
+    ]
+    return [*outside, *lines, *(", ".join(map(in_words, group)) for group in exempt)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from compat.model import Distribution, Environment, Finding, Source, normalized
 from compat.repair.candidates import Release
@@ -12,14 +12,15 @@ from compat.repair.problem import FOLLOWING, Problem, Recommended
 from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.target import Need
 from compat.rules.compiled import Matrix
+from compat.rules.conditions import OF_PACKAGES, AnyOf, HasPackage, InstalledFrom
 from compat.rules.evaluate import severity_of
 from compat.rules.facts import Facts
 from compat.rules.logic import holds
 from compat.rules.rule import Rule
-from compat.versions import Ranges, contains, key_of
+from compat.versions import contains, key_of
 
 if TYPE_CHECKING:
-    from compat.rules.conditions import Atom
+    from compat.rules.conditions import Condition, OfPackage
 
 _MOVES = ("upgrade", "downgrade", "pin")
 _INDEX = Source("index", {})
@@ -45,22 +46,22 @@ def forbidden(
 
 def _of_rule(rule: Rule, level: str, facts: Facts, current: Mapping[str, Release], known: Known) -> Iterator[Forbidden]:
     conditions = (*rule.packages, *rule.when)
-    if any(holds(atom, facts) is not True for atom in conditions if not _about_packages(atom)):
+    if any(holds(each, facts) is not True for each in conditions if not _about_packages(each)):
         return
-    together = _together([atom for atom in conditions if _about_packages(atom)], facts, current, known)
+    together = _together([each for each in conditions if _about_packages(each)], facts, current, known)
     if together is None:
         return
     unless = []
-    for atoms in rule.unless:
-        states = [holds(atom, facts) for atom in atoms if not _about_packages(atom)]
+    for group in rule.unless:
+        states = [holds(each, facts) for each in group if not _about_packages(each)]
         if False in states:
             continue
-        about = [atom for atom in atoms if _about_packages(atom)]
-        if not about or None in states or any(_OfPackage.of(atom) is None for atom in about):
+        about = [each for each in group if _about_packages(each)]
+        if not about or None in states or not all(isinstance(each, OF_PACKAGES) for each in about):
             return  # exempt, or unknown until the plan is complete
-        group = _together(about, facts, current, known, spares=True)
-        if group is not None and all(name in known for name, versions in group if ABSENT not in versions):
-            unless.append(group)
+        spared = _together(about, facts, current, known, spares=True)
+        if spared is not None and all(name in known for name, versions in spared if ABSENT not in versions):
+            unless.append(spared)
     statement = Statement("rule", f"{rule.title} ({rule.id})")
     yield Forbidden(together, statement, level, tuple(unless))
 
@@ -85,7 +86,7 @@ def recommended(matrix: Matrix, problem: Problem, errors: Collection[Finding]) -
 def _recommended(finding: Finding, matrix: Matrix, problem: Problem) -> tuple[tuple[Need, ...], ...]:
     rule = next((rule for rule in matrix.rules() if rule.id == finding.rule), None)
     facts, current, needs = Facts(problem.environment), problem.current, problem.target.needs
-    lacking = {atom[1] for atom in rule.packages if atom[0] == "package" and atom[2] == "absent"} if rule is not None else ()
+    lacking = {each.name for each in rule.packages if each.how == "absent"} if rule is not None else ()
     if rule is None and finding.origin == "build":
         return tuple(
             needs((f"{fix.package}{fix.spec}",)) for fix in finding.fixes
@@ -95,7 +96,7 @@ def _recommended(finding: Finding, matrix: Matrix, problem: Problem) -> tuple[tu
         fix for fix in (rule.fixes if rule is not None else ())
         if fix.kind in _MOVES and fix.packages
         and all(normalized(name) in current or normalized(name) in lacking for name, _ in fix.packages)
-        and all(holds(atom, facts) is not False for atom in fix.when)
+        and all(holds(each, facts) is not False for each in fix.when)
     ]  # fmt: skip
     found = [(fix.kind, needs(f"{name}{spec}" for name, spec in fix.packages)) for fix in fixes]
     older = [
@@ -109,44 +110,22 @@ def _without_floor(specifier: str) -> str:
     return ",".join(part for part in specifier.split(",") if not part.strip().startswith(">"))
 
 
-class _OfPackage(NamedTuple):
-    """A condition on one package: ``kind`` is package, source or code; ``ranges`` are the versions if ``how`` is "in"."""
-
-    kind: str
-    name: str
-    how: object
-    ranges: Ranges | None
-    atom: Atom
-
-    @classmethod
-    def of(cls, atom: Atom) -> _OfPackage | None:
-        """The condition of an atom; ``None`` if it is about anything else."""
-        match atom:
-            case ("package", str(name), "in", ranges):
-                return cls("package", name, "in", ranges, atom)
-            case ("package" | "source" | "code" as kind, str(name), how, *_):
-                return cls(kind, name, how, None, atom)
-        return None
-
-
-def _about_packages(atom: Atom) -> bool:
-    match atom:
-        case ("any", tuple(alternatives)):
-            return any(map(_about_packages, alternatives))
-    return _OfPackage.of(atom) is not None
+def _about_packages(condition: Condition) -> bool:
+    if isinstance(condition, AnyOf):
+        return any(map(_about_packages, condition.conditions))
+    return isinstance(condition, OF_PACKAGES)
 
 
 def _together(
-    atoms: list[Atom], facts: Facts, current: Mapping[str, Release], known: Known, *, spares: bool = False
+    conditions: list[Condition], facts: Facts, current: Mapping[str, Release], known: Known, *, spares: bool = False
 ) -> tuple[tuple[str, frozenset[str]], ...] | None:
     """The releases of each package for which all conditions hold; ``None`` if they never do.
 
     In an incomplete list it is unknown whether an unlisted package is absent: exemptions assume it is, findings do not.
     """
     found: dict[str, frozenset[str]] = {}
-    for atom in atoms:
-        condition = _OfPackage.of(atom)
-        if condition is None:
+    for condition in conditions:
+        if not isinstance(condition, OF_PACKAGES):
             return None  # alternatives, which are checked on the finished plan
         name = condition.name
         versions = frozenset(_fitting(condition, facts, current.get(name), known.get(name, ())))
@@ -159,22 +138,21 @@ def _together(
 
 
 def _fitting(
-    condition: _OfPackage, facts: Facts, current: Release | None, releases: tuple[Release, ...]
+    condition: OfPackage, facts: Facts, current: Release | None, releases: tuple[Release, ...]
 ) -> Iterator[str]:  # fmt: skip
     """The versions of a package for which a condition holds."""
-    if condition.kind == "package" and condition.how == "absent":
+    if isinstance(condition, HasPackage) and condition.how == "absent":
         if current is not None or not any(copy.name == condition.name for copy in facts.environment.distributions or ()):
             yield ABSENT  # otherwise it is installed in an unknown version
         return
     for release in releases:
-        if condition.kind == "package":
-            fits = condition.ranges is None or contains(condition.ranges, key_of(release.version))
+        if isinstance(condition, HasPackage):
+            fits = condition.how != "in" or contains(condition.ranges, key_of(release.version))
         elif release == current:
-            fits = holds(condition.atom, facts) is True
-        elif condition.kind == "source":
-            fits = holds(condition.atom, _alone(release)) is True
+            fits = holds(condition, facts) is True
         else:
-            fits = release.source is not None and holds(condition.atom, _alone(release)) is True
+            known_source = isinstance(condition, InstalledFrom) or release.source is not None
+            fits = known_source and holds(condition, _alone(release)) is True
         if fits:
             yield release.version
 

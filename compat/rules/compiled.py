@@ -12,14 +12,17 @@ import os
 
 from compat.files import read_table
 from compat.model import EMPTY
-from compat.records import quick, record, replace, values_of
+from compat.records import quick, record, values_of
+from compat.rules.conditions import OF_PACKAGES, AnyOf, HasVariable, from_plain, plain
 from compat.rules.rule import Example, FixTemplate, Rule, Signature
 from compat.versions import Key, contains, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
+
+    from compat.rules.conditions import Condition
 
 
 _VERSION = 4
@@ -80,10 +83,10 @@ def packed(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> bytes:
     variables: set[str] = set()
     places, blocks = [0], []
     for number, rule in enumerate(rules):
-        if all(how == "absent" for _, _, how, _ in rule.packages):
+        if all(each.how == "absent" for each in rule.packages):
             index.setdefault("", []).append(number)
-        for _, name, how, ranges in rule.packages:
-            index.setdefault(name, []).append((number, how, ranges))
+        for each in rule.packages:
+            index.setdefault(each.name, []).append((number, each.how, each.ranges))
         for package, detector, path, text in rule.detectors:
             detectors.setdefault(package, set()).add((detector, path, text))
         variables.update(asked_variables(rule))
@@ -105,15 +108,18 @@ def packed(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> bytes:
 
 def asked_variables(rule: Rule) -> set[str]:
     """The environment variables a rule's conditions depend on."""
-    atoms = [atom for group in (rule.when, *rule.unless) for atom in group]
-    return {atom[1] for atom in atoms if atom[0] == "variable"}
+    return {each.name for each in _flat(rule) if isinstance(each, HasVariable)}
 
 
 def named_distributions(rule: Rule) -> set[str]:
     """The distributions a rule's conditions depend on."""
-    atoms = [*rule.packages, *rule.when, *(atom for group in rule.unless for atom in group)]
-    atoms += [each for atom in atoms if atom[0] == "any" for each in atom[1]]
-    return {atom[1] for atom in atoms if atom[0] in ("package", "source", "code")}
+    return {each.name for each in _flat(rule) if isinstance(each, OF_PACKAGES)}
+
+
+def _flat(rule: Rule) -> Iterator[Condition]:
+    """All conditions of a rule, alternatives one by one."""
+    for each in (*rule.packages, *rule.when, *(each for group in rule.unless for each in group)):
+        yield from each.conditions if isinstance(each, AnyOf) else (each,)
 
 
 def in_memory(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> Matrix:
@@ -172,14 +178,27 @@ def _stale(folder: str) -> bool:
 
 
 def _plain(rule: Rule) -> tuple[Any, ...]:
-    parts: dict[str, Any] = {name: tuple(map(values_of, getattr(rule, name))) for name in ("errors", "fixes", "examples")}
-    return values_of(replace(rule, **parts))
+    fields = dict(zip(_FIELDS, values_of(rule)))
+    for name, _ in _PARTS:
+        fields[name] = tuple(map(values_of, fields[name]))
+    at = tuple(FixTemplate.__annotations__).index("when")
+    fields["fixes"] = tuple((*each[:at], tuple(map(plain, each[at])), *each[at + 1 :]) for each in fields["fixes"])
+    for name in ("packages", "when"):
+        fields[name] = tuple(map(plain, fields[name]))
+    fields["unless"] = tuple(tuple(map(plain, group)) for group in fields["unless"])
+    return tuple(fields.values())
 
 
 def _unpacked(values: tuple[Any, ...]) -> Rule:
     fields = dict(zip(_FIELDS, values))
+    for name in ("packages", "when"):
+        fields[name] = tuple(map(from_plain, fields[name]))
+    fields["unless"] = tuple(tuple(map(from_plain, group)) for group in fields["unless"])
     for name, kind in _PARTS:
-        fields[name] = tuple(quick(kind, dict(zip(kind.__annotations__, each))) for each in fields[name])
+        parts = [dict(zip(kind.__annotations__, each)) for each in fields[name]]
+        for part in parts if kind is FixTemplate else ():
+            part["when"] = tuple(map(from_plain, part["when"]))
+        fields[name] = tuple(quick(kind, part) for part in parts)
     return quick(Rule, fields)
 
 
@@ -209,7 +228,7 @@ class BoundEvidence:
 
 def packed_evidence(rules: Iterable[Rule], rows: Iterable[Mapping[str, str]]) -> bytes:
     """Return the content of the compiled file: the rows that agree with the current rules."""
-    ranges = {(rule.id, atom[1]): atom[3] for rule in rules for atom in rule.packages if atom[2] == "in"}
+    ranges = {(rule.id, name): found for rule in rules for name, found in rule.ranges.items()}
     found: dict[str, list[tuple[str, ...]]] = {}
     for row in rows:
         held = ranges.get((row["rule"], row["package"]), ())

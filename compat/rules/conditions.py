@@ -1,236 +1,148 @@
-"""Parse the conditions of a rule from TOML tables into plain tuples (*atoms*).
-
-An atom is a tuple whose first element is its form; ``compat.rules.logic`` evaluates it:
-
-========================================  ====================================================================
-``("word", path, values)``                the fact at ``path`` is one of the words
-``("range", path, ranges)``               the fact, a version or a number, lies in the ranges
-``("feature", name)``                     the workload has that feature
-``("variable", name, how, values)``       an environment variable is set, unset, or has or contains a value
-``("accelerators", count, device)``       the number of visible devices that match lies in ``count``
-``("package", name, how, ranges)``        a distribution is ``in`` the ranges, ``present`` or ``absent``
-``("source", name, kinds)``               the distribution was installed from one of these kinds of source
-``("code", name, detector, commits, repository)``  the installed code is one of these commits or contains the text
-``("any", atoms)``                        at least one of the atoms holds
-========================================  ====================================================================
-"""
+"""The conditions of a rule: one record for each form, which ``compat.rules.logic`` evaluates on the facts of an environment."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from compat.records import quick, record, values_of
+from compat.versions import written
 
-from compat.model import LAUNCHERS, SYSTEMS, normalized
-from compat.versions import ranges_of, written
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    Atom: TypeAlias = tuple[Any, ...]
+    from typing import Any, TypeAlias
+
+    from compat.versions import Ranges
 
 
-WORDS = {
-    "os": "os",
-    "machine": "machine",
-    "platform": "platform",
-    "driver_state": "driver_state",
-    "task": "workload.task",
-    "trainer": "workload.trainer",
-    "model": "workload.model",
-    "launcher": "workload.launcher",
-    "precision": "workload.precision",
-    "quantization": "workload.quantization",
-}
-RANGES = {
-    "python": "python",
-    "glibc": "glibc",
-    "driver": "driver",
-    "cuda_toolkit": "cuda_toolkit",
-    "processes": "workload.processes",
-    "batch_size": "workload.batch_size",
-}
-_VOCABULARY = {"launcher": LAUNCHERS, "os": SYSTEMS}
-_DEVICE_KEYS = ("count", "vendor", "capability", "name", "gfx", "memory_mib")
-_CODE_KEYS = ("detector", "file", "text", "commits", "repository")
+@record(frozen=True)
+class IsOneOf:
+    """The fact at ``path`` is one of the words, which are in lower case."""
+
+    path: str
+    words: tuple[str, ...]
 
 
-def atoms_of(table: Mapping[str, object]) -> tuple[Atom, ...]:
-    """Return the atoms of a ``[rule.when]`` or ``[[rule.unless]]`` table; raises ``ValueError`` if the table is invalid."""
-    if not table:
-        raise ValueError("a table of conditions is empty")
-    found: list[Atom] = []
-    for key, value in table.items():
-        if key in WORDS:
-            found.append(("word", WORDS[key], _vocabulary(key, words(key, value))))
-        elif key in RANGES:
-            found.append(("range", RANGES[key], _ranges(key, value)))
-        elif key in _FORMS:
-            found.extend(_FORMS[key](value))
-        else:
-            raise ValueError(f"unknown condition {key!r} (known: {', '.join(sorted({*WORDS, *RANGES, *_FORMS}))})")
-    return tuple(found)
+@record(frozen=True)
+class InRange:
+    """The fact at ``path``, a version or a number, lies in the ranges."""
+
+    path: str
+    ranges: Ranges
 
 
-def package_atoms(value: object) -> list[Atom]:
-    """Parse ``{trl = ">=0.14.0,<0.16.0", vllm = "!", torch = "*"}``: in range, absent, present in any version."""
-    found: list[Atom] = []
-    for name, specifier in table_of("packages", value).items():
-        if not isinstance(specifier, str):
-            raise ValueError(f"packages.{name}: expected a specifier set, '*' or '!', not {specifier!r}")
-        if specifier in ("!", "*"):
-            found.append(("package", normalized(name), "absent" if specifier == "!" else "present", ()))
-        else:
-            found.append(("package", normalized(name), "in", _ranges(f"packages.{name}", specifier)))
-    return found
+@record(frozen=True)
+class HasFeature:
+    """The workload has a feature."""
+
+    name: str
 
 
-def words(key: str, value: object) -> tuple[str, ...]:
-    """Check that ``value`` is a non-empty list of strings and return it as a tuple; raises ``ValueError`` otherwise."""
-    if not isinstance(value, list) or not value or not all(isinstance(word, str) and word for word in value):
-        raise ValueError(f"{key}: expected a list of words, not {value!r}")
-    return tuple(value)
+@record(frozen=True)
+class HasVariable:
+    """An environment variable is ``set`` or ``unset``, is ``in`` the values, or ``contains`` one of them."""
+
+    name: str
+    how: str
+    values: tuple[str, ...] = ()
 
 
-def table_of(key: str, value: Any) -> dict[str, Any]:
-    """Check that ``value`` is a non-empty table and return it; raises ``ValueError`` otherwise."""
-    if not isinstance(value, dict) or not value:
-        raise ValueError(f"{key}: expected a table, not {value!r}")
-    return value
+@record(frozen=True)
+class HasDevices:
+    """The number of visible devices lies in ``count``, of those that match every other field that is not ``None``."""
+
+    count: Ranges
+    vendors: tuple[str, ...] | None = None
+    capability: Ranges | None = None
+    names: tuple[str, ...] | None = None
+    gfx: tuple[str, ...] | None = None
+    memory_mib: Ranges | None = None
 
 
-def known_keys(key: str, table: Mapping[str, object], known: tuple[str, ...]) -> None:
-    """Raise ``ValueError`` if a table has an unknown key."""
-    for name in table:
-        if name not in known:
-            raise ValueError(f"{key}: unknown key {name!r} (known: {', '.join(known)})")
+@record(frozen=True)
+class HasPackage:
+    """A distribution is installed in a version ``in`` the ranges, is ``present`` in any, or ``absent``."""
+
+    name: str
+    how: str
+    ranges: Ranges = ()
 
 
-def _vocabulary(key: str, values: tuple[str, ...]) -> tuple[str, ...]:
-    known = _VOCABULARY.get(key)
-    for value in values:
-        if known and value not in known:
-            raise ValueError(f"{key}: {value!r} is not one of {', '.join(known)}")
-    return tuple(value.lower() for value in values)
+@record(frozen=True)
+class InstalledFrom:
+    """A distribution was installed from one of these kinds of source."""
+
+    name: str
+    kinds: tuple[str, ...]
 
 
-def _ranges(key: str, value: object) -> object:
-    if not isinstance(value, str):
-        raise ValueError(f"{key}: expected a range such as '>=2', not {value!r}")
-    try:
-        ranges = ranges_of(value)
-    except ValueError as problem:
-        raise ValueError(f"{key}: {problem}") from None
-    if not ranges:
-        raise ValueError(f"{key}: no version matches {value!r}")
-    return ranges
+@record(frozen=True)
+class HasCode:
+    """The installed code of a distribution is one of these commits of a repository, or the detector found its text in it."""
+
+    name: str
+    detector: str
+    commits: tuple[str, ...]
+    repository: str
 
 
-def _features(value: object) -> list[Atom]:
-    return [("feature", name) for name in words("features", value)]
+@record(frozen=True)
+class AnyOf:
+    """At least one of the conditions holds."""
+
+    conditions: tuple[Condition, ...]
 
 
-def _any_feature(value: object) -> list[Atom]:
-    return [("any", tuple(("feature", name) for name in words("any_feature", value)))]
+OfPackage: TypeAlias = "HasPackage | InstalledFrom | HasCode"
+Condition: TypeAlias = "IsOneOf | InRange | HasFeature | HasVariable | HasDevices | OfPackage | AnyOf"
+OF_PACKAGES = (HasPackage, InstalledFrom, HasCode)
+"""The forms that are about one distribution, named ``name``."""
+_KINDS = (IsOneOf, InRange, HasFeature, HasVariable, HasDevices, HasPackage, InstalledFrom, HasCode)
 
 
-def _variables(value: object) -> list[Atom]:
-    found: list[Atom] = []
-    for name, wanted in table_of("variables", value).items():
-        if wanted in ("set", "unset"):
-            found.append(("variable", name, wanted, ()))
-        elif isinstance(wanted, dict):
-            known_keys(f"variables.{name}", wanted, ("contains",))
-            texts = wanted.get("contains")
-            texts = texts if isinstance(texts, list) else [texts]
-            found.append(("variable", name, "contains", words(f"variables.{name}", texts)))
-        else:
-            found.append(("variable", name, "in", words(f"variables.{name}", wanted)))
-    return found
+def plain(condition: Condition) -> tuple[Any, ...]:
+    """A condition as plain values, for :func:`from_plain`."""
+    if isinstance(condition, AnyOf):
+        return (-1, *map(plain, condition.conditions))
+    return (_KINDS.index(type(condition)), *values_of(condition))
 
 
-def _accelerators(value: object) -> list[Atom]:
-    table = table_of("accelerators", value)
-    known_keys("accelerators", table, _DEVICE_KEYS)
-    device = (
-        words("accelerators.vendor", table["vendor"]) if "vendor" in table else None,
-        _ranges("accelerators.capability", table["capability"]) if "capability" in table else None,
-        words("accelerators.name", table["name"]) if "name" in table else None,
-        words("accelerators.gfx", table["gfx"]) if "gfx" in table else None,
-        _ranges("accelerators.memory_mib", table["memory_mib"]) if "memory_mib" in table else None,
-    )
-    return [("accelerators", _ranges("accelerators.count", table.get("count", ">=1")), device)]
+def from_plain(values: tuple[Any, ...]) -> Condition:
+    number, *rest = values
+    if number < 0:
+        return AnyOf(tuple(map(from_plain, rest)))
+    kind: type[Any] = _KINDS[number]
+    return quick(kind, dict(zip(kind.__annotations__, rest)))  # type: ignore[no-any-return]
 
 
-def _source(value: object) -> list[Atom]:
-    return [("source", normalized(name), words(f"source.{name}", kinds)) for name, kinds in table_of("source", value).items()]
+def in_words(condition: Condition) -> str:
+    """A condition as text."""
+    if isinstance(condition, HasPackage):
+        return f"{condition.name} {written(condition.ranges) if condition.how == 'in' else condition.how}"
+    if isinstance(condition, IsOneOf):
+        return f"{_fact(condition.path)} is {' or '.join(condition.words)}"
+    if isinstance(condition, InRange):
+        return f"{_fact(condition.path)} {written(condition.ranges)}"
+    if isinstance(condition, HasFeature):
+        return condition.name
+    if isinstance(condition, HasVariable):
+        return f"{condition.name} {condition.how} {', '.join(condition.values)}".rstrip()
+    if isinstance(condition, InstalledFrom):
+        return f"{condition.name} installed from {' or '.join(condition.kinds)}"
+    if isinstance(condition, HasCode):
+        commits = f"at one of {len(condition.commits)} commits of {condition.repository}"
+        return f"{condition.name} {commits}, or its files say so ({condition.detector})"
+    if isinstance(condition, AnyOf):
+        return " or ".join(map(in_words, condition.conditions))
+    return _devices_in_words(condition)
 
 
-def _code(value: object) -> list[Atom]:
-    return [code_atom(name, spec) for name, spec in table_of("code", value).items()]
-
-
-def code_atom(name: str, spec: object) -> Atom:
-    """Return the atom of one ``code`` condition; its ``file`` and ``text`` are read by :func:`detectors_of`."""
-    table = table_of(f"code.{name}", spec)
-    known_keys(f"code.{name}", table, _CODE_KEYS)
-    for key in ("detector", "file", "text", "repository"):
-        if not isinstance(table.get(key), str) or not table[key]:
-            raise ValueError(f"code.{name}: {key} is missing")
-    if table["file"].startswith(("/", "\\")) or ".." in table["file"].split("/"):
-        raise ValueError(f"code.{name}: file must lie inside the installed package, not {table['file']!r}")
-    commits = words(f"code.{name}.commits", table.get("commits"))
-    for commit in commits:
-        if len(commit) < 10 or set(commit) - set("0123456789abcdef"):
-            raise ValueError(f"code.{name}: {commit!r} is not a commit (at least 10 lower-case hex digits)")
-    return "code", normalized(name), table["detector"], commits, table["repository"].lower()
-
-
-def detectors_of(table: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
-    """Return (package, detector, file, text) for each ``code`` condition in a table of conditions."""
-    return [(normalized(name), spec["detector"], spec["file"], spec["text"]) for name, spec in table.get("code", {}).items()]
-
-
-_FORMS: dict[str, Callable[[object], list[Atom]]] = {
-    "packages": package_atoms,
-    "features": _features,
-    "any_feature": _any_feature,
-    "variables": _variables,
-    "accelerators": _accelerators,
-    "source": _source,
-    "code": _code,
-}
-
-
-# --- Conditions as text.
-
-
-def condition(atom: Atom) -> str:
-    """Return one condition as text."""
-    form = atom[0]
-    if form == "package":
-        return f"{atom[1]} {written(atom[3])}" if atom[2] == "in" else f"{atom[1]} {atom[2]}"
-    if form == "word":
-        return f"{_fact(atom[1])} is {' or '.join(atom[2])}"
-    if form == "range":
-        return f"{_fact(atom[1])} {written(atom[2])}"
-    if form == "feature":
-        return str(atom[1])
-    if form == "variable":
-        return f"{atom[1]} {atom[2]} {', '.join(atom[3])}".rstrip()
-    if form == "source":
-        return f"{atom[1]} installed from {' or '.join(atom[2])}"
-    if form == "code":
-        return f"{atom[1]} at one of {len(atom[3])} commits of {atom[4]}, or its files say so ({atom[2]})"
-    if form == "any":
-        return " or ".join(condition(each) for each in atom[1])
-    return _devices(atom)
-
-
-def _devices(atom: Atom) -> str:
-    _, count, (vendors, capability, names, gfx, memory) = atom
+def _devices_in_words(condition: HasDevices) -> str:
     of = [
-        vendors and " or ".join(vendors), names and f"named {' or '.join(names)}", gfx and " or ".join(gfx),
-        capability and f"of compute capability {written(capability)}", memory and f"with {written(memory)} MiB",
-    ]  # fmt: skip
-    return " ".join(["accelerators", written(count), *(part for part in of if part)])
+        condition.vendors and " or ".join(condition.vendors),
+        condition.names and f"named {' or '.join(condition.names)}",
+        condition.gfx and " or ".join(condition.gfx),
+        condition.capability and f"of compute capability {written(condition.capability)}",
+        condition.memory_mib and f"with {written(condition.memory_mib)} MiB",
+    ]
+    return " ".join(["accelerators", written(condition.count), *(part for part in of if part)])
 
 
 def _fact(path: str) -> str:

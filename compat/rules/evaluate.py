@@ -5,15 +5,26 @@ from __future__ import annotations
 from compat.model import Environment, Finding, Fix
 from compat.records import record, replace
 from compat.rules.compiled import named_distributions
-from compat.rules.facts import ABSENT, Facts, has_more
+from compat.rules.conditions import (
+    OF_PACKAGES,
+    AnyOf,
+    HasCode,
+    HasFeature,
+    HasPackage,
+    HasVariable,
+    InRange,
+    InstalledFrom,
+    IsOneOf,
+)
+from compat.rules.facts import Facts, has_more
 from compat.rules.logic import asked_twice, conjunction, disjunction, holds, paths
-from compat.rules.unknown import completions, of_atoms
+from compat.rules.unknown import completions, of_conditions
 from compat.versions import contains, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compat.rules.compiled import Matrix
-    from compat.rules.conditions import Atom
+    from compat.rules.conditions import Condition
     from compat.rules.rule import FixTemplate, Rule
 
 
@@ -55,7 +66,7 @@ def _judged(rule: Rule, facts: Facts) -> Finding | None:
 
 def _installed(rule: Rule, facts: Facts) -> bool:
     """Whether what a rule says cannot be installed was read from the metadata of installed distributions."""
-    copies = [facts.package(name) for _, name, how, _ in rule.packages if how != "absent"]
+    copies = [facts.package(each.name) for each in rule.packages if each.how != "absent"]
     return all(isinstance(each, list) and all(copy.requires is not None for copy in each) for each in copies)
 
 
@@ -98,37 +109,40 @@ def verdict_of(rule: Rule, facts: Facts) -> Verdict:
         return HIT
     if found == {False}:
         return CLEAR
-    unknown = tuple(dict.fromkeys(path for atom in unsettled for path in paths(atom, facts)))
+    unknown = tuple(dict.fromkeys(path for each in unsettled for path in paths(each, facts)))
     # undecided exemptions do not lower the likelihood
-    required = [atom for atom in unsettled if atom in rule.packages or atom in rule.when]
-    return Verdict("possible", unknown, of_atoms(required, facts))
+    required = [each for each in unsettled if each in rule.packages or each in rule.when]
+    return Verdict("possible", unknown, of_conditions(required, facts))
 
 
 def _kleene(rule: Rule, facts: Facts) -> bool | None:
-    required = conjunction(holds(atom, facts) for atom in (*rule.packages, *rule.when))
+    required = conjunction(holds(each, facts) for each in (*rule.packages, *rule.when))
     if required is False:
         return False
-    exempt = disjunction(conjunction(_exempts(atom, facts) for atom in atoms) for atoms in rule.unless)
+    exempt = disjunction(conjunction(_exempts(each, facts) for each in group) for group in rule.unless)
     return conjunction((required, None if exempt is None else not exempt))
 
 
-def _exempts(atom: Atom, facts: Facts) -> bool | None:
+def _exempts(condition: Condition, facts: Facts) -> bool | None:
     """Like :func:`holds`, but ``False`` for variables and distributions that are not mentioned: they do not exempt."""
-    answer = holds(atom, facts)
+    answer = holds(condition, facts)
     if answer is not None:
         return answer
-    unmentioned = atom[0] == "variable" or (atom[0] in ("package", "source", "code") and facts.package(atom[1]) is None)
-    return False if unmentioned and atom[2] not in ("unset", "absent") else None
+    if isinstance(condition, HasVariable):
+        return None if condition.how == "unset" else False
+    if not isinstance(condition, OF_PACKAGES) or facts.package(condition.name) is not None:
+        return None
+    return None if isinstance(condition, HasPackage) and condition.how == "absent" else False
 
 
-def _undecided(rule: Rule, facts: Facts) -> list[Atom]:
-    """The atoms on which the verdict still depends."""
-    open_atoms = [atom for atom in (*rule.packages, *rule.when) if holds(atom, facts) is None]
-    for atoms in rule.unless:
-        states = [_exempts(atom, facts) for atom in atoms]
+def _undecided(rule: Rule, facts: Facts) -> list[Condition]:
+    """The conditions on which the verdict still depends."""
+    unsettled = [each for each in (*rule.packages, *rule.when) if holds(each, facts) is None]
+    for group in rule.unless:
+        states = [_exempts(each, facts) for each in group]
         if False not in states:
-            open_atoms += [atom for atom, state in zip(atoms, states) if state is None]
-    return open_atoms
+            unsettled += [each for each, state in zip(group, states) if state is None]
+    return unsettled
 
 
 def finding_of(rule: Rule, verdict: Verdict, facts: Facts) -> Finding:
@@ -168,77 +182,71 @@ _LABELS = {
 def packages_of(rule: Rule, facts: Facts) -> dict[str, str | None]:
     """Return the distributions that the rule concerns, with their installed versions; ``None`` if unknown."""
     found: dict[str, str | None] = {}
-    for atom in rule.packages:
-        copies = facts.package(atom[1])
+    for each in rule.packages:
+        copies = facts.package(each.name)
         if isinstance(copies, list):
-            found[atom[1]] = copies[0].version
-        elif atom[2] != "absent":
-            found[atom[1]] = None
+            found[each.name] = copies[0].version
+        elif each.how != "absent":
+            found[each.name] = None
     return found
 
 
 def rests_on(rule: Rule) -> tuple[str, ...]:
     """Return the facts other than packages that a rule depends on, in the vocabulary of the report."""
-    found: dict[str, None] = {}
-    for atom in (*rule.when, *(atom for atoms in rule.unless for atom in atoms)):
-        for name in _fact_names(atom):
-            found[name] = None
-    return tuple(found)
+    conditions = (*rule.when, *(each for group in rule.unless for each in group))
+    return tuple(dict.fromkeys(name for each in conditions for name in _fact_names(each)))
 
 
-def _fact_names(atom: Atom) -> tuple[str, ...]:
-    form = atom[0]
-    if form == "any":
-        return tuple(name for each in atom[1] for name in _fact_names(each))
-    if form == "package":
+def _fact_names(condition: Condition) -> tuple[str, ...]:
+    if isinstance(condition, AnyOf):
+        return tuple(name for each in condition.conditions for name in _fact_names(each))
+    if isinstance(condition, HasPackage):
         return ()
-    if form in ("source", "code"):
+    if isinstance(condition, (InstalledFrom, HasCode)):
         return ("install",)
-    if form == "feature":
+    if isinstance(condition, HasFeature):
         return ("workload",)
-    if form == "variable":
+    if isinstance(condition, HasVariable):
         return ("variables",)
-    return ("accelerators",) if form == "accelerators" else (str(atom[1]).partition(".")[0],)
+    return (condition.path.partition(".")[0],) if isinstance(condition, (IsOneOf, InRange)) else ("accelerators",)
 
 
 def here(rule: Rule, facts: Facts) -> str:
     """Format the facts that make the rule apply: "transformers 4.51.3, plain python, 2 × NVIDIA A100"."""
-    parts = [text for atom in (*rule.packages, *rule.when) if holds(atom, facts) for text in value_text(atom, facts)]
+    parts = [text for each in (*rule.packages, *rule.when) if holds(each, facts) for text in value_text(each, facts)]
     if facts.is_presumed("workload.task") and facts.value("workload.task"):
         parts.append(f"task taken as {facts.value('workload.task')}")
     return ", ".join(dict.fromkeys(parts))
 
 
-def value_text(atom: Atom, facts: Facts) -> tuple[str, ...]:
-    """Format the environment's value of the fact that an atom depends on."""
-    form = atom[0]
-    if form == "package":
-        copies = facts.package(atom[1])
-        if copies == ABSENT or copies is None:
-            return (f"no {atom[1]}",)
-        versions = {copy.version or copy.specifier or "of unknown version" for copy in copies}  # type: ignore[union-attr]
-        return (f"{atom[1]} {' and '.join(sorted(versions))}",)
-    if form in ("word", "range"):
-        value = facts.value(atom[1])
-        text = f"{_LABELS.get(atom[1], atom[1])} {value}".strip()
-        if facts.is_presumed(atom[1]):
+def value_text(condition: Condition, facts: Facts) -> tuple[str, ...]:
+    """Format the environment's value of the fact that a condition depends on."""
+    if isinstance(condition, AnyOf):
+        return tuple(text for each in condition.conditions if holds(each, facts) for text in value_text(each, facts))
+    if isinstance(condition, HasPackage):
+        copies = facts.package(condition.name)
+        if not isinstance(copies, list):
+            return (f"no {condition.name}",)
+        versions = {copy.version or copy.specifier or "of unknown version" for copy in copies}
+        return (f"{condition.name} {' and '.join(sorted(versions))}",)
+    if isinstance(condition, (IsOneOf, InRange)):
+        text = f"{_LABELS.get(condition.path, condition.path)} {facts.value(condition.path)}".strip()
+        if facts.is_presumed(condition.path):
             text += " (the default)"
         if text == "python":
             text = "accelerate with one process" if facts.workload.launcher == "accelerate" else "plain python"
         return (text,)
-    if form == "feature":
-        return (atom[1],)
-    if form == "any":
-        return tuple(text for each in atom[1] if holds(each, facts) for text in value_text(each, facts))
-    if form == "variable":
-        return (f"{atom[1]} {'is not set' if atom[2] == 'unset' else 'is set'}",)
-    if form in ("source", "code"):
-        copies = facts.package(atom[1])
+    if isinstance(condition, HasFeature):
+        return (condition.name,)
+    if isinstance(condition, HasVariable):
+        return (f"{condition.name} {'is not set' if condition.how == 'unset' else 'is set'}",)
+    if isinstance(condition, (InstalledFrom, HasCode)):
+        copies = facts.package(condition.name)
         source = copies[0].source if isinstance(copies, list) else None
         if source is None:
-            return (f"{atom[1]} from an unknown source",)
+            return (f"{condition.name} from an unknown source",)
         commit = source.details.get("commit")
-        return (f"{atom[1]} {f'at commit {str(commit)[:12]}' if commit else f'installed from {source.kind}'}",)
+        return (f"{condition.name} {f'at commit {str(commit)[:12]}' if commit else f'installed from {source.kind}'}",)
     return (devices(facts),)
 
 

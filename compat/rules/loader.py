@@ -9,8 +9,8 @@ from typing import Any
 
 from compat.errors import InputError
 from compat.model import CONFIDENCES, EFFECTS, FIX_KINDS, SCHEMA, SEVERITIES
-from compat.rules.conditions import atoms_of, detectors_of, known_keys, package_atoms, table_of, words
 from compat.rules.rule import RELATIONS, Example, FixTemplate, Rule, Signature
+from compat.rules.tables import conditions_of, detectors_of, known_keys, package_conditions, table_of, words
 from compat.syntax.toml import parse_toml
 from compat.versions import is_version, key_of, ranges_of
 
@@ -112,7 +112,7 @@ def rule_of(table: Any, file: str = "", line: int = 0) -> Rule:
     for address in evidence:
         if not address.startswith("https://"):
             raise ValueError(f"evidence {address!r} is not an https address")
-    packages = tuple(package_atoms(table["packages"])) if "packages" in table else ()
+    packages = tuple(package_conditions(table["packages"])) if "packages" in table else ()
     when_table = table.get("when", {})
     unless_tables = _tables("unless", table.get("unless", []))
     if not packages and not when_table:
@@ -120,7 +120,7 @@ def rule_of(table: Any, file: str = "", line: int = 0) -> Rule:
     rule = Rule(
         id=table["id"], title=_text("title", table["title"]), severity=table["severity"], effect=table["effect"],
         confidence=table["confidence"], why=_text("why", table["why"]), evidence=evidence, packages=packages,
-        when=atoms_of(when_table) if when_table else (), unless=tuple(atoms_of(each) for each in unless_tables),
+        when=conditions_of(when_table) if when_table else (), unless=tuple(conditions_of(each) for each in unless_tables),
         presume=_presume(table.get("presume", {})), presumed_severity=_presumed_severity(table),
         errors=tuple(map(_signature, _tables("errors", table.get("errors", [])))),
         fixes=tuple(map(_fix, _tables("fix", table["fix"]))),
@@ -196,7 +196,7 @@ def _fix(table: Mapping[str, Any]) -> FixTemplate:
     return FixTemplate(
         kind=kind, packages=packages, value=_text(f"fix.{kind}", value) if not packages else "",
         text=table.get("text", ""), command=table.get("command", ""), version=_version(kind, table.get("version", "")),
-        when=atoms_of(table["when"]) if "when" in table else (),
+        when=conditions_of(table["when"]) if "when" in table else (),
         along=_moved("fix.along", table["along"]) if "along" in table else (),
     )  # fmt: skip
 

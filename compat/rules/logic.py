@@ -1,12 +1,24 @@
 """Three-valued logic: ``True``, ``False``, or ``None`` if the known facts do not decide it.
 
-Atoms and conjunctions are evaluated with Kleene's logic. This is exact as long as a rule uses no unknown fact twice; if it
+Conditions and conjunctions are evaluated with Kleene's logic. This is exact as long as a rule uses no unknown fact twice; if it
 does, the possible values of that fact are enumerated (``compat.rules.unknown``).
 """
 
 from __future__ import annotations
 
 from compat.model import Accelerator, Distribution
+from compat.rules.conditions import (
+    OF_PACKAGES,
+    AnyOf,
+    HasCode,
+    HasDevices,
+    HasFeature,
+    HasPackage,
+    HasVariable,
+    InRange,
+    InstalledFrom,
+    IsOneOf,
+)
 from compat.rules.facts import ABSENT, IMPLIED, SHARDING, Facts, family_of, has_more, number_key
 from compat.versions import EVERY, Ranges, contains, intersect, key_of, ranges_of
 
@@ -15,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from compat.rules.conditions import Atom
+    from compat.rules.conditions import Condition
 
 
 _MOST_DEVICES = 4096
@@ -44,90 +56,80 @@ def disjunction(values: Iterable[bool | None]) -> bool | None:
     return result
 
 
-def holds(atom: Atom, facts: Facts) -> bool | None:
-    """Whether one atom (see ``compat.rules.conditions``) holds."""
-    return _FORMS[atom[0]](atom, facts)
+def holds(condition: Condition, facts: Facts) -> bool | None:
+    """Whether one condition holds."""
+    return _FORMS[type(condition)](condition, facts)
 
 
-def paths(atom: Atom, facts: Facts) -> tuple[str, ...]:
-    """The facts that would decide an undecided atom, as paths in the described environment."""
-    form = atom[0]
-    if form in ("word", "range"):
-        return (atom[1],)
-    if form == "any":
-        return tuple(path for each in atom[1] if holds(each, facts) is None for path in paths(each, facts))
-    if form == "package":
-        return (f"distributions.{atom[1]}",)
-    if form in ("source", "code"):
-        return (f"distributions.{atom[1]}.source",)
-    if form == "feature":
-        return (f"workload.features.{atom[1]}",)
-    if form == "variable":
-        return (f"variables.{atom[1]}",)
-    return ("accelerators",)
+def paths(condition: Condition, facts: Facts) -> tuple[str, ...]:
+    """The facts that would decide an undecided condition, as paths in the described environment."""
+    if isinstance(condition, AnyOf):
+        return tuple(path for each in condition.conditions if holds(each, facts) is None for path in paths(each, facts))
+    if isinstance(condition, HasFeature):
+        return (f"workload.features.{condition.name}",)
+    if isinstance(condition, (InstalledFrom, HasCode)):
+        return (f"distributions.{condition.name}.source",)
+    return (_root(condition),)
 
 
-def asked_twice(atoms: Iterable[Atom]) -> bool:
+def asked_twice(conditions: Iterable[Condition]) -> bool:
     """Whether two of these conditions may depend on the same fact; only then is Kleene's logic inexact."""
     seen: set[str] = set()
-    for atom in atoms:
-        facts = {_single(each) for each in (atom[1] if atom[0] == "any" else (atom,))}
+    for condition in conditions:
+        facts = {_single(each) for each in (condition.conditions if isinstance(condition, AnyOf) else (condition,))}
         if not facts.isdisjoint(seen):
             return True
         seen |= facts
     return False
 
 
-def _single(atom: Atom) -> str:
+def _single(condition: Condition) -> str:
     """Like :func:`_root`, but distinguishes features that neither imply nor exclude others."""
-    if atom[0] == "feature" and atom[1] not in _RELATED:
-        return f"workload.features.{atom[1]}"
-    return _root(atom)
+    if isinstance(condition, HasFeature) and condition.name not in _RELATED:
+        return f"workload.features.{condition.name}"
+    return _root(condition)
 
 
 _RELATED = frozenset((*SHARDING, *(name for names in IMPLIED.values() for name in names)))
 
 
-def by_root(atoms: Iterable[Atom]) -> dict[str, list[Atom]]:
-    """Group atoms by the fact that decides them; a distribution's presence, version, source and code are one fact."""
-    asked: dict[str, list[Atom]] = {}
-    for atom in atoms:
-        if atom[0] == "any":
-            for root, found in by_root(atom[1]).items():
+def by_root(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
+    """Group conditions by the fact that decides them; a distribution's presence, version, source and code are one fact."""
+    asked: dict[str, list[Condition]] = {}
+    for condition in conditions:
+        if isinstance(condition, AnyOf):
+            for root, found in by_root(condition.conditions).items():
                 asked.setdefault(root, []).extend(found)
         else:
-            asked.setdefault(_root(atom), []).append(atom)
+            asked.setdefault(_root(condition), []).append(condition)
     return asked
 
 
-def _root(atom: Atom) -> str:
-    form = atom[0]
-    if form in ("package", "source", "code"):
-        return f"distributions.{atom[1]}"
-    if form == "feature":
-        return "workload.features"
-    if form == "variable":
-        return f"variables.{atom[1]}"
-    return "accelerators" if form == "accelerators" else str(atom[1])
+def _root(condition: Condition) -> str:
+    if isinstance(condition, OF_PACKAGES):
+        return f"distributions.{condition.name}"
+    if isinstance(condition, (IsOneOf, InRange)):
+        return condition.path
+    if isinstance(condition, HasVariable):
+        return f"variables.{condition.name}"
+    return "workload.features" if isinstance(condition, HasFeature) else "accelerators"
 
 
-def _word(atom: Atom, facts: Facts) -> bool | None:
-    _, path, values = atom
-    value = facts.value(path)
+def _is_one_of(condition: IsOneOf, facts: Facts) -> bool | None:
+    value = facts.value(condition.path)
     if value is None:
         return None
-    if path != "workload.model" or value in values:
-        return value in values
+    if condition.path != "workload.model" or value in condition.words:
+        return value in condition.words
     family = family_of(value)
-    return None if family is None else family in values
+    return None if family is None else family in condition.words
 
 
-def _range(atom: Atom, facts: Facts) -> bool | None:
-    _, path, ranges = atom
-    value = facts.value(path)
+def _in_ranges(condition: InRange, facts: Facts) -> bool | None:
+    value = facts.value(condition.path)
     if value is None:
-        return True if ranges == EVERY else None
-    return contains(ranges, key_from(value))
+        return True if condition.ranges == EVERY else None
+    return contains(condition.ranges, key_from(value))
 
 
 def key_from(value: Any) -> Any:
@@ -137,35 +139,33 @@ def key_from(value: Any) -> Any:
     return number_key(value) if isinstance(value, int) else value
 
 
-def _feature(atom: Atom, facts: Facts) -> bool | None:
-    return facts.feature(atom[1])
+def _has_feature(condition: HasFeature, facts: Facts) -> bool | None:
+    return facts.feature(condition.name)
 
 
-def _variable(atom: Atom, facts: Facts) -> bool | None:
-    _, name, how, values = atom
-    known, value = facts.variable(name)
+def _has_variable(condition: HasVariable, facts: Facts) -> bool | None:
+    known, value = facts.variable(condition.name)
     if not known:
         return None
-    if how in ("set", "unset"):
-        return bool((value is not None) == (how == "set"))
+    if condition.how in ("set", "unset"):
+        return (value is not None) == (condition.how == "set")
     if value is None:
         return False
-    return any(word in value for word in values) if how == "contains" else bool(value in values)
+    return any(word in value for word in condition.values) if condition.how == "contains" else value in condition.values
 
 
-def _package(atom: Atom, facts: Facts) -> bool | None:
-    _, name, how, ranges = atom
-    found = facts.package(name)
+def _has_package(condition: HasPackage, facts: Facts) -> bool | None:
+    found = facts.package(condition.name)
     if found is None:
         return None
     if found == ABSENT:
-        return bool(how == "absent")
-    if how != "in":
-        return bool(how == "present")
-    return _agreed(_in_range(copy, ranges) for copy in found)
+        return condition.how == "absent"
+    if condition.how != "in":
+        return condition.how == "present"
+    return _agreed(_copy_in_range(copy, condition.ranges) for copy in found)
 
 
-def _in_range(copy: Any, ranges: Ranges) -> bool | None:
+def _copy_in_range(copy: Any, ranges: Ranges) -> bool | None:
     if copy.version is not None:
         return contains(ranges, key_from(copy.version))
     if ranges == EVERY:
@@ -198,45 +198,42 @@ def _agreed(values: Iterable[bool | None]) -> bool | None:
     return agreed
 
 
-def _source(atom: Atom, facts: Facts) -> bool | None:
-    _, name, kinds = atom
-    found = facts.package(name)
-    if found is None or found == ABSENT:
+def _installed_from(condition: InstalledFrom, facts: Facts) -> bool | None:
+    found = facts.package(condition.name)
+    if not isinstance(found, list):
         return None if found is None else False
-    return _agreed(None if copy.source is None else copy.source.kind in kinds for copy in found)  # type: ignore[union-attr]
+    return _agreed(None if copy.source is None else copy.source.kind in condition.kinds for copy in found)
 
 
-def _code(atom: Atom, facts: Facts) -> bool | None:
-    _, name, detector, commits, repository = atom
-    found = facts.package(name)
-    if found is None or found == ABSENT:
+def _has_code(condition: HasCode, facts: Facts) -> bool | None:
+    found = facts.package(condition.name)
+    if not isinstance(found, list):
         return None if found is None else False
-    return _agreed(_holds_code(copy, detector, commits, repository) for copy in found)  # type: ignore[arg-type]
+    return _agreed(_contains_code(copy, condition) for copy in found)
 
 
-def _holds_code(copy: Distribution, detector: str, commits: tuple[str, ...], repository: str) -> bool | None:
+def _contains_code(copy: Distribution, condition: HasCode) -> bool | None:
     """Whether a copy contains the code: by the text in its installed file, else its commit; index releases never do."""
     if copy.source is None:
         return None
     read = copy.source.details.get("contains")
-    if isinstance(read, dict) and detector in read:
-        return bool(read[detector])
+    if isinstance(read, dict) and condition.detector in read:
+        return bool(read[condition.detector])
     commit = copy.source.details.get("commit")
     if isinstance(commit, str) and len(commit) >= 7:
-        if any(known.startswith(commit.lower()) or commit.lower().startswith(known) for known in commits):
+        if any(known.startswith(commit.lower()) or commit.lower().startswith(known) for known in condition.commits):
             return True
         url = copy.source.details.get("url")
-        upstream = not isinstance(url, str) or repository in url.lower().removesuffix(".git")
+        upstream = not isinstance(url, str) or condition.repository in url.lower().removesuffix(".git")
         return False if upstream else None
     return False if copy.source.kind in ("index", "conda") else None
 
 
-def _accelerators(atom: Atom, facts: Facts) -> bool | None:
-    _, wanted, device = atom
-    known = facts.accelerators()
+def _has_devices(condition: HasDevices, facts: Facts) -> bool | None:
+    wanted, known = condition.count, facts.accelerators()
     if known is None:
         return True if _covers(wanted, 0, None) else None
-    matches = [_device_matches(accelerator, device) for accelerator in known]
+    matches = [_device_matches(accelerator, condition) for accelerator in known]
     certain = sum(match is True for match in matches)
     if any(match is not False and has_more(accelerator) for match, accelerator in zip(matches, known)):
         return _count_from(wanted, certain)
@@ -260,8 +257,8 @@ def _covers(ranges: Ranges, least: int, most: int | None) -> bool:
     return intersect(everything, ranges) == everything
 
 
-def _device_matches(accelerator: Accelerator, device: tuple[Any, ...]) -> bool | None:
-    vendors, capability, names, gfx, memory = device
+def _device_matches(accelerator: Accelerator, wanted: HasDevices) -> bool | None:
+    vendors, capability, names, gfx, memory = wanted.vendors, wanted.capability, wanted.names, wanted.gfx, wanted.memory_mib
     vendor = accelerator.vendor
     checks: list[bool | None] = []
     if vendors is not None:
@@ -286,18 +283,18 @@ def _nvidia_only(vendor: str | None, capability: Any, test: Callable[[Any], bool
     return None if capability is None else test(capability)
 
 
-def _any(atom: Atom, facts: Facts) -> bool | None:
-    return disjunction(holds(each, facts) for each in atom[1])
+def _any_of(condition: AnyOf, facts: Facts) -> bool | None:
+    return disjunction(holds(each, facts) for each in condition.conditions)
 
 
-_FORMS: dict[str, Callable[[Atom, Facts], bool | None]] = {
-    "word": _word,
-    "range": _range,
-    "feature": _feature,
-    "variable": _variable,
-    "package": _package,
-    "source": _source,
-    "code": _code,
-    "accelerators": _accelerators,
-    "any": _any,
+_FORMS: dict[type, Callable[[Any, Facts], bool | None]] = {
+    IsOneOf: _is_one_of,
+    InRange: _in_ranges,
+    HasFeature: _has_feature,
+    HasVariable: _has_variable,
+    HasDevices: _has_devices,
+    HasPackage: _has_package,
+    InstalledFrom: _installed_from,
+    HasCode: _has_code,
+    AnyOf: _any_of,
 }

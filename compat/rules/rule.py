@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from compat.rules.conditions import Atom
+    from compat.rules.conditions import Condition, HasPackage
+    from compat.versions import Ranges
 
 
 RELATIONS: dict[str, Callable[[int, int], bool]] = {
@@ -48,7 +49,7 @@ class FixTemplate:
     value: str = ""
     text: str = ""
     command: str = ""
-    when: tuple[Atom, ...] = ()
+    when: tuple[Condition, ...] = ()
     version: str = ""
     along: tuple[tuple[str, str], ...] = ()
 
@@ -63,7 +64,7 @@ class Example:
 
 @record(frozen=True)
 class Rule:
-    """One known-bad combination. ``packages``, ``when`` and each of ``unless`` are conjunctions of atoms.
+    """One known-bad combination. ``packages``, ``when`` and each of ``unless`` are conjunctions.
 
     It holds if all of ``packages`` and ``when`` hold and none of ``unless`` does. ``presume`` gives values for unknown facts:
     defaults of the libraries involved, never guesses about the machine. ``presumed_severity``, if given, is the severity as
@@ -77,9 +78,9 @@ class Rule:
     confidence: str
     why: str
     evidence: tuple[str, ...]
-    packages: tuple[Atom, ...] = ()
-    when: tuple[Atom, ...] = ()
-    unless: tuple[tuple[Atom, ...], ...] = ()
+    packages: tuple[HasPackage, ...] = ()
+    when: tuple[Condition, ...] = ()
+    unless: tuple[tuple[Condition, ...], ...] = ()
     presume: tuple[tuple[str, Any], ...] = ()
     presumed_severity: str = ""
     errors: tuple[Signature, ...] = ()
@@ -88,3 +89,8 @@ class Rule:
     detectors: tuple[tuple[str, str, str, str], ...] = ()
     file: str = ""
     line: int = 0
+
+    @property
+    def ranges(self) -> dict[str, Ranges]:
+        """The bad releases of each package that must be in a range."""
+        return {each.name: each.ranges for each in self.packages if each.how == "in"}

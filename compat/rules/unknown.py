@@ -10,6 +10,17 @@ from __future__ import annotations
 import itertools
 
 from compat.model import Accelerator, Distribution, Source
+from compat.rules.conditions import (
+    AnyOf,
+    HasCode,
+    HasDevices,
+    HasFeature,
+    HasPackage,
+    HasVariable,
+    InRange,
+    InstalledFrom,
+    IsOneOf,
+)
 from compat.rules.facts import ABSENT, SHARDING, Facts, family_of, has_more, number_key
 from compat.rules.logic import by_root, holds
 from compat.versions import EVERY, Ranges, contains, key_of, ranges_of
@@ -19,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from compat.rules.conditions import Atom
+    from compat.rules.conditions import Condition
     from compat.versions import Key
 
 
@@ -68,43 +79,43 @@ def of_paths(unknown: Iterable[str]) -> float:
     return result
 
 
-def of_atoms(unsettled: Iterable[Atom], facts: Facts) -> float:
+def of_conditions(unsettled: Iterable[Condition], facts: Facts) -> float:
     """The likelihood (0 to 1) that all of these undecided conditions hold."""
     result = 1.0
-    for atom in unsettled:
-        result *= _of_atom(atom, facts)
+    for condition in unsettled:
+        result *= _of_condition(condition, facts)
     return result
 
 
-def _of_atom(atom: Atom, facts: Facts) -> float:
-    form, name = atom[0], atom[1]
-    if form == "any":
-        return max(_of_atom(each, facts) for each in name if holds(each, facts) is None)
-    if form == "feature":
+def _of_condition(condition: Condition, facts: Facts) -> float:
+    if isinstance(condition, AnyOf):
+        return max(_of_condition(each, facts) for each in condition.conditions if holds(each, facts) is None)
+    if isinstance(condition, HasFeature):
         return _FACTS["workload.features"]
-    if form == "variable":
+    if isinstance(condition, HasVariable):
         return _FACTS["variables"]
-    if form == "accelerators":
-        return _of_devices(atom)
-    if form == "range" and name == "python":
-        return sum(often for python, often in _PYTHONS.items() if contains(atom[2], key_of(f"{python}.9"))) / sum(
-            _PYTHONS.values()
-        )
-    if name == "workload.task":
-        return min(_FACTS[name], sum(_TASKS.get(task, _RARE_TASK) for task in atom[2]))
-    if form not in ("package", "source", "code"):
-        return of_paths((name,))
-    copies = facts.package(name)
+    if isinstance(condition, HasDevices):
+        return _of_devices(condition)
+    if isinstance(condition, InRange) and condition.path == "python":
+        fitting = (often for python, often in _PYTHONS.items() if contains(condition.ranges, key_of(f"{python}.9")))
+        return sum(fitting) / sum(_PYTHONS.values())
+    if isinstance(condition, IsOneOf) and condition.path == "workload.task":
+        return min(_FACTS[condition.path], sum(_TASKS.get(task, _RARE_TASK) for task in condition.words))
+    if isinstance(condition, (IsOneOf, InRange)):
+        return of_paths((condition.path,))
+    copies = facts.package(condition.name)
     if not isinstance(copies, list):
         return 0.0
-    return _BUILT if form != "package" else sum(_of_release(copy, atom[3]) for copy in copies) / len(copies)
+    if not isinstance(condition, HasPackage):
+        return _BUILT
+    return sum(_of_release(copy, condition.ranges) for copy in copies) / len(copies)
 
 
-def _of_devices(atom: Atom) -> float:
-    _, count, (vendors, capability, names, gfx, memory) = atom
-    if gfx is not None or (vendors is not None and "nvidia" not in vendors):
+def _of_devices(wanted: HasDevices) -> float:
+    if wanted.gfx is not None or (wanted.vendors is not None and "nvidia" not in wanted.vendors):
         return _AMD
-    several = not contains(count, number_key(1)) and (capability, names, memory) == (None, None, None)
+    plain = (wanted.capability, wanted.names, wanted.memory_mib) == (None, None, None)
+    several = plain and not contains(wanted.count, number_key(1))
     return _SEVERAL if several else _FACTS["accelerators"]
 
 
@@ -171,13 +182,13 @@ OTHER = "(another)"
 _NUMBERS = ("workload.processes", "workload.batch_size")
 
 
-def completions(atoms: Sequence[Atom], facts: Facts) -> Iterator[Facts]:
-    """Yield the facts completed in every possible way, for each unknown fact that ``atoms`` use more than once.
+def completions(conditions: Sequence[Condition], facts: Facts) -> Iterator[Facts]:
+    """Yield the facts completed in every possible way, for each unknown fact that the conditions use more than once.
 
-    ``atoms`` are the undecided atoms of a rule. Yields nothing if no fact is used twice, or if there are more than
+    ``conditions`` are the undecided ones of a rule. Yields nothing if no fact is used twice, or if there are more than
     :data:`LIMIT` combinations.
     """
-    asked = by_root(atoms)
+    asked = by_root(conditions)
     choices = {root: _stand_ins(root, about, facts) for root, about in asked.items() if len(about) > 1}
     total = 1
     for stand_ins in choices.values():
@@ -188,18 +199,21 @@ def completions(atoms: Sequence[Atom], facts: Facts) -> Iterator[Facts]:
         yield facts.completed(dict(zip(choices, combination)))
 
 
-def _stand_ins(root: str, atoms: list[Atom], facts: Facts) -> list[Any]:
+def _stand_ins(root: str, conditions: list[Condition], facts: Facts) -> list[Any]:
     if root.startswith("distributions."):
-        return _distributions(root[14:], atoms, facts)
+        return _distributions(root[14:], conditions, facts)
     if root == "workload.features":
-        return _features(sorted({atom[1] for atom in atoms}), facts)
+        return _features(sorted({each.name for each in conditions if isinstance(each, HasFeature)}), facts)
     if root.startswith("variables."):
-        return [None, OTHER, *dict.fromkeys(value for atom in atoms for value in atom[3])]
+        values = (value for each in conditions if isinstance(each, HasVariable) for value in each.values)
+        return [None, OTHER, *dict.fromkeys(values)]
     if root == "accelerators":
-        return _accelerators(atoms, facts)
-    if atoms[0][0] == "word":
-        return [OTHER, *dict.fromkeys(value for atom in atoms for value in atom[2] if _may_be(root, value, facts))]
-    return _numbers(atoms) if root in _NUMBERS else _cells(atom[2] for atom in atoms)
+        return _accelerators([each for each in conditions if isinstance(each, HasDevices)], facts)
+    words = [word for each in conditions if isinstance(each, IsOneOf) for word in each.words]
+    if words:
+        return [OTHER, *dict.fromkeys(word for word in words if _may_be(root, word, facts))]
+    ranges = [each.ranges for each in conditions if isinstance(each, InRange)]
+    return _numbers(ranges) if root in _NUMBERS else _cells(ranges)
 
 
 def _may_be(root: str, value: str, facts: Facts) -> bool:
@@ -207,8 +221,8 @@ def _may_be(root: str, value: str, facts: Facts) -> bool:
     return root != "workload.model" or facts.value(root) is None or family_of(value) is not None
 
 
-def _numbers(atoms: list[Atom]) -> list[int]:
-    bounds = {int(key[1][0]) for atom in atoms for interval in atom[2] for key in (interval[0], interval[2]) if key}
+def _numbers(ranges: list[Ranges]) -> list[int]:
+    bounds = {int(key[1][0]) for each in ranges for interval in each for key in (interval[0], interval[2]) if key}
     return sorted({1, *(max(1, bound + step) for bound in bounds for step in (-1, 0, 1))})
 
 
@@ -218,24 +232,29 @@ def _cells(ranges: Iterable[Ranges]) -> list[object]:
     return [(-1,), *(cell for bound in bounds for cell in (bound, (*bound, 0)))]
 
 
-def _distributions(name: str, atoms: list[Atom], facts: Facts) -> list[object]:
+def _distributions(name: str, conditions: list[Condition], facts: Facts) -> list[object]:
     known = facts.package(name)
     if isinstance(known, list) and len(known) > 1:
-        return [[copy] for each in known for copy in _copies(name, [each.version], [each.source], atoms)]
+        return [[copy] for each in known for copy in _copies(name, [each.version], [each.source], conditions)]
+    versions = _cells(each.ranges for each in conditions if isinstance(each, HasPackage))
     if isinstance(known, list):
-        versions = [known[0].version] if known[0].version is not None else _cells(a[3] for a in atoms if a[0] == "package")
-        return [[copy] for copy in _copies(name, versions, [known[0].source], atoms)]
-    versions = _cells(atom[3] for atom in atoms if atom[0] == "package")
-    return [ABSENT, *([copy] for copy in _copies(name, versions, [None], atoms))]
+        versions = [known[0].version] if known[0].version is not None else versions
+        return [[copy] for copy in _copies(name, versions, [known[0].source], conditions)]
+    return [ABSENT, *([copy] for copy in _copies(name, versions, [None], conditions))]
 
 
-def _copies(name: str, versions: Sequence[Any], sources: Sequence[Source | None], atoms: list[Atom]) -> Iterator[Distribution]:
-    kinds = [OTHER, *dict.fromkeys(kind for atom in atoms if atom[0] == "source" for kind in atom[2])]
-    detectors = [atom[2] for atom in atoms if atom[0] == "code"]
+def _copies(
+    name: str, versions: Sequence[Any], sources: Sequence[Source | None], conditions: list[Condition]
+) -> Iterator[Distribution]:
+    kinds: list[str] = [
+        OTHER,
+        *dict.fromkeys(kind for each in conditions if isinstance(each, InstalledFrom) for kind in each.kinds),
+    ]
+    detectors = [each.detector for each in conditions if isinstance(each, HasCode)]
     for version, source in itertools.product(versions, sources):
         given = [source.kind] if source else kinds
         details = source.details if source else {}
-        for kind, *found in itertools.product(given, *([True, False] for _ in detectors)):
+        for kind, found in itertools.product(given, itertools.product((True, False), repeat=len(detectors))):
             if kind in ("index", "conda") and any(found):
                 continue  # a release never contains the code of a commit
             contains = {**dict(zip(detectors, found)), **details.get("contains", {})}
@@ -252,21 +271,18 @@ def _features(names: list[str], facts: Facts) -> list[dict[str, bool]]:
     return found
 
 
-def _accelerators(atoms: list[Atom], facts: Facts) -> list[tuple[Accelerator, ...]]:
-    conditions = [atom[2] for atom in atoms]
+def _accelerators(conditions: list[HasDevices], facts: Facts) -> list[tuple[Accelerator, ...]]:
     known = facts.accelerators()
     if known is not None:
-        return _completed(known, conditions, _highest_count(atoms))
+        return _completed(known, conditions, _highest_count(conditions))
     kinds = _devices(conditions, Accelerator())
     found: list[tuple[Accelerator, ...]] = []
-    for count in range(_highest_count(atoms) + 2):
+    for count in range(_highest_count(conditions) + 2):
         found += itertools.islice(itertools.combinations_with_replacement(kinds, count), LIMIT)
     return found
 
 
-def _completed(
-    known: tuple[Accelerator, ...], conditions: list[tuple[object, ...]], highest: int
-) -> list[tuple[Accelerator, ...]]:
+def _completed(known: tuple[Accelerator, ...], conditions: list[HasDevices], highest: int) -> list[tuple[Accelerator, ...]]:
     """Known devices with their unknown properties filled in; one that has :func:`has_more` occurs any number of times."""
     options: list[list[tuple[Accelerator, ...]]] = []
     size = 1
@@ -281,18 +297,18 @@ def _completed(
     return [tuple(itertools.chain(*choice)) for choice in itertools.product(*options)] if size <= LIMIT else [known]
 
 
-def _highest_count(atoms: list[Atom]) -> int:
-    return max((int(key[1][0]) for atom in atoms for i in atom[1] for key in (i[0], i[2]) if key), default=1)
+def _highest_count(conditions: list[HasDevices]) -> int:
+    return max((int(key[1][0]) for each in conditions for i in each.count for key in (i[0], i[2]) if key), default=1)
 
 
-def _devices(conditions: list[tuple[Any, ...]], known: Accelerator) -> list[Accelerator]:
+def _devices(conditions: list[HasDevices], known: Accelerator) -> list[Accelerator]:
     """One device for every combination of unknown properties that the conditions distinguish."""
     ways: list[list[Any]] = [
-        ["nvidia", "amd", OTHER, *(v for c in conditions for v in c[0] or ())],
-        list(_cells(c[1] for c in conditions if c[1])),
-        [OTHER, *(n for c in conditions for n in c[2] or ())],
-        [OTHER, *(g for c in conditions for g in c[3] or ())],
-        list(_cells(c[4] for c in conditions if c[4])),
+        ["nvidia", "amd", OTHER, *(vendor for each in conditions for vendor in each.vendors or ())],
+        list(_cells(each.capability for each in conditions if each.capability)),
+        [OTHER, *(name for each in conditions for name in each.names or ())],
+        [OTHER, *(gfx for each in conditions for gfx in each.gfx or ())],
+        list(_cells(each.memory_mib for each in conditions if each.memory_mib)),
     ]
     for position, value in enumerate((known.vendor, known.compute_capability, known.name, known.gfx, known.memory_mib)):
         if value is not None:

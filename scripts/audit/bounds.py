@@ -28,9 +28,7 @@ class Bound:
 
 def bounds_of(rule: Rule, versions: Callable[[str], Sequence[str]]) -> Iterator[Bound]:
     """Return every bound of a rule's packages with a release inside; ``versions`` returns a package's published versions."""
-    for _, package, how, ranges in rule.packages:
-        if how != "in":
-            continue
+    for package, ranges in rule.ranges.items():
         released = ordered(versions(package), ranges)
         for interval in ranges:
             inside = [at for at, (_, key) in enumerate(released) if contains((interval,), key)]

@@ -42,7 +42,7 @@ class Corners:
             return
         newest = {normalized(name): self._ends(name, ranges_of(spec))[-1:] for name, spec in (*fix.packages, *fix.along)}
         moved = {name: release for name, releases in newest.items() for release in releases}
-        beside = {name: self._ends(name, ranges) for _, name, how, ranges in rule.packages if how == "in" and name not in moved}
+        beside = {name: self._ends(name, ranges) for name, ranges in rule.ranges.items() if name not in moved}
         beside = {name: releases for name, releases in beside.items() if releases}
         for corner in itertools.product(*beside.values()):
             kept = dict(zip(beside, corner))
@@ -61,7 +61,7 @@ class Corners:
 
 
 def _fits(fix: FixTemplate, environment: Environment) -> bool:
-    return conjunction(holds(atom, Facts(environment)) for atom in fix.when) is not False
+    return conjunction(holds(each, Facts(environment)) for each in fix.when) is not False
 
 
 def _with(environment: Environment, pins: dict[str, str]) -> Environment:

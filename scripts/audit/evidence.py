@@ -68,8 +68,8 @@ def declared_about(rule: Rule, bound: Bound, tables: Declared) -> str:
     places = [None if package is None else package.place(version) for version in (bound.inside, bound.outside)]
     if package is None or None in places:
         return ""
-    for _, other, how, ranges in rule.packages:
-        if how != "in" or other == bound.package:
+    for other, ranges in rule.ranges.items():
+        if other == bound.package:
             continue
         inside, outside = [
             {extra: (text, asked) for text, asked, marker, extra in package.requirements(place, other) if not marker}
@@ -91,7 +91,7 @@ class Mined:
 
     def about(self, rule: Rule, bound: Bound) -> str:
         """Return a need that fails between two packages of the rule inside the bound but not outside; else ``""``."""
-        ranges = {name: ranges for _, name, how, ranges in rule.packages if how == "in"}
+        ranges = rule.ranges
         told = " ".join((rule.title, rule.why, *(error.message for error in rule.errors)))
         for consumer in ranges.keys() & set(self._rows.consumers):
             for (package, what, bad), users in self._of(consumer).items():
@@ -134,7 +134,7 @@ def _in_rule(rule: Rule, names: set[str], pins: Mapping[str, str]) -> bool:
     """Return whether one of these packages also decides the rule, so that the two runs do not isolate the cause."""
     return any(
         name in names and (name not in pins or not contains(ranges, key_of(pins[name])))
-        for _, name, how, ranges in rule.packages if how == "in"
+        for name, ranges in rule.ranges.items()
     )  # fmt: skip
 
 

@@ -96,7 +96,7 @@ def followed(rule: Rule, fix: FixTemplate, environment: Environment) -> Followed
     pythons = (stated[0],) if stated else PYTHONS
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     why = ""
-    at_fault = others.keys() & {name for _, name, _, _ in rule.packages}
+    at_fault = others.keys() & {each.name for each in rule.packages}
     held = [[f"{n}=={v}" if n in kept else n for n, v in others.items()] for kept in (others, at_fault, ())]
     for result, beside in zip((FINE, ALONE, ALONE), held):
         wanted = [*pins, *beside]
@@ -142,7 +142,7 @@ def _without_fix(environment: Environment, python: str) -> dict[str, Finding]:
 def _moving(rule: Rule) -> Iterator[tuple[FixTemplate, Environment]]:
     hits = [parse_described(each.environment, "example")[0] for each in rule.examples if each.verdict == "hit"]
     for fix in rule.fixes:
-        fitting = (each for each in hits if conjunction(holds(atom, Facts(each)) for atom in fix.when) is not False)
+        fitting = (each for each in hits if conjunction(holds(condition, Facts(each)) for condition in fix.when) is not False)
         environment = next(fitting, None)
         if fix.kind in ("upgrade", "downgrade", "pin") and environment is not None:
             yield fix, environment

@@ -14,7 +14,7 @@ from compat.cli.rules import example_words, fix_words, presumed_words
 from compat.output.html.page import Child, Html, element, joined, link
 from compat.output.html.report import described
 from compat.rules.compiled import BoundEvidence, evidence_of, named_distributions
-from compat.rules.conditions import condition
+from compat.rules.conditions import in_words
 from compat.rules.rule import Rule
 from scripts.site.frame import Page, local, to
 
@@ -105,9 +105,9 @@ def _entry(rule: Rule, here: str) -> Html:
 def _rule(rule: Rule, here: str) -> Html:
     level = element("span", rule.severity, class_=f"badge {rule.severity}")
     rows: list[tuple[str, Child]] = [("level", joined((level, f"{rule.effect}, {rule.confidence}")))]
-    for label, atoms in (("with", rule.packages), ("when", rule.when), *(("unless", each) for each in rule.unless)):
-        if atoms:
-            rows.append((label, "; ".join(condition(atom) for atom in atoms)))
+    for label, conditions in (("with", rule.packages), ("when", rule.when), *(("unless", each) for each in rule.unless)):
+        if conditions:
+            rows.append((label, "; ".join(map(in_words, conditions))))
     if rule.presume:
         rows.append(("taken as", presumed_words(rule)))
     rows += [("shows", element("code", f"{each.exception or 'text'}: {each.message}")) for each in rule.errors]

@@ -27,7 +27,7 @@ from compat.syntax.toml import parse_toml
 from compat.versions import contains, key_of
 
 if TYPE_CHECKING:
-    from compat.versions import Ranges
+    pass
 
 RULES = Path(__file__).resolve().parents[2] / "matrix" / "rules"
 _FROM = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
@@ -121,7 +121,7 @@ def _said(rule: Rule, causes: tuple[tuple[str, str], ...], rows: Rows) -> tuple[
 
 def _of_names(rule: Rule, names: list[tuple[str, str]]) -> tuple[bool, str] | None:
     package = tracked().get(names[0][0].partition(".")[0])
-    ranges = _ranges(rule).get(package or "")
+    ranges = rule.ranges.get(package or "")
     table = open_table(package) if package is not None and ranges is not None else None
     if table is None or ranges is None:
         return None
@@ -150,7 +150,7 @@ def _state(table: Table, at: int, module: str, name: str) -> bool | None:
 
 def _of_keyword(rule: Rule, keyword: str, rows: Rows) -> tuple[bool, str] | None:
     """A row of two of the rule's packages about this keyword that covers the range; a release that takes it may be unknown."""
-    ranges = _ranges(rule)
+    ranges = rule.ranges
     for consumer in ranges:
         if consumer not in rows.consumers:
             continue
@@ -162,10 +162,6 @@ def _of_keyword(rule: Rule, keyword: str, rows: Rows) -> tuple[bool, str] | None
                 if used and not taken:
                     return False, f"{row.what} of {consumer} {_shortened(used)}"
     return None
-
-
-def _ranges(rule: Rule) -> dict[str, Ranges]:
-    return {str(atom[1]): atom[3] for atom in rule.packages if atom[0] == "package" and atom[2] == "in"}
 
 
 def _shortened(versions: list[str]) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any
 
 from compat.rules.compiled import Matrix
+from compat.rules.conditions import AnyOf, Condition, HasFeature
 from compat.rules.facts import IMPLIED
 from tests.conftest import ROOT
 
@@ -33,18 +33,18 @@ def _texts(node: ast.AST) -> Iterator[str]:
             yield each.value
 
 
-def asked(atom: tuple[Any, ...]) -> Iterator[str]:
-    if atom[0] == "feature":
-        yield atom[1]
-    for each in atom[1] if atom[0] == "any" else ():
+def asked(condition: Condition) -> Iterator[str]:
+    if isinstance(condition, HasFeature):
+        yield condition.name
+    for each in condition.conditions if isinstance(condition, AnyOf) else ():
         yield from asked(each)
 
 
 def test_every_feature_of_a_rule_is_read_somewhere(matrix: Matrix) -> None:
     known = emitted()
     for rule in matrix.rules():
-        for atom in (*rule.when, *(atom for atoms in rule.unless for atom in atoms)):
-            for feature in asked(atom):
+        for condition in (*rule.when, *(each for group in rule.unless for each in group)):
+            for feature in asked(condition):
                 assert feature in known, f"{rule.id}: no reader says {feature!r}"
 
 

@@ -46,7 +46,7 @@ def test_its_rules_exist_and_are_about_that_release(rows: list[dict[str, str]]) 
     for row in rows:
         for name in [] if row["rules"] == "nothing" else row["rules"].split(" "):
             assert name in rules, row
-            ranges = next(atom[3] for atom in rules[name].packages if atom[1:3] == (row["package"], "in"))
+            ranges = next(each.ranges for each in rules[name].packages if (each.name, each.how) == (row["package"], "in"))
             assert contains(ranges, key_of(row["release"])), row
 
 

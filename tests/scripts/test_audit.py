@@ -13,6 +13,7 @@ from compat.index.records import Requirement as Needed
 from compat.model import Distribution, Environment, Report
 from compat.records import replace
 from compat.rules.compiled import evidence_of, in_memory, open_matrix, packed_evidence
+from compat.rules.conditions import HasPackage
 from compat.rules.evaluate import judge
 from compat.rules.loader import load_file
 from compat.rules.rule import FixTemplate, Rule
@@ -144,8 +145,8 @@ def test_rules_show_prints_what_the_audit_kept() -> None:
 
 
 def test_a_fix_is_followed_to_the_packages_that_it_brings_along(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = replace(rule, id="c-is-broken", packages=(("package", "c", "in", ranges_of(">=3")), *rule.packages[1:]), unless=())
-    matrix = in_memory([rule, replace(other, packages=(other.packages[0], ("package", "b", "in", ranges_of(">=9"))))])
+    other = replace(rule, id="c-is-broken", packages=(HasPackage("c", "in", ranges_of(">=3")), *rule.packages[1:]), unless=())
+    matrix = in_memory([rule, replace(other, packages=(other.packages[0], HasPackage("b", "in", ranges_of(">=9"))))])
     environment = Environment(distributions=(Distribution(name="a", version="2.0"), Distribution(name="b", version="1.0")))
     fix = FixTemplate("upgrade", packages=(("b", ">=9"),))
     asked: list[list[str]] = []
@@ -165,7 +166,7 @@ def test_a_fix_is_followed_to_the_packages_that_it_brings_along(rule: Rule, monk
 
 def test_a_fix_is_tried_at_the_ends_of_a_range(rule: Rule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     newer = replace(rule, id="b-9-needs-a-below-5", unless=(), packages=(
-        ("package", "a", "in", ranges_of(">=5")), ("package", "b", "in", ranges_of(">=9")),
+        HasPackage("a", "in", ranges_of(">=5")), HasPackage("b", "in", ranges_of(">=9")),
     ))  # fmt: skip
     matrix = in_memory([rule, newer])
     monkeypatch.setattr(corners, "check", lambda after: Report(after, findings=judge(after, matrix)))
@@ -175,7 +176,7 @@ def test_a_fix_is_tried_at_the_ends_of_a_range(rule: Rule, tmp_path: Path, monke
     found = corners.Corners(Sources(store, offline=True))
     fix = FixTemplate("upgrade", packages=(("b", ">=9"),))
     assert [(beside, error.rule) for beside, error in found.errors(rule, fix)] == [({"a": "6.0"}, "b-9-needs-a-below-5")]
-    below_5 = replace(fix, when=(("package", "a", "in", ranges_of("<5")),))
+    below_5 = replace(fix, when=(HasPackage("a", "in", ranges_of("<5")),))
     assert not list(found.errors(rule, below_5))
 
 
@@ -227,7 +228,7 @@ def test_a_mark_shows_the_bound_that_one_release_has_and_its_neighbour_has_not(r
 
 
 def test_every_mark_is_about_a_rule_and_one_of_its_packages() -> None:
-    packages = {(rule.id, atom[1]) for rule in open_matrix().rules() for atom in rule.packages}
+    packages = {(rule.id, each.name) for rule in open_matrix().rules() for each in rule.packages}
     assert all((mark.rule, mark.package) in packages for mark in read_marks())
 
 
