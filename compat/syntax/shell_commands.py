@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from compat.syntax.parameters import expanded, reference
 from compat.syntax.shell import SimpleCommand, Word, simple_commands, without_commands
 
 LONGEST = 4000
@@ -11,7 +12,7 @@ LONGEST = 4000
 _COMMANDS = 50_000
 """Most commands and assignments of a script read."""
 _WIDEST = 1 << 13
-"""Characters of a word after which no more variables are expanded: ``A=$A$A`` doubles with every line."""
+"""Characters of a word in which variables are expanded."""
 _MOST = 1 << 20
 """Characters that are expanded in one script, and variables that are recorded for its commands."""
 
@@ -40,7 +41,7 @@ class ShellReader:
     """Reads a script command by command, tracking its variables and working directory."""
 
     def __init__(self, variables: Mapping[str, str], arguments: Sequence[str] = ()) -> None:
-        self._known = dict(variables)
+        self._known = {**variables, **{str(number): value for number, value in enumerate(arguments, 1)}}
         self._arguments = arguments
         self._directory: str | None = None
         self._around: list[str | None] = []
@@ -66,7 +67,7 @@ class ShellReader:
         words = [word.value for word in command.words]
         if self._grown < _MOST:
             length = sum(map(len, words)) + len(words)
-            words = _expanded(command.words, self._known, self._arguments)
+            words = _filled(command.words, self._known, self._arguments)
             self._grown += sum(map(len, words)) + len(words) - length
         if not words:
             return None
@@ -116,7 +117,7 @@ def slurm_directives(text: str) -> list[str]:
     return found
 
 
-def _expanded(words: Sequence[Word], known: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
+def _filled(words: Sequence[Word], known: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
     result: list[str] = []
     filled = 0
     for each in words:
@@ -126,128 +127,16 @@ def _expanded(words: Sequence[Word], known: Mapping[str, str], arguments: Sequen
         elif word in ("$@", "$*", "${@}", "${*}"):
             result.extend(arguments)
             filled += sum(map(len, arguments)) + len(arguments)
-        elif word.startswith("$") and not each.is_quoted and (value := _looked_up(word, known, arguments)) is not None:
+        elif word.startswith("$") and not each.is_quoted and (found := reference(word, 0, known))[1] == len(word):
             # an unquoted variable may expand to several words
-            result.extend(value.split())
-            filled += len(value)
-        elif "$" in word:
-            result.append(_inside(word, known, arguments))
+            result.extend([word] if found[0] is None else found[0].split())
+            filled += len(found[0] or word)
+        else:
+            result.append(expanded(word, known) if "$" in word else word)
             filled += len(result[-1])
-        else:
-            result.append(word)
     return result
-
-
-def _looked_up(word: str, known: Mapping[str, str], arguments: Sequence[str]) -> str | None:
-    """Return the value of a word that is a single variable; ``None`` if it is not, or unknown."""
-    name = word[2:-1] if word.startswith("${") and word.endswith("}") else word[1:]
-    name, sign, default = name.partition(":-")
-    if name.isascii() and name.isdigit():
-        position = int(name) if len(name) < 4 else 0
-        if 0 < position <= len(arguments):
-            return arguments[position - 1]
-        return default if sign else None
-    if not name.replace("_", "a").isalnum() or "$" in default:
-        return parameter(word[2:-1], known) if word.startswith("${") and word.endswith("}") and "$" not in default else None
-    value = known.get(name)
-    return default if sign and not value else value
-
-
-def _inside(word: str, known: Mapping[str, str], arguments: Sequence[str]) -> str:
-    """Expand the known variables in a word."""
-    result: list[str] = []
-    length = at = 0
-    last = word.rfind("}")
-    while at < len(word):
-        sign = word.find("$", at)
-        if sign < 0:
-            result.append(word[at:])
-            break
-        end = sign + 1
-        if word.startswith("{", end) and last > end:
-            end = word.index("}", end) + 1
-        else:
-            while end < len(word) and (word[end].isalnum() or word[end] == "_"):
-                end += 1
-        value = _looked_up(word[sign:end], known, arguments) if end > sign + 1 and length + sign - at < _WIDEST else None
-        result += word[at:sign], word[sign:end] if value is None else value
-        length += len(result[-2]) + len(result[-1])
-        at = end
-    return "".join(result)
 
 
 def _is_assignment(word: str) -> bool:
     name, equals, _ = word.partition("=")
     return bool(equals) and name.replace("_", "a").isalnum() and not name[0].isdecimal()
-
-
-# --- The value of ``${…}``: the forms that sh, bash and Docker share.
-
-
-_PARAMETERS_LONGEST = 400
-"""Characters of a value matched against a pattern, and of the pattern."""
-
-
-def name_end(text: str, start: int = 0) -> int:
-    """Return the end of the variable name that starts at ``start``."""
-    end = start
-    while end < len(text) and text[end].isascii() and (text[end].isalnum() or text[end] == "_"):
-        end += 1
-    return start if end > start and text[start].isdecimal() else end
-
-
-def parameter(inside: str, known: Mapping[str, str]) -> str | None:
-    """Return the value of ``${inside}``; ``None`` if it is unknown, or in an unsupported form.
-
-    ``:-``, ``-``, ``:+``, ``+``, ``:?``, ``%``, ``%%``, ``#``, ``##``, ``/a/b``, ``//a/b`` and ``:offset:length``. An
-    unknown variable takes the default; whether ``:+`` replaces it is unknown.
-    """
-    end = name_end(inside)
-    name, form = inside[:end], inside[end:]
-    if not name:
-        return None
-    value = known.get(name)
-    if not form:
-        return value
-    for sign in (":-", "-", ":=", "="):
-        if form.startswith(sign):
-            missing = not value if sign[0] == ":" else value is None
-            return form[len(sign) :] if missing else value
-    if value is None:
-        return None
-    if form.startswith((":+", "+")):
-        return form.lstrip(":")[1:] if value or form[0] == "+" else ""
-    if form.startswith((":?", "?")):
-        return value
-    return _changed(value, form)
-
-
-def _changed(value: str, form: str) -> str | None:
-    """Return a value with a part removed or replaced."""
-    if "$" in form or "$" in value or len(value) > _PARAMETERS_LONGEST or len(form) > _PARAMETERS_LONGEST:
-        return None
-    if form[0] in "%#":
-        longest = form[1:2] == form[0]
-        return _cut(value, form[1 + longest :], front=form[0] == "#", longest=longest)
-    if form[0] == "/":
-        every = form.startswith("//")
-        old, _, new = form[1 + every :].partition("/")
-        return None if not old or old.strip("*?[]") != old else value.replace(old, new, -1 if every else 1)
-    offset, _, length = form[1:].partition(":")
-    if form[0] != ":" or not _digits(offset) or (length and not _digits(length)):
-        return None
-    return value[int(offset) : int(offset) + int(length)] if length else value[int(offset) :]
-
-
-def _digits(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 6
-
-
-def _cut(value: str, pattern: str, *, front: bool, longest: bool) -> str:
-    from fnmatch import fnmatchcase
-
-    places = range(len(value) + 1) if front else range(len(value), -1, -1)
-    for at in reversed(places) if longest else places:
-        if fnmatchcase(value[:at] if front else value[at:], pattern):
-            return value[at:] if front else value[:at]
-    return value

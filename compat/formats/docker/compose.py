@@ -6,52 +6,31 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
-from compat.formats.docker.stage import MACHINES, closing_brace
+from compat.formats.docker.stage import MACHINES
 from compat.formats.jobs import Argument, Job, JobFile, texts_of
 from compat.formats.listing import Listing
 from compat.formats.registry import Format
 from compat.model import Accelerator, Environment
 from compat.records import record, replace
 from compat.redact import excerpt
+from compat.syntax.parameters import expanded
 from compat.syntax.yaml import Document, Value
 
 if TYPE_CHECKING:
     from compat.syntax.yaml import Table
 
 
-_NESTED = 10
-"""Maximum depth of nested defaults and of ``extends`` chains."""
+_DEEPEST = 10
+"""Maximum depth of ``extends`` chains."""
 _LONGEST = 1 << 14
 """Longest command, in characters."""
-_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 _MERGED = ("environment", "deploy", "resources", "reservations", "limits", "labels", "build")
 """Tables that are merged key by key with those of the extended service."""
 
 
-def interpolated(text: str, depth: int = 0) -> str:
+def interpolated(text: str) -> str:
     """Replace variables by their defaults and ``$$`` by ``$``; variables without a default are kept."""
-    if "$" not in text or depth > _NESTED:
-        return text
-    parts: list[str] = []
-    at = 0
-    while (sign := text.find("$", at)) >= 0:
-        parts.append(text[at:sign])
-        if text.startswith("$$", sign):
-            parts.append("$")
-            at = sign + 2
-        elif text.startswith("${", sign):
-            end = closing_brace(text, sign + 2)
-            if end < 0:
-                at = sign
-                break
-            default = text[sign + 2 : end].lstrip(_NAME)
-            known = default[:1] == "-" or default[:2] == ":-"
-            parts.append(interpolated(default.partition("-")[2], depth + 1) if known else text[sign : end + 1])
-            at = end + 1
-        else:
-            parts.append("$")
-            at = sign + 1
-    return "".join(parts) + text[at:]
+    return expanded(text, {"$": "$"})
 
 
 def words_of(document: Document, value: Value | None, name: str) -> list[Argument] | None:
@@ -96,8 +75,8 @@ def extended(document: Document, services: Table, name: str, unread: list[str]) 
     while True:
         service = document.table(services[name], f"services.{name}")
         chain.append(service)
-        if len(chain) > _NESTED:
-            raise document.wrong(f"services.{name}: extends more than {_NESTED} services in a row", services[name])
+        if len(chain) > _DEEPEST:
+            raise document.wrong(f"services.{name}: extends more than {_DEEPEST} services in a row", services[name])
         seen.add(name)
         given = service.get("extends")
         if given is None or given.is_null:

@@ -16,93 +16,45 @@ from compat.formats.installs.steps import Command, Installs
 from compat.formats.listing import Entry
 from compat.formats.registry import PROGRAMS
 from compat.model import EMPTY, Environment, normalized
-from compat.syntax.shell_commands import ShellCommand, commands_of, name_end, parameter
+from compat.syntax.parameters import name_end, reference
+from compat.syntax.shell_commands import ShellCommand, commands_of
 from compat.workload.wrappers import SHELLS, program_name, unwrapped
 
-_DEEPEST = 8
-"""``${A:-${B:-…}}``."""
 _WIDEST = 1 << 13
 """Maximum length after substitution; longer values are unknown (``ENV A=$A$A`` doubles with every line)."""
 
 
 def substituted(text: str, known: Mapping[str, str], escape: str = "\\") -> str:
     """Expand a word as Docker does: quotes removed, variables substituted; unknown ones are left as ``${NAME}``."""
-    return _Word(text, known, escape).read()
+    result: list[str] = []
+    at = width = 0
+    quote = ""
+    while at < len(text):
+        letter = text[at]
+        if letter == "$" and quote != "'":
+            value, end = reference(text, at, known)
+            if value is None and text.startswith((":+", "+"), name_end(text, at + 2)):
+                value = ""  # unset if it was never declared
+            written = text[at:end] if value is None else value
+            width += len(written)
+            result.append(written if width < _WIDEST else "$")
+            at = end
+            continue
+        if letter == escape and quote != "'" and at + 1 < len(text):
+            at += 1
+            keeps = quote == '"' and text[at] not in '"$' + escape
+            result.append(letter + text[at] if keeps else text[at])
+        elif letter in "\"'" and quote in ("", letter):
+            quote = "" if quote else letter
+        else:
+            result.append(letter)
+        at += 1
+    return "".join(result)
 
 
 def unresolved(text: str) -> bool:
     """Whether a word still contains a variable or a template placeholder."""
     return "$" in text or "{{" in text
-
-
-class _Word:
-    """Expands one word in a single pass."""
-
-    def __init__(self, text: str, known: Mapping[str, str], escape: str, depth: int = 0) -> None:
-        self.text = text
-        self.known = known
-        self.escape = escape
-        self.depth = depth
-        self.width = 0
-
-    def read(self) -> str:
-        text, at, quote = self.text, 0, ""
-        result: list[str] = []
-        while at < len(text):
-            letter = text[at]
-            if letter == self.escape and quote != "'" and at + 1 < len(text):
-                at += 1
-                keeps = quote == '"' and text[at] not in '"$' + self.escape
-                result.append(letter + text[at] if keeps else text[at])
-            elif letter in "\"'" and quote in ("", letter):
-                quote = "" if quote else letter
-            elif letter == "$" and quote != "'":
-                at = self._variable(at, result)
-                continue
-            else:
-                result.append(letter)
-            at += 1
-        return "".join(result)
-
-    def _variable(self, at: int, result: list[str]) -> int:
-        """Append the value of the variable at ``at``; return the index after it."""
-        if self.text.startswith("${", at):
-            end = closing_brace(self.text, at + 2)
-            if end < 0 or self.depth > _DEEPEST:
-                result.append(self.text[at:])
-                return len(self.text)
-            self._add(result, self._braced(self.text[at + 2 : end]))
-            return end + 1
-        end = name_end(self.text, at + 1)
-        name = self.text[at + 1 : end]
-        self._add(result, self.known.get(name, f"${name}"))
-        return end
-
-    def _add(self, result: list[str], value: str) -> None:
-        self.width += len(value)
-        result.append(value if self.width < _WIDEST else "$")
-
-    def _braced(self, inside: str) -> str:
-        if "$" in inside:
-            name = inside[: name_end(inside)]
-            inside = name + _Word(inside[len(name) :], self.known, self.escape, self.depth + 1).read()
-        value = parameter(inside, self.known)
-        if value is None and inside[name_end(inside) :].startswith((":+", "+")):
-            return ""  # unset if it was never declared
-        return f"${{{inside}}}" if value is None else value
-
-
-def closing_brace(text: str, at: int) -> int:
-    """Return the index of the brace that closes the one opened before ``at``; -1 if there is none."""
-    level = 1
-    while True:
-        close = text.find("}", at)
-        if close < 0:
-            return -1
-        level += text.count("${", at, close) - 1
-        if level <= 0:
-            return close
-        at = close + 1
 
 
 # --- One stage being read: the files of its image, what is installed, its variables, and its command.

@@ -7,9 +7,9 @@ import re
 from compat.formats.edit.changes import Change
 from compat.formats.edit.files import Replacement
 from compat.records import record
+from compat.syntax.parameters import expanded
 
 _REFERENCE = re.compile(r"\$(?:\{(?P<braced>[A-Za-z_]\w*)(?P<default>:?-[^{}$]*)?\}|(?P<bare>[A-Za-z_]\w*))")
-_WIDEST = 1 << 14
 
 
 @record(frozen=True)
@@ -23,24 +23,18 @@ class Variables:
 
     def __init__(self) -> None:
         self._known: dict[str, list[_Definition]] = {}
+        self._values: dict[str, str] = {}
+        """The last value of each variable; ``${NAME}`` for one that is computed."""
 
     def define(self, name: str, value: str, span: tuple[int, int] | None) -> None:
         """Define a variable; ``span`` is the position of its value, ``None`` if unknown."""
         value = self.filled(value)
         self._known.setdefault(name, []).append(_Definition(value, span))
+        self._values[name] = f"${{{name}}}" if references(value) else value
 
     def filled(self, text: str) -> str:
         """Substitute every variable whose value is known and not computed."""
-        filled = _REFERENCE.sub(lambda found: self._value(found) or found[0], text)
-        return filled if len(filled) < _WIDEST else text
-
-    def _value(self, found: re.Match[str]) -> str | None:
-        name = found["braced"] or found["bare"]
-        known = self._known.get(name)
-        if known:
-            value = known[-1].value
-            return None if "$" in value or "`" in value else value
-        return found["default"].lstrip(":").removeprefix("-") if found["default"] else None
+        return expanded(text, self._values)
 
     def moved(self, text: str, change: Change) -> list[Replacement] | None:
         """Return the change to the variable that holds the version of a requirement (``torch==${TORCH}``).

@@ -50,6 +50,13 @@ def test_a_line_after_an_open_quote_is_edited(edited: Edited) -> None:
     assert edited("setup.sh", text, TORCH) == text.replace("2.5.1", "2.6.0")
 
 
+def test_a_part_of_a_variable_becomes_literal(edited: Edited) -> None:
+    text = "V=2.5.1+cu121\npip install torch==${V%+*}\n"
+    assert edited("setup.sh", text, TORCH) == text.replace("${V%+*}", "2.6.0")
+    nested = "pip install torch==${V:-${W:-2.5.1}}\n"
+    assert edited("setup.sh", nested, TORCH) == "pip install torch==2.6.0\n"
+
+
 def test_the_index_of_the_command(edited: Edited) -> None:
     new = edited("Dockerfile", DOCKERFILE, CUDA)
     assert new == DOCKERFILE.replace("torch==2.5.1", "torch==2.6.0+cu128").replace("whl/cu121", "whl/cu128")
