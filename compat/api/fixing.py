@@ -139,7 +139,8 @@ def _leaner(case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case | None
         pinned |= needed
     if new or not after.resolves:
         return plan, None
-    for name in sorted(pinned - best) if len(pinned) > 1 else ():  # two pins may each fix the same error
+    spare = sorted(pinned, key=lambda name: (name in best, name in case.listed, name)) if len(pinned) > 1 else ()
+    for name in spare:  # two pins may each fix the same error, and one may bring the other along
         other, new = _without_pins(unpinned - pinned | {name}, case, plan, planner)
         if other.resolves and not new:
             pinned, after = pinned - {name}, other
@@ -308,7 +309,8 @@ def _as_written(case: Case, plan: Plan, written: Written, planner: Planner) -> C
     """The case of the edited file: read again if the file itself is edited, else with the releases of the plan."""
     assert case.file is not None
     assert case.listing is not None
-    listing = moved_listing(case.listing, plan.changes)
+    named = plan.changes if case.whole else [each for each in plan.changes if each.name not in plan.along]
+    listing = moved_listing(case.listing, named)  # what goes along in an incomplete list is the installer's choice
     if any(edit.path == case.file for edit in written.edits):
         with as_if_written(written.edits):
             content = read_content(case.file)

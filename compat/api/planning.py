@@ -244,6 +244,7 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
     from compat.repair.uv import Question
     from compat.repair.verify import resolved_by_uv
 
+    case = _without_vendors(case, means.index)
     environment = case.environment
     copies = [copy for copy in environment.distributions or () if is_given(copy) or copy.version is not None]
     given = frozenset(copy.name for copy in copies if is_given(copy) or of_no_index(copy))
@@ -293,6 +294,24 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
         resolves=True,
         unresolved=found.why,
         overrides=found.overridden,
+    )
+
+
+def _without_vendors(case: Case, index: Index) -> Case:
+    """The case without requirements of packages that only a vendor's index has, which the file names for them."""
+    from compat.repair.inputs import UNBUILT
+
+    copies = case.environment.distributions or ()
+    named = [copy.name for copy in copies if copy.version is None and copy.source and copy.source.details.get("url")]
+    lost = {name for name, files in index.files_many(set(named) & {need.name for need in case.asked}).items() if not files}
+    if not lost:
+        return case
+    kept = tuple(replace(copy, source=UNBUILT) if copy.name in lost else copy for copy in copies)
+    return replace(
+        case,
+        environment=replace(case.environment, distributions=kept),
+        asked=tuple(need for need in case.asked if need.name not in lost),
+        notes=(*case.notes, f"{', '.join(sorted(lost))}: on an index that is not read, so its requirements are unknown"),
     )
 
 

@@ -225,6 +225,36 @@ def test_each_pin_of_an_unlisted_package_is_one_that_the_written_file_needs(fix:
     assert [line.partition(" ")[0] for line in lines] == ["trl==0.17.0", "array==1.0", "arrow==1.0"]
 
 
+def test_a_list_left_as_it_is_fixes_nothing_by_itself(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """uv takes the newest alpha, which is older than what the good engine accepts; what that one adds makes no difference."""
+    index.add("alpha", {"1.0": release("2025-01-01"), "2.0": release("2025-02-01")})
+    index.add("helper", {"1.0": release("2025-01-01", "alpha<2")})
+    index.add("engine", {"1.0": release("2025-01-01"), "2.0": release("2025-02-01", "helper")})
+    rules = [
+        RULE.format(
+            name=f"bad-{name}", severity="error", packages=f'{name} = "{bad}"', hit=f'{name} = "{at}"', clear=f'{name} = "{good}"',
+            fix=f'[[rule.fix]]\n{move} = {{ {name} = "{to}" }}',
+        ) for name, bad, at, good, move, to in (
+            ("engine", "<2", "1.0", "2.0", "upgrade", ">=2"), ("alpha", ">=2", "2.0", "1.0", "downgrade", "<2"),
+        )
+    ]  # fmt: skip
+    (tmp_path / "requirements.txt").write_text("alpha\nengine>=0.5\n")
+    done = fix("--write", *own(tmp_path, *rules), url=index.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "requirements.txt").read_text() == "alpha\nengine==2.0\n"  # which brings the alpha along
+    assert "Nothing to fix" in fix(*own(tmp_path, *rules), url=index.url, job=CLEAN).stdout
+
+
+def test_what_only_an_index_of_its_vendor_has_is_left_as_it_is(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """The rest of the file is fixed; without the index that the file names, nothing is known about that package."""
+    text = "FROM python:3.11\nRUN pip install trl==0.17.0\nRUN pip install kernels-of-a-vendor -i https://index.example/cu121\n"
+    (tmp_path / "Dockerfile").write_text(text)
+    done = fix("--write", *own(tmp_path, BAD_TRL), url=index.url, job=("--gpu", "A100:1"), subject=("Dockerfile",))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "kernels-of-a-vendor: on an index that is not read" in done.stdout
+    assert (tmp_path / "Dockerfile").read_text() == text.replace("trl==0.17.0", "trl==0.18.0")
+
+
 def test_a_range_that_the_file_states_moves_like_a_pin(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """If no release in the range is good; another one in the range is preferred, however many steps that takes."""
     index.add("trl", {"0.15.0": release("2025-02-13"), "0.16.0": release("2025-03-25")})

@@ -18,7 +18,8 @@ _HASH = re.compile(r"[a-z0-9_]+:[0-9a-f]+")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`$\\<>{}|^]+|git@[\w.-]+:[\w./-]+")
 _REVISION = re.compile(r"[\w./+-]+")
 _LONGEST = 200
-"""Characters of a reason in a comment."""
+"""Characters of a reason in a comment; one of several statements has at most :data:`_SEVERAL`."""
+_SEVERAL = 120
 
 
 @record(frozen=True)
@@ -71,8 +72,13 @@ class Change:
 
     @property
     def reason(self) -> str:
-        """Return ``why`` as one line that fits in a comment."""
-        text = printable(" ".join(self.why.split())).rstrip("\\ ")  # a trailing backslash would continue the line
+        """Return ``why`` as one line that fits in a comment: as many of its statements as fit, at least the first."""
+        text, *rest = printable(" ".join(self.why.split())).split("; ")
+        for each in rest:
+            if len(text) + len(each) + 2 > _SEVERAL:
+                break
+            text += f"; {each}"
+        text = text.rstrip("\\ ")  # a trailing backslash would continue the line
         return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 

@@ -80,6 +80,10 @@ class _Place:
         return self.operand.at - self.operand.is_editable
 
 
+_CLOSED = frozenset(("-i", "--index-url", "--default-index", "--no-index", "--no-deps"))
+"""Options of a command that does not install what is on another index, or what its packages require."""
+
+
 class InstallScript:
     """Every install command of a file, and the replacements collected so far.
 
@@ -216,15 +220,29 @@ class InstallScript:
         return fitting[-1] if fitting else None
 
     def add(self, change: Change, near: Sequence[EditedCommand]) -> None:
-        """Add a requirement to a command that installs other changed distributions, or else to the last one."""
-        pip = [each for each in near if each.install.manager in ("pip", "uv")]
-        chosen = pip[0] if pip else self.adds_to
-        if chosen is None:
+        """Add a requirement to the command that installs what it is for, else another changed distribution, else the last.
+
+        A command that asks one index alone, or leaves out requirements, does not take it if there is another.
+        """
+        named = set(re.findall(r"[a-z0-9][\w.-]*", change.why.lower())) - {change.name}
+        reasons = [each.place.command for each in self.statements if each.found.name in named]
+        last = self.adds_to
+        pip = [each for each in (*reasons, *near, *([last] if last else ())) if each.install.manager in ("pip", "uv")]
+        if not pip:
             message = f"{change.name} is not listed here, and there is no pip install to add it to"
             raise InputError(f'{message}: add pip install "{requirement_for(change)}"', self.path)
+        chosen = next((each for each in pip if _CLOSED.isdisjoint(word.value.partition("=")[0] for word in each.words)), pip[0])
         at, new = self._end(chosen), requirement_for(change)
-        word = quoted(new, '"', chosen.outer)
-        self.replacements.append((at, at, f', "{new}"' if chosen.json else f" {word}"))
+        word = self._between(chosen) + quoted(new, '"', chosen.outer)
+        self.replacements.append((at, at, f', "{new}"' if chosen.json else word))
+
+    def _between(self, command: EditedCommand) -> str:
+        """What is written between its requirements: a blank, or the continuation of the line and its indentation."""
+        last = self._last(command)
+        if last is None or command.json:
+            return " "
+        written = self.text[command.span(command.words[last - 1])[1] : command.span(command.words[last])[0]]
+        return written if re.fullmatch(r"[ \t]*\\\r?\n[ \t]*", written) else " "
 
     def _last(self, command: EditedCommand) -> int | None:
         """Return the index of the last word that states a requirement."""

@@ -45,6 +45,19 @@ def test_a_redirection_is_no_requirement(edited: Edited) -> None:
     assert added == text.replace("torch==2.5.1", 'torch==2.5.1 "trl==0.16.0"')
 
 
+def test_a_requirement_is_added_where_what_needs_it_is_installed(edited: Edited) -> None:
+    """On a line of its own among others, and not where one index alone is asked."""
+    text = "FROM x\nRUN pip install torch==2.5.1 -i https://index.example/cu121\nRUN pip install \\\n    gradio==5.4.0 \\\n    av\n"
+    text += "RUN pip install vllm==0.7.1\n"
+    hub = Change(
+        "huggingface-hub", "2.0.0", "0.36.2", why="gradio 5.4.0 imports huggingface_hub.HfFolder, which 2.0.0 does not have"
+    )
+    expected = text.replace("2.5.1", "2.6.0").replace("    av\n", '    av \\\n    "huggingface-hub==0.36.2"\n')
+    assert edited("Dockerfile", text, TORCH, hub) == expected
+    other = Change("numpy", None, "1.26.4", why="This torch cannot use numpy 2")
+    assert edited("Dockerfile", text, TORCH, other).endswith('RUN pip install vllm==0.7.1 "numpy==1.26.4"\n')
+
+
 def test_a_line_after_an_open_quote_is_edited(edited: Edited) -> None:
     text = "echo it's\npip install torch==2.5.1\n"
     assert edited("setup.sh", text, TORCH) == text.replace("2.5.1", "2.6.0")
@@ -135,7 +148,7 @@ def test_what_is_not_named_and_what_goes(edited: Edited) -> None:
         == "FROM x\nRUN pip install \\\n    torch==2.6.0 \\\n    -q\n"
     )
     new = edited("Dockerfile", text, Change("trl", None, "0.13", COMMIT))
-    assert f'"vllm==0.7.1" "trl @ git+https://github.com/huggingface/trl@{"c" * 40}" \\\n' in new
+    assert f'"vllm==0.7.1" \\\n    "trl @ git+https://github.com/huggingface/trl@{"c" * 40}" \\\n' in new
     assert edited("Dockerfile", text, Change("trl", "1", "2", implied=True)) == text
 
 

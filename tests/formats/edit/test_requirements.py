@@ -196,3 +196,9 @@ def test_no_change_is_no_edit(edited: Edited) -> None:
     assert edited("requirements.txt", text, Change("torch", "2.5.1", "2.5.1")) == text
     assert edits_for("requirements.txt", []) == ()
     assert edits_for("requirements.txt", [Change("torch", "2.4", "2.5.1")]) == ()
+
+
+def test_the_reason_of_an_addition_is_as_short_as_its_first_statement(edited: Edited) -> None:
+    why = f"import pyarrow fails ({'a' * 60}); import datasets fails ({'b' * 60}); c"
+    new = edited("requirements.txt", "torch\n", Change("pyarrow", None, "20.0.0", why=why))
+    assert new == f"torch\npyarrow==20.0.0  # import pyarrow fails ({'a' * 60})\n"
