@@ -35,7 +35,7 @@ def run(options: Options) -> int:
     elif form == "markdown":
         emit(fleet_markdown(fleet, ranged))
     elif form == "html":
-        from compat.output.html.fleet import fleet_page
+        from compat.output.html.report import fleet_page
 
         emit(fleet_page(fleet, ranged))
     else:

@@ -23,10 +23,9 @@ from compat.repair.problem import Problem, family, moves_major
 from compat.repair.relaxation import Needs
 from compat.repair.rules import forbidden, recommended
 from compat.repair.solve import Solution, Solver
-from compat.repair.source_builds import BUILT_AGAINST_TORCH, Builds, Commits, commits_of
+from compat.repair.source_builds import BUILT_AGAINST_TORCH, Builds, Commits, Variants, commits_of
 from compat.repair.target import Need
 from compat.repair.uv import brought_along, partial, question
-from compat.repair.variants import Variants
 from compat.repair.verify import Checks, Verified, accepted_by_uv, installable_by_uv
 from compat.repair.whole_plans import WholePlans, to_fix
 from compat.rules.compiled import Matrix

@@ -8,10 +8,9 @@ import warnings
 
 import pytest
 
-from compat.diagnosis import python_releases
 from compat.diagnosis.diagnose import diagnose
 from compat.diagnosis.frame_packages import meeting
-from compat.diagnosis.python_messages import CALL, GLOBAL, KEYWORD, MEMBER, MODULE, NAME, Lack, lack_in
+from compat.diagnosis.python_messages import ADDED, CALL, GLOBAL, KEYWORD, MEMBER, MODULE, NAME, REMOVED, Lack, by_name, lack_in
 from compat.model import Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
 from compat.rules.compiled import in_memory
@@ -82,8 +81,8 @@ def _there(name: str) -> bool:
 def test_the_tables_of_the_standard_library_are_true_of_this_python() -> None:
     python = key_of(f"{sys.version_info[0]}.{sys.version_info[1]}")
     elsewhere = {"msilib", "nis", "ossaudiodev", "spwd", "crypt"}  # not on every system
-    removed = {name: python < key_of(at) for name, at in python_releases.by_name(python_releases.REMOVED).items()}
-    added = {name: python >= key_of(at) for name, at in python_releases.by_name(python_releases.ADDED).items()}
+    removed = {name: python < key_of(at) for name, at in by_name(REMOVED).items()}
+    added = {name: python >= key_of(at) for name, at in by_name(ADDED).items()}
     wrong = [name for name, there in {**removed, **added}.items() if name not in elsewhere and _there(name) != there]
     assert wrong == []
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from compat.model import Environment, Finding, Fix, Outcome, Report
+from compat.output.fleet import Ranged, hosts_of, rows_of, screen_of
 from compat.output.graph import graph_of, picture
 from compat.output.html.page import REPORT, Child, Html, element, joined, link, page, raw
 from compat.output.terminal import flags_for, nothing_found, places_of, seen_rows, summary
+
+if TYPE_CHECKING:
+    from compat.api.fleet import Fleet
+
 
 _PICTURES = 12
 """Findings of one report that get a picture."""
@@ -91,3 +97,24 @@ def described(rows: Iterable[tuple[str, Child]]) -> Html:
     """Render a description list without its empty rows; empty if all rows are."""
     told = [element("dt", name) + element("dd", value) for name, value in rows if value]
     return element("dl", *map(Html, told)) if told else Html()
+
+
+# --- A fleet report, with the content that compat fleet prints to a terminal.
+
+
+def fleet_page(fleet: Fleet, ranged: Ranged) -> str:
+    """Render a self-contained page: the groups, the differences between nodes, and every finding with its nodes."""
+    screen = screen_of(fleet, ranged)
+    head = element("tr", element("th", "nodes", scope="col"), element("th", "environment", scope="col"))
+    rows = [
+        element("tr", element("td", hosts_of(each, ranged)), element("td", *(element("p", text) for text in rows_of(each))))
+        for each in screen.groups
+    ]
+    parts = [
+        element("h1", "Nodes"), element("p", screen.summary, class_="summary"), element("p", f"{screen.headline}."),
+        element("div", element("table", head, *rows), class_="scroll"),
+        *([element("p", screen.others)] if screen.others else []),
+        *(finding_of(told.finding, told.environment or Environment(), where=told.where) for told in screen.findings),
+        described(screen.remarks),
+    ]  # fmt: skip
+    return page("Nodes", joined(parts))
