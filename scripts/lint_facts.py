@@ -34,6 +34,7 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "requirements": (("package", "requirement", "releases"), ("package", "requirement")),
     "torch_builds": (("torch", "machine", "cuda", "default", "sm", "ptx"), ("torch", "machine", "cuda")),
+    "torch_rocm": (("rocm", "gfx"), ("rocm",)),
     "torch_symbols": (("symbol", "series", "needed_by"), ("symbol",)),
     "triton_gpus": (("triton", "sm"), ("triton",)),
 }  # fmt: skip
@@ -153,6 +154,12 @@ def _runs_on(found: dict[str, Rows]) -> Iterator[str]:
             yield f"{row['capability']}: is not among the capabilities"
 
 
+def _rocm(found: dict[str, Rows]) -> Iterator[str]:
+    known = {row["gfx"] for row in found.get("gpus_amd", ())}
+    for row in found["torch_rocm"]:
+        yield from (f"ROCm {row['rocm']}: {target} is no card's target" for target in row["gfx"].split() if target not in known)
+
+
 _CHECKS: dict[str, Callable[[dict[str, Rows]], Iterator[str]]] = {
     "gpus_nvidia": _gpus("compute_capability", "gpus_nvidia"),
     "gpus_amd": _gpus("gfx", "gpus_amd"),
@@ -163,6 +170,7 @@ _CHECKS: dict[str, Callable[[dict[str, Rows]], Iterator[str]]] = {
     "releases": _releases,
     "cuda_driver": _driver,
     "code_runs_on": _runs_on,
+    "torch_rocm": _rocm,
 }
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from compat.checks import rocm_code
 from compat.checks.fix_commands import downgrade_to, upgrade_to
-from compat.checks.torch_build import INDEX, Stack, cuda_of, own_build, public, torch_for
+from compat.checks.torch_build import Stack, cuda_of, own_build, public, torch_for
 from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.records import replace
 from compat.versions import key_of, recorded
@@ -23,7 +24,7 @@ _NEEDED_BY = ("vllm", "sgl-kernel", "sglang-kernel", "unsloth")
 def judge(stack: Stack) -> Iterator[Finding]:
     yield from _torch(stack)
     yield from _no_gpu_build(stack)
-    yield from _other_vendor(stack)
+    yield from rocm_code.judge(stack)
     for name in ("vllm", "sgl-kernel", "sglang-kernel", "bitsandbytes", "auto-gptq", "autoawq"):
         copy = stack.one(name)
         if copy is None or (own_build(copy) and not _in_an_image(copy)):
@@ -98,9 +99,12 @@ def _other_torch(stack: Stack, device: Accelerator) -> Iterator[Fix]:
 
 
 def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
-    """A CPU-only build on a machine with NVIDIA GPUs, or with extensions that need CUDA."""
+    """A CPU-only build on a machine with GPUs, or with extensions that need CUDA."""
     extensions = [copy for name in ("xformers", "flash-attn", "vllm", "bitsandbytes") if (copy := stack.one(name)) is not None]
-    gpus = [each for each in stack.facts.accelerators() or () if each.vendor == "nvidia" or each.compute_capability]
+    devices = stack.facts.accelerators() or ()
+    gpus = [each for each in devices if each.vendor == "nvidia" or each.compute_capability]
+    if not gpus and stack.facts.environment.os == "linux":
+        gpus = [each for each in devices if stack.tables.has_rocm(each.gfx)]
     compiled = [copy for copy in extensions if copy.name in ("xformers", "flash-attn")]
     certain = stack.flavour.certain
     if stack.torch is None or stack.flavour.cuda != "cpu" or not (gpus or (compiled and certain)):
@@ -108,14 +112,16 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
     release = stack.release or ""
     builds = sorted((build.cuda for build in stack.builds() if build.cuda), reverse=True)
     fixes = [torch_for(release, cuda, f"the build for CUDA {cuda}") for cuda in builds[:2]]
-    if not fixes and gpus:  # most releases for aarch64 are published for the CPU alone
+    if gpus and gpus[0].gfx:
+        fixes = [rocm_code.rocm_build(release)]
+    elif not fixes and gpus:  # most releases for aarch64 are published for the CPU alone
         fixes = list(_other_torch(stack, gpus[0]))
     what = _named(gpus[0]) if gpus else f"{compiled[0].name}"
     yield Finding(
         rule="build-torch-cpu-only",
         origin="build",
         verdict="hit" if certain else "possible",
-        severity="error" if gpus else "warning",
+        severity="error" if gpus and not gpus[0].gfx else "warning",
         effect="slow",
         title=f"This torch is a CPU-only build, but the target has {what}",
         why="torch.cuda.is_available() is False, everything runs on the CPU, and extensions compiled for CUDA cannot be "
@@ -128,43 +134,6 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
         fixes=tuple(fixes),
         evidence=("https://pytorch.org/get-started/locally/",),
         here=f"torch {stack.torch.version}, {what}",
-    )
-
-
-def _other_vendor(stack: Stack) -> Iterator[Finding]:
-    """A CUDA build with only AMD GPUs, or a ROCm build with only NVIDIA GPUs."""
-    devices = stack.facts.accelerators() or ()
-    vendors = {each.vendor for each in devices}
-    built = "nvidia" if stack.flavour.numbered else "amd" if stack.flavour.cuda == "rocm" else None
-    if stack.torch is None or built is None or len(vendors) != 1 or not vendors <= {"amd", "nvidia"} - {built}:
-        return
-    if not stack.flavour.certain and stack.facts.package("pytorch-triton-rocm"):
-        return
-    certain = stack.flavour.certain
-    platform = f"CUDA {stack.flavour.cuda}" if built == "nvidia" else "ROCm"
-    other = "ROCm" if built == "nvidia" else "CUDA"
-    device = _named(devices[0])
-    builds = sorted((build.cuda for build in stack.builds() if build.cuda), reverse=True)
-    rocm = f'pip install "torch=={stack.release}" --index-url {INDEX}/rocmX.Y'
-    fix = Fix("source-install", "torch", "", "the build for the host's ROCm, from torch's own index", rocm)
-    yield Finding(
-        rule="build-torch-vendor",
-        origin="build",
-        verdict="hit" if certain else "possible",
-        severity="error",
-        effect="slow",
-        title=f"This torch is built for {platform}, and {device} needs a build for {other}",
-        why="torch.cuda.is_available() is False: a build for CUDA sees NVIDIA's GPUs only, one for ROCm AMD's only.",
-        confidence="confirmed",
-        packages={"torch": stack.torch.version},
-        facts=("accelerators", "build"),
-        missing=() if certain else ("build",),
-        unknown=() if certain else ("build.torch",),
-        fixes=(fix,)
-        if built == "nvidia"
-        else tuple(torch_for(stack.release, each, f"the build for CUDA {each}") for each in builds[:1]),
-        evidence=("https://pytorch.org/get-started/locally/",),
-        here=f"torch {stack.torch.version}, {device}",
     )
 
 

@@ -237,7 +237,7 @@ _NAMES = (
     "RANK",
 )  # fmt: skip
 _SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH")
-_ALWAYS = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
+_ALWAYS = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "HSA_OVERRIDE_GFX_VERSION")
 
 
 def relevant(variables: Mapping[str, str], asked: Sequence[str]) -> dict[str, str | None]:

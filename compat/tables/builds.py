@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         torch: Mapping[str, Sequence[TorchRow]]
         extensions: Mapping[str, Mapping[str, Sequence[ExtensionRow]]]
         triton: Mapping[str, Codes]
+        rocm: Mapping[str, Codes]
         capabilities: Mapping[str, Mapping[str, str]]
         floors: tuple[tuple[int, int], ...]
         runs_on: Mapping[str, Mapping[str, frozenset[str]]]
@@ -70,6 +71,8 @@ class CodeTables:
         self.extensions = tables["extensions"]
         """The releases of each extension; see :meth:`extension_builds`."""
         self.triton = tables["triton"]
+        self.rocm = tables["rocm"]
+        """Release of ROCm → the gfx targets that wheels of torch for it were compiled for, at most."""
         self.capabilities = tables["capabilities"]
         self.floors = tables["floors"]
         self._runs = tables["runs_on"]
@@ -93,6 +96,10 @@ class CodeTables:
         return any(_fits(code, number, fitting) for code in codes) or any(
             int(code) <= int(number) for code in ptx if code.isdecimal()
         )
+
+    def has_rocm(self, gfx: str | None) -> bool:
+        """Whether some wheel of torch for ROCm has code for a target."""
+        return any(gfx in targets for targets in self.rocm.values())
 
     def floor(self, cuda: str) -> int | None:
         """Return the driver branch below which no release of this CUDA major version runs."""
@@ -143,6 +150,7 @@ def tables_from(folder: str) -> Tables:
         "torch": {name: tuple(builds) for name, builds in torch.items()},
         "extensions": {name: {version: tuple(each) for version, each in found.items()} for name, found in extensions.items()},
         "triton": {row["triton"]: _codes(row["sm"]) for row in _rows(folder, "triton_gpus.csv")},
+        "rocm": {row["rocm"]: tuple(row["gfx"].split()) for row in _rows(folder, "torch_rocm.csv")},
         "capabilities": {
             row["capability"]: {key: row[key] for key in ("bf16", "tf32", "fp8", "fp4", "flash_attn_2")}
             for row in _rows(folder, "capabilities.csv")

@@ -45,6 +45,7 @@ AMD = (
         "included, and images are often made for data-center GPUs alone.",
         hints=("HIP error", "hipError", "code object", ".hip", "TensileLibrary", "GPU arch", "No paths matched", "hipBLASLt"),
         facts=("accelerators", "build", "variables"),
+        explained_by=("build-torch-gfx",),
         else_packages=("torch",),
         kernels=True,
         fixes=(

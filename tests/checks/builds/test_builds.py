@@ -293,3 +293,48 @@ def test_the_driver_fits_the_build_of_an_additional_index() -> None:
     source = Source("index", {"more": ["https://download.pytorch.org/whl/cu118"]})
     environment = Environment(distributions=(Distribution("torch", "2.1.0", source=source),), driver="470.199.02", os="linux")
     assert "build-torch-driver" not in {each.rule for each in builds.judge(Facts(environment))}
+
+
+def amd(torch: str, gpu: str, variables: dict[str, str | None] | None = None, system: str = "linux") -> dict[str, Finding]:
+    environment = Environment(
+        os=system, distributions=(Distribution("torch", torch),), accelerators=(Accelerator(name=gpu),), variables=variables
+    )
+    return {each.rule: each for each in builds.judge(Facts(named_devices(environment)[0]))}
+
+
+@pytest.mark.parametrize(
+    ("torch", "gpu", "override", "holds"),
+    [
+        ("2.5.1+rocm6.2", "Radeon RX 6700 XT", None, True),
+        ("2.5.1+rocm6.2", "Radeon RX 6700 XT", "10.3.0", False),
+        ("2.5.1+rocm6.2", "Radeon RX 6700 XT", "12.0.0", True),
+        ("2.5.1+rocm6.2", "Radeon RX 7900 XTX", None, False),
+        ("2.9.1+rocm6.4", "Radeon 8060S", None, True),
+        ("2.11.0+rocm7.2", "Radeon 8060S", None, False),
+        ("2.8.0+rocm7.0.0.git64359f59", "Radeon RX 6700 XT", None, False),  # AMD's own build: its targets are unknown
+    ],
+)
+def test_a_build_for_rocm_without_code_for_the_gpu(torch: str, gpu: str, override: str | None, holds: bool) -> None:
+    finding = amd(torch, gpu, {"HSA_OVERRIDE_GFX_VERSION": override}).get("build-torch-gfx")
+    assert (finding is not None and finding.verdict == "hit") is holds
+
+
+def test_it_is_a_question_if_the_override_is_unknown() -> None:
+    finding = amd("2.5.1+rocm6.2", "Radeon RX 6700 XT")["build-torch-gfx"]
+    assert (finding.verdict, finding.unknown) == ("possible", ("variables.HSA_OVERRIDE_GFX_VERSION",))
+
+
+def test_a_gpu_without_code_runs_as_one_of_its_generation_or_with_a_later_rocm() -> None:
+    commands = [fix.command for fix in amd("2.5.1+rocm6.2", "Radeon RX 6700 XT")["build-torch-gfx"].fixes]
+    assert "export HSA_OVERRIDE_GFX_VERSION=10.3.0" in commands
+    commands = [fix.command for fix in amd("2.9.1+rocm6.4", "Radeon 8060S")["build-torch-gfx"].fixes]
+    assert commands[0] == "pip install -U torch --index-url https://download.pytorch.org/whl/rocm7.2"
+    assert not any("HSA_OVERRIDE" in (command or "") for command in commands)
+
+
+def test_a_cpu_only_torch_with_a_gpu_that_rocm_supports() -> None:
+    finding = amd("2.9.1+cpu", "Radeon RX 7900 XTX")["build-torch-cpu-only"]
+    assert (finding.verdict, finding.severity) == ("hit", "warning")
+    assert "rocm" in (finding.fixes[0].command or "")
+    assert "build-torch-cpu-only" not in amd("2.9.1+cpu", "Radeon RX 7900 XTX", system="windows")
+    assert "build-torch-cpu-only" not in amd("2.9.1+cpu", "Radeon 610M")
