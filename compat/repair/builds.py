@@ -73,11 +73,17 @@ class Flavours:
             why = vendor.unknown.get(release.name, "the index was not read")
             self._unreachable = why if "cannot be reached" in why else ""  # each further page would take as long to fail
         self.narrowed[f"{self._address}/{'' if self._unreachable else label}".rstrip("/")] = self._unreachable or why
-        now = self._now(release.name) or ""
+        return self._assumed_needs(release) if self._is_assumed(release) else None
+
+    def lost(self, releases: Iterable[Release]) -> Iterator[Release]:
+        """The builds that cannot be read because their server cannot be reached, as became known for another one."""
+        return (each for each in releases if self._unreachable and not self._is_assumed(each))
+
+    def _is_assumed(self, release: Release) -> bool:
+        label, now = release.version.partition("+")[2], self._now(release.name) or ""
         there_now = {_label(each) for each in map(self._current.get, ("torch", *BESIDE)) if each is not None}
         known = bool(cuda_of(now.partition("+")[2])) or label in there_now
-        same = public(now) == public(release.version) and known
-        return self._assumed_needs(release) if label == "cpu" or same else None
+        return label == "cpu" or (public(now) == public(release.version) and known)
 
     def _assumed_needs(self, release: Release) -> Needs | None:
         """The requirements of the default build without the CUDA libraries, and for a CPU build without triton.

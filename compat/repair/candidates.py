@@ -80,7 +80,10 @@ class Universe(Protocol):
         ...
 
     def needs(self, releases: Iterable[Release]) -> Mapping[Release, Mapping[str, tuple[Need, ...]] | None]:
-        """The requirements of each release: the unconditional ones under ``""``, else by extra; ``None``: unreadable."""
+        """The requirements of each release: the unconditional ones under ``""``, else by extra; ``None``: unreadable.
+
+        May name other releases that turned out to be unreadable with it.
+        """
         ...
 
     def stored_needs(self, releases: Iterable[Release]) -> Mapping[Release, Mapping[str, tuple[Need, ...]]]:

@@ -186,14 +186,17 @@ class Solver:
         self.needs.update(self.universe.stored_needs([each for each in around if each not in self.needs]))
         near = dict.fromkeys(each for release in releases for each in self._near(release))
         wanted = [each for each in near if each not in self.needs]
+        gone = set()
         for release, needs in self.universe.needs(wanted).items() if wanted else ():
             if needs is not None:
                 self.needs[release] = needs
             elif release == self.problem.current.get(release.name):
                 self.needs[release] = {}  # installed, so its requirements do not matter
             else:
-                self._unreadable.add(release)
-                self.opened[release.name] = tuple(each for each in self.opened[release.name] if each != release)
+                gone.add(release)
+        self._unreadable |= gone
+        for name in {release.name for release in gone} & self.opened.keys():
+            self.opened[name] = tuple(each for each in self.opened[name] if each not in gone)
 
     def _releases(self, chosen: Mapping[str, str], relaxation: Relaxation) -> dict[str, Release]:
         found = {name: relaxation.release(name, what) for name, what in chosen.items()}

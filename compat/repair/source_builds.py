@@ -161,6 +161,9 @@ class Variants:
     def needs(self, releases: Iterable[Release]) -> Mapping[Release, Needs | None]:
         wanted = list(releases)
         made = {each: self._made[each].needs(each) for each in wanted if each in self._made}
+        if None in made.values():
+            ours = (each for each, maker in self._made.items() if maker is self._flavours)
+            made |= dict.fromkeys(self._flavours.lost(ours))
         return {**self.base.needs([each for each in wanted if each not in made]), **made}
 
     def stored_needs(self, releases: Iterable[Release]) -> Mapping[Release, Needs]:

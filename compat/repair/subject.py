@@ -26,6 +26,7 @@ GLIBC = "2.35"
 """Default if unknown: that of Ubuntu 22.04, which wheels for accelerators are built for."""
 _PYTHON = (3, 12)
 """Default if no pin has a version-specific wheel: the version that most packages have wheels for."""
+_NEWEST = "the newest that the pins have wheels for"
 _STATED = re.compile(r"--python-version[= ](\d+\.\d+(?:\.\d+)?)|pip-compile with Python (\d+\.\d+)")
 _VERSION = re.compile(r"(?:cpython[@-]?)?(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)")
 _CONFIGURED = re.compile(r"^version(?:_info)? *= *(\d+\.\d+\.\d+)", re.MULTILINE)
@@ -140,8 +141,9 @@ def _python(
             return text, f" ({origin})", ()
     supported, has_wheels = _supported(listing, contexts, minors, index)
     best = [each for each in supported if each in has_wheels]
-    chosen = best[0] if best else _PYTHON if _PYTHON in supported else supported[0]
-    origin = "the newest that the pins have wheels for" if best else "assumed"
+    usual = [each for each in best if each <= _PYTHON]  # jobs are moved to a newer Python late, and for a reason
+    chosen = (usual or best)[0] if best else _PYTHON if _PYTHON in supported else supported[0]
+    origin = "assumed" if not best else "assumed; the pins have wheels for it" if chosen != best[0] else _NEWEST
     newest, *older = (f"{each[0]}.{each[1]}" for each in (chosen, *(each for each in best or supported if each < chosen)))
     return newest, f" ({origin})", tuple(older)
 

@@ -48,6 +48,19 @@ def test_the_python_is_one_that_the_whole_file_resolves_for(fix: Run, index: Ind
     assert told[-1] == "the 3 packages that uv resolves today"
 
 
+def test_the_python_is_no_newer_than_usual_without_a_pin_that_needs_it(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """A pin with wheels for every Python says nothing about the rest of the stack."""
+    newest = [f"cp{each}-cp{each}-manylinux_2_28_x86_64" for each in (313, 314)]
+    index.add("any", {"1.0": release("2025-01-01", wheel_tags=["cp312-cp312-manylinux_2_28_x86_64", *newest], sdist=False)})
+    index.add("new", {"1.0": release("2025-01-01", wheel_tags=newest, sdist=False)})
+    for lines, python in (("any==1.0\n", "Python 3.12 (assumed; the pins have wheels for it)"),
+                          ("new==1.0\n", "Python 3.14 (the newest that the pins have wheels for)")):  # fmt: skip
+        (tmp_path / "requirements.txt").write_text(lines)
+        done = fix("--format", "json", url=index.url, job=())
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert json.loads(done.stdout)["plan"]["target"][0] == python
+
+
 def test_a_build_that_no_index_has_is_judged_with_all_that_it_installs(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """torch's own index is not read; what trl brings in has an error all the same."""
     index.add("torch", {"2.6.0": release("2025-01-29", "nvidia-cublas-cu12")})

@@ -14,6 +14,7 @@ from compat.records import replace
 from compat.repair.builds import Flavours
 from compat.repair.candidates import IndexUniverse, Release
 from compat.repair.relaxation import Forbidden
+from compat.repair.source_builds import Variants
 from compat.tables.builds import open_code_tables
 from compat.tables.declared import Declared
 from tests.index.server import IndexServer
@@ -97,6 +98,17 @@ def test_an_index_that_cannot_be_reached_narrows_the_plan() -> None:
             assert found.needs(Release("torch", "2.7.1+cu118")) is None
             assert len(found.narrowed) == 1  # once, whatever builds it has
             assert not found.served(release)
+
+
+def test_what_one_build_shows_about_a_server_holds_for_all_that_come_from_it() -> None:
+    """One that is looked up for each of fifty builds would take fifty models."""
+    for now, lost in (("2.7.1", {"2.7.1+cu128", "2.7.1+cu118"}), ("2.7.1+cu126", set())):
+        with flavours(GPU, {"torch": now}) as found:
+            variants = Variants(found._base, found)
+            (known, *_) = variants.releases(["torch"]).values()
+            (other, *_) = (each for each in known or () if each.version == "2.7.1+cu128")
+            needs = variants.needs([other])
+            assert {each.version for each, read in needs.items() if read is None} == lost
 
 
 def test_another_build_of_an_installed_one_comes_from_the_same_index() -> None:
