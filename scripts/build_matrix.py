@@ -30,6 +30,7 @@ def build() -> None:
     _write(builds.FILE, marshal.dumps(dict(builds.tables_from(FACTS)), 4))
     for path, content in zip((linked.FILE, linked.SYMBOLS_FILE), linked.packed(FACTS)):
         _write(path, content)
+    _write(linked.NUMPY_FILE, linked.packed_numpy_abi(FACTS))
     _write(hardware.PEAK_RATES_FILE, marshal.dumps(hardware.peak_rates_tables_from(FACTS), 4))
     _write(declared.FILE, pack_declared.packed(FACTS))
     _write(stacks.FILE, stacks.packed(os.path.dirname(FACTS)))

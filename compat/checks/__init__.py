@@ -86,7 +86,7 @@ def deduplicated(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _of_wheels(finding: Finding) -> bool:
-    return finding.rule.startswith("build-") and finding.rule.endswith(("-torch", "-cuda"))
+    return finding.rule.startswith("build-") and finding.rule.endswith(("-torch", "-cuda", "-numpy"))
 
 
 def _covered(finding: Finding, errors: list[Finding]) -> bool:

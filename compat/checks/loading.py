@@ -1,10 +1,10 @@
-"""Published wheels that the loader cannot load here: symbols of another torch, libraries of another CUDA, a newer glibc."""
+"""Published wheels that cannot be loaded here: symbols of another torch, libraries of another CUDA, a newer glibc, numpy 1."""
 
 from __future__ import annotations
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.checks.torch_build import Stack, cuda_of, for_another_torch, major, own_build, public, torch_for
-from compat.model import Distribution, Finding, Fix
+from compat.model import Distribution, Finding, Fix, of_no_index
 from compat.records import replace
 from compat.tables.linked import Linked, LinkedTable, series_of
 from compat.versions import key_of
@@ -12,6 +12,8 @@ from compat.versions import key_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from compat.rules.facts import Facts
 
 _GUARDED = {"auto-gptq": "warning", "autoawq-kernels": "warning", "onnxruntime-gpu": "warning", "torchao": "info"}
 """Packages that go on without their own kernels, with a line in the log, and how severe that is."""
@@ -171,3 +173,41 @@ def _release(
         yield upgrade_to(copy.name, version, f"a release for {what}")
     for version in [each for each in fitting if key_of(each) < here][-1:]:
         yield downgrade_to(copy.name, version, f"the last release for {what}")
+
+
+def compiled_against_numpy_1(facts: Facts) -> Iterator[Finding]:
+    """Yield a finding for each release that was compiled against numpy 1, if numpy 2 is installed."""
+    copies = facts.package("numpy")
+    here = copies[0].version if isinstance(copies, list) and len(copies) == 1 else None
+    if here is None or key_of(here) < _NUMPY_2:
+        return
+    from compat.tables.linked import open_numpy_abi
+
+    table = open_numpy_abi()
+    for copy in facts.environment.distributions or ():
+        row = table.get(copy.name)
+        if row is None or not copy.version or own_build(copy) or of_no_index(copy):
+            continue
+        if key_of(public(copy.version)) <= key_of(row.last):
+            fixes = [Fix("downgrade", "numpy", "<2", "the numpy that it is compiled against", 'pip install "numpy<2"')]
+            if row.first:
+                fixes.insert(0, upgrade_to(copy.name, row.first, "the first release compiled against numpy 2"))
+            yield Finding(
+                rule=f"build-{copy.name}-numpy",
+                origin="build",
+                verdict="hit",
+                severity="error",
+                effect="crash",
+                title=f"import {row.module} fails: {copy.name} {copy.version} is compiled against numpy 1",
+                why=f"The compiled code of releases up to {row.last} uses types that have another layout in numpy 2: "
+                "numpy.dtype size changed, numpy.core.multiarray failed to import, or _ARRAY_API not found.",
+                confidence="confirmed",
+                packages={copy.name: copy.version, "numpy": here},
+                facts=(),
+                fixes=tuple(fixes),
+                evidence=("https://numpy.org/doc/stable/dev/depending_on_numpy.html#numpy-2-0-specific-advice",),
+                here=f"{copy.name} {copy.version}, numpy {here}",
+            )
+
+
+_NUMPY_2 = key_of("2.0.0b1")

@@ -1,6 +1,7 @@
 """What published wheels ask of the loader of Linux (``matrix/facts/linked.csv``), compiled with the torch that can load them.
 
-Two files: :func:`open_linked` for checks, and :func:`open_symbols`, which only the diagnosis of an undefined symbol needs.
+Three files: :func:`open_linked` for checks, :func:`open_symbols`, which only the diagnosis of an undefined symbol needs, and
+:func:`open_numpy_abi` (``matrix/facts/numpy_abi.csv``) for environments with numpy 2.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 _DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data")
 FILE = os.path.join(_DATA, "linked.bin")
 SYMBOLS_FILE = os.path.join(_DATA, "torch_symbols.bin")
+NUMPY_FILE = os.path.join(_DATA, "numpy_abi.bin")
+NUMPY_TABLE = "numpy_abi.csv"
 _TAGS = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
 """Platform tags older than those that name their glibc."""
 
@@ -100,6 +103,25 @@ def open_symbols() -> Symbols:
     return Symbols(series, {symbol: tuple(series[at] for at in places) for symbol, places in found.items()})
 
 
+@record(frozen=True)
+class NumpyAbi:
+    """The last release of a package that was compiled against numpy 1, and the first after it that was not, "" if none.
+
+    ``module`` is what to import to load the compiled code.
+    """
+
+    last: str
+    first: str
+    module: str
+
+
+def open_numpy_abi() -> dict[str, NumpyAbi]:
+    """The packages that had releases compiled against numpy 1, by name."""
+    import marshal
+
+    return {name: NumpyAbi(*row) for name, row in marshal.loads(read_table(NUMPY_FILE)).items()}
+
+
 def series_of(release: str) -> str:
     """``2.4.1+cu121`` → ``2.4``."""
     return ".".join(release.partition("+")[0].split(".")[:2])
@@ -145,6 +167,13 @@ def packed(folder: str) -> tuple[bytes, bytes]:
         ),
         zlib.compress(marshal.dumps((tuple(every), places), 4), 9),
     )
+
+
+def packed_numpy_abi(folder: str) -> bytes:
+    """Compile ``numpy_abi.csv``."""
+    import marshal
+
+    return marshal.dumps({row["package"]: (row["last"], row["first"], row["module"]) for row in _rows(folder, NUMPY_TABLE)}, 4)
 
 
 def members(every: list[str], text: str) -> list[str]:

@@ -16,13 +16,14 @@ from pathlib import Path
 
 from scripts.refresh.kinds import KINDS
 from scripts.refresh.linked import LIBRARIES
+from scripts.refresh.numpy_abi import MODULES
 from scripts.refresh.packages import FLOORS
 from scripts.refresh.tables import TableError
 from scripts.refresh.updates import MIB, Request
 from scripts.refresh.wheel import UnreadableError
 
 FACTS = Path(__file__).resolve().parents[2] / "matrix" / "facts"
-_PACKAGES = sorted({*FLOORS, *LIBRARIES})
+_PACKAGES = sorted({*FLOORS, *LIBRARIES, *MODULES})
 LONGEST = 400
 """Lines of a table's difference that are printed."""
 
@@ -44,9 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m scripts.refresh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--table", action="append", choices=list(KINDS), help="only this one (may be repeated)")
-    parser.add_argument(
-        "--package", action="append", choices=sorted({*FLOORS, *LIBRARIES}), help="only this one (may be repeated)"
-    )
+    parser.add_argument("--package", action="append", choices=_PACKAGES, help="only this one (may be repeated)")
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where something is new")
     parser.add_argument("--budget", type=_count, default=96, metavar="MIB", help="of one wheel at most (default 96)")
     parser.add_argument(

@@ -55,6 +55,7 @@ def publish(
     members: Mapping[str, bytes | str],
     tag: str = "cp310-cp310-manylinux_2_28_x86_64",
     requires: Sequence[str] = (),
+    uploaded: str = "",
 ) -> str:
     """Puts a wheel on the index and gives its file name."""
     stem = f"{name.replace('-', '_')}-{version}"
@@ -66,6 +67,7 @@ def publish(
         for member, content in {**members, f"{stem}.dist-info/METADATA": metadata + "\n"}.items():
             archive.writestr(member, content)
     file = Published(f"{stem}-{tag}.whl", made.getvalue(), metadata.encode() + b"\n")
+    file.release = {"uploaded": uploaded} if uploaded else {}
     server.files[file.filename] = file  # type: ignore[assignment]
     server.pages.setdefault(name, []).append(file.filename)
     return file.filename

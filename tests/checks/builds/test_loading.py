@@ -82,3 +82,31 @@ def test_a_c_library_that_is_older_than_the_platform_tag_promises(torch: str, gl
     assert ("build-bitsandbytes-glibc" in findings) is holds
     if holds:
         assert spec(findings["build-bitsandbytes-glibc"], "upgrade") == ">=0.46.0"
+
+
+@pytest.mark.parametrize(
+    ("package", "numpy", "holds"),
+    [
+        ("spacy==3.7.5", "2.4.6", True),
+        ("spacy==3.8.0", "2.4.6", False),
+        ("spacy==3.7.5", "1.26.4", False),
+        ("spacy==3.7.5", "2.0.0rc1", True),
+        ("soundfile==0.12.1", "2.4.6", False),
+    ],
+)
+def test_a_release_that_was_compiled_against_numpy_1(package: str, numpy: str, *, holds: bool) -> None:
+    rules = found(package, f"numpy=={numpy}")
+    assert (f"build-{package.partition('==')[0]}-numpy" in rules) is holds
+
+
+def test_both_ways_out_of_numpy_1_are_fixes() -> None:
+    finding = found("spacy==3.7.5", "numpy==2.2.6")["build-spacy-numpy"]
+    assert (finding.verdict, finding.severity, finding.title) == (
+        "hit", "error", "import spacy fails: spacy 3.7.5 is compiled against numpy 1",
+    )  # fmt: skip
+    assert [(fix.package, fix.spec) for fix in finding.fixes] == [("spacy", ">=3.8.0"), ("numpy", "<2")]
+
+
+@pytest.mark.parametrize("kind", ["vcs", "conda", "directory"])
+def test_other_builds_may_be_compiled_against_another_numpy(kind: str) -> None:
+    assert "build-spacy-numpy" not in found("spacy==3.7.5", "numpy==2.2.6", source=kind)
