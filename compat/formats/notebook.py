@@ -17,11 +17,11 @@ from compat.formats.installs.steps import Command, Installs, Line, Step, alterna
 from compat.formats.installs.values import Values
 from compat.formats.installs.words import is_release
 from compat.formats.listing import Listing
-from compat.formats.notebook_cells import Cell, code_cells, translated
 from compat.formats.registry import Format
 from compat.model import Accelerator, Environment, Workload
 from compat.records import replace
 from compat.redact import excerpt, without_secrets
+from compat.syntax.notebook import Cell, code_cells, translated
 from compat.syntax.shell_commands import ShellCommand
 from compat.workload.command import starts_a_job
 from compat.workload.notebook import parsed

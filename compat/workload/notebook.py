@@ -1,4 +1,4 @@
-"""Jupyter notebooks as Python source: code cells joined, magics and shell lines left out."""
+"""Jupyter notebooks as one syntax tree: code cells joined, magics and shell lines as calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import warnings
 
 from compat.errors import InputError
 from compat.files import regular
-from compat.syntax.json import parse_json, read_text
+from compat.syntax.json import read_text
+from compat.syntax.notebook import code_cells, translated
 
 LIMIT = 64 * 1024 * 1024
 """Maximum size in bytes; notebooks embed their images."""
@@ -17,7 +18,6 @@ LONGEST = 1 << 20
 """Maximum number of characters of Python in one file."""
 NODES = 100_000
 """Nodes of a syntax tree: some ten thousand lines."""
-_PYTHON_CELLS = ("capture", "time", "timeit", "prun", "memit", "mprun", "lprun", "python", "python3")
 _FLAGS = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
@@ -29,7 +29,10 @@ class Notebook:
     """
 
     def __init__(self, path: str) -> None:
-        cells = [_python_of(cell) for cell in _code_cells(path)]
+        cells: list[str] = []
+        for each in code_cells(path, read_text(regular(path), LIMIT))[0]:
+            source = translated(each.lines).source
+            cells.append("\n" * (len(each.lines) - 1) if source is None else source)
         self.notes: tuple[str, ...] = ()
         self._starts: list[int] = []
         line = 1
@@ -86,66 +89,3 @@ def parsed(source: str | bytes, path: str) -> ast.Module:
     if next(itertools.islice(ast.walk(tree), NODES, None), None) is not None:
         raise InputError(f"has too much code: more than {NODES} syntax nodes", path)
     return tree
-
-
-def _code_cells(path: str) -> list[str]:
-    document = parse_json(read_text(regular(path), LIMIT), path)
-    cells = document.get("cells") if isinstance(document, dict) else None
-    if cells is None and isinstance(document, dict):  # the third version of the format
-        sheets = document.get("worksheets")
-        cells = sheets[0].get("cells") if isinstance(sheets, list) and sheets and isinstance(sheets[0], dict) else None
-    if not isinstance(cells, list):
-        raise InputError("is not a Jupyter notebook: expected a list of cells", path, 1)
-    code = [cell for cell in cells if isinstance(cell, dict) and cell.get("cell_type") == "code"]
-    return [_text(cell.get("source", cell.get("input", "")), path) for cell in code]
-
-
-def _text(source: object, path: str) -> str:
-    if isinstance(source, list) and all(isinstance(line, str) for line in source):
-        source = "".join(source)
-    if not isinstance(source, str):
-        raise InputError("is not a Jupyter notebook: expected text in every code cell", path)
-    return source.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _python_of(cell: str) -> str:
-    """Return a cell's Python, line by line; magics and shell lines become empty."""
-    lines = cell.split("\n")
-    first = next((at for at, line in enumerate(lines) if line.strip()), None)
-    if first is not None and lines[first].startswith("%%"):
-        words = lines[first][2:].split()
-        if not words or words[0] not in _PYTHON_CELLS:
-            return "\n" * (len(lines) - 1)
-        lines[first] = ""
-    source = "\n".join(lines)
-    try:
-        parsed(source, "cell")
-    except InputError:
-        return "\n".join(_without_magics(lines))
-    return source
-
-
-def _without_magics(lines: list[str]) -> list[str]:
-    result: list[str] = []
-    continued = False
-    for line in lines:
-        text = line.strip()
-        if continued:
-            result.append("")
-        elif _is_magic(text):
-            kept = text.partition(" ")[2] if text.startswith(("%time ", "%timeit ")) else "pass"
-            result.append(line[: len(line) - len(line.lstrip())] + kept)
-        else:
-            result.append(line)
-            continue
-        continued = text.endswith("\\")
-    return result
-
-
-def _is_magic(text: str) -> bool:
-    if text.startswith(("!", "%", "?")):
-        return True
-    if text.endswith("?") and "#" not in text:
-        return True
-    target, equals, value = text.partition("=")
-    return bool(equals) and value.lstrip().startswith(("!", "%")) and target.strip().replace("_", "a").isalnum()

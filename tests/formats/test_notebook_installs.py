@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from compat.errors import InputError
-from compat.formats import notebook_cells
 from compat.formats.listing import Listing
 from compat.formats.notebook import LONGEST, read_notebook
+from compat.syntax import notebook as notebook_cells
 
 
 def text_of(*cells: str, **metadata: Any) -> str:

@@ -54,6 +54,10 @@ def test_cells_for_something_else_are_dropped(cell: str, tmp_path: Path) -> None
     "cell",
     [
         "await f()",
+        "%run -i train.py \\\n  --config a \\\n  --seed=1\nx = 1",
+        "# first\n%%time\nx = 1",
+        "%pip install \\\n  trl",
+        "x = (1\n% 2)\ny = !ls \\\n  -l",
         "async for x in y: pass",
         "%%time\nx = 1",
         "",
@@ -86,7 +90,7 @@ def test_text_in_one_piece_and_the_older_format(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("", "is not JSON"), ("[]", "is not a Jupyter notebook: expected a list of cells"), ('{"cells": 3}', "expected a list of cells"),
+    ("", "is not JSON"), ("[]", "is not a Jupyter notebook: expected a JSON object"), ('{"cells": 3}', "expected a list of cells"),
     ('{"cells": [{"cell_type": "code", "source": 3}]}', "expected text in every code cell"), ('{"cells": [', "is not JSON"),
     ('{"worksheets": [3]}', "expected a list of cells"),
 ])  # fmt: skip

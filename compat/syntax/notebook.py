@@ -155,16 +155,15 @@ def _python(lines: Sequence[str]) -> Code:
             continue
         function, text = found
         first = at
-        parts = [text]
+        parts = [text.removesuffix("\\")]
         at += 1
-        while parts[-1].endswith("\\") and at < len(lines):
-            parts[-1] = parts[-1][:-1]
-            parts.append(lines[at].strip())
+        while lines[at - 1].rstrip().endswith("\\") and at < len(lines):
+            parts.append(lines[at].strip().removesuffix("\\"))
             at += 1
-        text = " ".join(parts).rstrip("\\")
+        text = " ".join(parts)
         if function == "system":
             commands.append((first + 1, at, text))
-        call = text if function == "" else f"get_ipython().{function}({text!r})"
+        call = parts[0] if function == "" else f"get_ipython().{function}({text!r})"
         result += [line[: len(line) - len(line.lstrip())] + call, *[""] * (at - first - 1)]
     return Code("\n".join(result), None, tuple(commands))
 
