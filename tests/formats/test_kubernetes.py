@@ -15,6 +15,7 @@ from compat.formats.edit.changes import Change
 from compat.formats.edit.dispatch import edits_for
 from compat.formats.listing import Listing
 from compat.formats.registry import read_listings
+from tests.formats.listings import placed_pins
 
 MANIFEST = """\
 apiVersion: v1
@@ -106,10 +107,6 @@ def at(text: str) -> int:
     return next(number for number, line in enumerate(MANIFEST.split("\n"), 1) if text in line)
 
 
-def pins(listing: Listing) -> dict[str, tuple[str | None, int | None]]:
-    return {entry.distribution.name: (entry.distribution.version, entry.line) for entry in listing.entries}
-
-
 def test_every_container_that_matters_is_a_listing(tmp_path: Path) -> None:
     found = read(tmp_path, MANIFEST)
     assert list(found) == [
@@ -128,14 +125,14 @@ def test_replicas_and_processes_a_node_are_the_world_size(tmp_path: Path) -> Non
     assert (workload.launcher, workload.processes, workload.batch_size, workload.precision) == ("torchrun", 32, 2, "bf16")
     assert len(listing.context.accelerators or ()) == 8
     assert listing.context.variables == {"NCCL_DEBUG": "INFO"}
-    assert pins(listing)["transformers"] == ("4.46.3", at("pip install transformers"))
-    assert pins(listing)["trl"] == ("0.12.1", at('"trl==0.12.1"'))
-    assert pins(listing)["torch"][0] == "2.5.0a0+e000cf0ad9.nv24.10"
+    assert placed_pins(listing)["transformers"] == ("4.46.3", at("pip install transformers"))
+    assert placed_pins(listing)["trl"] == ("0.12.1", at('"trl==0.12.1"'))
+    assert placed_pins(listing)["torch"][0] == "2.5.0a0+e000cf0ad9.nv24.10"
 
 
 def test_a_ray_job_installs_its_runtime_environment_in_every_container(tmp_path: Path) -> None:
     listing = read(tmp_path, MANIFEST)["RayJob grpo gpu"]
-    assert pins(listing) == {
+    assert placed_pins(listing) == {
         "ray": ("2.40.0", at("image: rayproject")),
         "torch": ("2.5.1", at("- torch==")),
         "trl": ("0.14.0", at("- trl==")),
@@ -151,7 +148,7 @@ def test_a_server_is_known_by_its_image(tmp_path: Path) -> None:
     workload = listing.context.workload
     assert workload is not None
     assert (workload.task, workload.model, workload.processes) == ("serve", "Qwen/Qwen2.5-7B", 2)
-    assert pins(listing)["vllm"][0] == "0.8.5"
+    assert placed_pins(listing)["vllm"][0] == "0.8.5"
     assert [each.name for each in listing.context.accelerators or ()] == ["NVIDIA H100 80GB HBM3"] * 2
 
 
@@ -198,7 +195,7 @@ spec:
     assert listing.context.workload is not None
     assert (listing.context.workload.processes, listing.context.workload.precision) == (8, "fp16")
     assert len(listing.context.accelerators or ()) == 4
-    assert pins(listing) == {"torch": ("2.5.1", 8)}
+    assert placed_pins(listing) == {"torch": ("2.5.1", 8)}
 
 
 HELM = """\
@@ -226,7 +223,7 @@ spec:
 def test_what_a_template_fills_in_is_not_known(tmp_path: Path) -> None:
     (listing,) = read(tmp_path, HELM).values()
     assert listing.label == "Job"
-    assert pins(listing) == {"torch": (None, 14), "trl": ("0.12.1", 14)}
+    assert placed_pins(listing) == {"torch": (None, 14), "trl": ("0.12.1", 14)}
     assert listing.context.accelerators is None
     assert "a template: the values it is rendered with are unknown" in listing.notes[0]
     assert any(" is only known at run time" in note for note in listing.notes)
@@ -236,34 +233,6 @@ def test_a_manifest_without_jobs_is_a_note(tmp_path: Path) -> None:
     found = read(tmp_path, "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 80}]}\n")
     assert found[None].entries == ()
     assert "no container requests a GPU" in found[None].notes[0]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "apiVersion: v1\nkind: Pod\nspec: {containers: [a]}\n",
-            "job.yaml:3: expected a container to be a table, not a string",
-        ),
-        (
-            "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n   - {env: 3}\n",
-            "job.yaml:5: expected env to be a list, not a string",
-        ),
-        ("apiVersion: v1\nkind: Pod\nspec: {\n", "job.yaml:4: is not YAML"),
-        (
-            'apiVersion: ray.io/v1\nkind: RayJob\nspec:\n  runtimeEnvYAML: "[a"\n',
-            "job.yaml:4: runtimeEnvYAML: is not YAML",
-        ),
-    ],
-)
-def test_bad_manifests_are_refused_with_their_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("job.yaml").write_text(text, encoding="utf-8")
-    with pytest.raises(InputError) as problem:
-        read_listings("job.yaml")
-    assert str(problem.value).startswith(message)
 
 
 @pytest.mark.parametrize(

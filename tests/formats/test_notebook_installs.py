@@ -12,6 +12,7 @@ from compat.errors import InputError
 from compat.formats.listing import Listing
 from compat.formats.notebook import LONGEST, read_notebook
 from compat.syntax import notebook as notebook_cells
+from tests.formats.listings import pins
 
 
 def text_of(*cells: str, **metadata: Any) -> str:
@@ -27,10 +28,6 @@ def read(folder: Path, *cells: str, **metadata: Any) -> Listing:
     path.write_text(text_of(*cells, **metadata))
     (found,) = read_notebook(str(path), path.read_text())
     return found
-
-
-def asked(listing: Listing) -> dict[str, str | None]:
-    return {e.distribution.name: e.distribution.version or e.distribution.specifier for e in listing.entries}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +73,7 @@ def asked(listing: Listing) -> dict[str, str | None]:
 )
 def test_the_ways_to_install(cell: str, tmp_path: Path) -> None:
     found = read(tmp_path, "x = 1", cell)
-    assert asked(found) == {"torch": "2.6"}
+    assert pins(found) == {"torch": "2.6"}
     (entry,) = found.entries
     written = (tmp_path / "nb.ipynb").read_text().splitlines()[(entry.line or 0) - 1]
     assert "install" in written or "torch==2.6" in written
@@ -115,7 +112,7 @@ def test_what_installs_nothing(cell: str, tmp_path: Path) -> None:
 )
 def test_a_version_that_is_not_known(cell: str, tmp_path: Path) -> None:
     found = read(tmp_path, cell)
-    assert asked(found) == {"torch": None}
+    assert pins(found) == {"torch": None}
     assert len(found.notes) == 1
     assert "torch" in found.notes[0]
 
@@ -129,7 +126,7 @@ def test_the_branches_of_a_real_installation_cell(tmp_path: Path) -> None:
         '    !pip install sentencepiece "datasets==4.3.0"\n    !pip install --no-deps accelerate {xformers} peft trl unsloth\n'
         "!pip install transformers==4.56.2\n!pip install --no-deps trl==0.22.2\n",
     )
-    assert asked(found) == {
+    assert pins(found) == {
         "unsloth": None, "sentencepiece": None, "datasets": None, "accelerate": None, "xformers": None, "peft": None,
         "transformers": "4.56.2", "trl": "0.22.2",
     }  # fmt: skip
@@ -165,7 +162,7 @@ def test_source_in_one_text_and_on_one_line(tmp_path: Path) -> None:
         ('\ufeff{"cells": [\n{"cell_type": "code", "source":\n["!pip ",\n"install a==1"]}]}', 3),
     ):
         (found,) = read_notebook(str(tmp_path / "nb.ipynb"), text)
-        assert asked(found) == {"a": "1"}
+        assert pins(found) == {"a": "1"}
         assert found.entries[0].line == line
 
 
@@ -235,14 +232,14 @@ def test_a_notebook_of_another_language(tmp_path: Path) -> None:
 def test_requirements_of_the_project_are_read(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("torch==2.6\n")
     found = read(tmp_path, "!pip install -r requirements.txt -r /etc/passwd")
-    assert asked(found) == {"torch": "2.6"}
+    assert pins(found) == {"torch": "2.6"}
     assert (found.entries[0].file, found.entries[0].line) == (f"{tmp_path}/requirements.txt", 1)
     assert "-r /etc/passwd was not read: it is not in the project" in found.notes[0]
 
 
 def test_a_cell_that_is_no_python_is_said(tmp_path: Path) -> None:
     found = read(tmp_path, "x = 1", "!pip install a==1\nprint 1\n")
-    assert asked(found) == {"a": "1"}
+    assert pins(found) == {"a": "1"}
     assert "cell 2, line 2: is not Python" in found.notes[0]
     assert read(tmp_path, "print 1").unread != ()
 
@@ -266,7 +263,7 @@ def test_what_is_no_notebook(text: str, message: str, tmp_path: Path) -> None:
 
 def test_a_notebook_of_another_name(tmp_path: Path) -> None:
     (found,) = read_notebook(str(tmp_path / "nb.json"), text_of("!pip install a==1"))
-    assert asked(found) == {"a": "1"}
+    assert pins(found) == {"a": "1"}
     assert "its code was not searched" in found.notes[0]
 
 
@@ -278,6 +275,6 @@ def test_what_is_too_much_is_unread(tmp_path: Path) -> None:
 
 def test_no_notebook_has_so_many_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notebook_cells, "CELLS", 3)
-    assert asked(read(tmp_path, *["!pip install a==1"] * 3)) == {"a": "1"}
+    assert pins(read(tmp_path, *["!pip install a==1"] * 3)) == {"a": "1"}
     with pytest.raises(InputError, match=r"nb\.ipynb: has more than 3 code cells"):
         read(tmp_path, *["!pip install a==1"] * 4)

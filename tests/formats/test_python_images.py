@@ -13,6 +13,7 @@ from compat.formats.edit.changes import Change
 from compat.formats.edit.dispatch import edits_for
 from compat.formats.listing import Listing
 from compat.formats.registry import read_listings
+from tests.formats.listings import placed_pins
 
 MODAL = '''\
 """An app."""
@@ -61,15 +62,11 @@ def read(tmp_path: Path, text: str) -> dict[str | None, Listing]:
     return {listing.label: listing for listing in read_listings(str(path))}
 
 
-def pins(listing: Listing) -> dict[str, tuple[str | None, int | None]]:
-    return {entry.distribution.name: (entry.distribution.version, entry.line) for entry in listing.entries}
-
-
 def test_an_image_goes_on_under_its_name(tmp_path: Path) -> None:
     found = read(tmp_path, MODAL)
     assert list(found) == ["image", "small"]
     image = found["image"]
-    assert pins(image) == {
+    assert placed_pins(image) == {
         "torch": ("2.5.1", 10),
         "vllm": ("0.6.4.post1", 11),
         "peft": (None, 12),
@@ -87,16 +84,16 @@ def test_an_image_goes_on_under_its_name(tmp_path: Path) -> None:
 
 def test_another_image_has_its_own_packages(tmp_path: Path) -> None:
     small = read(tmp_path, MODAL)["small"]
-    assert pins(small) == {"numpy": ("2.1.0", 18), "pandas": ("2.2.3", 18)}
+    assert placed_pins(small) == {"numpy": ("2.1.0", 18), "pandas": ("2.2.3", 18)}
     assert (small.requires_python, small.context.accelerators) == ("==3.12.*", None)
 
 
 def test_each_runtime_environment_of_ray_is_a_listing(tmp_path: Path) -> None:
     found = read(tmp_path, RAY)
     assert list(found) == ["runtime_env of line 3", "runtime_env of line 7"]
-    assert pins(found["runtime_env of line 3"]) == {"torch": ("2.5.1", 3), "trl": ("0.12.1", 3)}
+    assert placed_pins(found["runtime_env of line 3"]) == {"torch": ("2.5.1", 3), "trl": ("0.12.1", 3)}
     assert found["runtime_env of line 3"].context.variables == {"VLLM_USE_V1": "0"}
-    assert pins(found["runtime_env of line 7"]) == {"peft": ("0.13.2", 7)}
+    assert placed_pins(found["runtime_env of line 7"]) == {"peft": ("0.13.2", 7)}
 
 
 @pytest.mark.parametrize("text", [MODAL, RAY])
@@ -109,7 +106,7 @@ def test_every_constant_that_is_a_pin_is_listed(tmp_path: Path, text: str) -> No
 
 def test_the_class_of_ray_is_read(tmp_path: Path) -> None:
     (listing,) = read(tmp_path, 'from ray.runtime_env import RuntimeEnv\nenv = RuntimeEnv(pip=["trl==0.12.1"])\n').values()
-    assert pins(listing) == {"trl": ("0.12.1", 2)}
+    assert placed_pins(listing) == {"trl": ("0.12.1", 2)}
 
 
 def test_a_requirements_file_of_the_project_is_opened(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from compat.formats.listing import Listing
 from compat.formats.registry import read_listings
 from compat.formats.shell import read_shell_script
 from compat.model import Workload
+from tests.formats.listings import lines, pins
 
 
 def read(folder: Path, text: str, name: str = "run.sh") -> Listing:
@@ -22,14 +23,6 @@ def read(folder: Path, text: str, name: str = "run.sh") -> Listing:
     (found,) = read_shell_script(str(path), text)
     assert not found.complete
     return found
-
-
-def asked(listing: Listing) -> dict[str, str | None]:
-    return {e.distribution.name: e.distribution.version or e.distribution.specifier for e in listing.entries}
-
-
-def lines(listing: Listing) -> dict[str, int | None]:
-    return {e.distribution.name: e.line for e in listing.entries}
 
 
 def workload(listing: Listing) -> Workload:
@@ -43,7 +36,7 @@ def test_installs_and_the_lines_they_stand_on(tmp_path: Path) -> None:
         '#!/bin/bash\nset -e\nTORCH=2.6.0\npip install "torch==$TORCH" \\\n    trl==0.15.2 \\\n    Flash_Attn==2.7.4.post1 --no-build-isolation\n\n'
         'python -m pip install "transformers>=4.51,<4.57"  # it\'s pinned\nuv pip install -q vllm==${VLLM}\nsudo -H pip3 install peft\n',
     )
-    assert asked(found) == {
+    assert pins(found) == {
         "torch": "2.6.0", "trl": "0.15.2", "flash-attn": "2.7.4.post1", "transformers": ">=4.51,<4.57", "vllm": None, "peft": None,
     }  # fmt: skip
     assert lines(found) == {"torch": 4, "trl": 5, "flash-attn": 6, "transformers": 8, "vllm": 9, "peft": 10}
@@ -58,7 +51,7 @@ def test_the_last_statement_holds_and_what_is_uninstalled_is_gone(tmp_path: Path
         tmp_path,
         "pip install trl==0.14 xformers==0.0.29 vllm\npip uninstall -y xformers vllm && pip install vllm==0.7.1\npip install trl==0.15\n",
     )
-    assert asked(found) == {"vllm": "0.7.1", "trl": "0.15"}
+    assert pins(found) == {"vllm": "0.7.1", "trl": "0.15"}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +77,7 @@ def test_the_last_statement_holds_and_what_is_uninstalled_is_gone(tmp_path: Path
 )
 def test_what_depends_on_a_condition_is_not_known(text: str, tmp_path: Path) -> None:
     found = read(tmp_path, text)
-    assert asked(found) == {"torch": None}
+    assert pins(found) == {"torch": None}
     assert len(found.notes) == 1
 
 
@@ -115,7 +108,7 @@ def test_what_depends_on_a_condition_is_not_known(text: str, tmp_path: Path) -> 
 )
 def test_what_is_certain_stays_certain(text: str, tmp_path: Path) -> None:
     found = read(tmp_path, text)
-    assert asked(found) == {"torch": "2.6"}
+    assert pins(found) == {"torch": "2.6"}
     assert found.notes == ()
 
 
@@ -143,7 +136,7 @@ def test_files_and_projects_are_read_where_the_script_would_find_them(tmp_path: 
         "pip install -r requirements.txt -c constraints.txt\npip install -e .\npip install -r missing.txt\n",
         "scripts/run.sh",
     )
-    assert asked(found) == {"torch": "2.6.0", "trl": "0.15", "peft": "0.14"}
+    assert pins(found) == {"torch": "2.6.0", "trl": "0.15", "peft": "0.14"}
     assert {Path(e.file or "").resolve().name: e.line for e in found.entries} == {"requirements.txt": 2, "pyproject.toml": 4}
     assert found.unread == ()
     assert [note.partition(": ")[2] for note in found.notes] == ["-r missing.txt was not read: it is not in the project"]
@@ -157,7 +150,7 @@ def test_a_lock_file_that_is_installed(tmp_path: Path) -> None:
         '[[package]]\nname = "trl"\nversion = "0.15.2"\nsource = { registry = "https://index.example/simple" }\n'
     )
     found = read(tmp_path, "uv sync\nuv pip install trl==0.16 torch\n")
-    assert {name: version for name, version in asked(found).items() if name != "app"} == {"torch": "2.6.0", "trl": "0.16"}
+    assert {name: version for name, version in pins(found).items() if name != "app"} == {"torch": "2.6.0", "trl": "0.16"}
     assert found.edges is not None
     without = read(tmp_path, "uv sync --no-install-package torch\nuv sync --no-install-package torch\n")
     assert without.unread == ()
@@ -333,7 +326,7 @@ def test_a_batch_script_that_is_submitted(tmp_path: Path) -> None:
     found = workload(read(tmp_path, "sbatch job.slurm\n", "submit.sh"))
     assert (found.task, found.launcher, found.processes, found.precision) == ("sft", "slurm", 4, "bf16")
     missing = read(tmp_path, "pip install trl==0.17.0\nsbatch other.slurm\n", "submit.sh")
-    assert asked(missing) == {"trl": "0.17.0"}
+    assert pins(missing) == {"trl": "0.17.0"}
     assert missing.unread == ()
     assert any("other.slurm was not read" in note for note in missing.notes)
 

@@ -130,21 +130,3 @@ def test_a_version_of_the_matrix_is_not_edited(tmp_path: Path) -> None:
     path.write_text(WORKFLOW, encoding="utf-8")
     with pytest.raises(InputError, match="the version of torch is only known when the script runs"):
         edits_for(str(path), [Change("torch", "2.5.1", "2.6.0")])
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("on: push\njobs: [a]\n", "ci.yml:2: expected jobs to be a table, not a list"),
-        ("on: push\njobs:\n  a:\n    steps: {b: c}\n", "ci.yml:4: expected steps to be a list, not a table"),
-        ("on: push\njobs:\n  a: {steps: [3]}\n", "ci.yml:3: expected a step to be a table, not a string"),
-    ],
-)
-def test_bad_workflows_are_refused_with_their_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("ci.yml").write_text(text, encoding="utf-8")
-    with pytest.raises(InputError) as problem:
-        read_listings("ci.yml")
-    assert str(problem.value) == message

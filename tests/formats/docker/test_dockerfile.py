@@ -12,19 +12,12 @@ from compat.formats.docker.dockerfile import read_dockerfile
 from compat.formats.listing import Listing
 from compat.formats.registry import PROGRAMS
 from compat.model import Source
+from tests.formats.listings import lines, pins
 
 
 def read(text: str, path: str = "/nonexistent/Dockerfile", **options: object) -> Listing:
     (found,) = read_dockerfile(path, text, **options)  # type: ignore[arg-type]
     return found
-
-
-def pins(listing: Listing) -> dict[str, str | None]:
-    return {each.distribution.name: each.distribution.version or each.distribution.specifier for each in listing.entries}
-
-
-def places(listing: Listing) -> dict[str, int | None]:
-    return {each.distribution.name: each.line for each in listing.entries}
 
 
 @pytest.fixture
@@ -54,7 +47,7 @@ def test_installs_with_the_line_they_stand_on() -> None:
         "    pip uninstall -y einops && pip install vllm==0.8.5\n"
     )
     assert pins(listing) == {"torch": "2.6.0", "trl": ">=0.16", "vllm": "0.8.5"}
-    assert places(listing) == {"torch": 5, "trl": 6, "vllm": 7}
+    assert lines(listing) == {"torch": 5, "trl": 6, "vllm": 7}
     assert (listing.kind, listing.complete, listing.edges, listing.label) == ("dockerfile", False, None, None)
 
 

@@ -8,7 +8,7 @@ from compat.errors import InputError
 from compat.formats.listing import Choice, Listing
 from compat.formats.locks.pdm import PdmLock
 from compat.model import Source
-from tests.formats.selected import selected
+from tests.formats.listings import selected
 
 METADATA = '[metadata]\ngroups = ["default", "dev", "gpu"]\nlock_version = "4.5.0"\n'
 

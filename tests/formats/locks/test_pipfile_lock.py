@@ -11,7 +11,7 @@ from compat.errors import InputError
 from compat.formats.listing import Choice, Listing
 from compat.formats.locks.pipfile import PipfileLock
 from compat.model import Source
-from tests.formats.selected import selected
+from tests.formats.listings import selected
 
 META = {
     "pipfile-spec": 6,

@@ -8,7 +8,7 @@ from compat.errors import InputError
 from compat.formats.listing import Choice, Listing
 from compat.formats.locks.poetry import PoetryLock
 from compat.model import Source
-from tests.formats.selected import selected
+from tests.formats.listings import selected
 
 
 def read(text: str) -> Listing:

@@ -8,7 +8,7 @@ from compat.errors import InputError
 from compat.formats.listing import Choice, Listing
 from compat.formats.locks.pylock import Pylock
 from compat.model import Source
-from tests.formats.selected import selected
+from tests.formats.listings import selected
 
 HEAD = 'lock-version = "1.0"\ncreated-by = "me"\n'
 HASHES = 'hashes = {sha256 = "aa"}'

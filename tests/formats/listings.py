@@ -1,4 +1,4 @@
-"""What a listing installs, as the judge sees it."""
+"""What a listing installs, and what it says of each distribution."""
 
 from __future__ import annotations
 
@@ -23,3 +23,18 @@ def selected(
         for entry, mask in zip(listing.entries, contexts.installed())
         if mask
     }
+
+
+def pins(listing: Listing) -> dict[str, str | None]:
+    """Distribution → its version or specifier."""
+    return {each.distribution.name: each.distribution.version or each.distribution.specifier for each in listing.entries}
+
+
+def lines(listing: Listing) -> dict[str, int | None]:
+    """Distribution → its line."""
+    return {each.distribution.name: each.line for each in listing.entries}
+
+
+def placed_pins(listing: Listing) -> dict[str, tuple[str | None, int | None]]:
+    """Distribution → its version and line."""
+    return {each.distribution.name: (each.distribution.version, each.line) for each in listing.entries}
