@@ -6,7 +6,7 @@ from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.checks.torch_build import Stack, cuda_of, for_another_torch, major, own_build, public, torch_for
 from compat.model import Distribution, Finding, Fix, of_no_index
 from compat.records import replace
-from compat.tables.linked import Linked, LinkedTable, series_of
+from compat.tables.linked import Linked, LinkedTable, NumpyAbi, series_of
 from compat.versions import key_of
 
 TYPE_CHECKING = False
@@ -189,9 +189,6 @@ def compiled_against_numpy_1(facts: Facts) -> Iterator[Finding]:
         if row is None or not copy.version or own_build(copy) or of_no_index(copy):
             continue
         if key_of(public(copy.version)) <= key_of(row.last):
-            fixes = [Fix("downgrade", "numpy", "<2", "the numpy that it is compiled against", 'pip install "numpy<2"')]
-            if row.first:
-                fixes.insert(0, upgrade_to(copy.name, row.first, "the first release compiled against numpy 2"))
             yield Finding(
                 rule=f"build-{copy.name}-numpy",
                 origin="build",
@@ -204,10 +201,17 @@ def compiled_against_numpy_1(facts: Facts) -> Iterator[Finding]:
                 confidence="confirmed",
                 packages={copy.name: copy.version, "numpy": here},
                 facts=(),
-                fixes=tuple(fixes),
-                evidence=("https://numpy.org/doc/stable/dev/depending_on_numpy.html#numpy-2-0-specific-advice",),
+                fixes=numpy_fixes(copy.name, row),
+                evidence=(NUMPY_GUIDE,),
                 here=f"{copy.name} {copy.version}, numpy {here}",
             )
 
 
+def numpy_fixes(name: str, row: NumpyAbi) -> tuple[Fix, ...]:
+    """The fixes for a release that was compiled against numpy 1, beside numpy 2."""
+    older = Fix("downgrade", "numpy", "<2", "the numpy that it is compiled against", 'pip install "numpy<2"')
+    return (upgrade_to(name, row.first, "the first release compiled against numpy 2"), older) if row.first else (older,)
+
+
 _NUMPY_2 = key_of("2.0.0b1")
+NUMPY_GUIDE = "https://numpy.org/doc/stable/dev/depending_on_numpy.html#numpy-2-0-specific-advice"

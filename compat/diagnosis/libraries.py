@@ -16,7 +16,7 @@ from compat.diagnosis.library_owners import (
     only_extension,
     packages_in,
 )
-from compat.diagnosis.torch_symbols import exporting, note_on_strings, spans
+from compat.diagnosis.wheel_tables import exporting, note_on_strings, of_numpy_1, spans
 from compat.model import Finding, Fix, normalized
 from compat.records import replace
 from compat.versions import key_of
@@ -47,9 +47,12 @@ _GLIBC = re.compile(
 
 def missing(said: str, where: str, error: RaisedError | None, facts: Facts, derived: Sequence[Finding]) -> list[Finding]:
     """Explain a loader's message: a missing library, an undefined symbol, or a C library that is too old."""
-    for hint, read in (("undefined symbol: ", _symbol), ("cannot open shared object", _library), ("' not found", _system)):
+    for hint, read in (
+        ("undefined symbol: ", _symbol), ("cannot open shared object", _library), ("' not found", _system), ("", of_numpy_1),
+    ):  # fmt: skip
         if hint in said and (found := read(said, where, error, facts)) is not None:
-            explaining = [each for each in derived if each.rule.startswith(_EXPLAINED_BY.get(found.rule, ("-",)))]
+            by = (found.rule, *_EXPLAINED_BY.get(found.rule, ()))
+            explaining = [each for each in derived if each.rule.startswith(by)]
             return [replace(each, here=f"{where}, {each.here}") for each in explaining] or [found]
     return []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.diagnosis.torch_symbols import exporting, note_on_strings, spans
+from compat.diagnosis.wheel_tables import exporting, note_on_strings, spans
 from compat.model import Distribution, Environment, Finding
 from tests.diagnosis.test_symptoms import said
 
@@ -82,3 +82,29 @@ def test_a_missing_version_of_the_cpp_library_names_its_compiler() -> None:
     text = "ImportError: /lib/libstdc++.so.6: version `GLIBCXX_3.4.32' not found (required by /v/vllm/_C.abi3.so)"
     (finding,) = said(text, of("vllm==0.9.0"))
     assert "GCC 13.2 (Ubuntu 24.04)" in finding.why
+
+
+NUMPY_1 = """Traceback (most recent call last):
+  File "/env/lib/python3.11/site-packages/mine/__init__.py", line 1, in <module>
+    import skimage.feature
+  File "/env/lib/python3.11/site-packages/skimage/feature/__init__.py", line 9, in <module>
+    from .corner import corner_peaks
+  File "skimage/feature/_hessian_det_appx.pyx", line 1, in init skimage.feature._hessian_det_appx
+ValueError: numpy.dtype size changed, may indicate binary incompatibility. Expected 96 from C header, got 88 from PyObject
+"""
+
+
+@pytest.mark.parametrize(
+    ("packages", "rule"),
+    [
+        ((), "build-scikit-image-numpy"),
+        (("scikit-image==0.22.0",), "build-scikit-image-numpy"),
+        (("scikit-image==0.25.0",), "symptom-numpy-abi"),  # another package's code
+        (("scikit-image==0.22.0", "numpy==1.26.4"), "symptom-numpy-abi"),
+    ],
+)
+def test_code_that_was_compiled_against_numpy_1_names_its_package(packages: tuple[str, ...], rule: str) -> None:
+    (finding,) = said(NUMPY_1, of(*packages))
+    assert finding.rule == rule
+    if rule.startswith("build"):
+        assert [(fix.package, fix.spec) for fix in finding.fixes] == [("scikit-image", ">=0.23.0"), ("numpy", "<2")]
