@@ -260,8 +260,8 @@ class Finding:
     selections: tuple[str, ...] = ()
     likelihood: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        found = {
+    def to_json(self) -> dict[str, object]:
+        found: dict[str, object] = {
             "rule": self.rule, "origin": self.origin, "verdict": self.verdict, "missing": list(self.missing),
             "unknown": list(self.unknown), "severity": self.severity, "effect": self.effect, "title": self.title,
             "why": self.why, "here": self.here, "packages": dict(self.packages), "facts": list(self.facts),

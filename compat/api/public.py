@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from compat.api.commands import checked, command_named, nearest
 from compat.api.inputs import Subject, read_subject
@@ -41,7 +41,7 @@ class DisplayedReport(Report):
 
 
 def check(
-    subject: str | os.PathLike[str] | Environment | Mapping[str, Any] | None = None,
+    subject: str | os.PathLike[str] | Environment | Mapping[str, object] | None = None,
     *,
     command: Sequence[str] | None = None,
     **options: Option,
@@ -78,7 +78,7 @@ def doctor(*, command: Sequence[str] | None = None, **options: Option) -> Report
     return DisplayedReport(*values_of(machine_report(machine.environment, chosen, matrix, machine.notes)))
 
 
-def diagnose(text: str, *, environment: Environment | Mapping[str, Any] | None = None, **options: Option) -> Report:
+def diagnose(text: str, *, environment: Environment | Mapping[str, object] | None = None, **options: Option) -> Report:
     """Explain the errors in a pasted traceback, log or issue, like ``compat diagnose``.
 
     >>> installed = [{"name": "verl", "version": "0.7.0"}, {"name": "transformers", "version": "5.0.0"}]
@@ -101,7 +101,7 @@ def diagnose(text: str, *, environment: Environment | Mapping[str, Any] | None =
 
 
 def fix(
-    subject: str | os.PathLike[str] | Environment | Mapping[str, Any] | None = None,
+    subject: str | os.PathLike[str] | Environment | Mapping[str, object] | None = None,
     *,
     command: Sequence[str] | None = None,
     **options: Option,
@@ -129,7 +129,7 @@ def fix(
     return repair_of(chosen, matrix, described_case(read.environment or Environment(), read.notes, chosen)).plan
 
 
-def subject_of(subject: str | os.PathLike[str] | Environment | Mapping[str, Any] | None, matrix: Matrix) -> Subject:
+def subject_of(subject: str | os.PathLike[str] | Environment | Mapping[str, object] | None, matrix: Matrix) -> Subject:
     """Read the ``subject`` argument of a call."""
     if subject is None:
         return read_subject("installed", "", matrix)

@@ -58,9 +58,9 @@ def _document(path: str) -> tuple[str, Any]:
     return text, tomlkit.parse(text)
 
 
-def _target(name: str, environment: Environment) -> dict[str, Any]:
+def _target(name: str, environment: Environment) -> dict[str, object]:
     """Return the known target keys, spelled as on the command line."""
-    found: dict[str, Any] = {"name": name}
+    found: dict[str, object] = {"name": name}
     if environment.accelerators is not None:
         names = [each.name or each.compute_capability or each.gfx or "GPU" for each in environment.accelerators]
         counted = [f"{each}:{names.count(each)}" for each in dict.fromkeys(names)] or ["none"]
@@ -77,7 +77,7 @@ def _target(name: str, environment: Environment) -> dict[str, Any]:
     return found
 
 
-def _alone(table: dict[str, Any]) -> str:
+def _alone(table: dict[str, object]) -> str:
     import tomlkit
 
     document = tomlkit.document()

@@ -151,7 +151,7 @@ def example_words(example: Example) -> str:
     return ", ".join(parts)
 
 
-def _words(value: Any) -> str:
+def _words(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return "+".join(map(str, value))
     return " ".join(f"{k} {_words(v)}" for k, v in value.items()) if isinstance(value, dict) else str(value)

@@ -79,7 +79,7 @@ def local_files(folder: Path, index: str, name: str | None) -> tuple[File, ...]:
     return _files(({"filename": path.name, "url": path.as_uri()} for path in paths), folder.as_uri(), index, name)
 
 
-def _json_rows(document: Any, url: str) -> Iterator[dict[str, Any]]:
+def _json_rows(document: Any, url: str) -> Iterator[dict[str, object]]:
     version = str(document["meta"]["api-version"])
     if version.partition(".")[0] != "1":
         raise Unread(f"{url} has version {excerpt(version, 20)} of the index protocol; only 1 is known")
@@ -95,7 +95,7 @@ def _json_rows(document: Any, url: str) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def _html_rows(body: bytes, parameters: str) -> Iterator[dict[str, Any]]:
+def _html_rows(body: bytes, parameters: str) -> Iterator[dict[str, object]]:
     for link in _links(body, parameters):
         address, _, fragment = link["href"].partition("#")
         sha = _SHA256.search(fragment)
@@ -155,7 +155,7 @@ def _files(rows: Iterable[dict[str, Any]], url: str, index: str, name: str | Non
     return tuple(found)
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     if value is not None and not isinstance(value, str):
         raise TypeError
     return value

@@ -333,7 +333,7 @@ class Store:
         self.unpacked += len(text)
         return json.loads(text)
 
-    def _sealed(self, *values: Any) -> tuple[Any, ...]:
+    def _sealed(self, *values: object) -> tuple[object, ...]:
         """A row followed by its seal."""
         return (*values, self._seal.of(*values))
 
@@ -358,7 +358,7 @@ class Store:
             except (sqlite3.Error, OSError):
                 self._give_up(problem)
 
-    def _all(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
+    def _all(self, statement: str, values: tuple[object, ...]) -> list[Any]:
         if self._connection is None:
             return []
         try:
@@ -368,7 +368,7 @@ class Store:
                 self._give_up(problem)
             return []
 
-    def _write(self, statements: list[tuple[str, list[tuple[Any, ...]]]]) -> None:
+    def _write(self, statements: Sequence[tuple[str, Sequence[tuple[object, ...]]]]) -> None:
         """Execute all statements or none; on errors such as a full disk, only writing stops."""
         if self._connection is None or not self._writable:
             return
@@ -476,12 +476,12 @@ def _words(problem: Exception) -> str:
     return (problem.strerror if isinstance(problem, OSError) else None) or str(problem)
 
 
-def _row(file: File) -> tuple[Any, ...]:
+def _row(file: File) -> tuple[object, ...]:
     """A file as a row: without its index, and without the file name at the end of its URL."""
     short = file.url.endswith(file.filename)
     url = file.url.removesuffix(file.filename) if short else file.url
     return (file.name, url, *file[2:-1], short)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))

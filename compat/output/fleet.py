@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compat.errors import printable
 from compat.output.markdown import escaped, finding_blocks
@@ -133,7 +133,7 @@ def _across(fleet: Fleet) -> list[tuple[Finding, tuple[str, ...], Environment]]:
     return [(finding, tuple(hosts), environment) for finding, hosts, environment in found.values()]
 
 
-def fleet_json(fleet: Fleet, code: int) -> dict[str, Any]:
+def fleet_json(fleet: Fleet, code: int) -> dict[str, object]:
     """Return the fleet as plain JSON values (schema ``compat/fleet/1``)."""
     return {
         "schema": "compat/fleet/1",

@@ -69,13 +69,13 @@ def sarif(outcomes: Sequence[Outcome], version: str, beside: str | None = None) 
     return log
 
 
-def _rule(findings: list[Finding]) -> dict[str, Any]:
+def _rule(findings: list[Finding]) -> dict[str, object]:
     """Return the properties shared by a rule's findings. Only curated rules have the same text for every environment."""
     first = findings[0]
     words = redacted(first.rule).replace("_", "-").split("-")
     title = first.title if first.origin == "rule" else f"{' '.join(words).capitalize()}."
     worst = min(findings, key=lambda finding: finding.order()).severity
-    rule: dict[str, Any] = {
+    rule: dict[str, object] = {
         "id": first.rule, "name": "".join(word[:1].upper() + word[1:] for word in words),
         "shortDescription": {"text": plain(title)}, "fullDescription": {"text": plain(first.why)},
         "help": {"text": plain(*_help(first, title)), "markdown": _markdown_help(first)},
@@ -117,7 +117,7 @@ def _markdown_help(finding: Finding) -> str:
     return doubled_braces("\n\n".join(parts))
 
 
-def _result(finding: Finding, name: str, report: Report, position: int, root: str, beside: str | None) -> dict[str, Any]:
+def _result(finding: Finding, name: str, report: Report, position: int, root: str, beside: str | None) -> dict[str, object]:
     holds = finding.verdict == "hit"
     properties = {
         "packages": dict(finding.packages), "target": finding.target, "selections": list(finding.selections),
@@ -140,7 +140,7 @@ def _result(finding: Finding, name: str, report: Report, position: int, root: st
     return result
 
 
-def _notifications(outcome: Outcome, root: str) -> Iterator[dict[str, Any]]:
+def _notifications(outcome: Outcome, root: str) -> Iterator[dict[str, object]]:
     if outcome.error is not None:
         error = outcome.error
         where = _location(named_file(error.file or outcome.name), error.line, outcome.name, root)
@@ -150,18 +150,18 @@ def _notifications(outcome: Outcome, root: str) -> Iterator[dict[str, Any]]:
             yield _notification(1, "note", note, _location(outcome.report.file, None, outcome.name, root))
 
 
-def _notification(kind: int, level: str, message: str, location: dict[str, Any]) -> dict[str, Any]:
+def _notification(kind: int, level: str, message: str, location: dict[str, object]) -> dict[str, object]:
     return {
         "descriptor": {"id": _NOTIFICATIONS[kind][0], "index": kind}, "level": level, "message": {"text": plain(message)},
         "locations": [location],
     }  # fmt: skip
 
 
-def _location(file: str | None, line: int | None, name: str, root: str) -> dict[str, Any]:
+def _location(file: str | None, line: int | None, name: str, root: str) -> dict[str, object]:
     """Return a location in a file, or a logical location for a finding without one (a machine)."""
     if not file:
         return {"logicalLocations": [{"name": one_line(name) or "installed", "kind": "environment"}]}
-    place: dict[str, Any] = {"artifactLocation": _artifact(file, root)}
+    place: dict[str, object] = {"artifactLocation": _artifact(file, root)}
     if line and line > 0:
         place["region"] = {"startLine": line}
     return {"physicalLocation": place}

@@ -150,9 +150,9 @@ class ProbeResult:
         """The group of the probe, by its ``--only`` name."""
         return self.probe.partition("/")[0]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the result in the published schema, without empty keys."""
-        document: dict[str, Any] = {"probe": self.probe, "device": self.device, "status": self.status}
+        document: dict[str, object] = {"probe": self.probe, "device": self.device, "status": self.status}
         if self.why:
             document["why"] = self.why
         document.update(measured=_numbers(self.measured), bound=_numbers(self.bound), seconds=self.seconds)
@@ -173,7 +173,7 @@ class ProbeReport:
     seconds: float
     exit: int
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the document of ``compat probe --format json``."""
         stack = next(iter(self.stacks.values()), {})
         return {
@@ -186,7 +186,7 @@ class ProbeReport:
         }
 
 
-def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
+def _numbers(values: Mapping[str, object]) -> dict[str, object]:
     """Replace NaN and infinities with text, since JSON cannot represent them."""
     return {
         name: str(value) if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()

@@ -104,7 +104,7 @@ def variables_of_child() -> dict[str, str]:
     return variables
 
 
-def events_of(path: str) -> Iterator[dict[str, Any]]:
+def events_of(path: str) -> Iterator[dict[str, object]]:
     """Return the events in the complete lines that a child has written."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:

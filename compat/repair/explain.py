@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from compat.model import EMPTY, Finding
 from compat.records import record, replace
@@ -88,7 +87,7 @@ class Contrast:
         )
         return f"{moved}: {self.cost.get(self.level, 0)} {self.level}, not {self.chosen}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         changes = [{"name": name, "from": before, "to": after} for name, before, after in self.changes]
         return {"changes": changes, "cost": dict(self.cost), "lost_at": self.level}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from time import monotonic
-from typing import Any
 
 from packaging.version import Version
 
@@ -79,7 +78,7 @@ class Plan:
         """Why the changes are not proposed."""
         return self.refused or (self.verified.why if self.verified is not None else "")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "changes": [
                 {"name": each.name, "from": each.before, "to": each.after, "reasons": [each.why] if each.why else [],
@@ -136,7 +135,7 @@ def _has_index(source: Source | None) -> bool:
     return source is not None and source.kind == "index" and bool(source.details.get("url"))
 
 
-def _source(change: Change) -> dict[str, Any]:
+def _source(change: Change) -> dict[str, object]:
     """The source of a change as JSON: an index (with its URL, unless it is the ordinary one), a repository …"""
     if change.source is None:
         return {"source": "index"}

@@ -57,7 +57,7 @@ class Verified:
     def stands(self) -> bool:
         return self.rules and self.uv is not False and self.installs is not False
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         found: dict[str, Any] = {"rules": self.rules, "uv": self.uv}
         found |= {"unasked": list(self.unasked)} if self.unasked else {}
         found |= {} if self.installs is None else {"install": self.installs}

@@ -299,7 +299,7 @@ def _typed(settings: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _value(written: str) -> Any:
+def _value(written: str) -> object:
     word = written.partition(" #")[0].strip().strip("'\"")
     if word in ("True", "true"):
         return True
@@ -310,7 +310,7 @@ def _value(written: str) -> Any:
     return int(word) if word.isascii() and word.isdigit() and len(word) < 10 else word[:200]
 
 
-def _literal(written: str) -> dict[str, Any]:
+def _literal(written: str) -> dict[str, object]:
     """Parse a Python dictionary as accelerate prints it; return an empty one for anything else."""
     if len(written) > _LITERAL or written.count("{") + written.count("[") + written.count("(") > _DEEPEST:
         return {}

@@ -40,7 +40,7 @@ LIMIT = 1024 * 1024
 _BUDGET = 50_000
 """Values in one configuration, including those repeated by aliases."""
 _SCALAR, _LIST, _TABLE = "a string", "a list", "a table"
-_EVENTS: dict[type[Any], str] = {
+_EVENTS: dict[type[object], str] = {
     yaml.ScalarEvent: "scalar", yaml.MappingStartEvent: _TABLE, yaml.SequenceStartEvent: _LIST,
     yaml.MappingEndEvent: "end", yaml.SequenceEndEvent: "end", yaml.AliasEvent: "alias", yaml.DocumentStartEvent: "document",
 }  # fmt: skip
@@ -319,8 +319,8 @@ class _Plain:
         content: Any = value.content
         if value.is_list:
             return [self.of(each, (*path, str(position))) for position, each in enumerate(content)]
-        inherited: dict[str, Any] = {}
-        own: dict[str, Any] = {}
+        inherited: dict[str, object] = {}
+        own: dict[str, object] = {}
         for key, each in content:
             if key.kind is not _SCALAR:
                 raise InputError("has a key that is not a scalar", self._file, key.line)
@@ -334,7 +334,7 @@ class _Plain:
             self.lines[inner] = key.line
         return {**inherited, **own}
 
-    def _scalar(self, value: Value) -> Any:
+    def _scalar(self, value: Value) -> object:
         text: Any = value.content
         if text is None:
             return None

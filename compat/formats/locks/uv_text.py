@@ -121,14 +121,14 @@ class _Lines:
             raise _NotUvs
         return at + 1
 
-    def _value(self, value: str, at: int) -> tuple[Any, int]:
+    def _value(self, value: str, at: int) -> tuple[object, int]:
         if '" # ' in value and value[0] == '"':  # uv adds a comment to one of its options
             end = value.index('"', 1) + 1
             value = value[:end] if value.startswith(" # ", end) else value
         return self._arrays(at) if value == "[[" else (self._inline.value(value), at)
 
-    def _array(self, at: int) -> tuple[list[Any], int]:
-        found: list[Any] = []
+    def _array(self, at: int) -> tuple[list[object], int]:
+        found: list[object] = []
         lines, known, value = self.lines, self._inline.known, self._inline.value
         line = lines[at]
         while line != "]":
@@ -140,9 +140,9 @@ class _Lines:
             line = lines[at]
         return found, at + 1
 
-    def _arrays(self, at: int) -> tuple[list[list[Any]], int]:
+    def _arrays(self, at: int) -> tuple[list[list[object]], int]:
         """Parse ``[[`` … ``], [`` … ``]]``, uv's form of conflicts."""
-        groups: list[list[Any]] = [[]]
+        groups: list[list[object]] = [[]]
         while self.lines[at] != "]]":
             line = self.lines[at]
             at += 1
@@ -175,7 +175,7 @@ def _flat(pieces: list[str]) -> Table | None:
     return found
 
 
-def _keys(value: Any) -> int:
+def _keys(value: object) -> int:
     """Count the keys in a value, including nested tables."""
     if isinstance(value, dict):
         return len(value) + sum(map(_keys, value.values()))
@@ -186,11 +186,11 @@ class _Inline:
     """Parses values on one line: outside of quotes, only the keys differ between TOML and JSON."""
 
     def __init__(self) -> None:
-        self.known: dict[str, Any] = {}
+        self.known: dict[str, object] = {}
         self._between: dict[str, str] = {}
-        self._scan: Callable[[str, int], tuple[Any, int]] | None = None
+        self._scan: Callable[[str, int], tuple[object, int]] | None = None
 
-    def value(self, text: str) -> Any:
+    def value(self, text: str) -> object:
         """Return the value; equal texts share one object, which must not be modified."""
         found = self.known.get(text)
         if found is None:
@@ -201,7 +201,7 @@ class _Inline:
             self.known[text] = found
         return found
 
-    def _nested(self, pieces: list[str]) -> Any:
+    def _nested(self, pieces: list[str]) -> object:
         if len(pieces) % 2 == 0:
             raise _NotUvs
         if self._scan is None:

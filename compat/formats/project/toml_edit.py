@@ -62,7 +62,7 @@ class TomlFile:
         line = f"    {as_written(text, None).as_string()},{f' # {comment}' if comment else ''}"
         self._arrays.setdefault((header, key), []).append(line)
 
-    def source(self, header: str, url: str, **more: Any) -> dict[str, Any]:
+    def source(self, header: str, url: str, **more: object) -> dict[str, Any]:
         """Return the source (an index) with this address among the ``[[header]]`` tables; add it with ``more`` if missing."""
         added = [each for name, each in self._sources if name == header]
         known = [*(self.table(*header.split(".")) or ()), *added]
@@ -115,7 +115,7 @@ class ArrayItem:
         return next(at for at, item in enumerate(self._array) if item is self._item)
 
 
-def as_written(text: str, old: Any) -> Any:
+def as_written(text: str, old: object) -> Any:
     """Return a string in the quotes of the old one if possible, with its comment."""
     literal = isinstance(old, String) and old.as_string().startswith("'") and "'" not in text
     new = tomlkit.string(text, literal=literal or ('"' in text and "'" not in text))
@@ -129,7 +129,7 @@ def _with_trivia(new: Item, old: Item) -> Item:
     return new
 
 
-def with_keys(owner: Any, key: Any, values: dict[str, str], dropped: Collection[str] = ()) -> None:
+def with_keys(owner: Any, key: object, values: dict[str, str], dropped: Collection[str] = ()) -> None:
     """Set texts in the table ``owner[key]`` and drop other keys; an inline table keeps its style."""
     table = owner[key]
     gone = [name for name in table if name in dropped and name not in values]
