@@ -263,12 +263,8 @@ class _Lexer:
                 self._at = self._end_of_line()
             elif letter in "<>" or text.startswith("&>", self._at):
                 self._redirection()
-            elif letter == "(":
-                self._parenthesis()
-            elif letter == ")":
-                self._end_command("")
-                self._keywords.append(letter)
-                self._at += 1
+            elif letter in "()":
+                self._parenthesis(letter)
             elif letter in _OPERATORS:
                 both = text[self._at : self._at + 2]
                 operator = both if both in ("&&", "||", ";;") else letter
@@ -317,7 +313,7 @@ class _Lexer:
         self._tries -= 1
         self._at = self._end_of_line() if self._tries > 0 else len(self._text)
 
-    def _parenthesis(self) -> None:
+    def _parenthesis(self, letter: str) -> None:
         if found := _ARITHMETIC.match(self._text, self._at):
             self._add(found.end())
         elif self._words and (found := _DEFINITION.match(self._text, self._at)):
@@ -325,7 +321,7 @@ class _Lexer:
             self._at = found.end()
         else:
             self._end_command("")
-            self._keywords.append("(")
+            self._keywords.append(letter)
             self._at += 1
 
     def _add(self, end: int) -> None:
@@ -346,16 +342,12 @@ class _Lexer:
         before = self._words[-1] if self._words else None
         if before is not None and before.end == start and text[before.start : start].isdecimal() and text[start] != "&":
             self._words.pop()
-        while self._at < len(text) and text[self._at] in "<>&|":
-            self._at += 1
-        sign = text[start : self._at]
-        if sign == "<<" and text.startswith("-", self._at):
-            self._at += 1
-        while self._at < len(text) and text[self._at] in " \t":
-            self._at += 1
+        sign = _REDIRECTION.match(text, start)
+        assert sign is not None
+        self._at = sign.end()
         if self._at < len(text) and text[self._at] not in _OPERATORS + "\r#":
             target = self._scanned()
-            if target is not None and sign == "<<":
+            if target is not None and sign[1] in ("<<", "<<-"):
                 self._documents.append(target.value)
 
     def _scanned(self) -> Word | None:
@@ -387,6 +379,7 @@ class _Lexer:
 
 
 _ARITHMETIC = re.compile(r"\(\((?:[^()\n]|\([^()\n]*\))*\)\)")
+_REDIRECTION = re.compile(r"(<<-|[<>&|]+)[ \t]*")
 _DEFINITION = re.compile(r"\([ \t]*\)")
 
 
