@@ -64,6 +64,7 @@ def judge(facts: Facts) -> Iterator[Finding]:
     yield from driver_findings(stack)
     yield from _bitsandbytes(stack)
     yield from _flashinfer(stack)
+    yield from _overwritten(stack)
     compiled = () if stack.torch is None else (*_tagged(stack), *_family(stack), *_xformers(stack))
     yield from compiled
     yield from loading.judge(stack, open_linked(), frozenset(finding.rule for finding in compiled))
@@ -81,6 +82,47 @@ def _tagged(stack: Stack) -> Iterator[Finding]:
         # real projects combine these wheels with other torch releases, so it may not always fail
         stable = min(numbers(built), numbers(stack.release)) >= (2, 10)
         yield replace(finding, severity="warning", confidence="reported") if stable else finding
+
+
+_SAME_FILES = {"nvidia-nccl": "nccl/lib/libnccl.so.2", "nvidia-cusparselt": "cusparselt/lib/libcusparseLt.so.0"}
+"""Distribution, without the suffix for the CUDA release → the file that all of them install."""
+
+
+def _overwritten(stack: Stack) -> Iterator[Finding]:
+    """Releases of one library for two CUDA releases, of which the one that was installed last is loaded."""
+    cuda = stack.flavour.numbered
+    for name, file in _SAME_FILES.items():
+        copies = [copy for ending in ("-cu11", "-cu12", "-cu13") if (copy := stack.one(f"{name}{ending}")) is not None]
+        if stack.torch is None or len({copy.version for copy in copies}) < 2:
+            continue
+        wanted = f"{name}-cu{major(cuda)}" if cuda else None
+        others = [copy.name for copy in copies if copy.name != wanted]
+        kept = next((copy for copy in copies if copy.name == wanted), None)
+        again = f" && pip install --force-reinstall --no-deps {kept.name}=={kept.version}" if kept is not None else ""
+        shown = " and ".join(f"{copy.name} {copy.version}" for copy in copies)
+        yield Finding(
+            rule="build-nvidia-overwritten",
+            origin="build",
+            verdict="hit",
+            severity="warning",
+            effect="crash",
+            title=f"{' and '.join(copy.name for copy in copies)} install the same file",
+            why=f"All of them have nvidia/{file}, so torch loads the one that was installed last. If that is an older release "
+            "than torch was built with, 'import torch' fails with an undefined symbol.",
+            confidence="confirmed",
+            packages={copy.name: copy.version for copy in copies},
+            facts=("build",),
+            fixes=(
+                Fix(
+                    "uninstall",
+                    others[0],
+                    text="remove the one for another CUDA release than torch's, and install the other one again",
+                    command=f"pip uninstall -y {' '.join(others)}{again}" if kept is not None else None,
+                ),
+            ),
+            evidence=("https://github.com/pytorch/pytorch/issues/186591", "https://github.com/rwth-i6/returnn/issues/1802"),
+            here=shown,
+        )
 
 
 def _family(stack: Stack) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from compat.diagnosis.frame_packages import meeting, version_of
 from compat.diagnosis.interface_errors import between_packages, interfaces
 from compat.diagnosis.libraries import missing
-from compat.diagnosis.library_owners import WITH_KERNELS, only_extension, packages_in
+from compat.diagnosis.library_owners import COME_WITH_TORCH, WITH_KERNELS, only_extension, packages_in
 from compat.diagnosis.model_support import unknown_model, unknown_model_in
 from compat.diagnosis.stated import stated
 from compat.diagnosis.symptoms.symptom import Symptom
@@ -56,6 +56,10 @@ GENERAL = {f"symptom-{symptom.name}" for symptom in SYMPTOMS if symptom.general}
 """Rules of symptoms that another error in the same text may describe more precisely."""
 
 
+_WITHOUT_GPU = ("build-torch-cpu-only", "build-torch-vendor", "build-torch-driver")
+"""Findings about a torch that does not see the GPU."""
+
+
 def _unavailable(text: str, facts: Facts) -> list[Finding]:
     symptom = next(each for each in SYMPTOMS if each.name == "no-such-release")
     match = symptom.pattern.search(text)
@@ -86,6 +90,8 @@ def _matching(
         if match is None:
             continue
         known = [each for each in derived if each.rule.startswith(symptom.explained_by)] if symptom.explained_by else []
+        if symptom.kernels:  # torch has started on the GPU
+            known = [each for each in known if each.rule not in _WITHOUT_GPU]
         if known:
             return [replace(each, here=f"{where}, {each.here}") for each in known]
         return [_finding(symptom, match, where, before, error, facts)]
@@ -105,7 +111,7 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
         names = [name for name in met if not symptom.kernels or name in WITH_KERNELS][-1:]
     names = names or packages_in(before)[-1:]
     if not names and symptom.kernels:
-        names = only_extension(facts, _WITH_TORCH)
+        names = only_extension(facts, COME_WITH_TORCH)
     names = names or list(symptom.else_packages)
     groups["package"] = names[0] if names else ""
     return Finding(
@@ -123,10 +129,6 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
         evidence=symptom.evidence,
         here=where,
     )
-
-
-_WITH_TORCH = ("triton", "torchvision", "torchaudio", "torchtext", "torchcodec")
-"""Extensions that are installed with torch and rarely have the kernel that fails."""
 
 
 def _filled(text: str, groups: Mapping[str, str]) -> str:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from compat.diagnosis.frame_packages import meeting, version_of
+from compat.diagnosis.frame_packages import version_of
 from compat.diagnosis.library_owners import (
+    COME_WITH_TORCH,
     CUDA_11_TO_13,
     CUDAS,
     OF_SYSTEM,
     OTHER_NUMBERS,
+    ROCM,
     WHEELS,
     only_extension,
     packages_in,
 )
-from compat.diagnosis.wheel_tables import exporting, note_on_strings, of_numpy_1, spans
-from compat.model import Finding, Fix, normalized
+from compat.diagnosis.loader_findings import LOADER, TORCH, importing, of_torch, question
+from compat.diagnosis.wheel_tables import of_numpy_1
+from compat.model import Finding, Fix
 from compat.records import replace
 from compat.versions import key_of
 
@@ -26,14 +29,17 @@ if TYPE_CHECKING:
     from compat.rules.facts import Facts
 
 
-_LOADER = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
-_TORCH = "https://pytorch.org/docs/stable/cpp_index.html"
 _MANYLINUX = "https://peps.python.org/pep-0600/"
 
 _MISSING = re.compile(
     r"(?<![\w.+-])lib(?P<name>[\w+-]{1,60}(?:-\d\.\d)?)\.so(?:\.(?P<release>\d{1,4}))?[\d.]{0,20}: cannot open shared "
     r"object file"
 )
+_NOT_LOADED = re.compile(
+    r"(?:Could not (?:load library|locate)|Unable to load any of \{|Library) ?(?:lib)?"
+    r"(?P<name>cu(?:blasLt|blas|dnn|dart|fft|rand|solver|sparse)|nvrtc|nvJitLink)\w{0,20}?(?:\.so\.|64_)(?P<release>\d{1,3})"
+)
+"""A library that a program opens itself; on Windows its name ends in ``64_12.dll``, ``64_120_0.dll`` or ``64_9.dll``."""
 _SYMBOL = re.compile(r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?undefined symbol: (?P<symbol>\w{1,400})")
 _TORCHS = re.compile(r"_ZNK?(?:R?K?)\d{1,3}(?:c10|at|torch|caffe2)|_ZT[VISH]N?\d{1,3}(?:c10|at|torch|caffe2)|torch_|aoti_torch")
 _TENSORS = re.compile(r"^_Z\d{1,3}\w+?N2at6Tensor")
@@ -47,9 +53,7 @@ _GLIBC = re.compile(
 
 def missing(said: str, where: str, error: RaisedError | None, facts: Facts, derived: Sequence[Finding]) -> list[Finding]:
     """Explain a loader's message: a missing library, an undefined symbol, or a C library that is too old."""
-    for hint, read in (
-        ("undefined symbol: ", _symbol), ("cannot open shared object", _library), ("' not found", _system), ("", of_numpy_1),
-    ):  # fmt: skip
+    for hint, read in _READERS:
         if hint in said and (found := read(said, where, error, facts)) is not None:
             by = (found.rule, *_EXPLAINED_BY.get(found.rule, ()))
             explaining = [each for each in derived if each.rule.startswith(by)]
@@ -59,7 +63,7 @@ def missing(said: str, where: str, error: RaisedError | None, facts: Facts, deri
 
 _EXPLAINED_BY = {
     "symptom-cuda-library-missing": ("build-vllm-cuda", "build-xformers-cuda"),
-    "symptom-nvjitlink": ("build-library-path",),
+    "symptom-nvjitlink": ("build-library-path", "build-nvidia-overwritten"),
     "symptom-glibc": ("glibc-",),
 }
 """Findings about the environment that replace the explanation of the message alone, by rule."""
@@ -74,8 +78,8 @@ def _symbol(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
     library = path.rpartition("/")[2]
     names = packages_in(path)
     if _TORCHS.match(symbol):
-        names = names or _importing(error) or ([] if library else only_extension(facts))
-        return _of_torch(names[0], f"{where}, {library}" if library else where, facts, symbol) if names else None
+        names = names or importing(error) or ([] if library else only_extension(facts))
+        return of_torch(names[0], f"{where}, {library}" if library else where, facts, symbol) if names else None
     if not library:
         return None
     if _DRIVERS.match(symbol):
@@ -89,7 +93,7 @@ def _symbol(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
 
 def _old_driver(symbol: str, library: str, names: Sequence[str], where: str, facts: Facts) -> Finding:
     name = names[0] if names else None
-    return _question(
+    return question(
         rule="symptom-driver-too-old",
         title=f"The NVIDIA driver has no {symbol}, which {name or library} calls",
         why="libcuda.so.1 belongs to the driver. A library built with a newer CUDA release calls functions that older drivers "
@@ -108,7 +112,7 @@ def _old_driver(symbol: str, library: str, names: Sequence[str], where: str, fac
 
 def _own_kernel(name: str, symbol: str, where: str, facts: Facts) -> Finding:
     function = re.match(r"_Z\d{1,3}(\w+?)(?:RK?N|N2at)", symbol)
-    return _question(
+    return question(
         rule="symptom-own-symbol",
         title=f"{name} was built without a kernel of its own that it calls"
         + (f": {function[1]}" if function is not None else ""),
@@ -120,72 +124,13 @@ def _own_kernel(name: str, symbol: str, where: str, facts: Facts) -> Finding:
             Fix("pin", name, None, "a wheel of a release instead of the build", f"pip install --force-reinstall {name}"),
             Fix("source-install", name, "", "build it again from a clean checkout, for all architectures that it is made for"),
         ),
-        evidence=(_LOADER,),
-        here=where,
-    )
-
-
-def _question(
-    rule: str,
-    title: str,
-    why: str,
-    packages: Mapping[str, str | None],
-    facts: tuple[str, ...],
-    fixes: tuple[Fix, ...],
-    evidence: tuple[str, ...],
-    here: str,
-) -> Finding:
-    """Build the finding for a loader's message: the crash is certain, the cause is inferred from the library's name."""
-    return Finding(
-        rule=rule, origin="build", verdict="possible", severity="error", effect="crash", title=title, why=why,
-        confidence="reported", packages=packages, facts=facts, fixes=fixes, evidence=evidence, here=here,
-    )  # fmt: skip
-
-
-def _of_torch(name: str, where: str, facts: Facts, symbol: str = "") -> Finding:
-    """Return the finding for an undefined symbol in torch's C++ namespaces: the extension was built for another torch."""
-    from compat.tables.linked import open_linked, series_of
-
-    torch, here = version_of("torch", facts), version_of(name, facts)
-    table, series = open_linked(), exporting(symbol)
-    linked = None if here is None or "+" in here else table.release(name, here, None)
-    built = [each for each in (linked.series or () if linked is not None else ()) if not series or each in series] or series
-    why = ["The missing symbol belongs to torch's C++ ABI, which changes between releases."]
-    if series:
-        why.append(f"Of torch {table.oldest} to {table.newest}, {spans(series)} exports it.")
-    if (note := note_on_strings(symbol, torch)) is not None:
-        why.append(note)
-    fitting = [
-        each.version for each in table.of(name) if torch is not None and each.series and series_of(torch) in each.series
-    ]  # fmt: skip
-    spec = None
-    if built and (torch is None or series_of(torch) not in built):
-        above = [each for each in built if torch is None or key_of(each) > key_of(series_of(torch))]
-        spec = f"=={above[0] if above else built[-1]}.*"
-    rebuild = f"pip install --no-build-isolation --force-reinstall --no-deps --no-binary {name} {name}"
-    fixes = [
-        Fix("pin", "torch", spec, f"the torch this {name} was compiled for", spec and f'pip install "torch{spec}"'),
-        Fix("source-install", name, "", "compile it for the installed torch", rebuild),
-    ]
-    if fitting and torch is not None:
-        text = f"the newest release for torch {series_of(torch)}"
-        fixes.insert(0, Fix("pin", name, f"=={fitting[-1]}", text, f'pip install "{name}=={fitting[-1]}"'))
-    else:
-        fixes.append(Fix("upgrade", name, None, "a release for this torch", f"pip install -U {name}"))
-    return _question(
-        rule="symptom-undefined-symbol",
-        title=f"{name} is compiled for a torch other than the installed one",
-        why=" ".join(why),
-        packages={each: version_of(each, facts) for each in (name, "torch")},
-        facts=("build",),
-        fixes=tuple(fixes),
-        evidence=(_TORCH,),
+        evidence=(LOADER,),
         here=where,
     )
 
 
 def _cuda_mixed(wheel: str, library: str, where: str, facts: Facts) -> Finding:
-    return _question(
+    return question(
         rule="symptom-nvjitlink",
         title=f"CUDA libraries of two releases are mixed: {wheel} is older than {library} requires",
         why="The loader found a library of an older CUDA release first: in LD_LIBRARY_PATH, in the conda environment, or in a "
@@ -200,24 +145,29 @@ def _cuda_mixed(wheel: str, library: str, where: str, facts: Facts) -> Finding:
             ),
             Fix("pin", wheel, None, "the release that torch pins", "pip install --force-reinstall torch"),
         ),
-        evidence=(_LOADER,),
+        evidence=(LOADER,),
         here=where,
     )
 
 
 def _library(said: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
-    match = _MISSING.search(said)
+    match = _MISSING.search(said) or _NOT_LOADED.search(said)
     if match is None:
         return None
     name, release = match["name"], match["release"] or ""
-    about = packages_in(said[max(0, match.start() - 400) : match.end() + 200]) or _importing(error)
+    about = packages_in(said[max(0, match.start() - 400) : match.end() + 200]) or importing(error)
+    if name in ROCM:
+        return _rocm_library(name, release, about, where, facts)
     plain = "cudnn" if name.startswith("cudnn") else name
+    if match.re is _NOT_LOADED:
+        about = about or only_extension(facts, COME_WITH_TORCH)
+        release = release[:2]  # cudart64_110.dll, nvrtc64_120_0.dll
     if plain in WHEELS:
         return _cuda_library(plain, release, about, where, facts)
     if name.startswith(("torch", "c10")):
         names = [each for each in about if each != "torch"]
         if names and not name.endswith("_cuda"):
-            return _of_torch(names[0], where, facts)
+            return of_torch(names[0], where, facts)
         return _no_cuda_in_torch(name, names, where, facts) if name.endswith("_cuda") else None
     if name not in OF_SYSTEM:
         return None
@@ -236,14 +186,34 @@ def _library(said: str, where: str, error: RaisedError | None, facts: Facts) -> 
                 "pip uninstall -y opencv-python && pip install opencv-python-headless",
             )
         )
-    return _question(
+    return question(
         rule="symptom-system-library",
         title=f"lib{name}.so, which {asking or 'an extension'} needs, is not installed",
         why="It is a system library that wheels do not include; slim images leave it out.",
         packages={asking: version_of(asking, facts)} if asking else {},
         facts=("platform",),
         fixes=tuple(fixes),
-        evidence=(_LOADER,),
+        evidence=(LOADER,),
+        here=where,
+    )
+
+
+def _rocm_library(name: str, release: str, about: Sequence[str], where: str, facts: Facts) -> Finding:
+    asking = next((each for each in about if each != "torch"), None)
+    rocm = f"ROCm {release}" if name == "amdhip64" and release else "another release of ROCm"
+    return question(
+        rule="symptom-rocm-library",
+        title=f"{asking or 'A package'} is compiled for {rocm}, whose libraries are not installed",
+        why=f"It is linked to lib{name}.so{'.' * bool(release)}{release}. The numbers of ROCm's libraries change with its "
+        "major releases; the wheels of torch from its own index bring theirs, others use the libraries in /opt/rocm.",
+        packages={each: version_of(each, facts) for each in dict.fromkeys((*about, "torch"))},
+        facts=("build", "variables"),
+        fixes=(
+            Fix("source-install", asking or "torch", "", "a build for the ROCm that is installed, or build it on this machine"),
+            *((Fix("source-install", "torch", "", f"a build of torch for {rocm}"),) if asking else ()),
+            Fix("env-var", text="let the loader find the libraries", command="export LD_LIBRARY_PATH=/opt/rocm/lib"),
+        ),
+        evidence=("https://rocm.docs.amd.com/projects/install-on-linux/en/latest/install/3rd-party/pytorch-install.html",),
         here=where,
     )
 
@@ -251,7 +221,7 @@ def _library(said: str, where: str, error: RaisedError | None, facts: Facts) -> 
 def _no_cuda_in_torch(library: str, names: Sequence[str], where: str, facts: Facts) -> Finding:
     """Only builds of torch with CUDA have these libraries, so the extension was compiled for one of them."""
     name = names[0] if names else None
-    return _question(
+    return question(
         rule="symptom-cpu-only-torch",
         title=f"{name or 'An extension'} is compiled for a torch with CUDA, but this torch has no lib{library}.so",
         why="The installed torch is a CPU-only build, or another one than the extension was compiled for.",
@@ -264,7 +234,7 @@ def _no_cuda_in_torch(library: str, names: Sequence[str], where: str, facts: Fac
             ),
             *((Fix("upgrade", name, None, "a release for this torch", f"pip install -U {name}"),) if name else ()),
         ),
-        evidence=(_TORCH,),
+        evidence=(TORCH,),
         here=where,
     )  # fmt: skip
 
@@ -276,21 +246,38 @@ def _cuda_library(name: str, release: str, about: Sequence[str], where: str, fac
     spec = f"=={release}.*" if name == "cudnn" and release else None
     asking = about[0] if about else None
     library = f"lib{name}.so.{release}".rstrip(".")
-    return _question(
+    cudnn = f"cuDNN {release}" if name == "cudnn" and release else None
+    return question(
         rule="symptom-cuda-library-missing",
-        title=f"{asking or 'A package'} is linked to {f'CUDA {of_cuda}' if of_cuda else library}, but those "
+        title=f"{asking or 'A package'} is linked to {f'CUDA {of_cuda}' if of_cuda else cudnn or library}, but those "
         "libraries are not installed",
-        why=f"Its wheel was built for another major release of CUDA than the installed torch uses. {wheel} ships {library}.",
+        why=f"Its wheel was built for another major release of {'cuDNN' if cudnn else 'CUDA'} than the installed torch uses. "
+        f"{wheel} ships {library}.",
         packages={each: version_of(each, facts) for each in dict.fromkeys((*about, wheel))},
         facts=("build",),
         fixes=(
+            *(_for_cudnn(asking, release) if name == "cudnn" else ()),
             *(_for_cuda_of_torch(asking, facts) if asking else ()),
             Fix("source-install", asking, "", "install builds of it and of torch for the same CUDA release"),
             Fix("pin", wheel, spec, "the wheel that has the library", f'pip install "{wheel}{spec or ""}"'),
         ),
-        evidence=(_LOADER,),
+        evidence=(LOADER,),
         here=where,
     )
+
+
+def _for_cudnn(asking: str | None, release: str) -> Iterator[Fix]:
+    """Yield the releases of torch that come with this cuDNN (9 since 2.4), and those of the package that use the other one."""
+    if release not in ("8", "9"):
+        return
+    older = release == "8"
+    spec = "<2.4" if older else ">=2.4"
+    yield Fix(
+        "downgrade" if older else "upgrade", "torch", spec, f"it comes with cuDNN {release}", f'pip install "torch{spec}"'
+    )
+    if asking:
+        other = "9" if older else "8"
+        yield Fix("upgrade" if older else "downgrade", asking, None, f"a release that is built for cuDNN {other}")
 
 
 def _for_cuda_of_torch(name: str, facts: Facts) -> Iterator[Fix]:
@@ -311,11 +298,11 @@ def _system(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
     if match is None:
         return None
     by = match["by"] or ""
-    names = packages_in(by) or packages_in(said[: match.start()][-400:]) or _importing(error)
+    names = packages_in(by) or packages_in(said[: match.start()][-400:]) or importing(error)
     shown = f"{names[0]} needs" if names else "A wheel needs"
     older = tuple(_older_wheel(names, match["what"], match["least"], facts))
     if match["what"] == "GLIBC":
-        return _question(
+        return question(
             rule="symptom-glibc",
             title=f"{shown} glibc {match['least']}, but this system has an older one",
             why="Its binaries were built on a newer Linux distribution; pip cannot upgrade glibc.",
@@ -338,7 +325,7 @@ def _system(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
             here=where,
         )
     compiler = _COMPILERS.get(f"{match['what']}_{match['least']}")
-    return _question(
+    return question(
         rule="symptom-glibcxx",
         title=f"{shown} {match['what']}_{match['least']}, but an older libstdc++ is found first",
         why="The loader finds conda's or the system's libstdc++ before a newer one."
@@ -350,7 +337,7 @@ def _system(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
             Fix("env-var", text="put the newer libstdc++ first", command="export LD_PRELOAD=$CONDA_PREFIX/lib/libstdc++.so.6"),
             Fix("config", text="install a newer one", command="conda install -c conda-forge libstdcxx-ng"),
         ),
-        evidence=(_LOADER,),
+        evidence=(LOADER,),
         here=where,
     )
 
@@ -388,7 +375,14 @@ _SYSTEMS = {
 """glibc version → systems that ship it or a newer one."""
 
 
-def _importing(error: RaisedError | None) -> list[str]:
-    """Return the innermost package among the frames, other than torch, as a list of at most one."""
-    names = [] if error is None else [normalized(name) for name in meeting(error)]
-    return [name for name in names if name != "torch"][-1:]
+_READERS = (
+    ("undefined symbol: ", _symbol),
+    ("cannot open shared object", _library),
+    ("Could not load library ", _library),
+    ("Could not locate ", _library),
+    ("Unable to load any of ", _library),
+    (" is not found or cannot be loaded", _library),
+    ("' not found", _system),
+    ("", of_numpy_1),
+)
+"""Part of a loader's message → the reader of that message."""

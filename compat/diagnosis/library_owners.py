@@ -19,6 +19,7 @@ EXTENSIONS = {
     "flash_attn_3_cuda": "flash-attn-3", "rotary_emb": "flash-attn", "dropout_layer_norm": "flash-attn",
     "transformer_engine_torch": "transformer-engine", "awq_ext": "autoawq",
     "flashinfer": "flashinfer-python", "vllm_flash_attn": "vllm", "torchcodec": "torchcodec",
+    "torch-scatter": "torch-scatter", "torch-sparse": "torch-sparse", "torch-cluster": "torch-cluster",
     "torch_scatter": "torch-scatter", "torch_sparse": "torch-sparse", "torch_cluster": "torch-cluster",
     "detectron2": "detectron2",
     "amp_C": "apex", "fused_layer_norm_cuda": "apex", "grouped_gemm": "grouped-gemm",
@@ -34,6 +35,15 @@ EXTENSIONS = {
 
 WITH_KERNELS = frozenset({*EXTENSIONS.values(), "torch", "sglang", "text-generation-server"})
 """Distributions that have compiled kernels of their own, or that are installed with them."""
+
+COME_WITH_TORCH = ("triton", "torchvision", "torchaudio", "torchtext", "torchcodec")
+"""Extensions that are installed with torch and rarely are what fails."""
+
+ROCM = frozenset((
+    "amdhip64", "hiprtc", "hsa-runtime64", "amd_comgr", "rocm_smi64", "roctx64", "hipblas", "hipblaslt", "rocblas",
+    "MIOpen", "rccl", "hipsparse", "rocsparse", "hipfft", "rocfft", "hiprand", "rocrand", "hipsolver", "rocsolver", "magma_hip",
+))  # fmt: skip
+"""Libraries of ROCm; the number of amdhip64 is that of the ROCm release."""
 
 CUDA_11_TO_13 = {"11": "-cu11", "12": "-cu12", "13": ""}
 OTHER_NUMBERS = {"cufft": {"10": "-cu11", "11": "-cu12", "12": ""}, "cusolver": {"11": "-cu12", "12": ""}}

@@ -6,7 +6,7 @@ import pytest
 
 from compat.diagnosis.diagnose import diagnose
 from compat.diagnosis.library_owners import packages_in
-from compat.model import Distribution, Environment, Finding
+from compat.model import Accelerator, Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
 from compat.rules.compiled import in_memory
 
@@ -47,6 +47,14 @@ def said(text: str, **installed: str) -> tuple[Finding, ...]:
         ("  vLLM CPU backend requires AVX512 ISA support.", "processor-features", ["vllm"], "build it on this machine"),
         ("RuntimeError: Error building extension 'fused_adam'", "jit-failed", ["torch"], "CUDA_HOME"),
         ("Failed: Cuda error /workspace/csrc/custom_all_reduce.cuh:336 'invalid argument'", "custom-all-reduce", ["vllm"], "--disable-custom-all-reduce"),
+        ("Error while creating shared memory segment /dev/shm/nccl-CsYXMW (size 9637888)", "nccl-shared-memory", ["torch"], "--shm-size"),
+        ("RuntimeError: Attempting to use hipBLASLt on a unsupported architecture!", "hipblaslt", ["torch"], "TORCH_BLAS_PREFER_HIPBLASLT=0"),
+        ("Callback: Queue aborting with error : HSA_STATUS_ERROR_INVALID_ISA", "hip-no-code", ["torch"], "HSA_OVERRIDE_GFX_VERSION"),
+        ("Disabling 'torch-scatter': libamdhip64.so.6: cannot open shared object file", "rocm-library", ["torch-scatter", "torch"], "build it"),
+        ("Could not locate cudnn_ops64_9.dll. Please make sure it is in your library path!", "cuda-library-missing", ["nvidia-cudnn-cu12"], "torch>=2.4"),
+        ("RuntimeError: Library cublas64_12.dll is not found or cannot be loaded", "cuda-library-missing", ["nvidia-cublas-cu12"], "nvidia-cublas-cu12"),
+        ("Could not load library cudart64_110.dll", "cuda-library-missing", ["nvidia-cuda-runtime-cu11"], "nvidia-cuda-runtime-cu11"),
+        ("Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9.1}", "cuda-library-missing", ["nvidia-cudnn-cu12"], "torch>=2.4"),
         ("ncclInternalError: Bootstrap : no socket interface found", "network-interface", ["torch"], "NCCL_SOCKET_IFNAME"),
         ("n1:1:2 [0] transport/net_ib.cc:1 NCCL WARN NET/IB : Got completion with error 12", "infiniband", ["torch"], "memlock"),
         ("With --tensor-parallel-size 2 the server is stuck and prints nothing.", "multi-gpu-hang", ["torch", "nvidia-nccl-cu12"], "NCCL_P2P_DISABLE"),
@@ -95,3 +103,22 @@ def test_without_a_package_no_command_is_given() -> None:
 @pytest.mark.parametrize("text", ["The loss got stuck at 0.7 after the first epoch.", "RuntimeError: the queue is stuck"])
 def test_other_things_that_are_stuck_are_no_hang_of_several_gpus(text: str) -> None:
     assert "symptom-multi-gpu-hang" not in {each.rule for each in said(text)}
+
+
+def test_the_only_extension_asks_for_a_library_that_is_not_found() -> None:
+    text = "Could not locate cudnn_ops64_9.dll. Please make sure it is in your library path!"
+    (finding,) = said(text, torch="2.3.1", ctranslate2="4.5.0")
+    assert list(finding.packages) == ["ctranslate2", "nvidia-cudnn-cu12"]
+    assert finding.title.startswith("ctranslate2 is linked to cuDNN 9")
+    assert [(fix.kind, fix.package) for fix in finding.fixes[:2]] == [("upgrade", "torch"), ("downgrade", "ctranslate2")]
+
+
+def test_a_kernel_that_fails_shows_that_torch_is_no_build_for_the_cpu() -> None:
+    gpu = Accelerator(vendor="nvidia", name="NVIDIA GH200", compute_capability="9.0")
+    environment = Environment(
+        os="linux", machine="aarch64", accelerators=(gpu,), distributions=(Distribution("torch", "2.7.0"),)
+    )
+    text = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
+    errors = parse_log(text)
+    (finding,) = diagnose(text, errors, decisive(errors), environment, in_memory(()))
+    assert finding.rule == "symptom-no-kernel-image"

@@ -31,6 +31,20 @@ AMD = (
         evidence=("https://rocm.docs.amd.com/projects/install-on-linux/en/latest/how-to/docker.html",),
     ),
     Symptom(
+        "hipblaslt",
+        re.compile(r"(?:Error: |: )Attempting to use hipBLASLt on an? unsupported architecture|HIPBLAS_STATUS_ARCH_MISMATCH"),
+        "hipBLASLt has no kernels for this AMD GPU",
+        "It supports fewer GPUs than rocBLAS. Most releases of torch fall back to rocBLAS, with a warning; some fail instead.",
+        hints=("hipBLASLt", "HIPBLAS_STATUS"),
+        facts=("accelerators", "build", "variables"),
+        packages=("torch",),
+        fixes=(
+            Fix("env-var", text="use rocBLAS", command="export TORCH_BLAS_PREFER_HIPBLASLT=0 DISABLE_ADDMM_CUDA_LT=1"),
+            Fix("upgrade", "torch", None, "a later release, which falls back", "pip install -U torch"),
+        ),
+        evidence=("https://github.com/pytorch/pytorch/issues/138067", "https://github.com/ROCm/hipBLASLt/issues/1243"),
+    ),
+    Symptom(
         "hip-no-code",
         re.compile(
             r"HIP error: (?:invalid device function|no kernel image|the operation cannot be performed)|"
@@ -38,12 +52,12 @@ AMD = (
             r"|invalid device function[^\n]{0,200}\.hip\b"
             r"|No compatible code objects found for: (?P<code>gfx\w{3,5})"
             r"|(?:Cannot read|No such file)[^\n]{0,200}(?:for GPU arch : (?P<code_2>gfx\w{3,5})|TensileLibrary)"
-            r"|No paths matched [^\n]{0,200}(?P<code_3>gfx\w{3,5})|hipBLASLt on an? unsupported architecture"
+            r"|No paths matched [^\n]{0,200}(?P<code_3>gfx\w{3,5})|HSA_STATUS_ERROR_INVALID_ISA"
         ),
         "A package has no code for this AMD GPU ({code})",
         "ROCm libraries contain code for some gfx targets only. Consumer GPUs often work as a similar target that is "
         "included, and images are often made for data-center GPUs alone.",
-        hints=("HIP error", "hipError", "code object", ".hip", "TensileLibrary", "GPU arch", "No paths matched", "hipBLASLt"),
+        hints=("HIP error", "hipError", "code object", ".hip", "TensileLibrary", "GPU arch", "No paths matched", "INVALID_ISA"),
         facts=("accelerators", "build", "variables"),
         explained_by=("build-torch-gfx",),
         else_packages=("torch",),

@@ -105,6 +105,24 @@ COMMUNICATION = (
         evidence=("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html#networking-issues",),
     ),
     Symptom(
+        "nccl-shared-memory",
+        re.compile(
+            r"Error while (?:creating|attaching to) shared memory segment|\bncclShm\w{3,30}"
+            r"|posix_fallocate failed ?: No space left on device"
+        ),
+        "NCCL ran out of shared memory (/dev/shm)",
+        "The processes of a node exchange data through /dev/shm, which has 64 MiB in a container by default.",
+        hints=("shared memory segment", "ncclShm", "posix_fallocate"),
+        facts=("platform", "variables"),
+        packages=("torch",),
+        fixes=(
+            Fix("launch", text="give the container more shared memory", command="docker run --shm-size=16g --ipc=host"),
+            Fix("config", text="in Kubernetes, mount an emptyDir with medium: Memory at /dev/shm"),
+            Fix("env-var", text="do without shared memory, which is slower", command="export NCCL_SHM_DISABLE=1"),
+        ),
+        evidence=("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html#shared-memory",),
+    ),
+    Symptom(
         "nccl",
         re.compile(
             r"NCCL [Ee]rror \d|unhandled (?P<what>cuda|system) error(?:[^\n]{0,80}NCCL version (?P<version>[\d.]{1,12}))?|"

@@ -338,3 +338,21 @@ def test_a_cpu_only_torch_with_a_gpu_that_rocm_supports() -> None:
     assert "rocm" in (finding.fixes[0].command or "")
     assert "build-torch-cpu-only" not in amd("2.9.1+cpu", "Radeon RX 7900 XTX", system="windows")
     assert "build-torch-cpu-only" not in amd("2.9.1+cpu", "Radeon 610M")
+
+
+def test_wheels_for_two_cuda_releases_that_install_the_same_file() -> None:
+    finding = found("torch==2.8.0+cu128", "nvidia-nccl-cu11==2.14.3", "nvidia-nccl-cu12==2.27.3")["build-nvidia-overwritten"]
+    assert (finding.verdict, finding.fixes[0].kind, finding.fixes[0].package) == ("hit", "uninstall", "nvidia-nccl-cu11")
+    assert "nvidia-nccl-cu12==2.27.3" in (finding.fixes[0].command or "")
+    assert "build-nvidia-overwritten" not in found("torch==2.8.0+cu128", "nvidia-nccl-cu12==2.27.3", "nvidia-nccl-cu13==2.27.3")
+    assert "build-nvidia-overwritten" not in found("torch==2.8.0+cu128", "nvidia-cublas-cu11==11.1", "nvidia-cublas-cu12==12.8")
+
+
+def test_nvidias_wheels_for_jetson_are_not_taken_for_builds_for_the_cpu() -> None:
+    device = Accelerator(vendor="nvidia", name="Orin", compute_capability="8.7")
+    for torch, rules in (("2.5.1", set()), ("2.5.1+cpu", {"build-torch-cpu-only"})):
+        known = (Distribution("torch", torch),)
+        environment = Environment(os="linux", machine="aarch64", distributions=known, accelerators=(device,))
+        findings = {each.rule: each for each in builds.judge(Facts(environment))}
+        assert set(findings) == rules
+        assert all("JetPack" in finding.fixes[0].text for finding in findings.values())
