@@ -29,7 +29,7 @@ from compat.versions import is_version, key_of
 
 LIKELY = (
     "trl", "transformers", "peft", "accelerate", "datasets", "vllm", "sentence_transformers", "diffusers", "unsloth",
-    "huggingface_hub", "deepspeed", "tokenizers",
+    "huggingface_hub", "deepspeed", "tokenizers", "pytorch_lightning",
 )  # fmt: skip
 """Modules whose classes and functions appear in errors without the module's name."""
 _CONFIGURATIONS = (
@@ -126,13 +126,28 @@ def of_keyword(function: str, keyword: str, modules: Sequence[str]) -> Named | N
     call = (
         f"{owner or function}({keyword}=0)" if method == "__init__" or not owner else f"x = {owner}()\nx.{method}({keyword}=0)"
     )
-    module = home(top, modules)
+    module, found = _first(homes(top, modules), modules, lambda home: _asked(f"from {home} import {top}\n{call}\n", keyword))
     if module is None:
         return next(_of_bases(top, lambda base: of_keyword(function.replace(top, base, 1), keyword, modules)), None)
-    found = _asked(f"from {module} import {top}\n{call}\n", keyword)
     if found is not None and found.renamed is None and found.gone and top.endswith("Trainer") and method in ("", "__init__"):
         found = _moved(found, f"{top.removesuffix('Trainer')}Config", keyword, modules)
     return _perhaps(found, None if module in modules else top)
+
+
+def _first(
+    homes: Iterator[str], modules: Sequence[str], asked: Callable[[str], Named | None]
+) -> tuple[str | None, Named | None]:
+    """Return the first module that has the class, and what is known; several packages have a ``Trainer``.
+
+    Only without frames is a later one asked: the first may be another class of that name, which never had the argument.
+    """
+    first = None
+    for module in homes:
+        first = first or module
+        found = asked(module)
+        if found is not None or module in modules:
+            return module, found
+    return first, None
 
 
 def _moved(found: Named, configuration: str, keyword: str, modules: Sequence[str]) -> Named:
@@ -239,7 +254,12 @@ def _perhaps(found: Named | None, guessed: str | None) -> Named | None:
 
 
 def home(name: str, modules: Sequence[str]) -> str | None:
-    """Return the module that has a name: one of ``modules`` or :data:`LIKELY`, or the model of transformers it begins with."""
+    """Return the module that has a name: the first one of :func:`homes`."""
+    return next(homes(name, modules), None)
+
+
+def homes(name: str, modules: Sequence[str]) -> Iterator[str]:
+    """Yield the modules that have a name: of ``modules`` and :data:`LIKELY`, and the model of transformers it begins with."""
     known, packages = releases(), tracked()
     for module in (*dict.fromkeys((*modules, *LIKELY)), *_model_modules(name)):
         top = module.partition(".")[0]
@@ -247,8 +267,7 @@ def home(name: str, modules: Sequence[str]) -> str | None:
         need = Need("import", module, name)
         # earlier releases are sampled: every twelfth is tried
         if table is not None and any(known.answer(table.package, version, need).met for version in table.versions[::-12]):
-            return module
-    return None
+            yield module
 
 
 def _model_modules(name: str) -> Iterator[str]:

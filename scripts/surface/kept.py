@@ -189,10 +189,10 @@ _WHOLE_ONLY = {
     "fastapi": "applications$",
     "starlette": "applications$",
     "lightning": (
-        r"pytorch\.(trainer\.trainer|callbacks\.\w+|strategies\.\w+|loggers\.\w+)$|fabric\.(fabric|"
-        r"strategies\.\w+)$"
+        r"pytorch(\.(trainer(\.trainer)?|callbacks(\.\w+)?|strategies(\.\w+)?|loggers(\.\w+)?))?$|fabric(\.(fabric|"
+        r"strategies(\.\w+)?))?$"
     ),
-    "pytorch-lightning": r"(trainer\.trainer|callbacks\.\w+|strategies\.\w+|loggers\.\w+)$",
+    "pytorch-lightning": r"(trainer(\.trainer)?|callbacks(\.\w+)?|strategies(\.\w+)?|loggers(\.\w+)?)$",
 }
 """Packages of which only these modules, and the package itself, are kept whole."""
 
