@@ -232,7 +232,7 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts) -> list[Find
     version = version_of(known.package, facts)
     if version is not None and not known.lacked_by(version):
         return []  # another release was running, or one that the tables do not cover
-    unsure = version is not None and (known.derived or known.beyond(version) or bool(known.doubt and not error.frames))
+    unsure = version is not None and (known.derived or known.unread(version) or bool(known.doubt and not error.frames))
     return [
         Finding(
             rule="symptom-interface",

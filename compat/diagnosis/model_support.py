@@ -118,7 +118,7 @@ def _lacking(known: Named, what: str, error: RaisedError, facts: Facts) -> list[
             tuple(known.fixes(version)),
             error,
             facts,
-            verdict="hit" if version is not None and not known.beyond(version) else "possible",
+            verdict="hit" if version is not None and not known.unread(version) else "possible",
         )
     ]
 

@@ -45,7 +45,7 @@ class Named:
     """A name (``trl.GRPOConfig``), the releases of ``package`` that have it, and its name in other releases.
 
     ``lacks``: known releases that certainly lack it, in order; ``leans``: some inherit it from a base in another package;
-    ``ends``: the oldest and the newest release in the tables.
+    ``read``: the releases in the tables, in order.
     ``again``: the first release of a later series that has it again, after one that does not.
     ``doubt`` states what was guessed; ``derived``: the class in the message is assumed to derive from this one.
     """
@@ -58,7 +58,7 @@ class Named:
     renamed: str | None
     lacks: tuple[str, ...]
     leans: bool
-    ends: tuple[str, str]
+    read: tuple[str, ...]
     doubt: str = ""
     derived: bool = False
     again: str | None = None
@@ -66,22 +66,18 @@ class Named:
     def lacked_by(self, version: str) -> bool:
         """Whether a release lacks the name; a development version counts as the release it precedes.
 
-        A release outside the tables is presumed to lack what the nearest release in them lacks; the number of a development
-        version outside them (``0.0.0.dev7``) says nothing.
+        A release that the tables do not have may lack what the nearest older or newer one in them lacks; the number of a
+        development version among them (``0.0.0.dev7``) says nothing.
         """
         known = version.partition(".dev")[0]
-        return place_of(self.lacks, known) is not None or (self.beyond(version) and self._nearest_lacks(version))
+        if not self.unread(version):
+            return place_of(self.lacks, known) is not None
+        at = sum(key_of(each) < key_of(version) for each in self.read)
+        return any(each in self.lacks for each in self.read[max(at - 1, 0) : at + 1])
 
-    def beyond(self, version: str) -> bool:
-        """Whether a release is older or newer than all releases in the tables."""
-        return (
-            is_version(version)
-            and ".dev" not in version
-            and not key_of(self.ends[0]) <= key_of(version) <= key_of(self.ends[1])
-        )
-
-    def _nearest_lacks(self, version: str) -> bool:
-        return self.ends[0 if key_of(version) < key_of(self.ends[0]) else 1] in self.lacks
+    def unread(self, version: str) -> bool:
+        """Whether a release is in none of the tables: older or newer than all, or a build between two of them."""
+        return is_version(version) and ".dev" not in version and place_of(self.read, version) is None
 
     @property
     def gone(self) -> bool:
@@ -153,7 +149,7 @@ def _first(
 def _moved(found: Named, configuration: str, keyword: str, modules: Sequence[str]) -> Named:
     """An argument that a trainer no longer takes is often a field of its configuration, perhaps under another name since."""
     module, known = home(configuration, modules), releases()
-    world = None if module is None else known.world(found.package, found.ends[1])
+    world = None if module is None else known.world(found.package, found.read[-1])
     if module is None or world is None:
         return found
     now = world.imported(module, configuration).definition
@@ -233,8 +229,7 @@ def _of_model(owner: str, name: str) -> Named | None:
     specifier = ",".join((*([f">={first}"] if before else ()), *([f"<={last}"] if after else ())))
     span = f"from {first} " + (f"to {last}" if after else "on") if before else f"up to {last}"
     lacks = tuple(version for version, own in has.items() if not own)
-    ends = (table.versions[0], table.versions[-1])
-    return Named(f"{owner}.{name}", "transformers", specifier, span, "", None, lacks, leans=False, ends=ends)
+    return Named(f"{owner}.{name}", "transformers", specifier, span, "", None, lacks, leans=False, read=tuple(table.versions))
 
 
 def _is_of_some_base(name: str) -> bool:
@@ -355,7 +350,7 @@ def _named(each: CodeNeed, package: str, found: Explained) -> Named:
         renamed,
         tuple(v for v in versions if v in found.range.why),
         bool(found.range.leaning),
-        (versions[0], versions[-1]),
+        tuple(versions),
         again=again,
     )
 

@@ -231,8 +231,11 @@ class Experience:
 _RELEASE = r"v?(?P<version>\d{1,4}(?:\.\w{1,12}){1,4}(?:\+\w{1,12})?)"
 _OTHER = _RELEASE.replace("version", "other")
 _M = r"[`*\"']{0,3}"
-_SUBJECT = rf"{_M}(?P<name>[A-Za-z][\w-]{{1,30}}){_M}"
-_MENTION = re.compile(rf"(?<![\w./-]){_SUBJECT}(?: ?={{1,3}} ?| (?:version |release )?| \(){_M}{_RELEASE}")
+_BETWEEN = r"(?:from|to|is|was|at|on|version|release)\b"
+_SUBJECT = rf"{_M}(?:(?P<before>[A-Za-z]\w{{1,15}}) )?{_M}(?!{_BETWEEN})(?P<name>[A-Za-z][\w-]{{1,30}}){_M}"
+_MENTION = re.compile(
+    rf"(?<![\w./-]){_SUBJECT}(?: ?={{1,3}} ?| (?:(?:is|was) (?:at |on )?)?(?:version |release )?| \(){_M}{_RELEASE}"
+)
 _ALONE = re.compile(
     rf"(?<![\w.=+-]){_RELEASE}(?![\w%])(?! ?(?:GB|GiB|MiB|ms|s\b|x\b|times|seconds|hours|[mb]illion|B\b))", re.IGNORECASE
 )
@@ -317,7 +320,7 @@ def _runs(line: str, number: int) -> Iterator[_Run]:
         fails = blamed or _FAILS.search(clause) is not None
         works = _WORKS.search(_NEGATED.sub("", clause)) is not None
         asks = _ASKED.search(clause) is not None
-        mentions = [(distribution_of(match["name"]), match["version"]) for match in _MENTION.finditer(clause) if not asks]
+        mentions = [(_subject(match), match["version"]) for match in _MENTION.finditer(clause) if not asks]
         known = [(name, version) for name, version in mentions if name is not None]
         if not known and last is not None and not asks:
             known = [(last, match["version"]) for match in _ALONE.finditer(clause)]
@@ -327,10 +330,15 @@ def _runs(line: str, number: int) -> Iterator[_Run]:
                 yield _Run(name, version, works, blamed, number)
 
 
+def _subject(match: re.Match[str]) -> str | None:
+    """Return the distribution before a release; its name may be two words ("flash attention 2.5.8")."""
+    return distribution_of(f"{match['before']} {match['name']}") or distribution_of(match["name"])
+
+
 def _changed(line: str, number: int) -> Iterator[_Run]:
     """``downgraded torch from 2.8.0 to 2.7.0``, ``after the upgrade from datasets 3.3.2 to 3.4.0``."""
     for match in _MOVED.finditer(line):
-        name = distribution_of(match["name"])
+        name = _subject(match)
         back = match["way"].lower() in ("down", "de")
         works = back or _WORKS.search(_NEGATED.sub("", line)) is not None
         if name is not None and works != (_COMPLAINS.search(line) is not None and not back):

@@ -242,6 +242,25 @@ def test_a_release_older_than_the_tables_lacks_what_their_oldest_lacks(version: 
     assert [each.verdict for each in said(error, with_release("transformers", version))] == verdicts
 
 
+@pytest.mark.parametrize(("version", "verdicts"), [("1.6.5.post0", []), ("1.7.0", ["possible"]), ("2.0.0a1", ["possible"])])
+def test_a_release_between_those_that_were_read_may_lack_what_one_beside_it_lacks(version: str, verdicts: list[str]) -> None:
+    error = "TypeError: Trainer.__init__() got an unexpected keyword argument 'weights_summary'\n"
+    assert [each.verdict for each in said(error, with_release("pytorch-lightning", version))] == verdicts
+
+
+@pytest.mark.parametrize(
+    ("error", "package"),
+    [
+        ("TypeError: Trainer.__init__() got an unexpected keyword argument 'gpus'", "pytorch-lightning"),
+        ("TypeError: Trainer.__init__() got an unexpected keyword argument 'tokenizer'", "transformers"),
+        ("TypeError: Trainer.fit() got an unexpected keyword argument 'train_dataloader'", "pytorch-lightning"),
+    ],
+)
+def test_a_class_of_two_packages_is_the_one_that_had_the_argument(error: str, package: str) -> None:
+    (finding,) = said(error + "\n")
+    assert (list(finding.packages), finding.verdict) == ([package], "possible")
+
+
 def test_a_compiled_module_names_its_distribution() -> None:
     text = "ModuleNotFoundError: No module named 'flash_attn_2_cuda'"
     errors = parse_log(text)

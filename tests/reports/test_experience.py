@@ -20,6 +20,11 @@ from compat.reports.stated import experiences_in
         ("Accelerate 1.8.0 breaks it -> Need to downgrade to accelerate 1.7.0", ("accelerate", ("1.7.0",), ("1.8.0",))),
         ("This is due to the breaking changes in huggingface_hub 0.26.0.", ("huggingface-hub", (), ("0.26.0",))),
         ("trl 0.9.6 works. trl 0.12.0 does not work", ("trl", ("0.9.6",), ("0.12.0",))),
+        ("It runs fine with Flash Attention 2.5.8", ("flash-attn", ("2.5.8",), ())),
+        ("I downgraded PyTorch Lightning from 2.0.1 to 1.9.5", ("pytorch-lightning", ("1.9.5",), ("2.0.1",))),
+        ("downgrade torch from 2.8.0 to 2.7.0", ("torch", ("2.7.0",), ("2.8.0",))),
+        ("transformers is at 4.51.3 and it works", ("transformers", ("4.51.3",), ())),
+        ("torch version 2.6.0 works", ("torch", ("2.6.0",), ())),
     ],
 )
 def test_what_a_report_says(text: str, said: tuple[str, tuple[str, ...], tuple[str, ...]]) -> None:
