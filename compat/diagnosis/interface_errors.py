@@ -213,7 +213,7 @@ def _known(lack: Lack, error: RaisedError) -> Named | None:
     if lack.kind in (NAME, ATTRIBUTE):
         return (of_name if lack.kind == NAME else of_attribute)(lack.owner, lack.name)
     if lack.kind == MEMBER:
-        return of_member(lack.owner, lack.name, modules_of(error))
+        return of_member(lack.owner, lack.name, [*_before(lack.owner, error), *modules_of(error)])
     if lack.kind != KEYWORD:
         return None
     if lack.owner != "__init__":
@@ -223,6 +223,12 @@ def _known(lack: Lack, error: RaisedError) -> Named | None:
     if called is not None:
         return of_keyword(f"{called[1]}.__init__", lack.name, modules_of(error))
     return next(of_flags([lack.name]), None) if not error.frames and "_" in lack.name else None
+
+
+def _before(owner: str, error: RaisedError) -> list[str]:
+    """Return the module that the failing line writes before a class: ``gguf`` in ``gguf.MODEL_ARCH.ARCEE``."""
+    code = (error.frames[-1].code or "") if error.frames else ""
+    return re.findall(rf"(?<![\w.])([a-z_]\w{{0,40}}(?:\.[a-z_]\w{{0,40}}){{0,6}})\.{owner}\b", code)[:1]
 
 
 def _lacking(known: Named | None, error: RaisedError, facts: Facts) -> list[Finding]:

@@ -197,26 +197,31 @@ def of_member(owner: str, name: str, modules: Sequence[str]) -> Named | None:
     found = _asked(f"from {module} import {owner}\n", name, Field(f"{module}.{owner}", name, 1, sure=True))
     if (found is None or found.leans) and owner.endswith(("Config", "Arguments")):
         return of_keyword(f"{owner}.__init__", name, modules)  # the fields of a configuration are its arguments
-    if found is None and module.startswith("transformers"):
-        found = _of_model(owner, name)
+    if found is None:
+        found = _of_members(module, owner, name)
     of_trainer = owner.endswith(("Trainer", "Config", "Arguments"))
     if found is None or (found.leans and not (of_trainer and not _is_of_some_base(name))):
         return None
     return _perhaps(found, None if module in modules else owner)
 
 
-def _of_model(owner: str, name: str) -> Named | None:
-    """Look up an attribute of a model's class, whose last base is torch's Module: that one has no attributes of a model."""
-    known, table = releases(), releases().table("transformers")
-    module = next((each for each in _model_modules(owner) if "modeling_" in each), None)
-    if table is None or module is None:
+def _of_members(module: str, owner: str, name: str) -> Named | None:
+    """Look up a member of a class whose last base, torch's Module or an enumeration, has no attributes of the subclass."""
+    package, known = tracked()[module.partition(".")[0]], releases()
+    of_model = module.startswith("transformers")
+    if of_model:
+        module = next((each for each in _model_modules(owner) if "modeling_" in each), "")
+    table = known.table(package)
+    if table is None or not module:
         return None
     has: dict[str, bool] = {}
     for version in (each for each in table.versions if not Version(each).is_prerelease):
-        world = known.world("transformers", version)
+        world = known.world(package, version)
         found = None if world is None else world.imported(module, owner)
         if world is None or found is None or not isinstance(found.definition, Class):
             continue
+        if not of_model and not all(base.startswith("enum.") for base in found.definition.bases):
+            return None
         classes = [each.definition for each in world.bases(found)[0] if isinstance(each.definition, Class)]
         own = any(name in (*each.methods, *each.attributes, *each.instance, *dict(each.fields)) for each in classes)
         if own or not any(each.partial for each in classes):
@@ -229,7 +234,7 @@ def _of_model(owner: str, name: str) -> Named | None:
     specifier = ",".join((*([f">={first}"] if before else ()), *([f"<={last}"] if after else ())))
     span = f"from {first} " + (f"to {last}" if after else "on") if before else f"up to {last}"
     lacks = tuple(version for version, own in has.items() if not own)
-    return Named(f"{owner}.{name}", "transformers", specifier, span, "", None, lacks, leans=False, read=tuple(table.versions))
+    return Named(f"{owner}.{name}", package, specifier, span, "", None, lacks, leans=False, read=tuple(table.versions))
 
 
 def _is_of_some_base(name: str) -> bool:

@@ -122,6 +122,15 @@ def test_an_attribute_that_no_model_has_says_nothing_about_releases() -> None:
     assert of_member("LlamaAttention", "nonsense", ()) is None
 
 
+def test_a_member_of_an_enumeration_of_the_module_in_the_failing_line() -> None:
+    error = "AttributeError: type object 'MODEL_ARCH' has no attribute '{}'\n"
+    line = '  File "/opt/ggml/convert.py", line 21, in ArceeModel\n    model_arch = gguf.MODEL_ARCH.{}\n'
+    (finding,) = said(line.format("ARCEE") + error.format("ARCEE"), with_release("gguf", "0.16.2"))
+    assert (finding.verdict, fix_of(finding)) == ("hit", ">=0.17.1")
+    assert said(line.format("ARCEE") + error.format("ARCEE"), with_release("gguf", "0.18.0")) == []
+    assert said(line.format("NOPE") + error.format("NOPE"), with_release("gguf", "0.16.2")) == []
+
+
 def test_a_name_that_came_back_has_a_release_on_each_side() -> None:
     """is_torch_fx_available was removed for a whole series."""
     found = of_name("transformers.utils.import_utils", "is_torch_fx_available")
