@@ -81,6 +81,49 @@ def _without_marker(distribution: Distribution) -> Distribution:
     return replace(distribution, marker=None) if distribution.marker else distribution
 
 
+def _as_one(entries: list[Entry]) -> list[Entry]:
+    """Merge the entries of one distribution that no installer tells apart: a line given twice, a range next to a pin.
+
+    Rules cannot judge several copies of a distribution, so that a repeated line would hide its findings. Entries that
+    contradict each other, or come from different places, stay.
+    """
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry.distribution.name, []).append(entry)
+    if len(found) == len(entries):
+        return entries
+    return [entry for several in found.values() for entry in (several if len(several) == 1 else _merged_lines(several))]
+
+
+def _merged_lines(several: list[Entry]) -> list[Entry]:
+    """One entry for lines about one distribution that agree: the pin, else all ranges together."""
+    first = several[0].distribution
+    if any(each.distribution.source != first.source for each in several):
+        # pip installs into what conda has installed
+        return several[-1:] if {each.distribution.version for each in several} == {first.version or ""} else several
+    extras = sorted({extra for each in several for extra in each.distribution.extra.get("extras", ())})
+    if extras and any(each.distribution.extra.get("extras") != extras for each in several):
+        several = [replace(each, distribution=replace(each.distribution, extra={**each.distribution.extra, "extras": extras}))
+                   for each in several]  # fmt: skip
+    indexed = first.source is None or first.source.kind == "index"
+    lines = {each.distribution.version or each.distribution.specifier: each for each in reversed(several)}
+    if len(lines) == 1 or not indexed:
+        return several[:1] if len(lines) == 1 else several
+    pinned = [each for each in lines.values() if each.distribution.version]
+    # 2.6.0 also matches 2.6.0+cu124
+    pin = next((each for each in pinned if "+" in (each.distribution.version or "")), pinned[-1]) if pinned else None
+    if pin is not None:
+        telling = (each.distribution for each in lines.values() if each.distribution.version or each.distribution.specifier)
+        return several if any(_disjoint(pin.distribution, each) for each in telling) else [pin]
+    together = ",".join(sorted(filter(None, lines)))
+    try:
+        possible = not together or ranges_of(together)
+    except ValueError:
+        return several
+    last = next(each for each in lines.values() if each.distribution.specifier or not together)
+    return [replace(last, distribution=replace(last.distribution, specifier=together or None))] if possible else several
+
+
 class _Checker:
     """Checks the selections of one listing; ``relevant`` are the entries that findings can concern, with their contexts."""
 
@@ -99,7 +142,7 @@ class _Checker:
         from compat.checks import deduplicated, derived_findings
         from compat.rules import evaluate as rules
 
-        entries = [entry for entry, installed in self._relevant if installed & mask]
+        entries = _as_one([entry for entry, installed in self._relevant if installed & mask])
         platforms = self._contexts.platforms_of(mask)
         known, listing = self._known, self._contexts.listing
         environment = replace(

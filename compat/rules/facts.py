@@ -162,7 +162,9 @@ def _by_name(environment: Environment) -> dict[str, list[Distribution]]:
     for distribution in environment.distributions or ():
         if distribution.source is not None and distribution.source.kind in ("conda", "url"):
             distribution = comparable(distribution)
-        found.setdefault(distribution.name, []).append(distribution)
+        copies = found.setdefault(distribution.name, [])
+        if not copies or copies[0] != distribution:  # a repeated entry is no second copy, about which nothing could be said
+            copies.append(distribution)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
@@ -204,3 +205,64 @@ def test_a_pipe_of_the_shell_is_read(tmp_path: Path) -> None:
                           env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])})  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "torch" in done.stdout
+
+
+CONFLICT = "transformers==4.51.3\nhuggingface-hub==0.20.0\n"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        CONFLICT, "huggingface_hub\n", "huggingface-hub>=0.19\n", "huggingface-hub[cli]==0.20.0\n", "-r requirements.txt\n",
+        "huggingface-hub==0.20.0; python_version > '3.8'\n", "".join(f"huggingface-hub>=0.{n}\n" for n in range(1, 20)),
+    ],
+)  # fmt: skip
+def test_a_line_that_says_it_again_hides_nothing(more: str, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(CONFLICT + more)
+    done = ran("check", "requirements.txt", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "requires huggingface-hub" in done.stdout
+
+
+def test_an_entry_that_is_repeated_hides_nothing(tmp_path: Path) -> None:
+    once = [{"name": "transformers", "version": "4.51.3"}, {"name": "huggingface-hub", "version": "0.20.0"}]
+    (tmp_path / "e.json").write_text(json.dumps({"schema": "compat/environment/1", "distributions": once * 2}))
+    assert ran("check", "--environment", "e.json", cwd=tmp_path).returncode == 1
+    text = "dependencies:\n- transformers=4.51.3\n- huggingface_hub=0.20.0\n- pip:\n  - huggingface-hub==0.20.0\n"
+    (tmp_path / "environment.yml").write_text(text)
+    assert ran("check", "environment.yml", cwd=tmp_path).returncode == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_a_project_file_in_another_encoding_is_not_passed_over(encoding: str, tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text(GOOD)
+    (tmp_path / "pyproject.toml").write_bytes("[tool.compat]\nunknown = 1\n".encode(encoding))
+    done = ran("check", "good.txt", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, f"compat: {tmp_path}/pyproject.toml:1: is not UTF-8 text (byte 0)\n")
+
+
+def test_a_project_file_that_is_too_large_is_not_read_in_part(tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text(GOOD)
+    (tmp_path / "pyproject.toml").write_text(f"# {'x' * 8 * 1024 * 1024}\n[tool.compat]\nunknown = 1\n")
+    done = ran("check", "good.txt", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith("pyproject.toml: is larger than 8 MiB\n")
+
+
+@pytest.mark.parametrize("value", ["A100:" + "9" * 5_000, "A" * 100_000])
+def test_a_value_of_thousands_of_characters_is_one_readable_line(value: str, tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text(GOOD)
+    done = ran("check", "good.txt", f"--gpu={value}", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("compat: --gpu: ")
+    assert "unexpected" not in done.stderr
+    assert len(done.stderr) < 2_100
+
+
+@pytest.mark.parametrize("command", ["##[error]", "##vso[task.setvariable variable=a]b", "##teamcity[buildProblem]"])
+@pytest.mark.parametrize("runner", ["GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"])
+def test_an_error_is_no_command_of_a_runner(command: str, runner: str, tmp_path: Path) -> None:
+    (tmp_path / "uv.lock").write_text(f'version = 1\n[[package]]\nname = "torch"\nversion = "{command}"\n')
+    done = ran("check", "uv.lock", cwd=tmp_path, **{runner: "1"})
+    assert done.returncode == 2
+    assert command not in done.stdout + done.stderr
