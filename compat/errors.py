@@ -20,15 +20,30 @@ class InputError(Exception):
         self.line = line
 
     def __str__(self) -> str:
-        if self.file is None:
-            return printable(self.message)
-        where = f"{self.file}:{self.line}" if self.line else self.file
-        return printable(f"{where}: {self.message}")
+        where = "" if self.file is None else f"{self.file}:{self.line}: " if self.line else f"{self.file}: "
+        text = printable(f"{where}{self.message}")
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 4 :]}"
+
+
+_LONGEST = 2_000
+"""Characters of an error: one that quotes an option or a name of 100 kB is no line that anybody reads."""
+
+
+CI_COMMANDS = ("##[", "##vso[", "##teamcity[")
+"""What runners obey anywhere in a line (GitHub, Azure Pipelines, TeamCity)."""
+
+
+def in_ci_log() -> bool:
+    """Whether a runner that obeys commands in its log reads what is printed."""
+    return any(os.environ.get(name) for name in ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"))
 
 
 def printable(text: str) -> str:
-    """One line that is safe to print: credentials are redacted and non-printable characters escaped."""
+    """One line that is safe to print: credentials are redacted, non-printable characters and commands of CI runners escaped."""
     text = redacted(text)
+    if "##" in text and in_ci_log():
+        for command in CI_COMMANDS:
+            text = text.replace(command, f"#\\x23{command[2:]}")
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

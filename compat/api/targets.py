@@ -5,6 +5,7 @@ from __future__ import annotations
 from compat.errors import InputError
 from compat.model import Accelerator, Environment, Finding, Workload, exit_code
 from compat.records import replace
+from compat.redact import excerpt
 from compat.versions import key_of
 
 TYPE_CHECKING = False
@@ -124,8 +125,8 @@ def _accelerators(values: list[str]) -> tuple[Accelerator, ...]:
         name, _, count = part.rpartition(":") if ":" in part else (part, "", "1")
         if name == "none":
             raise InputError("--gpu: 'none' takes no count")
-        if not name.strip() or not count.isdecimal() or not 0 < int(count) <= 4096:
-            raise InputError(f"--gpu: expected NAME or NAME:COUNT, not {part!r}")
+        if not name.strip() or not count.isdecimal() or len(count) > 4 or not 0 < int(count) <= 4096:
+            raise InputError(f"--gpu: expected NAME or NAME:COUNT, not {excerpt(part, 60)!r}")
         found += [_accelerator(name.strip())] * int(count)
     return tuple(found)
 

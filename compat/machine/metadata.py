@@ -6,7 +6,7 @@ import os
 
 from compat.model import Distribution, Source, normalized
 from compat.records import replace
-from compat.redact import without_credentials
+from compat.redact import excerpt, without_credentials
 from compat.versions import key_of
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ def read_distribution(folder: str, name: str, notes: list[str]) -> Distribution 
     try:
         key_of(version)
     except ValueError:
-        notes.append(f"{path}: {version!r} is not a version (PEP 440); treated as unknown")
+        notes.append(f"{path}: {excerpt(version, 60)!r} is not a version (PEP 440); treated as unknown")
         version = None
     source = _source(path, notes)
     if source is INDEX and version is not None and ".dev" in version:

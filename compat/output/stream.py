@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from compat.errors import InputError
+from compat.errors import CI_COMMANDS, InputError, in_ci_log
 from compat.redact import redacted
 
 
@@ -63,9 +63,10 @@ def harmless(text: str, *, commands: bool = False) -> str:
     """
     if not text.replace("\n", "").isprintable():
         text = "\r\n".join(_without_controls(part) for part in text.split("\r\n"))
-    if not commands and os.environ.get("GITHUB_ACTIONS") and ("::" in text or "##[" in text):
+    if not commands and ("::" in text or "##" in text) and in_ci_log():
         hash_sign = {"{": "\\u0023", "[": "\\u0023", "<": "&#35;"}.get(text[:1], "#\u200b")
-        text = text.replace("##[", f"{hash_sign}#[")
+        for command in CI_COMMANDS:
+            text = text.replace(command, f"{hash_sign}{command[1:]}")
         text = "\n".join(_no_command(line) for line in text.split("\n"))
     return text
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 FILE = "pyproject.toml"
 _LIMIT = 8 * 1024 * 1024
+_NOT_UTF_8 = (b"\xff", b"\xfe")
+"""The beginning of UTF-16 and UTF-32, in which the name of the table would not be found."""
 _OPTIONS = {
     "gpus": "gpu", "driver": "driver", "cuda-toolkit": "cuda-toolkit", "task": "task", "trainer": "trainer",
     "model": "model", "launcher": "launcher", "processes": "processes", "batch-size": "batch-size",
@@ -91,12 +93,17 @@ def _content(path: str) -> bytes:
     """Return the content of a file. An unreadable one is an error and not skipped, because it may declare targets."""
     try:
         with open(regular(path), "rb") as file:
-            return file.read(_LIMIT)
+            content = file.read(_LIMIT + 1)
     except OSError as problem:
         raise InputError(f"cannot be read: {problem.strerror or problem}", path) from None
+    if len(content) > _LIMIT:
+        raise InputError(f"is larger than {_LIMIT // 1024 // 1024} MiB", path)
+    return content
 
 
 def _parsed(path: str, content: bytes) -> ProjectConfig | None:
+    if content.startswith(_NOT_UTF_8) or b"\0" in content[:4]:
+        raise InputError("is not UTF-8 text (byte 0)", path, 1)
     plain = content.translate(None, b" \t\"'")
     if b"tool.compat" not in plain and not (b"[tool]" in plain and b"compat" in plain):
         return None  # most projects: skip parsing the TOML
