@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 HIDDEN = "****"
 _SIGNS = (
     "@", "/t/", "bearer ", "authorization: ", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-",
-    "akia", "token=", "key=", "sig=", "signature=", "secret=", "passw", "pwd=", "credential=", "credentials=", "auth=",
+    "akia", "token=", "key=", "sig=", "pass=", "phrase=", "-api=", "_api=", "jwt=",
+    "signature=", "secret=", "passw", "pwd=", "credential=", "credentials=", "auth=",
     "token ", "key ", "--secret ", "token:", "token\"", "token'", "token\\", "key:", "key\"", "key'", "key\\", "secret:",
     "secret\"", "secret'", "secret\\", "wandb login", "curl ", "nvapi-", "gsk_", "xox", "aiza", "eyj", "private key-----",
 )  # fmt: skip
@@ -83,13 +84,19 @@ def _patterns() -> list[_Pattern]:
 def _compile() -> tuple[_Pattern, ...]:
     import re
 
-    secret = r"(?:token|sig|signature|secret|passw(?:or)?d|pwd|credentials?|auth|key)"
+    secret = r"(?:token|sig|signature|secret|passw(?:or)?d|passphrase|pass|pwd|credentials?|auth|key|[_-]api|jwt)"
     whose = "hub|hf|auth|access|api|bearer|github|gitlab|secret|private|client"
     sure = rf"(?:(?:{whose})[_-]?(?:token|key|secret)|passw(?:or)?d|passphrase)"
     code = r"(?!None\b|null\b|[Tt]rue\b|[Ff]alse\b|str\b|Optional\b|os\.|self\.|args\.)"
     return (
         # up to the next scheme: the URL of a proxy contains another one in its path
         ("@", re.compile(r"(?:(?<=//)|(?<=\w\w:/)(?!/))(?:[^\s'\"<>`|:]|:(?!//)){1,4000}"), _without_user),
+        # a password with quotes; "https://host:80" and 'x@y' beside each other is none
+        (
+            "@",
+            re.compile(r"(?<=//)[^\s'\"<>`|:/@]{1,80}:(?!\d{1,5}['`|])(?!\$)[^\s\"<>/@]{1,200}@(?=[\w\[])"),
+            f"{HIDDEN}@",
+        ),
         # bob:password@host, but not image:tag@sha256:…
         (
             "@",

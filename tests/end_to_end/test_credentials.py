@@ -42,7 +42,8 @@ ADDRESSES = (
     f"https://bob:{CANARY}@pkgs.example/simple", f"https://{CANARY}@pkgs.example/simple", f"https://bob:p/{CANARY}@pkgs.example/simple",
     f"https://conda.example/t/{CANARY}/channel", f"https://pkgs.example/a-1.0-py3-none-any.whl?token={CANARY}",
     f"https://pkgs.example/a-1.0-py3-none-any.whl?a=1&X-Amz-Signature={CANARY}&b=2", f"https://pkgs.example/x?sig={CANARY}#egg=a",
-    f"https://pkgs.example/x?api_key={CANARY}", f"https://pkgs.example/x?password={CANARY}",
+    f"https://pkgs.example/x?api_key={CANARY}", f"https://pkgs.example/x?password={CANARY}", f"https://pkgs.example/x?pass={CANARY}",
+    f"https://pkgs.example/x?X-JFrog-Art-Api={CANARY}", f"https://pkgs.example/x?jwt={CANARY}",
 )  # fmt: skip
 FORMATS = ("text", "json", "sarif", "junit", "github")
 PLACES = {
@@ -212,6 +213,25 @@ def test_diagnose_echoes_no_credential(form: str, tmp_path: Path, capsys: pytest
         main(["diagnose", str(log), "--format", form])
         out, err = capsys.readouterr()
         assert CANARY not in out + err
+
+
+@pytest.mark.parametrize("sign", ["'", "`", "|", "<", " ", "\u00a0"])
+def test_a_password_with_signs_that_end_an_address_elsewhere(
+    sign: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    url = f"https://bob:{sign}{CANARY}@pkgs.example/simple"
+    for key in ("registry", "url", "git"):
+        Path("uv.lock").write_text(
+            f'version = 1\n[[package]]\nname = "torch"\nversion = "2.6.0"\nsource = {{ {key} = "{url}" }}\n'
+        )
+        main(["check", "uv.lock", "--format", "json"])
+    if sign == "<":  # ends an address in a text
+        return
+    Path("requirements.txt").write_text(f"--index-url {url}\ntorch==2.6.0\n")
+    main(["check", "requirements.txt", "--format", "json"])
+    out, err = capsys.readouterr()
+    assert CANARY not in out + err
 
 
 def test_what_looks_like_a_credential_and_is_none_is_kept() -> None:

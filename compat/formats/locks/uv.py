@@ -15,6 +15,7 @@ from compat.formats.locks.uv_text import tables_of
 from compat.formats.registry import Commands, ProjectLock
 from compat.model import Distribution, Source, normalized
 from compat.records import quick
+from compat.redact import without_credentials
 from compat.versions import key_of
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ def source_of(table: Table) -> Source:
                       ("directory", "directory"), ("path", "directory")):  # fmt: skip
         value = table.get(key)
         if isinstance(value, str):
-            details: Table = {"url": value} if kind in ("index", "url") else {"path": value}
+            details: Table = {"url": without_credentials(value)} if kind in ("index", "url") else {"path": value}
             if key in ("editable", "virtual"):
                 details[key] = True
             return Source(kind, details)
@@ -252,7 +253,7 @@ def source_of(table: Table) -> Source:
 
 def git_details(address: str) -> dict[str, str]:
     """Split ``https://host/repo?subdirectory=x&tag=v1#commit``."""
-    rest, _, commit = address.partition("#")
+    rest, _, commit = without_credentials(address).partition("#")
     url, _, query = rest.partition("?")
     details = {"url": url, **({"commit": commit} if commit else {})}
     for part in query.split("&"):

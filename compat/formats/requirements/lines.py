@@ -158,7 +158,9 @@ def options_of(line: str, path: str, number: int) -> list[tuple[str, str]]:
             found.append((name, ""))
             continue
         if name not in _VALUED:
-            raise InputError(f"'{excerpt(word, 60)}' is not an option of a requirements file", path, number)
+            # a word that was torn off an address may be a part of its password
+            what = "an operand" if "://" in line and not word.startswith("-") else f"'{excerpt(word, 60)}'"
+            raise InputError(f"{what} is not an option of a requirements file", path, number)
         if not given and at == len(words):
             raise InputError(f"expected a value after {name}", path, number)
         if not given:
