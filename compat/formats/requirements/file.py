@@ -35,8 +35,9 @@ _INDEXED = (INDEX.kind, "nightly")
 _LABELLED = ("torch", "torchvision", "torchaudio")
 """Distributions of which another index may have the same release, with a local label that installers prefer."""
 _COMPILERS = ("uv pip compile", "pip-compile")
-_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ ./=:,@+'\"[]<>!~-")
-"""Characters allowed in a command that is rerun from a comment: none that a shell treats specially."""
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ ./=:,@+-")
+_IN_QUOTES = _PLAIN | frozenset("[]<>!~")
+"""Characters allowed in a command that is rerun from a comment: none that a shell treats specially there."""
 _PARTIAL = ("--no-deps", "--no-emit-package", "--no-emit-workspace", "--no-emit-local", "--no-install-", "--unsafe-package",
             "--prune", "--only-emit-")  # fmt: skip
 
@@ -69,11 +70,18 @@ class Requirements(Format):
             install += pip.mixed
         comments = header(self.decode(path, content).splitlines())
         made = next((line for line in comments if line.startswith((*_COMPILERS, "uv export"))), "")
-        if not made or not _WORD.issuperset(made):
+        if not made or not _is_harmless(made):
             return Commands((), (install,))
         if made.startswith("uv export"):
             return Commands((f"uv lock{pip.upgrades(changes)}", made), (install,))
         return Commands((f"{made}{pip.upgrades(changes)}",), (install,))
+
+
+def _is_harmless(command: str) -> bool:
+    """Whether a shell only splits it into words: ``> ~/.profile`` in a comment is a redirection, ``'torch>2'`` a word."""
+    parts = command.replace('"', "'").split("'")
+    plain, quoted = parts[::2], parts[1::2]
+    return len(parts) % 2 == 1 and _PLAIN.issuperset("".join(plain)) and _IN_QUOTES.issuperset("".join(quoted))
 
 
 def _compiled(path: str) -> str | None:
