@@ -26,6 +26,7 @@ def said(text: str, environment: Environment | None = None) -> tuple[Finding, ..
         ("ptxas fatal   : Value 'sm_120a' is not defined for option 'gpu-name'", "ptxas-too-old", ["triton"], "torch triton"),
         ("nvcc fatal   : Unsupported gpu architecture 'compute_120'", "nvcc-architecture", [], "12.8"),
         ("RuntimeError: The detected CUDA version (12.1) mismatches the version that was used to compile\nPyTorch (11.8). Please", "cuda-mismatch", ["torch"], "CUDA_HOME=/usr/local/cuda-11.8"),
+        (r"RuntimeError: ('\nThe detected CUDA version (%s) mismatches the version that was used to compile\nPyTorch (%s). Please make sure to use the same CUDA versions.\n', '13.0', '12.8')", "cuda-mismatch", ["torch"], "CUDA_HOME=/usr/local/cuda-12.8"),
         ("CUDAMismatchException: >- DeepSpeed Op Builder: Installed CUDA version 12.1 does not match the version torch was compiled with 11.8, unable to", "cuda-mismatch", ["torch"], "CUDA_HOME=/usr/local/cuda-11.8"),
         ("AttributeError: 'NoneType' object has no attribute 'cquantize_blockwise_fp16_nf4'", "bitsandbytes-no-library", ["bitsandbytes"], "bitsandbytes"),
         ("RuntimeError: Expected to mark a variable ready only once. This error is caused by one of", "ddp-ready-twice", ["torch"], "use_reentrant"),

@@ -119,6 +119,8 @@ COMPILERS = (
         re.compile(
             r"detected CUDA version \((?P<toolkit>[\d.]{1,10})\) mismatches the version that was used to "
             r"compile\s{1,20}PyTorch \((?P<torch>[\d.]{1,10})\)"
+            r"|detected CUDA version \(%s\) mismatches the version that was used to compile(?:\\n|\s)PyTorch \(%s\)"
+            r"[^'\n]{0,80}', '(?P<toolkit_3>[\d.]{1,10})', '(?P<torch_3>[\d.]{1,10})'"  # later releases do not fill them in
             r"|Installed CUDA version (?P<toolkit_2>[\d.]{1,10}) does not match the version torch was compiled with "
             r"(?P<torch_2>\d{1,3}\.\d{1,3})"  # DeepSpeed
         ),
