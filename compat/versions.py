@@ -64,8 +64,22 @@ def is_version(text: str) -> bool:
 def recorded(version: str, releases: Container[str]) -> str:
     """A version without its local label, as it is written among releases: ``torch==2.2`` installs the release 2.2.0."""
     public = version.partition("+")[0]
-    spellings = (public, f"{public}.0", f"{public}.0.0", public.removesuffix(".0"))
-    return next((each for each in spellings if each in releases), public)
+    for text in (public, _shortest(public)):
+        for spelling in (text, f"{text}.0", f"{text}.0.0", text.removesuffix(".0")):
+            if spelling in releases:
+                return spelling
+    return public
+
+
+def _shortest(public: str) -> str:
+    """``v4.51.3``, ``0!4.51.3``, ``4.051.3`` and ``4.51.3.0.0`` are all 4.51.3 (PEP 440)."""
+    numbers = _numbers(public.lstrip("vV").removeprefix("0!"))
+    return public if numbers is None else ".".join(map(str, _without_zeros(numbers)))
+
+
+def _without_zeros(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    last = max((place for place, number in enumerate(numbers) if number), default=0)
+    return numbers[: last + 1]
 
 
 def _numbers(text: str) -> tuple[int, ...] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from compat.errors import InputError
 from compat.files import decoded, readable
 from compat.records import record
+from compat.redact import excerpt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +24,19 @@ class _Options:
 
     strict = True
     object_hook = None
-    object_pairs_hook = None
     parse_float = float
     parse_int = int
     memo: dict[str, str] = {}  # noqa: RUF012 (the pure-Python scanner's cache; the C scanner has its own)
+
+    @staticmethod
+    def object_pairs_hook(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Refuse a key that occurs twice: readers disagree on which value counts, and one of them would hide the other."""
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            seen: set[str] = set()
+            twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+            raise ValueError(f"the key {excerpt(twice, 60)!r} occurs twice")
+        return found
 
     @staticmethod
     def parse_constant(word: str) -> Any:
@@ -52,7 +62,7 @@ def parse_json(text: str, file: str) -> Any:
     import json
 
     try:
-        return json.loads(text, parse_constant=_Options.parse_constant)
+        return json.loads(text, parse_constant=_Options.parse_constant, object_pairs_hook=_Options.object_pairs_hook)
     except json.JSONDecodeError as problem:
         raise InputError(f"is not JSON: {problem.msg} (column {problem.colno})", file, problem.lineno) from None
     except RecursionError:

@@ -266,3 +266,17 @@ def test_an_error_is_no_command_of_a_runner(command: str, runner: str, tmp_path:
     done = ran("check", "uv.lock", cwd=tmp_path, **{runner: "1"})
     assert done.returncode == 2
     assert command not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("form", ["v{}", "0!{}", "{}.0.0", "0{}"])
+def test_another_spelling_of_a_version_hides_nothing(form: str, tmp_path: Path) -> None:
+    lines = f"transformers=={form.format('4.51.3')}\nhuggingface-hub=={form.format('0.20.0')}\n"
+    (tmp_path / "requirements.txt").write_text(lines)
+    assert ran("check", "requirements.txt", cwd=tmp_path).returncode == 1
+
+
+def test_a_key_that_occurs_twice_is_refused(tmp_path: Path) -> None:
+    packages = '"distributions": [{"name": "torch", "version": "2.6.0"}]'
+    (tmp_path / "e.json").write_text(f'{{"schema": "compat/environment/1", {packages}, "distributions": []}}')
+    done = ran("check", "--environment", "e.json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "compat: e.json: is not JSON: the key 'distributions' occurs twice\n")
