@@ -35,9 +35,9 @@ class Flavours:
         self._address = address.rstrip("/")
         self._current = current
         self._machine = "aarch64" if environment.machine in ("aarch64", "arm64") else "x86_64"
-        linux = environment.os in (None, "linux")
+        linux, self._windows = environment.os in (None, "linux"), environment.os == "windows"
         self._processors = linux and environment.accelerators == () and environment.driver is None
-        self._wanted = linux and (self._processors or _has_nvidia(environment))
+        self._wanted = self._processors or ((linux or self._windows) and _has_nvidia(environment))
         self._read: dict[str, IndexUniverse] = {}
         self._unreachable = ""
         self.assumed: dict[Release, str] = {}
@@ -166,7 +166,8 @@ class Flavours:
         """(CUDA version, whether it is the default) of the builds of a release; torchvision and torchaudio follow torch."""
         torch = version if name == "torch" else self._torch_of(name, version)
         builds = self._tables.torch_builds(torch or "")
-        return [(each.cuda, each.default) for each in builds if each.machine == self._machine]
+        default = not self._windows  # there the ordinary index has builds for the CPU
+        return [(each.cuda, each.default and default) for each in builds if each.machine == self._machine]
 
     def _torch_of(self, name: str, version: str) -> str | None:
         """The torch version that a release of torchvision or torchaudio requires."""

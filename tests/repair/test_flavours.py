@@ -69,9 +69,15 @@ def test_beside_another_build_of_the_release_the_default_one_has_its_label() -> 
         assert versions(found, "torch", "2.7.1", "2.7.0") == ["2.7.1+cu126", "2.7.1+cu128", "2.7.0+cu118", "2.7.0+cu128"]
 
 
+def test_on_windows_the_ordinary_index_has_builds_for_the_cpu() -> None:
+    with flavours(Environment(os="windows", driver="570.86"), {"torch": "2.7.1"}) as found:
+        assert versions(found, "torch", "2.7.1") == ["2.7.1+cu118", "2.7.1+cu126", "2.7.1+cu128"]
+        assert found.default_index(Release("torch", "2.8.0"), None) is None
+
+
 @pytest.mark.parametrize(
     "environment",
-    [Environment(os="linux"), Environment(os="windows", driver="570.86"), Environment(os="linux", accelerators=(Accelerator(vendor="amd"),))],
+    [Environment(os="linux"), Environment(os="windows"), Environment(os="linux", accelerators=(Accelerator(vendor="amd"),))],
 )  # fmt: skip
 def test_where_no_nvidia_gpu_is_known_there_are_none(environment: Environment) -> None:
     with flavours(environment, {"torch": "2.7.1"}) as found:
