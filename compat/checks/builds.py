@@ -48,14 +48,15 @@ NAMES = frozenset(
 
 def judge(facts: Facts) -> Iterator[Finding]:
     """Yield every finding about builds; the tables are opened only if there is something to check."""
-    from compat.checks import loading
-
     environment = facts.environment
-    yield from loading.compiled_against_numpy_1(facts)
+    if isinstance(facts.package("numpy"), list):
+        from compat.checks.loading import compiled_against_numpy_1
+
+        yield from compiled_against_numpy_1(facts)
     there = any(each.name in NAMES for each in environment.distributions or ())
     if not there and not (environment.driver and environment.cuda_toolkit) and not environment.accelerators:
         return
-    from compat.checks import gpu_code
+    from compat.checks import gpu_code, loading
     from compat.tables.builds import open_code_tables
     from compat.tables.linked import open_linked
 

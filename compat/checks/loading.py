@@ -6,7 +6,7 @@ from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.checks.torch_build import Stack, cuda_of, for_another_torch, major, own_build, public, torch_for
 from compat.model import Distribution, Finding, Fix, of_no_index
 from compat.records import replace
-from compat.tables.linked import Linked, LinkedTable, NumpyAbi, series_of
+from compat.tables.linked import Linked, LinkedTable, NumpyAbi, open_numpy_abi, series_of
 from compat.versions import key_of
 
 TYPE_CHECKING = False
@@ -179,39 +179,44 @@ def compiled_against_numpy_1(facts: Facts) -> Iterator[Finding]:
     """Yield a finding for each release that was compiled against numpy 1, if numpy 2 is installed."""
     copies = facts.package("numpy")
     here = copies[0].version if isinstance(copies, list) and len(copies) == 1 else None
-    if here is None or key_of(here) < _NUMPY_2:
+    if here is None or key_of(here) < NUMPY_2:
         return
-    from compat.tables.linked import open_numpy_abi
-
     table = open_numpy_abi()
     for copy in facts.environment.distributions or ():
         row = table.get(copy.name)
         if row is None or not copy.version or own_build(copy) or of_no_index(copy):
             continue
         if key_of(public(copy.version)) <= key_of(row.last):
-            yield Finding(
-                rule=f"build-{copy.name}-numpy",
-                origin="build",
+            yield replace(
+                of_numpy_1(copy.name, copy.version, here, row),
                 verdict="hit",
-                severity="error",
-                effect="crash",
                 title=f"import {row.module} fails: {copy.name} {copy.version} is compiled against numpy 1",
                 why=f"The compiled code of releases up to {row.last} uses types that have another layout in numpy 2: "
                 "numpy.dtype size changed, numpy.core.multiarray failed to import, or _ARRAY_API not found.",
-                confidence="confirmed",
-                packages={copy.name: copy.version, "numpy": here},
                 facts=(),
-                fixes=numpy_fixes(copy.name, row),
-                evidence=(NUMPY_GUIDE,),
                 here=f"{copy.name} {copy.version}, numpy {here}",
             )
 
 
-def numpy_fixes(name: str, row: NumpyAbi) -> tuple[Fix, ...]:
-    """The fixes for a release that was compiled against numpy 1, beside numpy 2."""
+def of_numpy_1(name: str, version: str | None, numpy: str | None, row: NumpyAbi) -> Finding:
+    """The finding about a release that was compiled against numpy 1 beside numpy 2, whose versions may be unknown."""
     older = Fix("downgrade", "numpy", "<2", "the numpy that it is compiled against", 'pip install "numpy<2"')
-    return (upgrade_to(name, row.first, "the first release compiled against numpy 2"), older) if row.first else (older,)
+    newer = [upgrade_to(name, row.first, "the first release compiled against numpy 2")] if row.first else []
+    return Finding(
+        rule=f"build-{name}-numpy",
+        origin="build",
+        verdict="possible",
+        severity="error",
+        effect="crash",
+        title=f"{name} up to {row.last} is compiled against numpy 1 and cannot be imported with numpy 2",
+        why="Its compiled code uses types that have another layout in numpy 2.",
+        confidence="confirmed",
+        packages={name: version, "numpy": numpy},
+        facts=("build",),
+        fixes=(*newer, older),
+        evidence=("https://numpy.org/doc/stable/dev/depending_on_numpy.html#numpy-2-0-specific-advice",),
+    )
 
 
-_NUMPY_2 = key_of("2.0.0b1")
-NUMPY_GUIDE = "https://numpy.org/doc/stable/dev/depending_on_numpy.html#numpy-2-0-specific-advice"
+NUMPY_2 = key_of("2.0.0b1")
+"""The first numpy with another ABI."""

@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from compat.checks.loading import NUMPY_GUIDE, numpy_fixes
+from compat.checks import loading
 from compat.diagnosis.frame_packages import distribution_of_module, package_of, version_of
-from compat.model import Finding
+from compat.records import replace
 from compat.versions import key_of
 
 if TYPE_CHECKING:
+    from compat.model import Finding
     from compat.reports.log.traceback import RaisedError
     from compat.rules.facts import Facts
 
@@ -74,20 +75,6 @@ def of_numpy_1(said: str, where: str, error: RaisedError | None, facts: Facts) -
     if name is None:
         return None
     row, here, numpy = table[name], version_of(name, facts), version_of("numpy", facts)
-    if (here and key_of(here) > key_of(row.last)) or (numpy and key_of(numpy) < key_of("2.0.0b1")):
+    if (here and key_of(here) > key_of(row.last)) or (numpy and key_of(numpy) < loading.NUMPY_2):
         return None
-    return Finding(
-        rule=f"build-{name}-numpy",
-        origin="build",
-        verdict="possible",
-        severity="error",
-        effect="crash",
-        title=f"{name} up to {row.last} is compiled against numpy 1 and cannot be imported with numpy 2",
-        why="Its compiled code uses types that have another layout in numpy 2.",
-        confidence="confirmed",
-        packages={name: here, "numpy": numpy},
-        facts=("build",),
-        fixes=numpy_fixes(name, row),
-        evidence=(NUMPY_GUIDE,),
-        here=where,
-    )
+    return replace(loading.of_numpy_1(name, here, numpy, row), here=where)
