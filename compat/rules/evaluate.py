@@ -157,10 +157,11 @@ def finding_of(rule: Rule, verdict: Verdict, facts: Facts) -> Finding:
 
 def severity_of(rule: Rule, facts: Facts) -> str:
     """The severity of a rule's finding: that of presumed facts as long as one of them is in use."""
+    if not rule.presumed_severity:
+        return rule.severity
     presuming = facts.presuming(rule.presume)
-    if rule.presumed_severity and any(presuming.is_presumed(f"workload.{name}") for name, _ in rule.presume):
-        return rule.presumed_severity
-    return rule.severity
+    in_use = any(presuming.is_presumed(f"workload.{name}") for name, _ in rule.presume)
+    return rule.presumed_severity if in_use else rule.severity
 
 
 def contract_names(unknown: tuple[str, ...]) -> tuple[str, ...]:
