@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compat.checks import rocm_code
 from compat.checks.fix_commands import downgrade_to, upgrade_to
-from compat.checks.torch_build import Stack, cuda_of, own_build, public, torch_for
+from compat.checks.torch_build import Stack, cuda_of, named, own_build, public, torch_for
 from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.records import replace
 from compat.versions import key_of, recorded
@@ -46,7 +46,7 @@ def _torch(stack: Stack) -> Iterator[Finding]:
         return
     device = lacking[0]
     certain = stack.flavour.certain or all(_runs(stack, device, each) is False for each in builds)
-    name, capability = _named(device), device.compute_capability or ""
+    name, capability = named(device), device.compute_capability or ""
     compiled = ", ".join(f"sm_{code}" for code in build.codes)
     yield Finding(
         rule="build-torch-gpu",
@@ -122,7 +122,7 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
         fixes = [rocm_code.rocm_build(release)]
     elif not fixes and gpus:  # most releases for aarch64 are published for the CPU alone
         fixes = list(_other_torch(stack, gpus[0]))
-    what = _named(gpus[0]) if gpus else f"{compiled[0].name}"
+    what = named(gpus[0]) if gpus else f"{compiled[0].name}"
     yield Finding(
         rule="build-torch-cpu-only",
         origin="build",
@@ -155,7 +155,7 @@ def _extension(stack: Stack, copy: Distribution) -> Iterator[Finding]:
         if not answers or any(answer is not False for answer in answers):
             continue
         compiled = ", ".join(f"sm_{code}" for code in builds[0].codes)
-        name = _named(device)
+        name = named(device)
         yield Finding(
             rule=f"build-{copy.name}-gpu",
             origin="build",
@@ -235,7 +235,7 @@ def _triton(stack: Stack) -> Iterator[Finding]:
                 command="export TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas",
             )
         )
-        name = _named(device)
+        name = named(device)
         yield Finding(
             rule="build-triton-gpu",
             origin="build",
@@ -258,10 +258,6 @@ def _triton(stack: Stack) -> Iterator[Finding]:
 def _version(stack: Stack, name: str) -> str | None:
     copy = stack.one(name)
     return None if copy is None else copy.version
-
-
-def _named(device: Accelerator) -> str:
-    return device.name or f"a GPU of compute capability {device.compute_capability}"
 
 
 # --- The requested precision.

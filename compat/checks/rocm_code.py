@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compat.checks.torch_build import INDEX, OWN_BUILDS, Stack, torch_for
-from compat.model import Accelerator, Finding, Fix
+from compat.checks.torch_build import INDEX, OWN_BUILDS, Stack, named, torch_for
+from compat.model import Finding, Fix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _other_vendor(stack: Stack) -> Iterator[Finding]:
     certain = stack.flavour.certain
     platform = f"CUDA {stack.flavour.cuda}" if built == "nvidia" else "ROCm"
     other = "ROCm" if built == "nvidia" else "CUDA"
-    device = _named(devices[0])
+    device = named(devices[0])
     builds = sorted((build.cuda for build in stack.builds() if build.cuda), reverse=True)
     yield Finding(
         rule="build-torch-vendor",
@@ -79,7 +79,7 @@ def _no_code(stack: Stack) -> Iterator[Finding]:
     if not targets or not devices or any(each.gfx in targets for each in devices) or _target(override) in targets:
         return
     device = devices[0]
-    name = _named(device) if device.name is None else f"{device.name} ({device.gfx})"
+    name = named(device) if device.name is None else f"{device.name} ({device.gfx})"
     yield Finding(
         rule="build-torch-gfx",
         origin="build",
@@ -124,7 +124,3 @@ def _target(override: str | None) -> str | None:
     if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 3 for part in parts):
         return None
     return f"gfx{parts[0]}{parts[1]}{int(parts[2]):x}"
-
-
-def _named(device: Accelerator) -> str:
-    return device.name or device.gfx or f"a GPU of compute capability {device.compute_capability}"

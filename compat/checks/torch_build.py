@@ -203,6 +203,11 @@ def major(version: str) -> int:
     return numbers(version)[0]
 
 
+def named(device: Accelerator) -> str:
+    """A GPU's name, or what is known of it."""
+    return device.name or device.gfx or f"a GPU of compute capability {device.compute_capability}"
+
+
 def own_build(copy: Distribution) -> bool:
     """Whether a distribution is a custom build, or a wheel from another location than an index."""
     source = copy.source
