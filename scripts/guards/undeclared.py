@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from packaging.markers import Marker
@@ -22,6 +22,7 @@ from compat.interfaces.source.records import Import, Module
 from compat.model import normalized
 from scripts.surface.collect import PACKAGE_OF, passed_over
 from scripts.surface.fetch import missing
+from scripts.surface.imports import closure
 from scripts.surface.mined import Mined
 from scripts.surface.packages import tops_of
 from scripts.surface.store import Store
@@ -69,7 +70,7 @@ def _reached(surface: SourceSurface, package: str, declared: frozenset[str]) -> 
                     importers[target].add(name)
     reached: dict[tuple[str, str], set[str]] = defaultdict(set)
     for name, absent in wanting.items():
-        running = _running(name, importers)
+        running = closure((name,), lambda module: importers.get(module, ()))  # a package runs before its modules
         reach = {"import"} if running & {*tops, *ENTRIES.get(package, ())} else set(_trainers(surface, eager, tops, running))
         if reach:
             for top in absent:
@@ -103,18 +104,6 @@ def _provider(top: str) -> str:
     """The only distribution that provides a module; "" if there are several, or it is not known."""
     known = PROVIDERS.get(top) or ((PACKAGE_OF[top],) if top in PACKAGE_OF else ())
     return known[0] if len(known) == 1 else ""
-
-
-def _running(module: str, importers: Mapping[str, set[str]]) -> set[str]:
-    """The modules whose import runs a module, and itself; a package runs before its modules."""
-    found: set[str] = set()
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += importers.get(name, ())
-    return found
 
 
 def _trainers(surface: SourceSurface, eager: Eager, tops: Iterable[str], running: set[str]) -> Iterator[str]:
@@ -157,14 +146,7 @@ class Requirements:
 
     def closed(self, *names: str) -> frozenset[str]:
         """These distributions and what their newest releases install."""
-        found: set[str] = set()
-        waiting = list(names)
-        while waiting:
-            name = waiting.pop()
-            if name not in found:
-                found.add(name)
-                waiting += self._newest(name)
-        return frozenset(found)
+        return frozenset(closure(names, self._newest))
 
     def _newest(self, name: str) -> frozenset[str]:
         if name not in self._of_newest:

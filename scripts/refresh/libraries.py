@@ -58,10 +58,10 @@ def _code(wheel: Wheel, members: list[str]) -> tuple[str, str]:
 
 def linux(release: Release) -> DistributionPackage | None:
     """Return the wheel for Linux on x86_64, if any; older bitsandbytes wheels are tagged ``none-any``."""
-    return next((each for each in release.wheels if each.filename.endswith("none-any.whl") or _for_linux(each.filename)), None)
+    return next((each for each in release.wheels if each.filename.endswith("none-any.whl") or for_linux(each.filename)), None)
 
 
-def _for_linux(name: str) -> bool:
+def for_linux(name: str) -> bool:
     return "linux" in name and "x86_64" in name
 
 

@@ -21,6 +21,7 @@ from pypi_simple import DistributionPackage
 
 from compat.tables.linked import NUMPY_TABLE
 from scripts.refresh.index import Index, Release
+from scripts.refresh.libraries import for_linux
 from scripts.refresh.tables import Row, changed, load, text_of
 from scripts.refresh.updates import THREADS, Request, Update
 from scripts.refresh.wheel import UnreadableError
@@ -97,7 +98,7 @@ def _of(name: str, request: Request) -> Row | str | None:
 
 def _wheel(release: Release) -> DistributionPackage | None:
     """The wheel for Linux on x86_64 and a Python that numpy 2 supports."""
-    files = [each for each in release.wheels if "linux" in each.filename and "x86_64" in each.filename]
+    files = [each for each in release.wheels if for_linux(each.filename)]
     return next((each for tag in _PYTHONS for each in files if tag in each.filename), None)
 
 

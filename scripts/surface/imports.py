@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from compat.interfaces.at_once import ENTRIES, SERVERS
 from compat.interfaces.imports import Eager
@@ -75,14 +75,19 @@ def leading_to(edges: dict[str, Edges], goals: Iterable[str]) -> set[str]:
     for found in edges.values():
         for start, end, _ in found:
             back[end].add(start)
-    reached: set[str] = set()
-    waiting = list(goals)
+    return closure(goals, lambda node: back.get(node, ()))
+
+
+def closure(starts: Iterable[str], after: Callable[[str], Iterable[str]]) -> set[str]:
+    """These names, those that ``after`` returns for them, and so on."""
+    found: set[str] = set()
+    waiting = list(starts)
     while waiting:
-        node = waiting.pop()
-        if node not in reached:
-            reached.add(node)
-            waiting += back[node]
-    return reached
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += after(name)
+    return found
 
 
 def public_nodes(mined: Mined, package: str) -> set[str]:
