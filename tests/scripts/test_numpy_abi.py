@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -21,14 +20,6 @@ CHECK = b"module compiled against ABI version 0x%x but this version of numpy is 
 NUMPY_1 = b"\x7fELF" + CHECK + Random(1).randbytes(8000)
 NUMPY_2 = NUMPY_1 + b"numpy._core._multiarray_umath"
 UNRELATED = b"\x7fELF" + Random(1).randbytes(7000)
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[IndexServer]:
-    monkeypatch.setenv("COMPAT_CACHE_DIR", str(tmp_path / "cache"))
-    with IndexServer({}) as started:
-        monkeypatch.setenv("UV_DEFAULT_INDEX", started.url)
-        yield started
 
 
 def released(server: IndexServer, version: str, day: str, code: bytes, tag: str = TAG) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -63,14 +63,6 @@ def shared_object(
 
 def torch(*exported: str) -> dict[str, bytes]:
     return {"torch/lib/libc10.so": shared_object(exported=exported)}
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[IndexServer]:
-    monkeypatch.setenv("COMPAT_CACHE_DIR", str(tmp_path / "cache"))
-    with IndexServer({}) as started:
-        monkeypatch.setenv("UV_DEFAULT_INDEX", started.url)
-        yield started
 
 
 def refreshed(folder: Path, *packages: str) -> list[dict[str, str]]:
