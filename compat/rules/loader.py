@@ -9,8 +9,8 @@ from typing import Any
 
 from compat.errors import InputError
 from compat.model import CONFIDENCES, EFFECTS, FIX_KINDS, SCHEMA, SEVERITIES
+from compat.rules.parsing import conditions_of, detectors_of, known_keys, package_conditions, table_of, words
 from compat.rules.rule import RELATIONS, Example, FixTemplate, Rule, Signature
-from compat.rules.tables import conditions_of, detectors_of, known_keys, package_conditions, table_of, words
 from compat.syntax.toml import parse_toml
 from compat.versions import is_version, key_of, ranges_of
 
