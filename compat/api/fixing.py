@@ -10,7 +10,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from compat.api.planning import Case, planner_of, planning, read_again, resolved
+from compat.api.case import Case, read_again
+from compat.api.planning import planner_of, planning
+from compat.api.resolution import resolved
 from compat.errors import InputError
 from compat.formats.edit.changes import Change
 from compat.formats.edit.dispatch import commands_for, edits_for

@@ -117,8 +117,8 @@ def fix(
     Raises the exceptions of :func:`check`, and :class:`compat.errors.Undecided` if a required index cannot be reached or time
     runs out (``time_limit``, in seconds) before a plan is found.
     """
+    from compat.api.case import described_case
     from compat.api.fixing import repair_of
-    from compat.api.planning import described_case
 
     operands = (os.fspath(subject),) if isinstance(subject, (str, os.PathLike)) else ()
     chosen = options_of("fix", command, options, operands)

@@ -11,9 +11,9 @@ from compat.output.stream import emit, emit_json
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
+    from compat.api.case import Case
     from compat.api.fixing import Written
     from compat.api.options import Options
-    from compat.api.planning import Case
     from compat.formats.edit.files import Edit
     from compat.repair.plan import Plan
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compat.api.planning import Case, planning
+from compat.api.case import Case
+from compat.api.planning import planning
 from compat.api.targets import stated
 from compat.errors import InputError, Undecided
 from compat.model import Distribution, Environment, Source

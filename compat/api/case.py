@@ -1,0 +1,179 @@
+"""The case that ``fix``, ``why`` and ``suggest`` plan for: what is installed or listed, and for which target."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from compat.api.report import chosen_targets, config_of, in_force, requested_of, targeted
+from compat.errors import InputError
+from compat.model import Environment
+from compat.records import record, replace
+from compat.rules.compiled import Matrix
+
+if TYPE_CHECKING:
+    from compat.api.options import Options
+    from compat.checks.choices import Requested
+    from compat.formats.listing import Listing
+    from compat.formats.project.config import ProjectConfig, Target
+    from compat.index import Index
+    from compat.repair.candidates import Release
+    from compat.repair.plan import Means
+    from compat.repair.relaxation import Needs
+    from compat.repair.target import Need
+
+ONLY_LISTED = "uv cannot resolve this file, so only the packages it lists are checked"
+REFUSED = "installers refuse these pins, which contradict each other"
+
+
+@record(frozen=True)
+class Case:
+    """The input to be fixed. ``file`` is its path, ``None`` for an environment; ``folders`` contain installed metadata.
+
+    ``told`` describes the target of the plan; ``ignored`` are the rules that the project ignores. ``listing`` is the parsed
+    file, ``asked_choices`` are the requested extras and groups, ``selection`` those of this case in words.
+    ``resolves``: whether uv can resolve a file that lists only some of its packages (``None``: unknown; ``unresolved`` is the
+    reason), ``overrides`` whether that requires its pins to override the requirements of other packages. ``needs`` are the
+    requirements of its releases that were read, ``pythons`` older Pythons that the pins support as well."""
+
+    environment: Environment
+    file: str | None = None
+    folders: tuple[str, ...] = ()
+    interpreter: str | None = None
+    direct: frozenset[str] | None = None
+    asked: tuple[Need, ...] = ()
+    notes: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    whole: bool = True
+    ignored: frozenset[str] = frozenset()
+    resolves: bool | None = None
+    unresolved: str = ""
+    overrides: bool | None = None
+    needs: Mapping[Release, Needs] | None = None
+    pythons: tuple[str, ...] = ()
+    listing: Listing | None = None
+    asked_choices: Requested | None = None
+    selection: str = ""
+
+    def without_note(self) -> Case:
+        """Without the note that uv cannot resolve the file, where that is the answer."""
+        return replace(self, notes=tuple(note for note in self.notes if not note.startswith((ONLY_LISTED, REFUSED))))
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether installers refuse the file as it is, because its pins contradict each other."""
+        return self.overrides is True and self.listing is not None and self.listing.kind == "requirements"
+
+    @property
+    def listed(self) -> dict[str, bool]:
+        """The packages listed in the file, in any of its selections, and whether one of them pins the package."""
+        found: dict[str, bool] = {}
+        for each in self.listing.entries if self.listing else ():
+            copy = each.distribution
+            pinned = copy.version is not None or (copy.source is not None and copy.source.kind != "index")
+            found[copy.name] = found.get(copy.name, False) or pinned
+        return found
+
+
+def case_of(options: Options, matrix: Matrix, index: Callable[[], Index]) -> Case:
+    """The case named by the options: a file, a described environment, or the installed packages.
+
+    ``index`` is only called if the file leaves something open. :class:`InputError` if several inputs are named.
+    """
+    if len(options.operands) + options.flag("environment") + options.flag("python") > 1:
+        raise InputError("pass only one of FILE, --python and --environment")
+    config = config_of(options.operands[0] if options.operands else ".", options)
+    if options.operands:
+        return _of_file(options, config, matrix, index)
+    if options.flag("environment"):
+        from compat.formats.described import read_described
+
+        return described_case(*read_described(options.one("environment") or ""), options)
+    if options.flag("target"):
+        raise InputError("--target needs a file or --environment; installed packages are always planned for this machine")
+    from compat.api.machine import read_machine
+    from compat.machine.interpreter import default_target, target_at
+    from compat.repair.subject import placed
+
+    python = options.one("python")
+    place = target_at(python) if python else default_target(os.environ)
+    machine = read_machine(python, matrix)
+    environment, more = _told_of(machine.environment, None, options)
+    environment, told = placed(environment)
+    return Case(
+        environment, folders=place.folders, interpreter=machine.interpreter, notes=(*machine.notes, *more),
+        told=(f"Python {environment.python}", *told), ignored=_ignored(config, None),
+    )  # fmt: skip
+
+
+def described_case(environment: Environment, notes: tuple[str, ...], options: Options) -> Case:
+    """The case of a described environment, for the target declared by the project or named by the options."""
+    from compat.repair.subject import placed
+
+    config = config_of(".", options)
+    target = _one_target(options, config)
+    environment, more = _told_of(environment, target, options)
+    environment, told = placed(environment)
+    told = (f"Python {environment.python}", *told)
+    return Case(environment, notes=(*notes, *more), told=told, ignored=_ignored(config, target))
+
+
+def _one_target(options: Options, config: ProjectConfig) -> Target | None:
+    """The target to plan for; :class:`InputError` if several are declared and none is selected."""
+    targets = chosen_targets(options, config)
+    if len(targets) > 1:
+        names = ", ".join(each.name for each in targets if each is not None)
+        raise InputError(f"several targets are declared ({names}): choose one with --target", config.file)
+    return next(iter(targets), None)
+
+
+def _ignored(config: ProjectConfig, target: Target | None) -> frozenset[str]:
+    """The rules that the project currently ignores."""
+    named = (None, None if target is None else target.name)
+    return frozenset(each.rule for each in config.ignores if each.target in named and in_force(each))
+
+
+def _told_of(environment: Environment, target: Target | None, options: Options) -> tuple[Environment, tuple[str, ...]]:
+    """The environment with the facts of its target and of the command line, and notes about them."""
+    from compat.checks import named_devices
+
+    environment, notes = targeted(environment, target, options)
+    environment, more = named_devices(environment)
+    return environment, (*notes, *more)
+
+
+def _of_file(options: Options, config: ProjectConfig, matrix: Matrix, index: Callable[[], Index]) -> Case:
+    from compat.formats.registry import format_of, read_content
+    from compat.repair.subject import installed_by
+
+    path = options.operands[0]
+    content = read_content(path)
+    listings = [each for each in format_of(path, content).listings(path, content) if each.entries]
+    if not listings:
+        raise InputError("lists no packages", path)
+    if len(listings) > 1:
+        names = ", ".join(each.label or each.file for each in listings)
+        raise InputError(f"contains several environments ({names}); fix handles one at a time", path)
+    (listing,) = listings
+    target = _one_target(options, config)
+    known, notes = _told_of(listing.context, target, options)
+    asked = requested_of(target, options)
+    found = installed_by(listing, known, matrix, index, asked)
+    return Case(
+        found.environment, file=path, direct=found.direct, asked=found.asked, notes=(*listing.notes, *notes), told=found.told,
+        whole=found.whole, ignored=_ignored(config, target), listing=listing, asked_choices=asked, pythons=found.pythons,
+        selection=found.selection,
+    )  # fmt: skip
+
+
+def read_again(case: Case, listing: Listing, means: Means) -> Case:
+    """The case of an edited file, for the same target: the selection with the most errors."""
+    from compat.repair.subject import installed_by
+
+    known = replace(case.environment, distributions=None, distributions_complete=False)
+    found = installed_by(listing, known, means.matrix, lambda: means.index, case.asked_choices)
+    return replace(
+        case, environment=found.environment, direct=found.direct, asked=found.asked, whole=found.whole, listing=listing,
+        selection=found.selection,
+    )  # fmt: skip

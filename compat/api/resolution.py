@@ -1,0 +1,169 @@
+"""What an incomplete file installs: its pins, if they are all, and otherwise what uv resolves today."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from compat.api.case import ONLY_LISTED, REFUSED, Case, read_again
+from compat.model import Distribution, Source, of_no_index
+from compat.records import replace
+from compat.redact import excerpt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from compat.index import Index
+    from compat.index.records import File
+    from compat.repair.plan import Means
+    from compat.repair.target import Target as Machine
+    from compat.repair.uv import Question
+
+INDEX = Source("index")
+_OLDER = 3
+"""Maximum number of older Pythons that are tried."""
+
+
+def completed(case: Case, means: Means) -> Case:
+    """The case of an incomplete file with all packages that get installed.
+
+    Pins often have wheels for a newer Python than what they require; if uv finds no solution for an inferred Python, the next
+    older ones are tried.
+    """
+    found = closed(case, means) or resolved(case, means)
+    assert case.listing is not None
+    for python in case.pythons[:_OLDER] if found.resolves is False else ():
+        other = read_again(replace(case, environment=replace(case.environment, python=python)), case.listing, means)
+        other = closed(other, means) or resolved(other, means)
+        if other.resolves:
+            return replace(other, told=(f"Python {python} (the newest that uv resolves the file for)", *other.told[1:]))
+    return found
+
+
+def closed(case: Case, means: Means) -> Case | None:
+    """The case marked as complete, if its pins are all that is installed: each has a wheel, and every requirement is pinned.
+
+    ``None`` if that is false or unknown. uv would resolve to the same set, and is run on the edited file.
+    """
+    from compat.repair.candidates import IndexUniverse
+    from compat.repair.inputs import problem_of
+    from compat.repair.problem import Policy
+    from compat.repair.uv import unmet
+
+    problem = problem_of(case.environment, asked=case.asked, policy=Policy())
+    pins = problem.current
+    if len(pins) != len(case.environment.distributions or ()) or any(each.source is not None for each in pins.values()):
+        return None
+    universe = IndexUniverse(means.index, problem.target)
+    needs = {release: found for release, found in universe.needs(pins.values()).items() if found is not None}
+    asked_met = all(need.name in pins and pins[need.name].meets(need.specifier) for need in case.asked)
+    if len(needs) < len(pins) or not asked_met or not all(map(universe.serves, needs)) or any(unmet(problem, pins, needs)):
+        return None
+    environment = replace(case.environment, distributions_complete=True)
+    return replace(case, environment=environment, resolves=True, overrides=False, needs=needs)
+
+
+def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
+    """The case of an incomplete file with all packages that uv resolves today; if uv fails, the same case with a note.
+
+    A build of torch that no index serves is resolved as the default build of its release.
+    """
+    from compat.repair.builds import libraries_of_default, unserved
+    from compat.repair.inputs import UNBUILT, is_given
+    from compat.repair.target import Target
+    from compat.repair.uv import Question
+    from compat.repair.verify import resolved_by_uv
+
+    case = _without_vendors(case, means.index)
+    environment = case.environment
+    copies = [copy for copy in environment.distributions or () if is_given(copy) or copy.version is not None]
+    given = frozenset(copy.name for copy in copies if is_given(copy) or of_no_index(copy))
+    elsewhere = means.index.unpinned().files_many(means.index.lost()) if means.index.settings.pinned else {}
+    nowhere = frozenset(name for name, files in elsewhere.items() if files == ())
+    given |= nowhere
+    pins = {copy.name: copy.version for copy in copies if copy.version is not None and copy.name not in given}
+    builds = unserved(pins, (means.index, *map(means.index.beside, indexes)))
+    public = {name: version.partition("+")[0] for name, version in builds.items()}
+    asked = tuple(need.text for need in case.asked)
+    question = Question({**pins, **public}, without=given, requires=asked, indexes=() if builds else indexes)
+    offline = means.index.offline
+    settings, override = means.index.reached(), case.overrides is not False
+    target = Target(environment)
+    resolve = partial(
+        resolved_by_uv, target=target, settings=settings, offline=offline, override=override, before=means.index.before
+    )
+    found = resolve(question)
+    if early := _only_early(found.releases or {}, question, target, means.index):
+        again = resolve(replace(question, without=question.without | early))
+        found = found if again.releases is None else replace(again, unbuilt=again.unbuilt | early)
+    if found.releases is None:
+        note = f"{ONLY_LISTED}: {excerpt(found.why, 200)}"
+        resolves = False if found.refused and not offline else None
+        return replace(case, notes=(*case.notes, note), resolves=resolves, unresolved=found.why)
+    releases = {name: version for name, version in found.releases.items() if not libraries_of_default(name, builds)}
+    listed = {copy.name for copy in copies}
+    if not environment.accelerators:  # ``torch==2.8.0`` is a build without CUDA where an index has one
+        copies = [_as_built(copy, found.releases.get(copy.name)) for copy in copies]
+    copies += [Distribution(name, version, source=INDEX) for name, version in releases.items() if name not in listed]
+    unbuilt = [name for name in sorted(found.unbuilt) if name not in listed]
+    copies += [Distribution(name, source=UNBUILT) for name in unbuilt]
+    notes = [
+        *([f"{', '.join(unbuilt)}: no wheel, and nothing is built, so their requirements are unknown"] if unbuilt else ()),
+        *([f"{', '.join(sorted(builds))}: resolved like the default build, as no index read has this one"] if builds else ()),
+    ]
+    if replace(case, overrides=found.overridden).is_refused:
+        notes.append(f"{REFUSED}: {excerpt(found.why, 300)}")
+    environment = replace(environment, distributions=tuple(copies), distributions_complete=True)
+    told = (*case.told, f"the {len(releases)} packages that uv resolves today")
+    return replace(
+        case,
+        environment=environment,
+        asked=tuple(need for need in case.asked if need.name not in found.unbuilt),
+        told=told,
+        notes=(*case.notes, *notes),
+        resolves=True,
+        unresolved=found.why,
+        overrides=found.overridden,
+    )
+
+
+def _without_vendors(case: Case, index: Index) -> Case:
+    """The case without requirements of packages that only a vendor's index has, which the file names for them."""
+    from compat.repair.inputs import UNBUILT
+
+    copies = case.environment.distributions or ()
+    named = [copy.name for copy in copies if copy.version is None and copy.source and copy.source.details.get("url")]
+    lost = {name for name, files in index.files_many(set(named) & {need.name for need in case.asked}).items() if not files}
+    if not lost:
+        return case
+    kept = tuple(replace(copy, source=UNBUILT) if copy.name in lost else copy for copy in copies)
+    return replace(
+        case,
+        environment=replace(case.environment, distributions=kept),
+        asked=tuple(need for need in case.asked if need.name not in lost),
+        notes=(*case.notes, f"{', '.join(sorted(lost))}: on an index that is not read, so its requirements are unknown"),
+    )
+
+
+def _only_early(releases: Mapping[str, str], question: Question, machine: Machine, index: Index) -> frozenset[str]:
+    """The packages that uv resolves to a pre-release only because no final release has a wheel: an installer builds those."""
+    from compat.repair.candidates import parsed
+
+    def is_early(version: str) -> bool:
+        key = parsed(version)
+        return key is None or key.is_prerelease
+
+    def is_wheel(file: File) -> bool:
+        return file.kind == "wheel" and machine.takes(file.tags)
+
+    early = [name for name, version in releases.items() if name not in question.pins and is_early(version)]
+    final = {
+        name: [file for file in files or () if not is_early(file.version)] for name, files in index.files_many(early).items()
+    }
+    return frozenset(name for name, files in final.items() if files and not any(map(is_wheel, files)))
+
+
+def _as_built(copy: Distribution, taken: str | None) -> Distribution:
+    """A pin with the local version of the build that the installer chooses."""
+    same = taken is not None and copy.version is not None and taken.partition("+")[0] == copy.version
+    return replace(copy, version=taken) if same else copy
