@@ -12,10 +12,15 @@ JOBS ?= 1
 # make golden RECORD=1: after a wanted change of an answer
 RECORD ?= 0
 
+# make trial: the first and the last seed, and what else scripts/trial is asked for ("--judge", "--python 3.12")
+FIRST ?= 1
+LAST ?= 50
+ASK ?=
+
 # make test PROBES=0: without torch and trl, which the tests of the probes need (1.3 GB where torch is its build for CPU)
 PROBES ?= 1
 
-.PHONY: help doctor test test-all golden shape fuzz lint bench bench-probe bench-repair peers fixes fixes-corpus reproductions audit audit-fixes audit-rules build site test-site clean
+.PHONY: help doctor test test-all golden shape fuzz lint bench bench-probe bench-repair peers fixes fixes-corpus reproductions audit audit-fixes audit-rules trial build site test-site clean
 
 help:
 	@echo "make doctor         set up, and judge the Python and the hardware of this machine"
@@ -35,6 +40,7 @@ help:
 	@echo "make audit          evidence for every bound of every rule, from released source (reads the index); docs/rule-audit.md"
 	@echo "make audit-fixes    every fix of every rule resolved by uv, and the result judged, also at the ends of ranges (reads the index); matrix/fixes.csv"
 	@echo "make audit-rules    rules whose cause is a name, held against the mined source"
+	@echo "make trial          FIRST=1 LAST=50: random environments installed and a small program run in each, held against doctor and diagnose (reads the index)"
 	@echo "make build          wheel and sdist in dist/"
 	@echo "make site           the site in dist/site: tables, rules, and a page that checks in the browser (npm, once)"
 	@echo "make test-site      the site in a real Chromium (node, npm and chromium)"
@@ -98,6 +104,9 @@ audit-fixes: $(VENV)/.dev $(COMPILED)
 audit-rules: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m scripts.surface.audit
 
+trial: $(VENV)/.dev $(COMPILED)
+	$(BIN)/python -m scripts.trial $(FIRST) $(LAST) $(ASK)
+
 build: $(VENV)/.dev
 	$(BIN)/python -m build
 
@@ -125,4 +134,4 @@ $(COMPILED) &: $(wildcard matrix/*.toml matrix/rules/*.toml matrix/facts/*.csv m
 	$(BIN)/python scripts/build_matrix.py
 
 clean:
-	rm -rf $(VENV) dist build .bench .reproductions compat/data
+	rm -rf $(VENV) dist build .bench .reproductions .trials compat/data

@@ -1,0 +1,1 @@
+"""Random environments tried for real: whether a small program fails in them, and whether compat says so."""

@@ -1,0 +1,5 @@
+# requires: autotrain-advanced
+import autotrain
+from autotrain.trainers.clm.__main__ import train
+
+print(autotrain, train)

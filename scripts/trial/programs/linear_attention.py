@@ -1,0 +1,5 @@
+# requires: flash-linear-attention
+import fla
+from fla.models import GLAConfig
+
+print(fla, GLAConfig())

@@ -1,0 +1,4 @@
+# requires: spacy
+import spacy
+
+print([token.text for token in spacy.blank("en")("a b")])

@@ -1,0 +1,4 @@
+# requires: unsloth-zoo
+import unsloth_zoo.tokenizer_utils
+
+print(unsloth_zoo)
