@@ -7,6 +7,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from jsonschema import Draft202012Validator
+
+from tests.conftest import ROOT
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 JOB = ("--task", "sft", "--launcher", "python", "--gpu", "A100:2", "--python-version", "3.11")
 LINES = "# the job\ntorch==2.6.0\ntransformers==4.51.3  # models\ntrl==0.17.0\naccelerate==1.6.0\ntokenizers==0.21.1\n"
@@ -67,3 +71,15 @@ BAD_TRL = RULE.format(
     name="bad-trl", severity="error", packages='trl = "<0.18"', hit='trl = "0.17.0"', clear='trl = "0.18.0"',
     fix='[[rule.fix]]\nupgrade = { trl = ">=0.18" }',
 )  # fmt: skip
+
+
+Write = Callable[..., str]
+REPORT = Draft202012Validator(json.loads((ROOT / "docs" / "schemas" / "report-1.json").read_text()))
+
+
+def undecided(done: subprocess.CompletedProcess[str]) -> None:
+    """Exit code 3, one line, no claim that something cannot be had."""
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert done.stderr.startswith("compat: undecided: ")
+    assert done.stderr.count("\n") == 1
+    assert "conflict with each other" not in done.stdout

@@ -1,0 +1,268 @@
+"""What a plan of ``compat fix`` is made for, and what it may not do; its indexes and selections."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.fixing import (
+    BAD_TRL,
+    CLEAN,
+    JOB,
+    LINES,
+    PACKAGES,
+    PLAN,
+    RULE,
+    Run,
+    own,
+    planned,
+    release,
+)
+from tests.index.server import IndexServer
+
+pytest.importorskip("clingo")
+
+
+def target_of(done: subprocess.CompletedProcess[str]) -> str:
+    return "; ".join(json.loads(done.stdout)["plan"]["target"])
+
+
+def test_the_python_is_the_newest_that_the_pins_have_wheels_for(fix: Run, tmp_path: Path) -> None:
+    """Never the oldest that the file admits; what stands beside the file is believed first."""
+    compiled = {"wheel_tags": ("cp311-cp311-manylinux_2_28_x86_64", "cp310-cp310-manylinux_2_28_x86_64")}
+    packages = {**PACKAGES, "xformers": {"1.0": release("2025-01-01", **compiled)}}
+    (tmp_path / "requirements.txt").write_text(f"{LINES}xformers==1.0\n")
+    with IndexServer(packages) as server:
+        inferred = fix("--format", "json", url=server.url, job=JOB[:-2])
+        (tmp_path / ".python-version").write_text("3.10\n")
+        stated = fix("--format", "json", url=server.url, job=JOB[:-2])
+    assert target_of(inferred).startswith("Python 3.11 (the newest that the pins have wheels for)"), inferred.stderr
+    assert target_of(stated).startswith("Python 3.10 (.python-version)")
+    assert planned(inferred) == planned(stated) == PLAN
+
+
+def test_where_nothing_tells_the_python_it_is_a_usual_one(fix: Run, index: IndexServer) -> None:
+    done = fix(url=index.url, job=JOB[:-2])
+    assert "target Python 3.12 (assumed); Linux x86_64 (assumed); glibc 2.35 (assumed); CUDA (A100)" in " ".join(
+        done.stdout.split()
+    )
+
+
+def test_what_the_user_takes_from_a_repository_stays(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    lines = LINES.replace("accelerate==1.6.0", "accelerate @ git+https://git.example/accelerate@0b62b43")
+    (tmp_path / "requirements.txt").write_text(lines)
+    done = fix("--write", url=index.url)
+    assert done.returncode == 0, done.stdout + done.stderr
+    expected = lines.replace("4.51.3", "4.57.1").replace("0.21.1", "0.22.1")
+    assert (tmp_path / "requirements.txt").read_text() == expected
+
+
+def test_a_plan_that_lowers_nothing_is_not_proposed(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """The only other accelerate has an error of its own: nothing is written, and the reason is printed."""
+    old = RULE.format(
+        name="old-accelerate", severity="error", packages='accelerate = "<1.11"', hit='accelerate = "1.6.0"',
+        clear='accelerate = "1.11.0"', fix='[[rule.fix]]\nupgrade = { accelerate = ">=1.11" }',
+    )  # fmt: skip
+    new = RULE.format(
+        name="new-accelerate", severity="error", packages='accelerate = ">=1.11"', hit='accelerate = "1.11.0"',
+        clear='accelerate = "1.6.0"', fix='[[rule.fix]]\ndowngrade = { accelerate = "<1.11" }',
+    )  # fmt: skip
+    (tmp_path / "requirements.txt").write_text("accelerate==1.6.0\ntorch==2.6.0\n")
+    done = fix("--write", *own(tmp_path, old, new), url=index.url, job=CLEAN)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert (tmp_path / "requirements.txt").read_text() == "accelerate==1.6.0\ntorch==2.6.0\n"
+    assert "conflict with each other" in done.stdout or "No plan is proposed: " in done.stdout
+
+
+def test_the_fix_that_a_rule_recommends_comes_before_a_smaller_change(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """Moving trl alone would do; the rule says to move transformers, which takes tokenizers along."""
+    pair = RULE.format(
+        name="pair", severity="error", packages='transformers = "<4.57", trl = "<0.18"', fix="",
+        hit='transformers = "4.51.3", trl = "0.17.0"', clear='transformers = "4.57.1", trl = "0.17.0"',
+    )  # fmt: skip
+    recommended = pair.replace("[[rule.example]]", '[[rule.fix]]\nupgrade = { transformers = ">=4.57" }\n[[rule.example]]', 1)
+    other = pair.replace("[[rule.example]]", '[[rule.fix]]\nupgrade = { trl = ">=0.18" }\n[[rule.example]]', 1)
+    assert planned(fix("--format", "json", *own(tmp_path, recommended), url=index.url, job=CLEAN)) == PLAN
+    changed = planned(fix("--format", "json", *own(tmp_path, other), url=index.url, job=CLEAN))
+    assert changed == {"trl": ("0.17.0", "0.18.0")}
+
+
+def test_warnings_are_fixed_on_request(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    rule = RULE.format(
+        name="slow", severity="warning", packages='trl = "<0.18"', hit='trl = "0.17.0"', clear='trl = "0.18.0"',
+        fix='[[rule.fix]]\nupgrade = { trl = ">=0.18" }',
+    )  # fmt: skip
+    assert "Nothing to fix" in fix(*own(tmp_path, rule), url=index.url, job=CLEAN).stdout
+    done = fix("--level", "warning", "--format", "json", *own(tmp_path, rule), url=index.url, job=CLEAN)
+    assert planned(done) == {"trl": ("0.17.0", "0.18.0")}
+    assert done.returncode == 0
+
+
+def test_an_extension_is_compiled_again_when_torch_moves(fix: Run, tmp_path: Path) -> None:
+    old = RULE.format(
+        name="old-torch", severity="error", packages='torch = "<2.7"', hit='torch = "2.6.0"', clear='torch = "2.7.0"',
+        fix='[[rule.fix]]\nupgrade = { torch = ">=2.7" }',
+    )  # fmt: skip
+    packages = {**PACKAGES, "flash-attn": {"2.7.4.post1": release("2025-01-29", "torch")}}
+    (tmp_path / "requirements.txt").write_text("torch==2.6.0\nflash-attn==2.7.4.post1\n")
+    with IndexServer(packages) as server:
+        done = fix(*own(tmp_path, old), url=server.url, job=CLEAN)
+        plan = json.loads(fix("--format", "json", *own(tmp_path, old), url=server.url, job=CLEAN).stdout)["plan"]
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "rebuild   flash-attn 2.7.4.post1: it is compiled against torch 2.6.0" in done.stdout
+    again = (
+        'uv pip install --no-build-isolation --reinstall-package flash-attn --no-binary flash-attn "flash-attn==2.7.4.post1"'
+    )
+    again = f'TORCH_CUDA_ARCH_LIST="8.0" {again}'
+    assert plan["commands"] == ["uv pip install -r requirements.txt", again]
+    assert [each["name"] for each in plan["changes"]] == ["torch"]
+    assert plan["actions"] == [
+        {
+            "kind": "source-install",
+            "text": "rebuild flash-attn 2.7.4.post1: it is compiled against torch 2.6.0",
+            "command": None,
+        }
+    ]
+
+
+def test_of_releases_that_fix_an_error_one_without_a_warning_is_taken(fix: Run, tmp_path: Path) -> None:
+    """The warning is there before, and alone it is no reason to move; what moves anyway heeds it."""
+    warning = RULE.format(
+        name="accelerate-wants-trl-0-19", severity="warning", packages='accelerate = "*", trl = "!=0.19.0"',
+        hit='accelerate = "1.6.0", trl = "0.18.0"', clear='accelerate = "1.6.0", trl = "0.19.0"',
+        fix='[[rule.fix]]\npin = { trl = "==0.19.0" }',
+    )  # fmt: skip
+    trl = {f"0.{minor}.0": release(f"2025-0{minor - 13}-25") for minor in (17, 18, 19)}
+    (tmp_path / "requirements.txt").write_text("trl==0.17.0\naccelerate==1.6.0\n")
+    with IndexServer({**PACKAGES, "trl": trl}) as server:
+        done = fix("--write", *own(tmp_path, BAD_TRL + warning), url=server.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "requirements.txt").read_text() == "trl==0.19.0\naccelerate==1.6.0\n"
+
+
+# Indexes that only some packages come from, and packages that only a build could tell about
+
+OWN_INDEX = """\
+[project]
+name = "job"
+version = "1"
+requires-python = "==3.11.*"
+dependencies = ["torch==2.6.0", "transformers==4.51.3", "trl==0.17.0", "accelerate==1.6.0", "old>=1"]
+
+[tool.uv.sources]
+torch = { index = "vendor" }
+
+[[tool.uv.index]]
+name = "vendor"
+url = "http://127.0.0.1:9/simple"
+explicit = true
+"""
+
+
+def test_an_index_of_the_project_that_is_down_is_no_contradiction(fix: Run, tmp_path: Path) -> None:
+    """Started from another folder: the project's own configuration counts, and the ordinary index has the release."""
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "pyproject.toml").write_text(OWN_INDEX)
+    built = {"old": {"1.0": release("2020-01-01", wheel=False, dynamic=True)}}
+    with IndexServer({**PACKAGES, **built}) as server:
+        done = fix("--format", "json", url=server.url, subject=("job/pyproject.toml",))
+    plan = json.loads(done.stdout)["plan"]
+    assert done.returncode == 0, done.stderr
+    assert planned(done)["transformers"] == PLAN["transformers"]
+    assert plan["core"] is None
+    assert plan["verified"]["uv"] is True
+    assert any("old: no wheel" in note for note in json.loads(done.stdout)["notes"])
+
+
+def test_what_moves_to_the_ordinary_index_leaves_the_one_that_is_down(fix: Run, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(OWN_INDEX.replace(', "old>=1"', ""))
+    with IndexServer(PACKAGES) as server:
+        done = fix("--write", "--keep", "torch==2.7.0", url=server.url, subject=("pyproject.toml",))
+    assert done.returncode == 0, done.stderr
+    written = (tmp_path / "pyproject.toml").read_text()
+    assert '"torch==2.7.0"' in written
+    assert 'torch = { index = "vendor" }' not in written
+
+
+CONFLICTING = """\
+[project]
+name = "job"
+version = "1"
+requires-python = "==3.11.*"
+dependencies = ["torch==2.6.0"]
+
+[project.optional-dependencies]
+one = ["accelerate==1.6.0"]
+two = ["trl==0.17.0", "transformers==4.55.0"]
+
+[tool.uv]
+conflicts = [[{ extra = "one" }, { extra = "two" }]]
+"""
+
+
+def bad(name: str, version: str, good: str) -> str:
+    return RULE.format(
+        name=f"bad-{name}", severity="error", packages=f'{name} = "<{good}"', hit=f'{name} = "{version}"',
+        clear=f'{name} = "{good}"', fix=f'[[rule.fix]]\nupgrade = {{ {name} = ">={good}" }}',
+    )  # fmt: skip
+
+
+def test_one_plan_fixes_every_selection(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """Two extras that cannot be installed together, each with an error of its own."""
+    (tmp_path / "pyproject.toml").write_text(CONFLICTING)
+    rules = own(tmp_path, bad("accelerate", "1.6.0", "1.11.0"), bad("trl", "0.17.0", "0.18.0"))
+    options = {"url": index.url, "job": CLEAN, "subject": ("pyproject.toml",)}
+    done = fix("--write", "--format", "json", *rules, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert planned(done) == {"accelerate": ("1.6.0", "1.11.0"), "trl": ("0.17.0", "0.18.0")}
+    assert {each["rule"] for each in json.loads(done.stdout)["findings"]} == {"bad-accelerate", "bad-trl"}
+    assert [each["reasons"] for each in json.loads(done.stdout)["plan"]["changes"]] == [
+        ["bad-accelerate (bad-accelerate)"], ["bad-trl (bad-trl)"],
+    ]  # fmt: skip
+    expected = CONFLICTING.replace("accelerate==1.6.0", "accelerate==1.11.0").replace("trl==0.17.0", "trl==0.18.0")
+    assert (tmp_path / "pyproject.toml").read_text() == expected
+    assert "Nothing to fix" in fix(*rules, **options).stdout
+
+
+def test_what_one_selection_needs_and_cannot_have_is_left(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(CONFLICTING)
+    rules = own(tmp_path, bad("accelerate", "1.6.0", "1.11.0"), bad("trl", "0.17.0", "9"))
+    done = fix("--format", "json", *rules, url=index.url, job=CLEAN, subject=("pyproject.toml",))
+    plan = json.loads(done.stdout)["plan"]
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert planned(done) == {"accelerate": ("1.6.0", "1.11.0")}
+    assert plan["left"] == ["bad-trl"]
+
+
+UNSLOTH = {
+    "unsloth": {
+        "2025.2.12": release("2025-02-10"), "2025.2.14": release("2025-02-15"), "2025.2.15": release("2025-02-20"),
+        "2025.3.1": release("2025-03-03"),
+    },
+    "unsloth-zoo": {"2025.2.7": release("2025-02-15"), "2025.3.6": release("2025-03-07")},
+    "trl": {"0.15.2": release("2025-02-25")},
+}  # fmt: skip
+MISTRAL = ("--task", "grpo", "--model", "mistral", "--gpu", "A100:1", "--python-version", "3.11")
+COMMIT = "455517aae97fc152aa59aae3e328c22c25a89151"
+
+
+def test_a_commit_that_a_rule_recommends_is_the_fix_where_no_release_is(fix: Run, tmp_path: Path) -> None:
+    """It is pure Python: nothing is compiled for a GPU, and the build is isolated."""
+    (tmp_path / "requirements.txt").write_text("unsloth==2025.2.14\nunsloth-zoo==2025.2.7\ntrl==0.15.2\n")
+    with IndexServer(UNSLOTH) as server:
+        releases = fix("--format", "json", url=server.url, job=MISTRAL)
+        kept = ("--keep", "unsloth>=2025.2.14,<2025.3")
+        commit = fix("--format", "json", *kept, url=server.url, job=MISTRAL)
+        asked = fix("--format", "json", "--allow-source", *kept, url=server.url, job=MISTRAL)
+    assert planned(releases)["unsloth"] == ("2025.2.14", "2025.3.1"), releases.stderr
+    for done in (commit, asked):
+        plan = json.loads(done.stdout)["plan"]
+        (change,) = plan["changes"]
+        assert (change["name"], change["to"], change["commit"]) == ("unsloth", "2025.2.15", COMMIT), done.stderr
+        assert plan["left"] == []
+        assert plan["cost"] == {"changed": 1, "source": 1, "steps": plan["cost"]["steps"]}
+        assert "TORCH_CUDA_ARCH_LIST" not in " ".join(plan["commands"])
+        assert "no-build-isolation" not in " ".join(plan["commands"])
