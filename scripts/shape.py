@@ -96,10 +96,10 @@ def imports_of(modules: Mapping[str, ast.Module], packages: Iterable[str]) -> li
     return sorted(found, key=lambda each: (each.importer, each.imported, each.typing))
 
 
-def imports_in(package: Path) -> list[Import]:
-    """Return the imports between the modules below a package's folder."""
+def imports_in(package: Path, modules: Mapping[str, ast.Module]) -> list[Import]:
+    """Return the imports between the modules of a package's folder."""
     folders = (path.parent.relative_to(package.parent).parts for path in package.rglob("__init__.py"))
-    return imports_of(modules_of(package), map(".".join, folders))
+    return imports_of(modules, map(".".join, folders))
 
 
 def _import_statements(
@@ -200,11 +200,14 @@ def uses_of_any(modules: Mapping[str, ast.Module]) -> int:
     return sum((node.id if isinstance(node, ast.Name) else node.attr) == "Any" for node in names)
 
 
-COMMANDS = {
-    "doctor": Input("doctor", ("doctor", "--python", "site"), GOLDEN / "inputs" / "project"),
-    "fix": next(each for each in ours()["repair"] if each.words[0] == "fix"),
-}
-"""``doctor`` on a folder of three distributions, and the first plan of the recorded answers."""
+COMMANDS = ("doctor", "fix")
+
+
+def _input(command: str) -> Input:
+    """Return ``doctor`` on a folder of three distributions, and the first plan of the recorded answers."""
+    if command == "doctor":
+        return Input("doctor", ("doctor", "--python", "site"), GOLDEN / "inputs" / "project")
+    return next(each for each in ours()["repair"] if each.words[0] == "fix")
 
 
 def executed(command: str) -> list[str]:
@@ -215,11 +218,12 @@ def executed(command: str) -> list[str]:
         if event == "call" and frame.f_code.co_name != "<module>":
             seen.add(frame.f_code.co_filename)
 
+    given = _input(command)
     with sandbox() as folder:
         threading.setprofile(note)
         sys.setprofile(note)
         try:
-            answers([COMMANDS[command]], folder)
+            answers([given], folder)
         finally:
             sys.setprofile(None)
             threading.setprofile(None)
@@ -237,14 +241,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m scripts.shape", description="How the code of compat/ is built, as figures."
     )
     parser.add_argument("--list", action="store_true", help="name what is counted")
-    parser.add_argument("--executed", choices=sorted(COMMANDS), help=argparse.SUPPRESS)
+    parser.add_argument("--executed", choices=COMMANDS, help=argparse.SUPPRESS)
     words = parser.parse_args(arguments)
     if words.executed:
         print(*executed(words.executed), sep="\n")
         return 0
     paths = sorted(PACKAGE.rglob("*.py"))
     modules = modules_of(PACKAGE)
-    imports = imports_in(PACKAGE)
+    imports = imports_in(PACKAGE, modules)
     real = [each for each in imports if not each.typing]
     cycles = cycles_of(below_the_facade(real))
     wrong = sorted({(each.importer, each.imported) for each in real if against(each)})

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from scripts.shape import PACKAGE, against, below_the_facade, cycles_of, imports_in, modules_of, room_of
+import ast
+
+import pytest
+
+from scripts.shape import PACKAGE, Import, against, below_the_facade, cycles_of, imports_in, modules_of, room_of
 
 
-def test_every_module_has_a_room() -> None:
-    homeless = [name for name in modules_of(PACKAGE) if name != "compat" and room_of(name) is None]
-    assert homeless == []
+@pytest.fixture(scope="module")
+def modules() -> dict[str, ast.Module]:
+    return modules_of(PACKAGE)
 
 
-def test_nothing_imports_from_a_room_above() -> None:
-    found = imports_in(PACKAGE)
-    wrong = [f"{each.importer} imports {each.imported}" for each in found if against(each) and not each.typing]
+@pytest.fixture(scope="module")
+def imports(modules: dict[str, ast.Module]) -> list[Import]:
+    found = [each for each in imports_in(PACKAGE, modules) if not each.typing]
     assert found, "no import was read"
-    assert wrong == []
+    return found
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    real = [each for each in below_the_facade(imports_in(PACKAGE)) if not each.typing]
-    assert real, "no import was read"
-    assert cycles_of(real) == []
+def test_every_module_has_a_room(modules: dict[str, ast.Module]) -> None:
+    assert [name for name in modules if name != "compat" and room_of(name) is None] == []
+
+
+def test_nothing_imports_from_a_room_above(imports: list[Import]) -> None:
+    assert [f"{each.importer} imports {each.imported}" for each in imports if against(each)] == []
+
+
+def test_no_modules_import_each_other_in_a_circle(imports: list[Import]) -> None:
+    assert cycles_of(below_the_facade(imports)) == []

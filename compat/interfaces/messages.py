@@ -15,6 +15,7 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import TypedDict
 
 from compat.files import read_table
@@ -206,8 +207,9 @@ class Messages:
                 yield package, self._owners.count(owner, 0, number)
 
 
+@cache
 def open_messages() -> Messages:
-    """Open the shipped tables, or the mined ones in a source tree without built tables."""
+    """The shipped tables, or the mined ones in a source tree without built tables; opened once."""
     return Messages(_SOURCES if not os.path.exists(FOLDER) and os.path.isdir(_SOURCES) else FOLDER)
 
 

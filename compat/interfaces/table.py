@@ -68,15 +68,13 @@ class Table:
         self._starts = [start]
         for size in header["chunks"]:
             self._starts.append(self._starts[-1] + size)
+        self.tops = frozenset(name.partition(".")[0] for name in self._modules) - NO_PACKAGES
         self._chunks: dict[int, str] = {}
+        self._offsets: dict[int, int] = {}
         self._blocks: dict[str, dict[str, list[Row]]] = {}
         self._known: dict[str, frozenset[str]] = {}
         self._made: dict[int, Any] = {}
         self._folders: dict[str, int] = {}
-
-    @property
-    def tops(self) -> frozenset[str]:
-        return frozenset(name.partition(".")[0] for name in self._modules) - NO_PACKAGES
 
     def surface(self, version: str) -> TableSurface | None:
         """Return one release, ignoring its local label; ``None`` if it is not in the table."""
@@ -138,13 +136,13 @@ class Table:
                 return {}
             if chunk not in self._chunks:
                 self._chunks[chunk] = text_of(self._content[self._starts[chunk] : self._starts[chunk + 1]])
-            found = self._blocks[module] = value_at(self._chunks[chunk], self._start(place, chunk))
+                offset = 0
+                for at in range(self._chunk.index(chunk), len(self._chunk)):
+                    if self._chunk[at] == chunk:
+                        self._offsets[at] = offset
+                        offset += abs(self._length[at])
+            found = self._blocks[module] = value_at(self._chunks[chunk], self._offsets[place])
         return found
-
-    def _start(self, place: int, chunk: int) -> int:
-        """Return the offset of a block in its chunk: the total length of the blocks before it."""
-        before = range(self._chunk.index(chunk), place)
-        return sum([abs(self._length[at]) for at in before if self._chunk[at] == chunk])
 
     def known(self, module: str) -> frozenset[str]:
         found = self._known.get(module)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compat.diagnosis.explanations import between
@@ -12,6 +12,7 @@ from compat.model import Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
 from compat.rules.facts import Facts
 from tests.diagnosis.test_symptoms import said, trace
+from tests.examples import examples
 
 
 def with_release(name: str, version: str) -> Environment:
@@ -203,6 +204,7 @@ def test_no_end_is_a_prerelease() -> None:
     assert (found.specifier, found.span) == ("<=4.57.6", "up to 4.57.6")
 
 
+@settings(max_examples=examples(100))  # each looks up eight errors in the tables
 @given(
     st.from_regex(r"[\w.]{1,24}", fullmatch=True),
     st.from_regex(r"\w{1,12}", fullmatch=True),

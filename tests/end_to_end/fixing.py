@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -83,3 +84,15 @@ def undecided(done: subprocess.CompletedProcess[str]) -> None:
     assert done.stderr.startswith("compat: undecided: ")
     assert done.stderr.count("\n") == 1
     assert "conflict with each other" not in done.stdout
+
+
+def started(tmp_path: Path, url: str, *words: str) -> subprocess.Popen[str]:
+    """``compat fix`` under way, in a session of its own."""
+    variables = {
+        "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "COMPAT_CACHE_DIR": str(tmp_path / "cache"),
+        "UV_CACHE_DIR": str(tmp_path / "uv-cache"), "LANG": "C.UTF-8",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "compat", "fix", "requirements.txt", *JOB, "--index-url", url, *words]
+    return subprocess.Popen(
+        command, cwd=tmp_path, env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,7 +12,6 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.end_to_end.fixing import (
-    JOB,
     LINES,
     PACKAGES,
     PLAN,
@@ -22,6 +19,7 @@ from tests.end_to_end.fixing import (
     Run,
     planned,
     release,
+    started,
     undecided,
 )
 from tests.index.server import IndexServer
@@ -114,17 +112,6 @@ def test_a_cache_that_is_damaged_or_cannot_be_written(fix: Run, index: IndexServ
     (tmp_path / "file").write_text("")
     for folder in ("broken", "file"):
         assert planned(fix("--format", "json", url=index.url, COMPAT_CACHE_DIR=str(tmp_path / folder))) == PLAN
-
-
-def started(tmp_path: Path, url: str, *words: str) -> subprocess.Popen[str]:
-    variables = {
-        "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "COMPAT_CACHE_DIR": str(tmp_path / "cache"),
-        "UV_CACHE_DIR": str(tmp_path / "uv-cache"), "LANG": "C.UTF-8",
-    }  # fmt: skip
-    command = [sys.executable, "-m", "compat", "fix", "requirements.txt", *JOB, "--index-url", url, *words]
-    return subprocess.Popen(
-        command, cwd=tmp_path, env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
 
 
 @pytest.mark.parametrize(("ending", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])

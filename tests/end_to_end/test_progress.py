@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.end_to_end.test_fix import JOB, LINES, PACKAGES, started
+from tests.end_to_end.fixing import JOB, LINES, PACKAGES, started
 from tests.index.server import IndexServer
 
 pytest.importorskip("clingo")

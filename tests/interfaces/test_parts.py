@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compat.interfaces import table as parts
 from compat.interfaces.table import text_of, tuples, value_at, value_of
 from scripts.surface.tables import compressed, lzma_of, written
+from tests.examples import examples
 
 _VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**200), 2**200) | st.text(),
@@ -24,6 +25,7 @@ def test_a_value_comes_back(value: Any) -> None:
     assert value_of(compressed(value)) == value
 
 
+@settings(max_examples=examples(100))  # each compresses
 @given(st.lists(st.dictionaries(st.text(), _VALUES), min_size=1, max_size=5))
 def test_values_in_a_row_are_opened_by_their_places(values: list[Any]) -> None:
     texts = [written(value) for value in values]
