@@ -32,12 +32,12 @@ NUMBERS = [
     ("attention-padding", "attention", {"sdpa-padding"}, "lengths"),
     ("attention-scale", "attention", {"sdpa-math", "sdpa-flash", "sdpa-default", "sdpa-padding"}, "rounding explains"),
 ]
-STACK = [
-    ("rotary-sign", {"transformers-half"}, "float64 gives"),
+STACK = [  # one for each of what is compared; the eager rotations above have a wrong sign and wrong angles as well
+    pytest.param("rotary-sign", {"transformers-half"}, "float64 gives", marks=slow, id="rotary-sign"),
     ("rotary-halves", {"transformers-half"}, "float64 gives"),
     ("rotary-gradient", {"transformers-half"}, "gradients"),
     ("rotary-stale", {"transformers-angles"}, "position"),
-    ("rotary-bf16-angles", {"transformers-angles"}, "position"),
+    pytest.param("rotary-bf16-angles", {"transformers-angles"}, "position", marks=slow, id="rotary-bf16-angles"),
     ("rotary-short", {"transformers-lengths"}, "1035 tokens with cos and sin of 1034 rows"),
 ]
 ENDS = [
@@ -63,7 +63,7 @@ def test_a_wrong_number(probed: Probe, fault: str, group: str, probes: set[str],
     assert report.exit == 1
 
 
-@pytest.mark.parametrize(("fault", "probes", "words"), STACK, ids=[case[0] for case in STACK])
+@pytest.mark.parametrize(("fault", "probes", "words"), STACK)
 def test_a_wrong_rotation_of_the_stack(probed: Probe, fault: str, probes: set[str], words: str) -> None:
     needs("transformers")
     found = flagged(probed("rotary/transformers", fault=fault), "rotary")
@@ -108,7 +108,7 @@ def test_a_torch_that_cannot_be_imported(probed: Probe, fault: str, words: str) 
     ],
 )
 def test_a_rank_that_goes_its_own_way(probed: Probe, fault: str, words: str) -> None:
-    found = flagged(probed("devices/collectives", fault=fault, limit=40.0 if fault == "rank-hangs" else 600.0), "devices")
+    found = flagged(probed("devices/collectives", fault=fault, limit=24.0 if fault == "rank-hangs" else 600.0), "devices")
     assert set(found) == {"collectives"}
     assert words in found["collectives"].why
 

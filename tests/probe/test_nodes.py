@@ -66,10 +66,10 @@ def test_wrong_numbers_of_one_side_are_named_on_all(monkeypatch: pytest.MonkeyPa
 
 def test_a_side_that_does_not_come_is_named_by_the_other() -> None:
     needs("torch")
-    (result,) = probe_nodes(sys.executable, Meeting("127.0.0.1", free_port(), 2, 8.0), 0)
+    (result,) = probe_nodes(sys.executable, Meeting("127.0.0.1", free_port(), 2, 4.0), 0)
     assert (result.probe, result.status) == ("nodes/collectives", "failed")
     assert "the 2 nodes did not meet at 127.0.0.1:" in result.why
-    assert "within 8 s" in result.why
+    assert "within 4 s" in result.why
 
 
 def test_a_place_whose_name_does_not_resolve() -> None:
@@ -88,6 +88,6 @@ def test_a_meeting_place_that_is_none(text: str, nodes: str | None) -> None:
 
 
 def test_an_interpreter_that_cannot_be_started() -> None:
-    (result,) = probe_nodes("/no/such/python", Meeting("127.0.0.1", free_port(), 2, 8.0), 0)
+    (result,) = probe_nodes("/no/such/python", Meeting("127.0.0.1", free_port(), 2, 4.0), 0)
     assert isinstance(result, ProbeResult)
     assert result.status == "could-not-run"

@@ -38,7 +38,9 @@ class _After(importlib.abc.MetaPathFinder):
 _FAULT = os.environ.get("COMPAT_TEST_FAULT")
 if _FAULT:
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
-    import compat_test_faults
+    import compat_test_ends  # noqa: F401
+    import compat_test_wrong_numbers  # noqa: F401
+    from compat_test_faults import FAULTS
 
     sys.path.pop()
-    sys.meta_path.insert(0, _After(dict(compat_test_faults.FAULTS[_FAULT])))
+    sys.meta_path.insert(0, _After(dict(FAULTS[_FAULT])))
