@@ -24,6 +24,10 @@ def judged(environment: Environment, matrix: Matrix) -> tuple[Environment, tuple
     seen = visible(environment)
     curated = rules.judge(seen_by_torch(seen), matrix)
     found = deduplicated((*installation.judge(environment), *curated, *derived_findings(seen)))
+    if environment.workload is not None and environment.workload.code:
+        from compat.checks import running
+
+        found = running.softened(seen, running.without_repeats(found))
     if not environment.distributions_complete:
         from compat.checks.questions import with_implied
 
@@ -49,9 +53,11 @@ def derived_findings(environment: Environment, suspects: frozenset[str] | None =
     ]  # fmt: skip
     # the modules that read code and options are imported only if there are any
     if environment.workload is not None and environment.workload.code:
+        from compat.checks import running
         from compat.checks.code import judge_imports
 
         found += judge_imports(environment)
+        found += running.judge(environment)
     if environment.workload is not None and environment.workload.options:
         from compat.checks import options
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
-from compat.checks.torch_build import Stack, cuda_of, for_another_torch, major, own_build, public, torch_for
+from compat.checks.torch_build import INDEX, Stack, cuda_of, for_another_torch, major, own_build, public, torch_for
 from compat.model import Distribution, Finding, Fix, of_no_index
 from compat.records import replace
 from compat.tables.linked import Linked, LinkedTable, NumpyAbi, open_numpy_abi, series_of
@@ -35,7 +35,7 @@ def judge(stack: Stack, table: LinkedTable, seen: frozenset[str]) -> Iterator[Fi
             continue
         known = environment.os in (None, "linux")
         linked = table.release(copy.name, copy.version or "", stack.flavour.numbered) if known else None
-        found = [*_cuda(stack, copy, linked, table)]
+        found = [*_cuda(stack, copy, linked, table), *_for_gpus(stack, copy, linked)]
         if linked is not None and environment.machine in (None, "x86_64"):
             found += [*_glibc(stack, copy, linked, table), *_symbols(stack, copy, linked, table)]
         for finding in found:
@@ -104,6 +104,35 @@ def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: Linked
         fixes=tuple(fixes),
         evidence=("https://docs.vllm.ai/en/latest/getting_started/installation/gpu.html",),
         here=f"{name} {copy.version}, torch {stack.torch.version}",
+    )
+
+
+def _for_gpus(stack: Stack, copy: Distribution, linked: Linked | None) -> Iterator[Finding]:
+    """A torchvision that loads libraries of torch which a torch for the CPU does not have."""
+    torch, flavour = stack.torch, stack.flavour
+    needed = linked is not None and copy.name == "torchvision" and "libtorch_cuda.so" in linked.needs
+    if not needed or torch is None or flavour.cuda != "cpu" or stack.machine != "x86_64":
+        return
+    certain = flavour.certain and _of_default_index(copy)
+    wanted = f"{public(copy.version or '')}+cpu"
+    command = f'pip install "torchvision=={wanted}" --index-url {INDEX}/cpu'
+    yield Finding(
+        rule="build-torchvision-cpu",
+        origin="build",
+        verdict="hit" if certain else "possible",
+        severity="error",
+        effect="crash",
+        title=f"torchvision {copy.version} is built for CUDA, but torch {torch.version} is a build for the CPU",
+        why="Its wheel loads libtorch_cuda.so, which this torch does not have, so its operators are missing: operator "
+        "torchvision::nms does not exist.",
+        confidence="confirmed",
+        packages={"torchvision": copy.version, "torch": torch.version},
+        facts=("build",),
+        missing=() if certain else ("build",),
+        unknown=() if certain else ("build.torchvision",),
+        fixes=(Fix("pin", "torchvision", f"=={wanted}", "from the same index as torch", command),),
+        evidence=("https://pytorch.org/get-started/previous-versions/",),
+        here=f"torchvision {copy.version}, torch {torch.version}",
     )
 
 

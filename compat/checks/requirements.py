@@ -274,7 +274,8 @@ def _compared(comparison: Comparison, environment: Environment) -> bool | None:
 def _finding(copy: Distribution, other: Distribution, requirement: Requirement, package: Package | None) -> Finding:
     specifier, _, _, of_extra = requirement
     refused = of_extra is None and other.name in REFUSED_AT_IMPORT.get(copy.name, ())
-    compiled = other.name == "torch" and copy.name in EXTENSIONS_OF_TORCH
+    # a lower bound is that of a wheel for every torch since (torchvision 0.29): whether it loads in an older one is open
+    compiled = other.name == "torch" and copy.name in EXTENSIONS_OF_TORCH and specifier.startswith("==")
     asking = copy.name if of_extra is None else f"{copy.name}[{of_extra}]"
     why = f"{asking} declares it in its metadata. Another requirement or a manual upgrade has overridden it."
     if refused:

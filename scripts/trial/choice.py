@@ -74,7 +74,7 @@ def chosen(seed: int, releases: Callable[[str], Sequence[str]], pythons: Sequenc
                    "subject and a package below", "three"), (30, 25, 15, 10, 10, 10))[0]]  # fmt: skip
     pins = {}
     for name in old:
-        known = releases(name)
+        known = releases(name.partition("[")[0])  # without extras
         older = known[-max(8, int(len(known) * NEWER_SHARE)) : -1]
         if older:
             pins[name] = rng.choice(older)

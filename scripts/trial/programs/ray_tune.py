@@ -1,4 +1,4 @@
-# requires: ray
+# requires: ray[tune,train]
 import ray
 from ray import train, tune
 from ray.train.torch import TorchTrainer

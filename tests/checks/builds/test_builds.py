@@ -356,3 +356,14 @@ def test_nvidias_wheels_for_jetson_are_not_taken_for_builds_for_the_cpu() -> Non
         findings = {each.rule: each for each in builds.judge(Facts(environment))}
         assert set(findings) == rules
         assert all("JetPack" in finding.fixes[0].text for finding in findings.values())
+
+
+@pytest.mark.parametrize(
+    ("torch", "source", "verdict"),
+    [("2.13.0+cpu", "index", "hit"), ("2.13.0+cpu", None, "possible"), ("2.13.0+cu130", "index", None)],
+)
+def test_a_torchvision_for_gpus_does_not_load_with_a_torch_for_the_cpu(
+    torch: str, source: str | None, verdict: str | None
+) -> None:
+    finding = found(f"torch=={torch}", "torchvision==0.28.0", source=source, os="linux").get("build-torchvision-cpu")
+    assert (finding.verdict if finding is not None else None) == verdict

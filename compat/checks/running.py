@@ -1,0 +1,294 @@
+"""What a script runs in the installed environment: imports that fail there, and errors about packages that it never imports.
+
+Both are read from the files of the environment, so they hold for every package, known to a table or not.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+from compat.checks.code import code_needs, providers, releases
+from compat.interfaces.installed import Files, Followed, Statement
+from compat.interfaces.source.records import AVAILABLE, BRANCH, FUNCTION, GUARDED
+from compat.interfaces.table import tracked
+from compat.model import Environment, Finding, Fix, normalized
+from compat.records import replace
+from compat.versions import key_of
+
+_SCRIPT = ""
+"""Stands for the script among the importers."""
+_REMOVED = {
+    (3, 12): ("asynchat", "asyncore", "distutils", "imp", "smtpd"),
+    (3, 13): (
+        "aifc", "audioop", "cgi", "cgitb", "chunk", "crypt", "imghdr", "lib2to3", "mailcap", "msilib", "nis", "nntplib",
+        "ossaudiodev", "pipes", "sndhdr", "spwd", "sunau", "telnetlib", "uu", "xdrlib",
+    ),
+}  # fmt: skip
+"""Modules that a release of Python no longer has."""
+_BACK = {"pkg_resources": ("setuptools", "<82", "the last setuptools with pkg_resources"),
+         "distutils": ("setuptools", "", "setuptools provides distutils")}  # fmt: skip
+"""Missing modules that a release of a distribution provides."""
+_IMPORTS = "https://docs.python.org/3/reference/import.html"
+_PROTOBUF = "https://protobuf.dev/news/2022-05-06/"
+_PLAIN = frozenset(("build", "install"))
+"""Facts that say nothing about whether a package is used."""
+_USED_BY = {"4bit": "bitsandbytes", "8bit": "bitsandbytes", "nf4": "bitsandbytes", "int8": "bitsandbytes"}
+_LAUNCHERS = {"accelerate": "accelerate.commands.accelerate_cli", "deepspeed": "deepspeed.launcher.runner"}
+"""What the commands of launchers import before they start the script."""
+
+
+class Script:
+    """What the code of a workload runs in the folders of an environment."""
+
+    def __init__(self, environment: Environment, code: tuple[str, ...]) -> None:
+        self.environment = environment
+        self.code = code_needs(code).code
+        own = [os.path.dirname(os.path.abspath(path)) for path in code[:1]]
+        self.files = Files((*own, *(environment.folders or ())), _built_in(environment.python))
+        self._versions = {copy.name: copy.version for copy in environment.distributions or () if copy.version}
+        self.always = Followed(self.files, self._home).follow(self._statements(sure=True))
+
+    def _statements(self, *, sure: bool) -> Iterator[Statement]:
+        optional = GUARDED | AVAILABLE | BRANCH | FUNCTION
+        launcher = self.environment.workload.launcher if self.environment.workload is not None else None
+        if launcher in _LAUNCHERS and self.files.find(launcher) is not None:
+            yield Statement(_SCRIPT, launcher, _LAUNCHERS[launcher], None)
+        for file in self.code.files:
+            for each in file.module.imports:
+                if each.module and not (sure and each.flags & optional):
+                    yield Statement(_SCRIPT, file.path, each.module, each.name, file.place(each.line))
+
+    def _home(self, module: str, name: str) -> str | None:
+        package = tracked().get(module.partition(".")[0])
+        version = self._versions.get(package or "")
+        world = releases().world(package, version) if package and version else None
+        meaning = None if world is None else world.imported(module, name)
+        return meaning.module if meaning is not None and meaning.kind in ("class", "function", "value", "module") else None
+
+    def reached(self) -> frozenset[str] | None:
+        """The top-level modules that run if they are installed or the script calls for them; ``None`` if that is unclear."""
+        found = Followed(self.files, self._home, conditions=True).follow(self._statements(sure=False))
+        known = found.complete and not self.files.hooked
+        return frozenset(module.partition(".")[0] for module in found.run) if known else None
+
+    def owner(self, module: str) -> str | None:
+        """The installed distribution of a module."""
+        top = module.partition(".")[0]
+        for name in (*providers(top), normalized(top)):
+            if name in self._versions:
+                return name
+        return next((name for name in self._versions if top in self.tops(name)), None)
+
+    def version(self, name: str) -> str | None:
+        return self._versions.get(name)
+
+    def versions_of(self, *names: str | None) -> dict[str, str | None]:
+        return {name: self._versions.get(name) for name in names if name is not None}
+
+    def below(self, path: str) -> str:
+        """A path as it is written in the environment's folders."""
+        above = [folder for folder in self.files.folders if path.startswith(folder + os.sep)]
+        return os.path.relpath(path, max(above, key=len)) if above else path
+
+    def tops(self, name: str) -> frozenset[str]:
+        """The top-level modules of an installed distribution, from its list of files."""
+        for folder in self.files.folders:
+            for info in self.files.listed(folder):
+                if info.endswith(".dist-info") and normalized(info.split("-")[0]) == name:
+                    try:
+                        with open(os.path.join(folder, info, "RECORD"), encoding="utf-8", errors="replace") as file:
+                            places = {line.partition(",")[0].partition("/")[0] for line in file}
+                    except OSError:
+                        return frozenset()
+                    return frozenset(
+                        place.partition(".")[0] for place in places if not place.startswith(".") and "dist-info" not in place
+                    )
+        return frozenset()
+
+
+_scripts: list[tuple[Environment, Script]] = []
+
+
+def _script(environment: Environment) -> Script | None:
+    """What the workload's code runs, read once; ``None`` if there is no code, or no folder to look into."""
+    code = environment.workload.code if environment.workload is not None else None
+    if not code or environment.folders is None or not environment.distributions_complete:
+        return None
+    if not _scripts or _scripts[0][0].folders != environment.folders or _scripts[0][0].workload != environment.workload:
+        _scripts[:] = [(environment, Script(environment, code))]
+    return _scripts[0][1]
+
+
+def judge(environment: Environment) -> Iterator[Finding]:
+    """Yield errors for modules and names that something the script always imports is missing, in the order they are met."""
+    script = _script(environment)
+    if script is None:
+        return
+    seen: set[str] = set()
+    for each in script.always.missing:
+        if each.importer == _SCRIPT or not _certain(script, each):
+            continue
+        finding = _missing(script, each)
+        if finding.rule not in seen:
+            seen.add(finding.rule)
+            yield finding
+    yield from _old_protobuf(script)
+
+
+def _certain(script: Script, each: Statement) -> bool:
+    """Whether a parser, too, finds the whole chain of imports unguarded, and nothing else provides the module."""
+    if script.files.hooked and script.files.find(each.module.partition(".")[0]) is None:
+        return False
+    if not all(step.importer == _SCRIPT or _at_margin(step) for step in script.always.chain(each)):
+        return False
+    return not script.always.registers(each.module, each.importer)
+
+
+def _at_margin(step: Statement) -> bool:
+    try:
+        with open(step.path, encoding="utf-8", errors="replace") as file:
+            body = ast.parse(file.read()).body
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return False
+    last = step.module.rpartition(".")[2]
+    for node in body:
+        if isinstance(node, ast.Import) and step.name is None and any(each.name == step.module for each in node.names):
+            return True
+        names = [each.name for each in node.names] if isinstance(node, ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom) and step.name in names and (node.module or "").rpartition(".")[2] in (last, ""):
+            return True
+        if isinstance(node, ast.Raise):
+            return False
+    return False
+
+
+def _missing(script: Script, each: Statement) -> Finding:
+    owner = script.owner(each.importer)
+    absent = script.files.find(each.module) is None
+    error, said = ("ImportError", f"cannot import name '{each.name}' from '{each.module}'")
+    if absent:
+        error, said = "ModuleNotFoundError", f"No module named '{each.module}'"
+    steps = dict.fromkeys(
+        os.path.basename(step.path) if step.importer == _SCRIPT else step.importer for step in script.always.chain(each)
+    )
+    finding = Finding(
+        rule="", origin="surface", verdict="hit", severity="error", effect="crash", confidence="confirmed", title="",
+        why=f"{script.below(each.path)}:{each.line} always runs with this script ({' → '.join(steps)}): {error}: {said}.",
+        packages=script.versions_of(owner), facts=("workload",), evidence=(_IMPORTS,),
+    )  # fmt: skip
+    by = each.importer if owner is None else f"{owner} {script.version(owner)}"
+    if script.files.find(each.module.partition(".")[0]) is None:
+        return _without_module(script, finding, by, each.module.partition(".")[0])
+    of = script.owner(each.module)
+    what = each.module if absent or each.name is None else f"{each.module}.{each.name}"
+    packages = script.versions_of(owner, of)
+    return replace(
+        finding, rule=f"surface-{owner or by}-{of or each.module}-installed", packages=packages,
+        title=f"{by} imports {what}, which {_with_version(of or each.module, packages)} does not have", here=_listed(packages),
+    )  # fmt: skip
+
+
+def _without_module(script: Script, finding: Finding, by: str, top: str) -> Finding:
+    """The finding that nothing provides a top-level module."""
+    owner = next(iter(finding.packages), None)
+    removed = next((python for python, names in _REMOVED.items() if top in names), None)
+    name = (*providers(top), normalized(top))[0]
+    fixes: tuple[Fix, ...]
+    what, fixes = "which is not installed", (Fix("pin", name, None, f"{name} provides {top}", f"pip install {name}"),)
+    if top in _BACK:
+        name, spec, text = _BACK[top]
+        what = f"which {_with_version(name, script.versions_of(name))} does not have"
+        fixes = (Fix("downgrade" if spec else "pin", name, spec or None, text, f'pip install "{name}{spec}"'),)
+    elif removed is not None:
+        what, fixes = f"which Python {removed[0]}.{removed[1]} removed", ()
+    elif not providers(top):
+        fixes = ()
+    packages = {**script.versions_of(owner), **({} if removed and not fixes else {name: script.version(name)})}
+    return replace(
+        finding, rule=f"missing-{name}", title=f"{by} imports {top}, {what}", packages=packages, fixes=fixes,
+        here=_listed(packages),
+    )  # fmt: skip
+
+
+def _old_protobuf(script: Script) -> Iterator[Finding]:
+    """Code that was generated by a protoc before 3.19 beside a protobuf that refuses it."""
+    version = script.version("protobuf")
+    chosen = (script.environment.variables or {}).get("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION")
+    if version is None or key_of(version) < key_of("4") or chosen == "python":
+        return
+    for module in script.always.old_protobuf():
+        owner = script.owner(module)
+        packages = script.versions_of(owner, "protobuf")
+        yield Finding(
+            rule=f"generated-{owner or module}-protobuf", origin="surface", verdict="hit", severity="error", effect="crash",
+            title=f"{_with_version(owner or module, packages)} has code that protobuf {version} refuses to load",
+            why=f"{module}, which this script imports, was generated by a protoc before 3.19. protobuf 4 raises TypeError: "
+            "Descriptors cannot be created directly.",
+            confidence="confirmed", packages=packages, facts=("workload",),
+            fixes=(Fix("downgrade", "protobuf", "<4", "a protobuf that loads it", 'pip install "protobuf<4"'),),
+            evidence=(_PROTOBUF,), here=_listed(packages),
+        )  # fmt: skip
+        return
+
+
+def _listed(packages: Mapping[str, str | None]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in packages.items() if version)
+
+
+def _with_version(name: str, packages: Mapping[str, str | None]) -> str:
+    return f"{name} {packages[name]}" if packages.get(name) else name
+
+
+def without_repeats(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings without those of :func:`judge` that another error is about as well."""
+    own = [each for each in findings if each.evidence in ((_IMPORTS,), (_PROTOBUF,))]
+    others = [each for each in findings if each not in own and each.verdict == "hit" and each.severity == "error"]
+    return tuple(each for each in findings if each not in own or not any(_covers(other, each) for other in others))
+
+
+def _covers(other: Finding, finding: Finding) -> bool:
+    """Whether another error is about the same packages, or names those that it does not list."""
+    said = f"{other.rule} {other.title} {other.why}"
+    about = [name for name, version in finding.packages.items() if version is not None]
+    return all(name in other.packages or (name not in about and name in said) for name in finding.packages)
+
+
+def softened(environment: Environment, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The findings, with a warning for each error about the import of a package that the script cannot come to."""
+    errors = [each for each in findings if each.severity == "error" and each.verdict == "hit" and _of_imports(each)]
+    script = _script(environment) if errors else None
+    if script is None or environment.workload is None:
+        return findings
+    always = frozenset(module.partition(".")[0] for module in script.always.run)
+    used = {*_LAUNCHERS, *(environment.workload.features or ()), _USED_BY.get(environment.workload.quantization or "", "")}
+    unused: dict[str, str] = {}
+    reached: frozenset[str] | None = always
+    for each in errors:
+        for name in each.packages:
+            tops = script.tops(name) if each.packages[name] and name not in used else frozenset()
+            if tops and tops.isdisjoint(always):
+                if reached is always:
+                    reached = script.reached()
+                if reached is not None and tops.isdisjoint(reached):
+                    unused[each.rule] = name
+    what = os.path.basename(environment.workload.script or "the script")
+    return tuple(
+        replace(each, severity="warning", why=f"{each.why} {what} does not import {unused[each.rule]}, directly or indirectly.")
+        if each in errors and each.rule in unused else each
+        for each in findings
+    )  # fmt: skip
+
+
+def _of_imports(finding: Finding) -> bool:
+    return finding.effect in ("crash", "install") and _PLAIN.issuperset(finding.facts) and len(finding.packages) > 0
+
+
+def _built_in(python: str | None) -> frozenset[str]:
+    """The modules of the standard library of a Python."""
+    here = tuple(int(part) for part in (python or "0.0").split(".")[:2] if part.isdecimal())
+    gone = {name for since, names in _REMOVED.items() if here >= since for name in names}
+    all_of_them = {name for names in _REMOVED.values() for name in names}
+    return (sys.stdlib_module_names | all_of_them | {"__main__"}) - gone

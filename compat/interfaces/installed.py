@@ -1,0 +1,324 @@
+"""The modules that importing something runs, followed through the files of an installed environment.
+
+Only import statements at the left margin are followed: nothing guards them. Text is searched rather than parsed, because a
+script that imports a trainer runs hundreds of modules. A name is missing only if its module's file does not contain it at all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from compat.records import record
+
+Home = Callable[[str, str], "str | None"]
+"""The module that a name of a lazily loading module comes from, where that is known."""
+
+_NAMES = r"(\([^)]*\)|(?:[^\n;#\\]|\\\r?\n)*)"
+_STATEMENT = rf"(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]*{_NAMES}|import[ \t]+((?:[^\n#;\\]|\\\r?\n)+))"
+_AT_MARGIN = re.compile(rf"^{_STATEMENT}", re.MULTILINE)
+_ANYWHERE = re.compile(rf"^[ \t]*{_STATEMENT}", re.MULTILINE)
+_INDENT = re.compile(r"[ \t]*")
+_TEXT = re.compile(r'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""' + r"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''", re.DOTALL)
+_COMMENT = re.compile(r"#[^\n]*")
+_DYNAMIC = re.compile(
+    r"\b(?:__getattr__|globals\(|locals\(|vars\(|setattr\(|exec\(|sys\.modules|__path__|_LazyModule|lazy|attach\(|import_module)"
+)
+"""What may give a module names that its text does not contain."""
+_LAZY = re.compile(r"_LazyModule|__getattr__|_import_structure")
+_OF_MODULES = frozenset(("__doc__", "__name__", "__file__", "__package__", "__spec__", "__loader__", "__path__", "__dict__"))
+_OLD_PROTOBUF = "_descriptor.FieldDescriptor("
+_LIMIT = 6000
+"""Files that are read at most; what lies beyond them is unknown."""
+_CLOSED = frozenset(("torch", "triton", "nvidia", "numpy"))
+"""Packages whose own imports are not followed: they are many, and lead to nothing else."""
+
+
+@record(frozen=True)
+class Statement:
+    """``from module import name`` in a file (``name`` is ``None`` for ``import module``); ``importer`` is the module of it."""
+
+    importer: str
+    path: str
+    module: str
+    name: str | None
+    text: str = ""
+
+    @property
+    def line(self) -> int:
+        """Where the statement is; 0 if it cannot be found."""
+        at = self._source().find(self.text)
+        return self._source().count("\n", 0, at) + 1 if self.text and at >= 0 else 0
+
+    def _source(self) -> str:
+        return _text_of(self.path)
+
+
+class Files:
+    """The modules in some folders of an import path; those that are ``built_in`` are anywhere."""
+
+    def __init__(self, folders: Iterable[str], built_in: frozenset[str] = frozenset()) -> None:
+        self.folders, self._built_in = tuple(folders), built_in
+        self._listings: dict[str, frozenset[str]] = {}
+        self._found: dict[str, str | None] = {}
+
+    def find(self, module: str) -> str | None:
+        """The file of a module, ``""`` for a folder without ``__init__`` or compiled code, ``None`` if there is none."""
+        if module not in self._found:
+            self._found[module] = self._search(module)
+        return self._found[module]
+
+    def _search(self, module: str) -> str | None:
+        if module.partition(".")[0] in self._built_in:
+            return ""
+        above, _, last = module.rpartition(".")
+        for folder in self._below(above) if above else self.folders:
+            names = self.listed(folder)
+            if last in names and os.path.isdir(os.path.join(folder, last)):
+                inside = self.listed(os.path.join(folder, last))
+                if "__init__.py" in inside:
+                    return os.path.join(folder, last, "__init__.py")
+                if any(each.startswith("__init__.") for each in inside):
+                    return ""
+            if f"{last}.py" in names:
+                return os.path.join(folder, f"{last}.py")
+            if any(each.startswith(f"{last}.") and each.endswith((".so", ".pyd", ".pyc")) for each in names):
+                return ""
+            if last in names and os.path.isdir(os.path.join(folder, last)):
+                return ""
+        return None
+
+    def _below(self, package: str) -> list[str]:
+        parts = package.split(".")
+        return [os.path.join(folder, *parts) for folder in self.folders if self._holds(folder, parts)]
+
+    def _holds(self, folder: str, parts: list[str]) -> bool:
+        for part in parts:
+            if part not in self.listed(folder):
+                return False
+            folder = os.path.join(folder, part)
+        return True
+
+    def listed(self, folder: str) -> frozenset[str]:
+        if folder not in self._listings:
+            try:
+                self._listings[folder] = frozenset(os.listdir(folder))
+            except OSError:
+                self._listings[folder] = frozenset()
+        return self._listings[folder]
+
+    @property
+    def hooked(self) -> bool:
+        """Whether an editable install may provide modules that are in no folder."""
+        return any(name.startswith("__editable__") for folder in self.folders for name in self.listed(folder))
+
+
+class Followed:
+    """What some imports run, in ``run``, and the modules and names that are ``missing``.
+
+    With ``conditions`` also what runs if it is installed: imports under an ``if`` of the module, and under a ``try`` that
+    does not go on without them. Imports in functions and for type checkers are never followed.
+    """
+
+    def __init__(self, files: Files, home: Home, *, conditions: bool = False) -> None:
+        self._files, self._home, self._pattern = files, home, _ANYWHERE if conditions else _AT_MARGIN
+        self.run: dict[str, Statement] = {}
+        """Each module, with the statement that imports it first."""
+        self.missing: list[Statement] = []
+        """Statements whose module or name is not there."""
+        self._statements: dict[str, tuple[Statement, ...]] = {}
+        self._lazy: dict[str, bool] = {}
+
+    @property
+    def complete(self) -> bool:
+        """Whether there were not too many."""
+        return len(self._statements) < _LIMIT
+
+    def follow(self, statements: Iterable[Statement]) -> Followed:
+        waiting = list(reversed(list(statements)))
+        seen: set[tuple[str, str | None]] = set()
+        while waiting and self.complete:
+            each = waiting.pop()
+            if (each.module, each.name) in seen:
+                continue
+            seen.add((each.module, each.name))
+            steps = [step for module in self._loaded(each) for step in self._enter(module, each)]
+            waiting += reversed(steps)
+        return self
+
+    def _loaded(self, each: Statement) -> Iterator[str]:
+        """The modules that a statement loads: the parents, the module, and the one that a name is or comes from."""
+        parts = each.module.split(".")
+        for at in range(1, len(parts) + 1):
+            module = ".".join(parts[:at])
+            path = self._files.find(module)
+            if path is None:
+                if at == 1 or self._is_closed(".".join(parts[: at - 1]), parts[at - 1]):
+                    self.missing.append(each)
+                return
+            yield module
+        if each.name is None or each.name == "*":
+            return
+        below = f"{each.module}.{each.name}"
+        if self._files.find(below) is not None:
+            yield below
+        elif self.lacks(each.module, each.name):
+            self.missing.append(each)
+        elif self._is_lazy(each.module):
+            home = self._home(each.module, each.name)
+            if home is not None and home != each.module:
+                yield home
+
+    def _is_lazy(self, module: str) -> bool:
+        """Whether a module loads names when they are asked for."""
+        if module not in self._lazy:
+            self._lazy[module] = _LAZY.search(_text_of(self._files.find(module) or "")) is not None
+        return self._lazy[module]
+
+    def _enter(self, module: str, importer: Statement) -> tuple[Statement, ...]:
+        if module in self.run:
+            return ()
+        self.run[module] = importer
+        if module.partition(".")[0] in _CLOSED:
+            return ()
+        return self.statements(module)
+
+    def statements(self, module: str) -> tuple[Statement, ...]:
+        """The import statements of a module that are followed."""
+        if module not in self._statements:
+            path = self._files.find(module)
+            self._statements[module] = tuple(_read(module, path, self._pattern)) if path else ()
+        return self._statements[module]
+
+    def chain(self, statement: Statement) -> tuple[Statement, ...]:
+        """The statements that lead to one, the first one first."""
+        found = [statement]
+        while found[-1].importer in self.run and len(found) <= len(self.run):
+            found.append(self.run[found[-1].importer])
+        return tuple(reversed(found))
+
+    def lacks(self, module: str, name: str) -> bool:
+        """Whether a module certainly does not define a name."""
+        return self._lacks(module, name, set())
+
+    def _lacks(self, module: str, name: str, seen: set[str]) -> bool:
+        path = self._files.find(module)
+        if not path or module.partition(".")[0] in _CLOSED or module in seen:
+            return module in seen
+        seen.add(module)
+        text = _text_of(path)
+        if not text or name in _OF_MODULES or _mentions(text, name) or _DYNAMIC.search(text):
+            return False
+        stars = [each for each in _read(module, path, _ANYWHERE) if each.name == "*"]
+        return all(self._lacks(each.module, name, seen) for each in stars)
+
+    def _is_closed(self, package: str, name: str) -> bool:
+        """Whether a package has just the submodules that are in its folder."""
+        path = self._files.find(package)
+        if not path or not path.endswith("__init__.py") or package.partition(".")[0] in _CLOSED:
+            return False
+        text = _text_of(path)
+        return not (_mentions(text, name) or "import *" in text or _DYNAMIC.search(text))
+
+    def registers(self, module: str, importer: str) -> bool:
+        """Whether something that runs may provide a module: in ``sys.modules``, or the importer's package on its own path."""
+        names = (f'sys.modules["{module}', f"sys.modules['{module}")
+        own = importer.partition(".")[0]
+        for each in self.run:
+            text = _text_of(self._files.find(each) or "")
+            if any(name in text for name in names) or ("sys.path" in text and each.partition(".")[0] == own):
+                return True
+        return False
+
+    def old_protobuf(self) -> Iterator[str]:
+        """The modules that run and were generated by a protoc that protobuf 4 refuses."""
+        for module in self.run:
+            if module.endswith("_pb2"):
+                path = self._files.find(module)
+                if path and _OLD_PROTOBUF in _text_of(path):
+                    yield module
+
+
+def _read(module: str, path: str, pattern: re.Pattern[str]) -> Iterator[Statement]:
+    text = _TEXT.sub("", _text_of(path))
+    inside = module if path.endswith("__init__.py") else module.rpartition(".")[0]
+    for found in pattern.finditer(text):
+        said = found[0].partition("\n")[0]
+        if said[0] in " \t" and not _runs(text, found.start()):
+            continue
+        origin, names, modules = found.groups()
+        if modules is not None:
+            for each in _words(modules):
+                yield Statement(module, path, each, None, said)
+            continue
+        target = _absolute(origin, inside)
+        if target is None or target == "__future__":
+            continue
+        for each in _words(names):
+            yield Statement(module, path, target, each, said)
+
+
+def _words(listed: str) -> Iterator[str]:
+    """The names in a list, without those they are given by ``as``."""
+    if "#" in listed:
+        listed = _COMMENT.sub("", listed)
+    for each in listed.strip("() \t").replace("\\", " ").split(","):
+        words = each.split(None, 1)
+        if words:
+            yield words[0]
+
+
+def _runs(text: str, at: int) -> bool:
+    """Whether an indented statement runs with its module, and a failure of it is not handled."""
+    depth = len(_INDENT.match(text, at)[0])  # type: ignore[index]  # matches the empty string
+    while depth and at > 0:
+        above = text.rfind("\n", 0, at - 1) + 1
+        line = text[above : at - 1]
+        at, indent = above, len(line) - len(line.lstrip())
+        if not line.strip() or indent >= depth or line.lstrip().startswith(("#", ")")):
+            continue
+        depth, block = indent, line.strip()
+        if block.startswith(("def ", "async ", "class ", "except", "if TYPE_CHECKING", "if typing.TYPE_CHECKING")):
+            return False
+        if block.startswith("try"):
+            handler = re.compile(rf"^{line[:indent]}except[^\n]*\n\s*(\w*)", re.MULTILINE).search(text, at)
+            if handler is None or handler[1] != "raise":
+                return False
+    return True
+
+
+def _mentions(text: str, name: str) -> bool:
+    """Whether a word occurs in a text; a pattern that starts at a word's boundary would be many times slower."""
+    at = text.find(name)
+    while at >= 0:
+        end = at + len(name)
+        if not any(f"a{sign}".isidentifier() for sign in (text[at - 1 : at], text[end : end + 1]) if sign):
+            return True
+        at = text.find(name, end)
+    return False
+
+
+def _absolute(origin: str, inside: str) -> str | None:
+    rest = origin.lstrip(".")
+    dots = len(origin) - len(rest)
+    if not dots:
+        return origin or None
+    parts = inside.split(".")
+    if dots > len(parts) or not inside:
+        return None
+    base = ".".join(parts[: len(parts) - dots + 1])
+    return f"{base}.{rest}" if rest else base
+
+
+_texts: dict[str, str] = {}
+
+
+def _text_of(path: str) -> str:
+    if path not in _texts:
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                _texts[path] = file.read()
+        except OSError:
+            _texts[path] = ""
+    return _texts[path]

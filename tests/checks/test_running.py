@@ -1,0 +1,177 @@
+"""What a script runs in an installed environment: imports that fail, and packages that it never imports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from compat.checks import running
+from compat.model import Distribution, Environment, Finding, Source, Workload
+
+Files = Mapping[str, str]
+
+
+def environment(folder: Path, script: str, files: Files, versions: Mapping[str, str], python: str = "3.11.9") -> Environment:
+    """An environment of a script and the files of its packages, each with a list of its files."""
+    packages = folder / "site-packages"
+    for name, text in files.items():
+        path = packages / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    for name, version in versions.items():
+        top = name.replace("-", "_")
+        info = packages / f"{top}-{version}.dist-info"
+        info.mkdir(parents=True)
+        (info / "RECORD").write_text(f"{top}/__init__.py,,\n{info.name}/METADATA,,\n")
+    (folder / "prog.py").write_text(script)
+    found = tuple(Distribution(name, version, source=Source("index")) for name, version in versions.items())
+    workload = Workload(launcher="python", script="prog.py", code=(str(folder / "prog.py"),))
+    return Environment(
+        python=python, distributions=found, distributions_complete=True, folders=(str(packages),), workload=workload
+    )
+
+
+def found(folder: Path, script: str, files: Files, versions: Mapping[str, str], python: str = "3.11.9") -> list[Finding]:
+    return list(running.judge(environment(folder, script, files, versions, python)))
+
+
+CHAIN = {"alpha/__init__.py": "from .part import f\n", "alpha/part.py": "import os\nimport beta.deep\n\ndef f(): ...\n"}
+
+
+def test_a_module_that_an_import_needs_is_not_installed(tmp_path: Path) -> None:
+    (error,) = found(tmp_path, "import alpha\n", {**CHAIN, "alpha/part.py": "import requests\nf = 1\n"}, {"alpha": "1.0"})
+    assert error.rule == "missing-requests"
+    assert error.severity == "error"
+    assert error.title == "alpha 1.0 imports requests, which is not installed"
+    assert "alpha/part.py:1 always runs with this script (prog.py → alpha → alpha.part)" in error.why
+    assert error.fixes[0].command == "pip install requests"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "try:\n    import requests\nexcept ImportError:\n    requests = None\nf = 1\n",
+        '"""Use it so:\n\nimport requests\n"""\nf = 1\n',
+        "if False:\n    import requests\nf = 1\n",
+        "def f():\n    import requests\n",
+        "import sys\nsys.path.insert(0, 'vendored')\nimport requests\nf = 1\n",
+        "import sys\nsys.modules['requests'] = sys\nimport requests\nf = 1\n",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import requests\nf = 1\n",
+    ],
+)
+def test_an_import_that_need_not_run_or_succeeds_otherwise_is_no_error(tmp_path: Path, part: str) -> None:
+    assert found(tmp_path, "import alpha\n", {**CHAIN, "alpha/part.py": part}, {"alpha": "1.0"}) == []
+
+
+@pytest.mark.parametrize(
+    "script", ["import os\n", "def main():\n    import alpha\n", "try:\n    import alpha\nexcept ImportError:\n    pass\n"]
+)
+def test_what_the_script_does_not_import_for_sure_is_no_error(tmp_path: Path, script: str) -> None:
+    assert found(tmp_path, script, {"alpha/__init__.py": "import requests\n"}, {"alpha": "1.0"}) == []
+
+
+def test_a_name_that_the_installed_release_does_not_have(tmp_path: Path) -> None:
+    files = {"alpha/__init__.py": "from beta.pool import (\n    Queue,  # used below\n    Pool as P,\n)\n", "beta/__init__.py": "",
+             "beta/pool.py": "class Pool: ...\n"}  # fmt: skip
+    (error,) = found(tmp_path, "from alpha import x\n", {**files, "alpha/__init__.py": files["alpha/__init__.py"] + "x = 1\n"},
+                     {"alpha": "1.0", "beta": "2.0"})  # fmt: skip
+    assert error.title == "alpha 1.0 imports beta.pool.Queue, which beta 2.0 does not have"
+    assert error.packages == {"alpha": "1.0", "beta": "2.0"}
+    assert "cannot import name 'Queue' from 'beta.pool'" in error.why
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        "class Queue: ...\n",
+        "def __getattr__(name): ...\n",
+        "from .more import *\n",
+        "from _compiled import *\n",
+        "globals().update({})\n",
+    ],
+)
+def test_a_name_that_may_come_from_elsewhere_is_no_error(tmp_path: Path, pool: str) -> None:
+    files = {"alpha/__init__.py": "from beta.pool import Queue\n", "beta/__init__.py": "", "beta/pool.py": pool,
+             "beta/more.py": "Queue = 1\n"}  # fmt: skip
+    assert [
+        each for each in found(tmp_path, "import alpha\n", files, {"alpha": "1", "beta": "2"}) if "Queue" in each.title
+    ] == []
+
+
+def test_a_submodule_that_the_installed_release_does_not_have(tmp_path: Path) -> None:
+    (error,) = found(tmp_path, "import alpha\n", {**CHAIN, "beta/__init__.py": ""}, {"alpha": "1.0", "beta": "2.0"})
+    assert error.title == "alpha 1.0 imports beta.deep, which beta 2.0 does not have"
+
+
+def test_a_module_that_this_python_no_longer_has(tmp_path: Path) -> None:
+    files = {"alpha/__init__.py": "import imp\n"}
+    (tmp_path / "new").mkdir()
+    (tmp_path / "old").mkdir()
+    (error,) = found(tmp_path / "new", "import alpha\n", files, {"alpha": "1.0"}, python="3.12.1")
+    assert error.title == "alpha 1.0 imports imp, which Python 3.12 removed"
+    assert found(tmp_path / "old", "import alpha\n", files, {"alpha": "1.0"}, python="3.11.9") == []
+
+
+def test_pkg_resources_comes_back_with_an_older_setuptools(tmp_path: Path) -> None:
+    files = {"alpha/__init__.py": "import pkg_resources\n", "setuptools/__init__.py": ""}
+    (error,) = found(tmp_path, "import alpha\n", files, {"alpha": "1.0", "setuptools": "84.0"})
+    assert error.packages == {"alpha": "1.0", "setuptools": "84.0"}
+    assert error.fixes[0].command == 'pip install "setuptools<82"'
+
+
+def test_code_generated_for_an_older_protobuf(tmp_path: Path) -> None:
+    files = {
+        "alpha/__init__.py": "from . import a_pb2\n",
+        "alpha/a_pb2.py": "x = [\n  _descriptor.FieldDescriptor(name='a')]\n",
+    }
+    for at, (version, errors) in enumerate({"5.29.0": ["generated-alpha-protobuf"], "3.20.3": []}.items()):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        assert [each.rule for each in found(folder, "import alpha\n", files, {"alpha": "1.0", "protobuf": version})] == errors
+
+
+def about(*names: str) -> Finding:
+    return Finding(
+        rule="rule", origin="rule", verdict="hit", severity="error", effect="crash", title="import fails", why="It fails.",
+        confidence="confirmed", packages=dict.fromkeys(names, "1"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("alpha", "severity"),
+    [
+        ("", "warning"),
+        ("def f():\n    import beta\n", "warning"),
+        ("try:\n    import beta\nexcept ImportError:\n    beta = None\n", "warning"),
+        ("import beta\n", "error"),
+        ("if is_beta_available():\n    import beta\n", "error"),
+        ("try:\n    import beta\nexcept ImportError:\n    raise RuntimeError\n", "error"),
+    ],
+)
+def test_an_error_about_a_package_that_the_script_does_not_come_to_is_a_warning(
+    tmp_path: Path, alpha: str, severity: str
+) -> None:
+    files = {"alpha/__init__.py": alpha, "beta/__init__.py": ""}
+    case = environment(tmp_path, "import alpha\n", files, {"alpha": "1", "beta": "1"})
+    (finding,) = running.softened(case, (about("alpha", "beta"),))
+    assert finding.severity == severity
+    assert ("does not import beta" in finding.why) is (severity == "warning")
+
+
+def test_an_error_that_rests_on_the_workload_stays(tmp_path: Path) -> None:
+    case = environment(
+        tmp_path, "import alpha\n", {"alpha/__init__.py": "", "beta/__init__.py": ""}, {"alpha": "1", "beta": "1"}
+    )
+    from compat.records import replace
+
+    (finding,) = running.softened(case, (replace(about("beta"), facts=("workload",)),))
+    assert finding.severity == "error"
+
+
+def test_what_the_script_imports_in_a_function_counts(tmp_path: Path) -> None:
+    files = {"alpha/__init__.py": "", "beta/__init__.py": ""}
+    case = environment(tmp_path, "def main():\n    import beta\n", files, {"alpha": "1", "beta": "1"})
+    (finding,) = running.softened(case, (about("beta"),))
+    assert finding.severity == "error"
