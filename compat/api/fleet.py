@@ -9,13 +9,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from compat.api.report import machine_report
-from compat.checks.fleet import Group, compare, not_probed
+from compat.checks.fleet import Fleet, Group, Judged, compare, not_probed
 from compat.errors import InputError
 from compat.files import regular
 from compat.formats.described import parse_described
 from compat.formats.project.config import find_config
 from compat.machine.node import KEY, Node, node_of
-from compat.model import Finding, Report
 from compat.records import record
 from compat.syntax.json import parse_json, read_text
 
@@ -25,14 +24,6 @@ if TYPE_CHECKING:
     from compat.rules.compiled import Matrix
 
 _LARGEST = 16 * 1024 * 1024
-
-
-@record(frozen=True)
-class Judged:
-    """The nodes of one group and the report on their environment."""
-
-    group: Group
-    report: Report
 
 
 @record(frozen=True)
@@ -47,29 +38,6 @@ class Gathered:
     old: frozenset[str]
     began: float
     ended: float
-
-
-@record(frozen=True)
-class Fleet:
-    """All nodes that answered. ``differences`` are between nodes, ``missing`` are expected hosts without a result.
-
-    ``undecided`` are hosts whose requested probes did not run.
-    """
-
-    groups: tuple[Judged, ...]
-    differences: tuple[Finding, ...]
-    problems: tuple[InputError, ...]
-    missing: tuple[str, ...]
-    notes: tuple[str, ...]
-    undecided: tuple[str, ...] = ()
-
-    @property
-    def nodes(self) -> int:
-        return sum(len(each.group.nodes) for each in self.groups)
-
-    def findings(self) -> tuple[Finding, ...]:
-        """All findings: differences between nodes first, then those of each group."""
-        return (*self.differences, *(finding for each in self.groups for finding in each.report.findings))
 
 
 def read_fleet(

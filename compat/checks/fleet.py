@@ -9,8 +9,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 
+from compat.errors import InputError
 from compat.machine.node import Node
-from compat.model import Environment, Finding, Fix
+from compat.model import Environment, Finding, Fix, Report
 from compat.records import record
 
 _STACK = (
@@ -43,6 +44,37 @@ class Group:
     @property
     def hosts(self) -> tuple[str, ...]:
         return tuple(node.host for node in self.nodes)
+
+
+@record(frozen=True)
+class Judged:
+    """The nodes of one group and the report on their environment."""
+
+    group: Group
+    report: Report
+
+
+@record(frozen=True)
+class Fleet:
+    """All nodes that answered. ``differences`` are between nodes, ``missing`` are expected hosts without a result.
+
+    ``undecided`` are hosts whose requested probes did not run.
+    """
+
+    groups: tuple[Judged, ...]
+    differences: tuple[Finding, ...]
+    problems: tuple[InputError, ...]
+    missing: tuple[str, ...]
+    notes: tuple[str, ...]
+    undecided: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> int:
+        return sum(len(each.group.nodes) for each in self.groups)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """All findings: differences between nodes first, then those of each group."""
+        return (*self.differences, *(finding for each in self.groups for finding in each.report.findings))
 
 
 @record(frozen=True)

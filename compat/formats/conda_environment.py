@@ -27,7 +27,7 @@ from compat.syntax.yaml import Document, Value
 from compat.versions import is_version, ranges_of
 
 if TYPE_CHECKING:
-    from compat.formats.edit.dispatch import Installer
+    from compat.formats.edit.installer import Installer
 
 _LONGEST = 1000
 """Characters; longer lines are not searched for a selector."""

@@ -16,8 +16,8 @@ from compat.formats.entrypoint import is_job, read_job, started
 from compat.formats.include import WorkingFolders
 from compat.formats.installs.files import InstallFiles
 from compat.formats.installs.shell import ShellSteps
-from compat.formats.installs.steps import Command, Installs, alternatives
-from compat.formats.installs.words import Install, requirement
+from compat.formats.installs.steps import Installs, alternatives
+from compat.formats.installs.words import Command, Install, requirement
 from compat.formats.listing import Listing
 from compat.formats.specifiers import is_version
 from compat.model import EMPTY, Accelerator, Environment, Workload
@@ -30,7 +30,7 @@ from compat.workload.wrappers import handed_to_shell
 
 if TYPE_CHECKING:
     from compat.formats.installs.edit import InstallScript
-    from compat.formats.installs.steps import Line
+    from compat.formats.installs.words import Line
 
 _CONTROL = re.compile(r"[ \t]*\{\{-?[ \t]*(?:/\*|if|else|end|range|with|define|template|include|toYaml|tpl|\$\w+[ \t]*:?=)")
 _FILLED = re.compile(r"\$\{(?!\.\.\.\})\.+\}")

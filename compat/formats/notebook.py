@@ -13,9 +13,9 @@ from compat.errors import InputError, printable
 from compat.formats.installs.command import install_of
 from compat.formats.installs.files import InstallFiles
 from compat.formats.installs.shell import ShellSteps
-from compat.formats.installs.steps import Command, Installs, Line, Step, alternatives
+from compat.formats.installs.steps import Installs, Step, alternatives
 from compat.formats.installs.values import Values
-from compat.formats.installs.words import is_release
+from compat.formats.installs.words import Command, Line, is_release
 from compat.formats.listing import Listing
 from compat.formats.registry import Format
 from compat.model import Accelerator, Environment, Workload

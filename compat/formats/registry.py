@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     from compat.formats.edit.changes import Change
-    from compat.formats.edit.dispatch import Installer
     from compat.formats.edit.files import Edit
+    from compat.formats.edit.installer import Installer
     from compat.formats.listing import Listing
 
 

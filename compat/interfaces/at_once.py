@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import TypeAlias, TypedDict
 
-    from compat.interfaces.rows import Rows
-
     Failing: TypeAlias = dict[str, list[tuple[str, int, int, tuple[str, ...]]]]
     """By consumer: (package, its failing releases, consumer releases, required packages), with sets as bit masks."""
 
@@ -51,28 +49,6 @@ Following the imports of all packages would be too slow. Of modules that moved, 
 """
 SERVERS: dict[str, tuple[str, ...]] = {"vllm": ("vllm.entrypoints.openai.api_server",)}
 """The modules that serving runs besides."""
-
-
-def packed(rows: Rows) -> bytes:
-    """Return the content of the index file for these rows."""
-    known = {name: rows.versions(name) for name in sorted(rows.packages)}
-    tiers = {tier: zlib.compress(marshal.dumps(_of_tier(rows, tier), 4), 9) for tier in TIERS}
-    return marshal.dumps({"versions": zlib.compress(marshal.dumps(known, 4), 9), "tiers": tiers}, 4)
-
-
-def _of_tier(rows: Rows, tier: str) -> Failing:
-    found = {}
-    for consumer in sorted(rows.consumers):
-        places = {version: at for at, version in enumerate(rows.versions(consumer))}
-        kept: dict[tuple[str, int, tuple[str, ...]], int] = {}
-        for versions, row in rows.all_of(consumer, kind=tier[0], tier=tier):
-            bad = frozenset(row.bad)
-            mask = sum(1 << at for at, version in enumerate(rows.versions(row.package)) if version in bad)
-            key = row.package, mask, row.asks
-            kept[key] = kept.get(key, 0) | sum(1 << places[version] for version in versions)
-        if kept:
-            found[consumer] = [(package, bad, when, asks) for (package, bad, asks), when in kept.items()]
-    return found
 
 
 class AtOnce:

@@ -8,13 +8,15 @@ of code that runs later (``R``), and which of its modules import which (``X``), 
 from __future__ import annotations
 
 from compat.files import read_table
-from compat.interfaces.at_once import importable, place_of
+from compat.interfaces.at_once import TIERS, importable, place_of
 from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any, TypeAlias, TypedDict
+
+    from compat.interfaces.at_once import Failing
 
     EvidenceRow: TypeAlias = tuple[int, str, int, bool]
     RowValues: TypeAlias = tuple[
@@ -290,3 +292,28 @@ def _chosen(names: Iterable[str], consumers: Iterable[str] | None) -> list[str]:
     """Return the names in ``consumers`` (all names for ``None``), in their order."""
     wanted = None if consumers is None else frozenset(consumers)
     return [name for name in names if wanted is None or name in wanted]
+
+
+def packed_at_once(rows: Rows) -> bytes:
+    """Return the content of the index file of :mod:`compat.interfaces.at_once` for these rows."""
+    import marshal
+    import zlib
+
+    known = {name: rows.versions(name) for name in sorted(rows.packages)}
+    tiers = {tier: zlib.compress(marshal.dumps(_of_tier(rows, tier), 4), 9) for tier in TIERS}
+    return marshal.dumps({"versions": zlib.compress(marshal.dumps(known, 4), 9), "tiers": tiers}, 4)
+
+
+def _of_tier(rows: Rows, tier: str) -> Failing:
+    found = {}
+    for consumer in sorted(rows.consumers):
+        places = {version: at for at, version in enumerate(rows.versions(consumer))}
+        kept: dict[tuple[str, int, tuple[str, ...]], int] = {}
+        for versions, row in rows.all_of(consumer, kind=tier[0], tier=tier):
+            bad = frozenset(row.bad)
+            mask = sum(1 << at for at, version in enumerate(rows.versions(row.package)) if version in bad)
+            key = row.package, mask, row.asks
+            kept[key] = kept.get(key, 0) | sum(1 << places[version] for version in versions)
+        if kept:
+            found[consumer] = [(package, bad, when, asks) for (package, bad, asks), when in kept.items()]
+    return found

@@ -12,7 +12,7 @@ from compat.output.terminal import finding_lines, seen_rows, summary, wrapped
 from compat.records import record
 
 if TYPE_CHECKING:
-    from compat.api.fleet import Fleet, Judged
+    from compat.checks.fleet import Fleet, Judged
     from compat.model import Environment, Finding
 
 _HOSTS = 300

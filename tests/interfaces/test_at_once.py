@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from compat.interfaces.at_once import AtOnce, packed
-from compat.interfaces.rows import open_rows
+from compat.interfaces.at_once import AtOnce
+from compat.interfaces.rows import open_rows, packed_at_once
 from tests.examples import THOROUGH
 
 _ROWS = open_rows()
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(_ROWS is None, reason="the tables are not there:
 @pytest.fixture(scope="module")
 def first() -> AtOnce:
     assert _ROWS is not None
-    return AtOnce(packed(_ROWS))
+    return AtOnce(packed_at_once(_ROWS))
 
 
 @pytest.mark.parametrize("accelerate", ["0.26.0", "0.26", "0.26.0+local"])

@@ -12,7 +12,8 @@ from compat.formats.docker.text import HereDocument, Instruction, without_docume
 from compat.formats.include import BuildContext, Copied, Missing, NotRead
 from compat.formats.installs.command import install_of
 from compat.formats.installs.files import InstallFiles, Opened
-from compat.formats.installs.steps import Command, Installs
+from compat.formats.installs.steps import Installs
+from compat.formats.installs.words import Command
 from compat.formats.listing import Entry
 from compat.formats.registry import PROGRAMS
 from compat.model import EMPTY, Environment, normalized

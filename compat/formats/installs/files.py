@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
     from compat.formats.edit.files import Edit
     from compat.formats.installs.edit import InstallScript
-    from compat.formats.installs.steps import Command
+    from compat.formats.installs.words import Command
 
 
 # --- An installed lock file: its selected part, combined with what other commands install.

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 
 from compat.formats.installs.command import install_of
-from compat.formats.installs.steps import Command, Line, Step, alternatives
+from compat.formats.installs.steps import Step, alternatives
+from compat.formats.installs.words import Command, Line
 from compat.model import EMPTY
 from compat.syntax.shell import SimpleCommand, simple_commands
 from compat.syntax.shell_commands import LONGEST, ShellCommand, ShellReader

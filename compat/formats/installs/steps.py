@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from compat.formats.installs.words import LockInstall, from_index
+from compat.formats.installs.words import Command, LockInstall, from_index
 from compat.formats.listing import Edge, Entry, Listing
 from compat.formats.requirements.lines import constrained
 from compat.model import Distribution, Source, normalized
@@ -14,20 +14,10 @@ from compat.records import record, replace
 
 if TYPE_CHECKING:
     from compat.formats.installs.files import InstallFiles
-    from compat.formats.installs.words import Install
+    from compat.formats.installs.words import Line
 
 
 _APART = str.maketrans(dict.fromkeys("\"'`=<>[]@/;~!,()&|#+\\ \t", "\n"))
-
-
-@record(frozen=True)
-class Command:
-    """An install command: file and line for notes (``where``), its ``lines``, and its working directory."""
-
-    install: Install
-    where: str
-    lines: tuple[Line, ...] = ()
-    directory: str | None = None
 
 
 @record(frozen=True)
@@ -255,5 +245,3 @@ def _kind(source: Source | None) -> str:
 
 
 Step: TypeAlias = "Command | Alternatives"
-Line: TypeAlias = tuple[int, str]
-"""The number of a line in the file, and its text."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from compat.formats.requirements.requirement import INDEX, Unnamed, is_archive, is_path, is_url, parse_requirement
 from compat.model import Distribution, Source, normalized
@@ -277,3 +278,17 @@ def backend_of(word: str) -> dict[str, str]:
     if release.replace(".", "").isdigit() and release.isascii():
         return {"rocm": release}
     return {"cuda": "cpu"} if word == "cpu" else {}
+
+
+@record(frozen=True)
+class Command:
+    """An install command: file and line for notes (``where``), its ``lines``, and its working directory."""
+
+    install: Install
+    where: str
+    lines: tuple[Line, ...] = ()
+    directory: str | None = None
+
+
+Line: TypeAlias = tuple[int, str]
+"""The number of a line in the file, and its text."""

@@ -16,7 +16,7 @@ from compat.syntax.json import parse_json
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
-    from compat.formats.edit.dispatch import Installer
+    from compat.formats.edit.installer import Installer
 
 
 _SPECIFICATION = 6

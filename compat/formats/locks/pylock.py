@@ -19,7 +19,7 @@ from compat.redact import excerpt
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
-    from compat.formats.edit.dispatch import Installer
+    from compat.formats.edit.installer import Installer
 
 
 _LONGEST = 1000

@@ -20,7 +20,7 @@ from compat.versions import key_of
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
-    from compat.formats.edit.dispatch import Installer
+    from compat.formats.edit.installer import Installer
 
     Table = dict[str, Any]
 

@@ -1,5 +1,6 @@
 """A project's requirements, read into a draft of its listing: entries, choices and edges are collected table by table.
 
+The settings of uv change what the requirements mean, so they are read here as well; ``poetry.py`` reads a project of Poetry.
 The draft also has every requirement as a statement with its place in the document. ``compat fix`` reads tomlkit's document in
 the same way and edits these places (``project/edit.py``).
 """
@@ -11,14 +12,16 @@ from collections.abc import Iterable, Iterator
 from compat.errors import InputError, printable
 from compat.formats.edit.changes import Statement
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing, check_entries
-from compat.formats.locks.tables import Table
-from compat.formats.project.tools import UvSettings, specifier_of
-from compat.formats.requirements.requirement import parse_requirement
+from compat.formats.locks.tables import Table, index_source, path_source, vcs_source_at
+from compat.formats.requirements.lines import constrained
+from compat.formats.requirements.requirement import direct_url, parse_requirement, source_of_url
 from compat.model import Distribution, Source, normalized
 from compat.records import replace
 from compat.syntax.toml import Places, Slot
 
 _THIS = Source("directory", {"path": "."})
+_MOST_SOURCES = 100
+"""Sources of one distribution; real lists have three."""
 
 
 class Draft:
@@ -146,3 +149,147 @@ class Draft:
 
     def _final(self, node: int) -> int:
         return node if node >= ROOT else len(self.entries) + ROOT - 1 - node
+
+
+def indexes_of(table: Table, key: str) -> dict[str, str]:
+    """Return the addresses of indexes by name."""
+    return {str(each.get("name")): each["url"] for each in table.tables(key) if isinstance(each.get("url"), str)}
+
+
+def direct_source(given: Table, path: str | None, editable: str) -> Source | None:
+    """Return the repository, archive or folder that a table names; ``editable`` is the key of that flag."""
+    repository, url = given.text("git"), given.text("url")
+    if repository is not None:
+        revision = given.text("rev") or given.text("tag") or given.text("branch")
+        return vcs_source_at(repository, revision, given.text("subdirectory"))
+    if url is not None:
+        return source_of_url(url)
+    return None if path is None else path_source(path, editable=given.flag(editable))
+
+
+def specifier_of(asked: Distribution) -> str | None:
+    """Return the specifier set of a requirement for Python."""
+    return asked.specifier if asked.version is None else f"=={asked.version}"
+
+
+class UvSettings:
+    """The uv settings that change what is installed; :class:`InputError` if one has a wrong type."""
+
+    def __init__(self, table: Table, draft: Draft) -> None:
+        self._table = table
+        self._draft = draft
+        self._indexes = indexes_of(table, "index")
+        self._sources: dict[str, list[Table]] = {}
+        for name, value in table.section("sources").content.items():
+            where = f"tool.uv.sources.{name}"
+            items = value if isinstance(value, list) else [value]
+            line = draft.places.key("tool.uv.sources", name)
+            if len(items) > _MOST_SOURCES or not all(isinstance(each, dict) for each in items):
+                raise draft.wrong(where, f"expected a table or a list of at most {_MOST_SOURCES} tables", line)
+            self._sources[normalized(name)] = [Table(each, draft.path, line, where) for each in items]
+        self.overrides = self._list("override-dependencies")
+        self.constraints = self._list("constraint-dependencies", constraint=True)
+
+    def _list(self, key: str, *, constraint: bool = False) -> list[Statement[Slot]]:
+        value = self._table.content.get(key)
+        if value is None:
+            return []
+        found = self._draft.requirements(value, f"tool.uv.{key}", self._draft.places.key("tool.uv", key))
+        return [replace(each, constraint=constraint) for each in found]
+
+    def environments(self) -> tuple[str, ...]:
+        """Return the markers of the environments that uv locks for."""
+        value = self._table.content.get("environments")
+        return (value,) if isinstance(value, str) else tuple(self._table.texts("environments"))
+
+    def default_groups(self) -> tuple[str, ...] | None:
+        """Return the groups that uv installs by default; ``None`` for all of them."""
+        value = self._table.content.get("default-groups", ["dev"])
+        if value == "all":
+            return None
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise self._table.expected("default-groups", 'a list of names or "all"')
+        return tuple(map(normalized, value))
+
+    def sourced(self, found: Distribution, kind: str | None = None, choice: str | None = None) -> Distribution:
+        """Return a dependency with its configured source; ``kind`` is set for dependencies of an extra or a group."""
+        given = [each for each in self._sources.get(found.name, ()) if self._applies(each, kind, choice)]
+        if not given:
+            return found
+        sources = [self._source(each) for each in given]
+        if len(sources) == 1 and given[0].text("marker") is None and (source := sources[0]) is not None:
+            # the version in a wheel's file name replaces the requirement
+            url = source.details.get("url") if source.kind == "url" else None
+            version = None if url is None else direct_url(str(url), found.name, None).version
+            found = replace(found, source=source)
+            return found if version is None else replace(found, version=version, specifier=None)
+        # some apply on one platform and some on another; elsewhere the index is used
+        if all(source is not None and source.kind == "index" for source in sources):
+            return found
+        return replace(found, source=None)
+
+    @staticmethod
+    def _applies(source: Table, kind: str | None, choice: str | None) -> bool:
+        for each in ("extra", "group"):
+            name = source.text(each)
+            if name is not None and (kind != each or choice is None or normalized(name) != normalized(choice)):
+                return False
+        return True
+
+    def _source(self, given: Table) -> Source | None:
+        direct = direct_source(given, given.text("path"), "editable")
+        if direct is not None:
+            return direct
+        if given.flag("workspace"):
+            return Source("directory", {"editable": True})
+        name = given.text("index")
+        return None if name is None else index_source(self._indexes.get(name))
+
+    def applied(self, entries: list[Entry], notes: list[str]) -> tuple[Entry, ...]:
+        """Return the entries after overrides and constraints."""
+        overrides: dict[str, dict[str | None, Statement[Slot]]] = {}
+        for each in self.overrides:
+            overrides.setdefault(each.found.name, {})[each.found.marker] = each
+        entries = [self._overridden(entry, overrides.get(entry.distribution.name, {}), notes) for entry in entries]
+        return constrained(entries, [Entry(each.found, each.line, each.file) for each in self.constraints], notes)
+
+    @staticmethod
+    def _overridden(entry: Entry, overrides: dict[str | None, Statement[Slot]], notes: list[str]) -> Entry:
+        if not overrides:
+            return entry
+        asked = entry.distribution
+        override = overrides.get(asked.marker) or next(iter(overrides.values()))
+        place = f"{override.file}:{override.line}"
+        if len(overrides) > 1 and asked.marker not in overrides:
+            notes.append(f"{place}: {asked.name} is overridden in several ways; its version is not known")
+            return replace(entry, distribution=replace(asked, version=None, specifier=None, source=None))
+        forced = override.found
+        direct = forced.source is not None and forced.source.kind not in ("index", "nightly")
+        changed = replace(
+            asked, version=forced.version, specifier=forced.specifier, extra={**asked.extra, "override": place},
+            marker=forced.marker,  # an override replaces the requirement, including its marker
+            source=forced.source if direct else asked.source,
+        )  # fmt: skip
+        return replace(entry, distribution=changed)
+
+    def conflicts(self) -> tuple[tuple[int, ...], ...]:
+        """Return the sets of choices that cannot be combined, by number; those of other projects are left out."""
+        value = self._table.content.get("conflicts", [])
+        if not isinstance(value, list):
+            raise self._table.expected("conflicts", "a list of lists")
+        numbers = {(choice.kind, normalized(choice.name)): number for number, choice in enumerate(self._draft.choices)}
+        found = []
+        for each in value:
+            if not isinstance(each, list) or not all(isinstance(item, dict) for item in each):
+                raise self._table.wrong("conflicts: expected a list of lists of tables")
+            members = [self._member(Table(item, self._draft.path, None, "tool.uv.conflicts"), numbers) for item in each]
+            known = tuple(number for number in members if number is not None)
+            if len(known) == len(members) > 1:
+                found.append(known)
+        return tuple(found)
+
+    def _member(self, item: Table, numbers: dict[tuple[str, str], int]) -> int | None:
+        package, extra, group = item.text("package"), item.text("extra"), item.text("group")
+        if package is not None and normalized(package) != self._draft.project:
+            return None
+        return numbers.get(("extra", normalized(extra)) if extra is not None else ("group", normalized(group or "")))

@@ -17,8 +17,8 @@ from compat.syntax.toml import Places
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
-    from compat.formats.edit.dispatch import Installer
     from compat.formats.edit.files import Edit
+    from compat.formats.edit.installer import Installer
     from compat.formats.python_images import PythonImages
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from compat.errors import InputError
 from compat.formats.edit.changes import REMOVE, Change, Statement, decided
-from compat.formats.edit.dispatch import Installer
 from compat.formats.edit.files import Edit
+from compat.formats.edit.installer import Installer
 from compat.formats.listing import Listing
 from compat.formats.locks.pipfile import PipfileLock, distribution_of
 from compat.formats.locks.tables import Table

@@ -10,7 +10,7 @@ from compat.formats.edit.changes import Statement
 from compat.formats.listing import Listing
 from compat.formats.locks.tables import Table, read_toml
 from compat.formats.project.draft import Draft
-from compat.formats.project.tools import PoetryProject
+from compat.formats.project.poetry import PoetryProject
 from compat.formats.registry import Commands, Format, lock_next_to
 from compat.formats.requirements.requirement import Unnamed, editable, parse_requirement
 from compat.model import normalized
@@ -18,8 +18,8 @@ from compat.syntax.toml import Places, Slot
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
-    from compat.formats.edit.dispatch import Installer
     from compat.formats.edit.files import Edit
+    from compat.formats.edit.installer import Installer
 
 
 class Pyproject(Format):

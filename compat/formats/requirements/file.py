@@ -26,8 +26,8 @@ from compat.redact import without_credentials
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
-    from compat.formats.edit.dispatch import Installer
     from compat.formats.edit.files import Edit
+    from compat.formats.edit.installer import Installer
 
 __all__ = ["decode", "read_requirements"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from compat.interfaces.at_once import importable
 from compat.interfaces.code.needs import CodeNeed, CodeNeeds, follows, imported
-from compat.interfaces.code.releases import Range, Releases, Reverse
+from compat.interfaces.code.releases import Apart, Range, Releases, Reverse
 from compat.interfaces.code.renamed import Renamed, in_other_release, nearest
 from compat.interfaces.needs import verdict_on
 from compat.records import record, replace
@@ -28,16 +28,6 @@ if TYPE_CHECKING:
     """Another package, releases that do not go with those of it, these, and what says so."""
     Refused: TypeAlias = dict[str, dict[str, "Apart"]]
     """Release of one package → the releases of another that do not go with it, each with the first thing that says so."""
-
-
-@record(frozen=True)
-class Apart:
-    """Why two releases are incompatible: ``place`` in package ``by`` imports or requires ``what``."""
-
-    by: str
-    place: str
-    what: str
-    text: str
 
 
 def narrowed(ranges: tuple[Range, ...], certain: frozenset[str], rows: Rows, declared: Declared) -> tuple[Range, ...]:

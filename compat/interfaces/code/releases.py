@@ -22,7 +22,6 @@ from compat.records import record
 from compat.versions import contains, key_of, ranges_of
 
 if TYPE_CHECKING:
-    from compat.interfaces.code.explained import Apart
     from compat.interfaces.code.needs import Bound, CodeNeed, CodeNeeds
     from compat.interfaces.release import Surface
     from compat.interfaces.table import Table
@@ -77,6 +76,16 @@ class Answer:
 
 _UNKNOWN = Answer(None)
 _NO = Answer(met=False)
+
+
+@record(frozen=True)
+class Apart:
+    """Why two releases are incompatible: ``place`` in package ``by`` imports or requires ``what``."""
+
+    by: str
+    place: str
+    what: str
+    text: str
 
 
 @record(frozen=True)

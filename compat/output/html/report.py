@@ -12,7 +12,7 @@ from compat.output.html.page import REPORT, Child, Html, element, joined, link, 
 from compat.output.terminal import flags_for, nothing_found, places_of, seen_rows, summary
 
 if TYPE_CHECKING:
-    from compat.api.fleet import Fleet
+    from compat.checks.fleet import Fleet
 
 
 _PICTURES = 12

@@ -8,8 +8,8 @@ import pytest
 
 from compat.formats.installs.command import install_of
 from compat.formats.installs.files import InstallFiles
-from compat.formats.installs.steps import Command, Installs
-from compat.formats.installs.words import Install
+from compat.formats.installs.steps import Installs
+from compat.formats.installs.words import Command, Install
 from compat.model import Distribution, Source
 from compat.syntax.shell_commands import commands_of
 
