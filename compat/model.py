@@ -100,7 +100,8 @@ class Workload:
 
     ``features`` are known to be on and ``features_absent`` known to be off; all others are unknown unless
     ``features_complete``. ``origins`` maps each value to where it was read ("train.py:12") and ``script`` is the file that is
-    started; both are displayed. Neither is part of the JSON, nor are ``code`` (the files to check) and ``options``.
+    started; both are displayed. Neither is part of the JSON, nor are ``code`` (the files to check), ``options``, and the
+    ``program`` that the command names ("accelerate").
     """
 
     task: str | None = None
@@ -120,6 +121,7 @@ class Workload:
     script: str | None = None
     code: tuple[str, ...] | None = None
     options: tuple[Option, ...] | None = None
+    program: str | None = None
 
     def to_json(self) -> dict[str, object]:
         return {**_known(

@@ -98,12 +98,14 @@ def command_of(
 
     from compat.workload.command import from_command
     from compat.workload.launch import merge
+    from compat.workload.wrappers import program_name, unwrapped
 
     launch = from_command(options.rest, os.getcwd(), os.environ if variables is None else variables)
     merged = merge(launch.workload, environment.workload or Workload())
     if merged.code is None and launch.script is not None and os.path.isfile(launch.script):
         merged = replace(merged, code=(launch.script,))  # checked like --script
-    changes: dict[str, Any] = {"workload": merged}
+    words = unwrapped(options.rest, {})
+    changes: dict[str, Any] = {"workload": replace(merged, program=program_name(words[0]) if words else None)}
     if launch.variables:
         changes["variables"] = {**(environment.variables or {}), **launch.variables}
     return replace(environment, **changes), launch.notes

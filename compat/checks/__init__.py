@@ -24,7 +24,7 @@ def judged(environment: Environment, matrix: Matrix) -> tuple[Environment, tuple
     seen = visible(environment)
     curated = rules.judge(seen_by_torch(seen), matrix)
     found = deduplicated((*installation.judge(environment), *curated, *derived_findings(seen)))
-    if environment.workload is not None and environment.workload.code:
+    if _starts_something(environment):
         from compat.checks import running
 
         found = running.softened(seen, running.without_repeats(found))
@@ -53,16 +53,24 @@ def derived_findings(environment: Environment, suspects: frozenset[str] | None =
     ]  # fmt: skip
     # the modules that read code and options are imported only if there are any
     if environment.workload is not None and environment.workload.code:
-        from compat.checks import running
         from compat.checks.code import judge_imports
 
         found += judge_imports(environment)
+    if _starts_something(environment):
+        from compat.checks import running
+
         found += running.judge(environment)
     if environment.workload is not None and environment.workload.options:
         from compat.checks import options
 
         found += options.judge(environment)
     return tuple(found)
+
+
+def _starts_something(environment: Environment) -> bool:
+    """Whether a script or a command is known, and the folders of the environment it runs in."""
+    workload = environment.workload
+    return workload is not None and environment.folders is not None and bool(workload.code or workload.program)
 
 
 def distributions_checked() -> frozenset[str]:

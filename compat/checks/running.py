@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from compat.checks.code import code_needs, providers, releases
+from compat.interfaces.code.needs import Code
 from compat.interfaces.installed import Files, Followed, Statement
 from compat.interfaces.source.records import AVAILABLE, BRANCH, FUNCTION, GUARDED
 from compat.interfaces.table import tracked
 from compat.model import Environment, Finding, Fix, normalized
 from compat.records import replace
 from compat.versions import key_of
+from compat.workload.wrappers import is_python
 
 _SCRIPT = ""
 """Stands for the script among the importers."""
@@ -36,8 +39,11 @@ _PROTOBUF = "https://protobuf.dev/news/2022-05-06/"
 _PLAIN = frozenset(("build", "install"))
 """Facts that say nothing about whether a package is used."""
 _USED_BY = {"4bit": "bitsandbytes", "8bit": "bitsandbytes", "nf4": "bitsandbytes", "int8": "bitsandbytes"}
-_LAUNCHERS = {"accelerate": "accelerate.commands.accelerate_cli", "deepspeed": "deepspeed.launcher.runner"}
-"""What the commands of launchers import before they start the script."""
+_LAUNCHERS = ("accelerate", "deepspeed", "ray")
+_REPORTS = re.compile(r"\breport_to\s*=\s*([^\n)]*)")
+_QUOTED = re.compile(r"[\"'](\w+)[\"']")
+_REPORTED = {"tensorboard": "tensorboard.compat.proto.event_pb2"}
+"""What the callback of transformers for a logger imports, if not the logger itself."""
 
 
 class Script:
@@ -45,21 +51,38 @@ class Script:
 
     def __init__(self, environment: Environment, code: tuple[str, ...]) -> None:
         self.environment = environment
-        self.code = code_needs(code).code
+        self.code = code_needs(code).code if code else Code(())
         own = [os.path.dirname(os.path.abspath(path)) for path in code[:1]]
         self.files = Files((*own, *(environment.folders or ())), _built_in(environment.python))
         self._versions = {copy.name: copy.version for copy in environment.distributions or () if copy.version}
         self.always = Followed(self.files, self._home).follow(self._statements(sure=True))
 
     def _statements(self, *, sure: bool) -> Iterator[Statement]:
+        """What the command imports before it starts the script, what the script imports, and the loggers it names."""
+        program = self.environment.workload.program if self.environment.workload is not None else None
+        command = self._command(program) if program and not is_python(program) else None
+        if command is not None:
+            yield Statement(_SCRIPT, program or "", command, None)
         optional = GUARDED | AVAILABLE | BRANCH | FUNCTION
-        launcher = self.environment.workload.launcher if self.environment.workload is not None else None
-        if launcher in _LAUNCHERS and self.files.find(launcher) is not None:
-            yield Statement(_SCRIPT, launcher, _LAUNCHERS[launcher], None)
         for file in self.code.files:
             for each in file.module.imports:
                 if each.module and not (sure and each.flags & optional):
                     yield Statement(_SCRIPT, file.path, each.module, each.name, file.place(each.line))
+            for logger in _loggers(file.path):
+                if self.files.find(logger) is not None:
+                    yield Statement(_SCRIPT, file.path, _REPORTED.get(logger, logger), None)
+
+    def _command(self, program: str) -> str | None:
+        """The module of an installed command."""
+        stated = re.compile(rf"^{re.escape(program)}\s*=\s*([\w.]+)", re.MULTILINE)
+        for folder in self.files.folders:
+            for info in self.files.listed(folder):
+                if info.endswith(".dist-info"):
+                    text = _text_of(os.path.join(folder, info, "entry_points.txt"))
+                    found = stated.search(text, max(0, text.find("[console_scripts]")))
+                    if found:
+                        return found[1]
+        return None
 
     def _home(self, module: str, name: str) -> str | None:
         package = tracked().get(module.partition(".")[0])
@@ -70,9 +93,16 @@ class Script:
 
     def reached(self) -> frozenset[str] | None:
         """The top-level modules that run if they are installed or the script calls for them; ``None`` if that is unclear."""
-        found = Followed(self.files, self._home, conditions=True).follow(self._statements(sure=False))
+        found = Followed(self.files, self._home, but=self.always.dispensable()).follow(self._statements(sure=False))
         known = found.complete and not self.files.hooked
         return frozenset(module.partition(".")[0] for module in found.run) if known else None
+
+    def has_stand_ins(self, module: str) -> bool:
+        """Whether a module is only loaded for a name, and its package gives another one for it if something is missing."""
+        root = self.files.find(module.partition(".")[0]) if module in self.always.lazily else None
+        return bool(root) and any(
+            name.startswith("dummy_") for name in self.files.listed(os.path.join(os.path.dirname(root or ""), "utils"))
+        )
 
     def owner(self, module: str) -> str | None:
         """The installed distribution of a module."""
@@ -98,15 +128,26 @@ class Script:
         for folder in self.files.folders:
             for info in self.files.listed(folder):
                 if info.endswith(".dist-info") and normalized(info.split("-")[0]) == name:
-                    try:
-                        with open(os.path.join(folder, info, "RECORD"), encoding="utf-8", errors="replace") as file:
-                            places = {line.partition(",")[0].partition("/")[0] for line in file}
-                    except OSError:
-                        return frozenset()
+                    record = _text_of(os.path.join(folder, info, "RECORD"))
+                    places = {line.partition(",")[0].partition("/")[0] for line in record.splitlines()}
                     return frozenset(
                         place.partition(".")[0] for place in places if not place.startswith(".") and "dist-info" not in place
                     )
         return frozenset()
+
+
+def _loggers(path: str) -> set[str]:
+    """The loggers that a script passes as ``report_to``."""
+    return {name for found in _REPORTS.finditer(_text_of(path)) for name in _QUOTED.findall(found[1])}
+
+
+def _text_of(path: str) -> str:
+    """The text of a file, "" if there is none."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 _scripts: list[tuple[Environment, Script]] = []
@@ -114,11 +155,13 @@ _scripts: list[tuple[Environment, Script]] = []
 
 def _script(environment: Environment) -> Script | None:
     """What the workload's code runs, read once; ``None`` if there is no code, or no folder to look into."""
-    code = environment.workload.code if environment.workload is not None else None
-    if not code or environment.folders is None or not environment.distributions_complete:
+    workload = environment.workload
+    if workload is None or environment.folders is None or not environment.distributions_complete:
+        return None
+    if not workload.code and not workload.program:
         return None
     if not _scripts or _scripts[0][0].folders != environment.folders or _scripts[0][0].workload != environment.workload:
-        _scripts[:] = [(environment, Script(environment, code))]
+        _scripts[:] = [(environment, Script(environment, workload.code or ()))]
     return _scripts[0][1]
 
 
@@ -142,16 +185,18 @@ def _certain(script: Script, each: Statement) -> bool:
     """Whether a parser, too, finds the whole chain of imports unguarded, and nothing else provides the module."""
     if script.files.hooked and script.files.find(each.module.partition(".")[0]) is None:
         return False
-    if not all(step.importer == _SCRIPT or _at_margin(step) for step in script.always.chain(each)):
+    chain = script.always.chain(each)
+    if not all(step.importer == _SCRIPT or _at_margin(step) for step in chain):
+        return False
+    if script.files.find(each.module) is None and any(script.has_stand_ins(step.importer) for step in chain):
         return False
     return not script.always.registers(each.module, each.importer)
 
 
 def _at_margin(step: Statement) -> bool:
     try:
-        with open(step.path, encoding="utf-8", errors="replace") as file:
-            body = ast.parse(file.read()).body
-    except (OSError, SyntaxError, ValueError, RecursionError):
+        body = ast.parse(_text_of(step.path)).body
+    except (SyntaxError, ValueError, RecursionError):
         return False
     last = step.module.rpartition(".")[2]
     for node in body:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 
 from compat.records import record
 
@@ -37,13 +37,17 @@ _CLOSED = frozenset(("torch", "triton", "nvidia", "numpy"))
 
 @record(frozen=True)
 class Statement:
-    """``from module import name`` in a file (``name`` is ``None`` for ``import module``); ``importer`` is the module of it."""
+    """``from module import name`` in a file (``name`` is ``None`` for ``import module``).
+
+    ``importer`` is the module of the file; ``when`` says what an indented statement depends on.
+    """
 
     importer: str
     path: str
     module: str
     name: str | None
     text: str = ""
+    when: str = ""
 
     @property
     def line(self) -> int:
@@ -117,16 +121,19 @@ class Files:
 class Followed:
     """What some imports run, in ``run``, and the modules and names that are ``missing``.
 
-    With ``conditions`` also what runs if it is installed: imports under an ``if`` of the module, and under a ``try`` that
-    does not go on without them. Imports in functions and for type checkers are never followed.
+    With ``but`` also what runs if it is installed: imports under an ``if`` of the module, and under a ``try`` that does not
+    go on without them, but not what a package can do without: pairs of top-level modules. Imports in functions and for type
+    checkers are never followed.
     """
 
-    def __init__(self, files: Files, home: Home, *, conditions: bool = False) -> None:
-        self._files, self._home, self._pattern = files, home, _ANYWHERE if conditions else _AT_MARGIN
+    def __init__(self, files: Files, home: Home, *, but: Set[tuple[str, str]] | None = None) -> None:
+        self._files, self._home, self._but = files, home, but
         self.run: dict[str, Statement] = {}
         """Each module, with the statement that imports it first."""
         self.missing: list[Statement] = []
         """Statements whose module or name is not there."""
+        self.lazily: set[str] = set()
+        """Modules that were entered for a name of a lazily loading one."""
         self._statements: dict[str, tuple[Statement, ...]] = {}
         self._lazy: dict[str, bool] = {}
 
@@ -168,6 +175,7 @@ class Followed:
         elif self._is_lazy(each.module):
             home = self._home(each.module, each.name)
             if home is not None and home != each.module:
+                self.lazily.add(home)
                 yield home
 
     def _is_lazy(self, module: str) -> bool:
@@ -188,8 +196,25 @@ class Followed:
         """The import statements of a module that are followed."""
         if module not in self._statements:
             path = self._files.find(module)
-            self._statements[module] = tuple(_read(module, path, self._pattern)) if path else ()
+            self._statements[module] = tuple(self._followed(module, path)) if path else ()
         return self._statements[module]
+
+    def _followed(self, module: str, path: str) -> Iterator[Statement]:
+        own = module.partition(".")[0]
+        for each in _read(module, path, _AT_MARGIN if self._but is None else _ANYWHERE):
+            if not each.when or (each.when == _CONDITION and (own, each.module.partition(".")[0]) not in (self._but or ())):
+                yield each
+
+    def dispensable(self) -> frozenset[tuple[str, str]]:
+        """What packages that run can do without: pairs of a top-level module and one that it imports in a ``try``."""
+        found: set[tuple[str, str]] = set()
+        for module in self.run:
+            path, own = self._files.find(module), module.partition(".")[0]
+            if path and own not in _CLOSED:
+                found |= {
+                    (own, each.module.partition(".")[0]) for each in _read(module, path, _ANYWHERE) if each.when == _HANDLED
+                }
+        return frozenset(found)
 
     def chain(self, statement: Statement) -> tuple[Statement, ...]:
         """The statements that lead to one, the first one first."""
@@ -222,14 +247,12 @@ class Followed:
         return not (_mentions(text, name) or "import *" in text or _DYNAMIC.search(text))
 
     def registers(self, module: str, importer: str) -> bool:
-        """Whether something that runs may provide a module: in ``sys.modules``, or the importer's package on its own path."""
+        """Whether something that runs may provide a module: in ``sys.modules``, or a copy of it in the importer's package."""
         names = (f'sys.modules["{module}', f"sys.modules['{module}")
-        own = importer.partition(".")[0]
-        for each in self.run:
-            text = _text_of(self._files.find(each) or "")
-            if any(name in text for name in names) or ("sys.path" in text and each.partition(".")[0] == own):
-                return True
-        return False
+        if any(name in text for each in self.run if (text := _text_of(self._files.find(each) or "")) for name in names):
+            return True
+        root = self._files.find(importer.partition(".")[0])
+        return root is not None and root.endswith("__init__.py") and _lies_below(os.path.dirname(root), module)
 
     def old_protobuf(self) -> Iterator[str]:
         """The modules that run and were generated by a protoc that protobuf 4 refuses."""
@@ -245,18 +268,17 @@ def _read(module: str, path: str, pattern: re.Pattern[str]) -> Iterator[Statemen
     inside = module if path.endswith("__init__.py") else module.rpartition(".")[0]
     for found in pattern.finditer(text):
         said = found[0].partition("\n")[0]
-        if said[0] in " \t" and not _runs(text, found.start()):
-            continue
+        when = _when(text, found.start()) if said[0] in " \t" else ""
         origin, names, modules = found.groups()
         if modules is not None:
             for each in _words(modules):
-                yield Statement(module, path, each, None, said)
+                yield Statement(module, path, each, None, said, when)
             continue
         target = _absolute(origin, inside)
         if target is None or target == "__future__":
             continue
         for each in _words(names):
-            yield Statement(module, path, target, each, said)
+            yield Statement(module, path, target, each, said, when)
 
 
 def _words(listed: str) -> Iterator[str]:
@@ -269,9 +291,14 @@ def _words(listed: str) -> Iterator[str]:
             yield words[0]
 
 
-def _runs(text: str, at: int) -> bool:
-    """Whether an indented statement runs with its module, and a failure of it is not handled."""
-    depth = len(_INDENT.match(text, at)[0])  # type: ignore[index]  # matches the empty string
+_CONDITION, _HANDLED, _LATER = "condition", "handled", "later"
+"""An indented statement runs under an ``if``; a failure of it is handled; or it runs later, if at all."""
+
+
+def _when(text: str, at: int) -> str:
+    """What an indented statement depends on, by the lines above it that open its blocks."""
+    found = _INDENT.match(text, at)
+    depth = len(found[0]) if found is not None else 0
     while depth and at > 0:
         above = text.rfind("\n", 0, at - 1) + 1
         line = text[above : at - 1]
@@ -280,12 +307,18 @@ def _runs(text: str, at: int) -> bool:
             continue
         depth, block = indent, line.strip()
         if block.startswith(("def ", "async ", "class ", "except", "if TYPE_CHECKING", "if typing.TYPE_CHECKING")):
-            return False
+            return _LATER
         if block.startswith("try"):
             handler = re.compile(rf"^{line[:indent]}except[^\n]*\n\s*(\w*)", re.MULTILINE).search(text, at)
             if handler is None or handler[1] != "raise":
-                return False
-    return True
+                return _HANDLED
+    return _CONDITION
+
+
+def _lies_below(folder: str, module: str) -> bool:
+    """Whether a module lies somewhere in a package's folder, from where it may be put on the path."""
+    top = module.partition(".")[0]
+    return any(top in folders or f"{top}.py" in files for _, folders, files in os.walk(folder))
 
 
 def _mentions(text: str, name: str) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from compat.checks import running
 from compat.model import Distribution, Environment, Finding, Source, Workload
+from compat.records import replace
 
 Files = Mapping[str, str]
 
@@ -62,7 +63,8 @@ def test_a_module_that_an_import_needs_is_not_installed(tmp_path: Path) -> None:
     ],
 )
 def test_an_import_that_need_not_run_or_succeeds_otherwise_is_no_error(tmp_path: Path, part: str) -> None:
-    assert found(tmp_path, "import alpha\n", {**CHAIN, "alpha/part.py": part}, {"alpha": "1.0"}) == []
+    files = {**CHAIN, "alpha/part.py": part, "alpha/vendored/requests.py" if "vendored" in part else "alpha/other.py": ""}
+    assert found(tmp_path, "import alpha\n", files, {"alpha": "1.0"}) == []
 
 
 @pytest.mark.parametrize(
@@ -148,6 +150,7 @@ def about(*names: str) -> Finding:
         ("import beta\n", "error"),
         ("if is_beta_available():\n    import beta\n", "error"),
         ("try:\n    import beta\nexcept ImportError:\n    raise RuntimeError\n", "error"),
+        ("try:\n    import beta\nexcept ImportError:\n    beta = None\nif beta:\n    from beta import x\n", "warning"),
     ],
 )
 def test_an_error_about_a_package_that_the_script_does_not_come_to_is_a_warning(
@@ -164,8 +167,6 @@ def test_an_error_that_rests_on_the_workload_stays(tmp_path: Path) -> None:
     case = environment(
         tmp_path, "import alpha\n", {"alpha/__init__.py": "", "beta/__init__.py": ""}, {"alpha": "1", "beta": "1"}
     )
-    from compat.records import replace
-
     (finding,) = running.softened(case, (replace(about("beta"), facts=("workload",)),))
     assert finding.severity == "error"
 
@@ -175,3 +176,30 @@ def test_what_the_script_imports_in_a_function_counts(tmp_path: Path) -> None:
     case = environment(tmp_path, "def main():\n    import beta\n", files, {"alpha": "1", "beta": "1"})
     (finding,) = running.softened(case, (about("beta"),))
     assert finding.severity == "error"
+
+
+def test_what_a_command_imports_before_it_starts_the_script(tmp_path: Path) -> None:
+    case = environment(tmp_path, "", {"alpha/cli.py": "import pytest\n", "alpha/__init__.py": ""}, {"alpha": "1.0"})
+    (tmp_path / "site-packages/alpha-1.0.dist-info/entry_points.txt").write_text(
+        "[console_scripts]\nrun-alpha = alpha.cli:main\n"
+    )
+    assert case.workload is not None
+    (error,) = running.judge(replace(case, workload=replace(case.workload, code=None, program="run-alpha")))
+    assert error.rule == "missing-pytest"
+    assert "(run-alpha → alpha.cli)" in error.why
+
+
+def test_a_logger_that_the_script_reports_to_is_imported(tmp_path: Path) -> None:
+    script = "from alpha import f\nf(report_to=['wandb'])\n"
+    files = {"alpha/__init__.py": "f = print\n", "wandb/__init__.py": "import pkg_resources\n"}
+    (error,) = found(tmp_path, script, files, {"alpha": "1", "wandb": "0.12.14"})
+    assert error.title == "wandb 0.12.14 imports pkg_resources, which setuptools does not have"
+
+
+@pytest.mark.parametrize(("others", "errors"), [({}, ["missing-requests"]), ({"alpha/utils/dummy_objects.py": ""}, [])])
+def test_a_name_with_a_stand_in_does_not_load_its_module(
+    tmp_path: Path, others: Files, errors: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running.Script, "_home", lambda script, module, name: "alpha.part" if name == "Part" else None)
+    files = {"alpha/__init__.py": "_import_structure = {'part': ['Part']}\n", "alpha/part.py": "import requests\n", **others}
+    assert [each.rule for each in found(tmp_path, "from alpha import Part\n", files, {"alpha": "1.0"})] == errors
