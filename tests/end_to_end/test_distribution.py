@@ -5,27 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 
-import pytest
-
 from tests.conftest import ROOT
-
-
-@pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An sdist of this tree and a wheel made from that sdist, as an index would be given them."""
-    folder = tmp_path_factory.mktemp("dist")
-    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder)]
-    subprocess.run([*build, "--sdist", str(ROOT)], check=True, capture_output=True)
-    (sdist,) = folder.glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(folder / "source", filter="data")
-    (source,) = (folder / "source").iterdir()
-    subprocess.run([*build, "--wheel", str(source)], check=True, capture_output=True)
-    return folder
 
 
 def test_the_wheel_holds_the_compiled_matrix_and_no_source_of_it(dist: Path) -> None:

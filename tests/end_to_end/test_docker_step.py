@@ -12,12 +12,14 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
-from tests.end_to_end.sample_project import BAD, GOOD, RULE, bare_environment, git, missing, this_project, transcript
+from tests.end_to_end.sample_project import BAD, GOOD, RULE, bare_environment, missing, transcript
 
 EXAMPLE = ROOT / "docs" / "examples" / "docker"
 CHECK = "compat check --installed --target train"
@@ -30,15 +32,22 @@ COPIED = ("requirements.txt", "pyproject.toml")
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(dist: Path) -> Path:
     """A wheel of this working tree."""
-    folder = tmp_path_factory.mktemp("wheel")
-    repository, _ = this_project(folder / "compat.git")
-    git(folder, "clone", "--quiet", str(repository), str(folder / "source"))
-    build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(folder), str(folder / "source")]
-    subprocess.run(build, check=True, capture_output=True)
-    (made,) = folder.glob("*.whl")
+    (made,) = dist.glob("*.whl")
     return made
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
+    """A virtual environment in which the example has installed compat."""
+    folder = tmp_path_factory.mktemp("image")
+    app = context(folder / "app", wheel)
+    subprocess.run([sys.executable, "-m", "venv", str(folder / "python")], check=True)
+    for command in RUN[1:-1]:
+        done = in_image(command, app, folder / "python")
+        assert done.returncode == 0, done.stderr
+    return folder / "python"
 
 
 def context(folder: Path, wheel: Path, *replaced: tuple[str, str]) -> Path:
@@ -64,36 +73,47 @@ def test_the_example_checks_what_it_installed_last() -> None:
     assert RUN[-1] == CHECK
 
 
-def image(folder: Path, wheel: Path, *replaced: tuple[str, str]) -> subprocess.CompletedProcess[str]:
-    """Executes the example up to its check, in a virtual environment where the requirements are there by name only."""
-    app = context(folder / "app", wheel, *replaced)
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "python")], check=True)
-    (site,) = (folder / "python").glob("lib/python3.*/site-packages")
+def in_image(command: str, app: Path, python: Path) -> subprocess.CompletedProcess[str]:
+    kept = bare_environment()
+    variables = {**kept, "PATH": f"{python / 'bin'}:{kept['PATH']}", "CUDA_VISIBLE_DEVICES": ""}
+    return subprocess.run(["sh", "-c", command], cwd=app, env=variables, capture_output=True, text=True, check=False)
+
+
+@contextmanager
+def with_requirements(python: Path, requirements: Path) -> Iterator[None]:
+    """A virtual environment where the requirements are there by name only."""
+    (site,) = python.glob("lib/python3.*/site-packages")
     for old in site.glob("setuptools-*.dist-info"):
         shutil.rmtree(old)  # pip would have put the one there that torch asks for
-    for line in (app / "requirements.txt").read_text(encoding="utf-8").split():
+    made = []
+    for line in requirements.read_text(encoding="utf-8").split():
         name, version = line.split("==")
-        (site / f"{name}-{version}.dist-info").mkdir()
+        made.append(site / f"{name}-{version}.dist-info")
+        made[-1].mkdir()
         metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-        (site / f"{name}-{version}.dist-info" / "METADATA").write_text(metadata, encoding="utf-8")
-    kept = bare_environment()
-    variables = {**kept, "PATH": f"{folder / 'python' / 'bin'}:{kept['PATH']}", "CUDA_VISIBLE_DEVICES": ""}
-    for command in RUN[1:]:
-        done = subprocess.run(["sh", "-c", command], cwd=app, env=variables, capture_output=True, text=True, check=False)
-        assert command == CHECK or done.returncode == 0, done.stderr
-    return done
+        (made[-1] / "METADATA").write_text(metadata, encoding="utf-8")
+    yield
+    for folder in made:
+        shutil.rmtree(folder)
 
 
-def test_the_build_goes_on_where_nothing_is_known_to_be_bad(tmp_path: Path, wheel: Path) -> None:
-    done = image(tmp_path, wheel)
+def image(folder: Path, wheel: Path, python: Path, *replaced: tuple[str, str]) -> subprocess.CompletedProcess[str]:
+    """Executes the check of the example where its requirements are installed."""
+    app = context(folder / "app", wheel, *replaced)
+    with with_requirements(python, app / "requirements.txt"):
+        return in_image(CHECK, app, python)
+
+
+def test_the_build_goes_on_where_nothing_is_known_to_be_bad(tmp_path: Path, wheel: Path, installed: Path) -> None:
+    done = image(tmp_path, wheel, installed)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert f"transformers {GOOD}" in done.stdout
     assert "4 × A100" in done.stdout
     assert "Nothing known to be bad." in done.stdout, done.stdout
 
 
-def test_the_build_ends_at_a_combination_that_is_bad_for_the_target(tmp_path: Path, wheel: Path) -> None:
-    done = image(tmp_path, wheel, *DOWNGRADED)
+def test_the_build_ends_at_a_combination_that_is_bad_for_the_target(tmp_path: Path, wheel: Path, installed: Path) -> None:
+    done = image(tmp_path, wheel, installed, *DOWNGRADED)
     assert done.returncode == 1, done.stderr
     assert f"rule      {RULE} (" in done.stdout
     assert "target    train" in done.stdout
