@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
@@ -54,9 +55,12 @@ def path_of(url: str) -> Path | None:
     """The path of a ``file:`` URL, ``None`` for any other URL."""
     if not url.startswith("file:"):
         return None
-    from urllib.request import url2pathname  # imports an HTTP client
+    path = urlsplit(url).path
+    if os.name == "nt":
+        from urllib.request import url2pathname  # imports an HTTP client
 
-    return Path(url2pathname(urlsplit(url).path))
+        return Path(url2pathname(path))
+    return Path(unquote(path))
 
 
 def page_of(index: str, name: str) -> str:

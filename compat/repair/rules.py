@@ -38,7 +38,7 @@ def forbidden(
 ) -> Iterator[Forbidden]:  # fmt: skip
     """The forbidden combinations of every rule that can apply on this machine, over the known releases of each package."""
     facts = Facts(environment)
-    for rule in matrix.rules():
+    for rule in map(matrix.rule, matrix.among(known)):
         level = level_of(severity_of(rule, facts), warnings=warnings)
         if level is not None and rule.id not in ignored:
             yield from _of_rule(rule, level, facts.presuming(rule.presume), current, known)
@@ -84,7 +84,7 @@ def recommended(matrix: Matrix, problem: Problem, errors: Collection[Finding]) -
 
 
 def _recommended(finding: Finding, matrix: Matrix, problem: Problem) -> tuple[tuple[Need, ...], ...]:
-    rule = next((rule for rule in matrix.rules() if rule.id == finding.rule), None)
+    rule = matrix.named(finding.rule)
     facts, current, needs = Facts(problem.environment), problem.current, problem.target.needs
     lacking = {each.name for each in rule.packages if each.how == "absent"} if rule is not None else ()
     if rule is None and finding.origin == "build":

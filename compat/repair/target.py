@@ -16,6 +16,7 @@ from compat.errors import InputError
 from compat.index import Requirement
 from compat.index.metadata import parse_requirement
 from compat.model import Environment, normalized
+from compat.versions import Ranges, contains, key_of, ranges_of
 
 _GLIBC = "2.35"
 """Default if unknown: that of Ubuntu 22.04."""
@@ -209,10 +210,21 @@ def _specifiers(text: str) -> SpecifierSet:
 
 
 @cache
+def _ranges(specifier: str) -> Ranges | None:
+    """A specifier set as intervals; ``None`` if it has to be left to ``packaging``."""
+    try:
+        return ranges_of(specifier)
+    except ValueError:
+        return None
+
+
+@cache
 def satisfies(version: str, specifier: str) -> bool:
     """Whether a version satisfies a specifier set, including pre-releases; an invalid specifier accepts everything."""
     if not specifier:
         return True
+    if "+" not in version and (ranges := _ranges(specifier)) is not None:
+        return contains(ranges, key_of(version))
     try:
         return _specifiers(specifier).contains(version, prereleases=True)
     except InvalidSpecifier:

@@ -19,7 +19,7 @@ from compat.versions import Key, contains, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from compat.rules.conditions import Condition
@@ -41,7 +41,7 @@ class Matrix:
         """Open a matrix from ``content``, as written by :func:`packed`."""
         self._start = 8 + int.from_bytes(content[:8], "big")
         header = marshal.loads(content[8 : self._start])
-        self._index, self._places, self.variables, self.detectors, self.newest, self.names = header
+        self._index, self._places, self.variables, self.detectors, self.newest, self.names, self._ids = header
         self._content = content
         self._opened: dict[int, Rule] = {}
 
@@ -64,6 +64,18 @@ class Matrix:
                     open_rules.add(number)
         return sorted(open_rules - contradicted)
 
+    def among(self, names: Container[str]) -> list[int]:
+        """Return the numbers of the rules that need no distribution other than these, in the matrix's order."""
+        others: set[int] = set()
+        for name, found in self._index.items():
+            if name and name not in names:
+                others.update(number for number, how, _ in found if how != "absent")
+        return [number for number in range(len(self)) if number not in others]
+
+    def named(self, rule: str) -> Rule | None:
+        """Return a rule by its id; ``None`` if there is none."""
+        return self.rule(self._ids.index(rule)) if rule in self._ids else None
+
     def rule(self, number: int) -> Rule:
         """Return a rule by its number."""
         if number not in self._opened:
@@ -74,6 +86,32 @@ class Matrix:
     def rules(self) -> list[Rule]:
         """Return all rules, in the matrix's order."""
         return [self.rule(number) for number in range(len(self))]
+
+    def extended(self, rules: Sequence[Rule]) -> Matrix:
+        """Return the matrix with more rules, without opening its own."""
+        more = Matrix(packed(rules))
+        first, end = len(self), self._places[-1]
+        index: dict[str, tuple[object, ...]] = dict(self._index)
+        for name, found in more._index.items():
+            moved = (each + first if name == "" else (each[0] + first, *each[1:]) for each in found)
+            index[name] = (*index.get(name, ()), *moved)
+        detectors = dict(self.detectors)
+        for name, found in more.detectors.items():
+            detectors[name] = tuple(sorted({*detectors.get(name, ()), *found}))
+        header = marshal.dumps((
+            index,
+            (*self._places, *(end + place for place in more._places[1:])),
+            tuple(sorted({*self.variables, *more.variables})),
+            detectors,
+            self.newest,
+            self.names | more.names,
+            (*self._ids, *more._ids),
+        ), _VERSION)  # fmt: skip
+        return Matrix(_content(header, self._content[self._start :], more._content[more._start :]))
+
+
+def _content(header: bytes, *blocks: bytes) -> bytes:
+    return b"".join((len(header).to_bytes(8, "big"), header, *blocks))
 
 
 def packed(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> bytes:
@@ -92,18 +130,16 @@ def packed(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> bytes:
         variables.update(asked_variables(rule))
         blocks.append(marshal.dumps(_plain(rule), _VERSION))
         places.append(places[-1] + len(blocks[-1]))
-    header = marshal.dumps(
-        (
-            {name: tuple(found) for name, found in index.items()},
-            tuple(places),
-            tuple(sorted(variables)),
-            {name: tuple(sorted(found)) for name, found in detectors.items()},
-            dict(newest),
-            frozenset(name for rule in rules for name in named_distributions(rule)),
-        ),
-        _VERSION,
-    )
-    return b"".join((len(header).to_bytes(8, "big"), header, *blocks))
+    header = marshal.dumps((
+        {name: tuple(found) for name, found in index.items()},
+        tuple(places),
+        tuple(sorted(variables)),
+        {name: tuple(sorted(found)) for name, found in detectors.items()},
+        dict(newest),
+        frozenset(name for rule in rules for name in named_distributions(rule)),
+        tuple(rule.id for rule in rules),
+    ), _VERSION)  # fmt: skip
+    return _content(header, *blocks)
 
 
 def asked_variables(rule: Rule) -> set[str]:
@@ -143,7 +179,10 @@ def open_matrix(extra: Sequence[str] = ()) -> Matrix:
         return matrix
     from compat.rules.loader import load_file, unique
 
-    return in_memory(unique([*matrix.rules(), *(rule for path in extra for rule in load_file(path))]), matrix.newest)
+    own = [rule for path in extra for rule in load_file(path)]
+    same = filter(None, map(matrix.named, dict.fromkeys(rule.id for rule in own)))
+    unique([*same, *own])
+    return matrix.extended(own)
 
 
 def _shipped() -> Matrix:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from compat.repair.target import satisfies
 from compat.versions import complement, contains, intersect, key_of, overlap, ranges_of, recorded, written
 from tests.growth import assert_linear
 
@@ -54,6 +55,11 @@ def test_order_is_that_of_pep_440_without_local_labels(left: str, right: str) ->
 def test_ranges_hold_what_packaging_admits(specifier: str, version: str) -> None:
     public = Version(version).public
     assert contains(ranges_of(specifier), key_of(version)) == SpecifierSet(specifier).contains(public, prereleases=True)
+
+
+@given(specifier_sets(), versions())
+def test_plans_satisfy_specifiers_as_packaging_does(specifier: str, version: str) -> None:
+    assert satisfies(version, specifier) == SpecifierSet(specifier).contains(version, prereleases=True)
 
 
 @given(st.text("=!<>~ 01.,*a+v", max_size=12))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compat.errors import InputError
-from compat.rules.compiled import Matrix, in_memory, named_distributions
+from compat.rules.compiled import Matrix, in_memory, named_distributions, open_matrix
 from compat.rules.loader import load_file, load_folder
 from tests.conftest import RULES
 
@@ -146,3 +146,26 @@ def test_only_rules_about_what_is_installed_are_opened(matrix: Matrix, monkeypat
     assert matrix.concerned({"left-pad": key_of("1.3")}) == []
     both = {matrix.rule(number).id for number in matrix.concerned({"trl": None})}
     assert {"trl-grpo-vllm-second-device", "trl-sft-gather-for-metrics-int"} <= both
+
+
+def test_a_matrix_with_more_rules_is_that_of_all(tmp_path: Path, matrix: Matrix) -> None:
+    path = written(tmp_path, GOOD.replace("a-rule", "one-more"))
+    extended, whole = open_matrix((path,)), in_memory([*matrix.rules(), *load_file(path)], matrix.newest)
+    assert extended.rules() == whole.rules()
+    assert (extended.variables, extended.detectors, extended.names) == (whole.variables, whole.detectors, whole.names)
+    assert extended.concerned({"trl": None}) == whole.concerned({"trl": None})
+    assert extended.named("one-more") == extended.rules()[-1]
+    assert extended.named("none-of-this-name") is None
+
+
+def test_the_id_of_a_shipped_rule_is_taken(tmp_path: Path, matrix: Matrix) -> None:
+    with pytest.raises(InputError, match="the id is already used"):
+        open_matrix((written(tmp_path, GOOD.replace("a-rule", matrix.rule(0).id)),))
+
+
+def test_only_rules_that_need_nothing_else_are_among_some_packages(matrix: Matrix) -> None:
+    names = {"trl", "vllm"}
+    found = [matrix.rule(number) for number in matrix.among(names)]
+    assert found == [
+        rule for rule in matrix.rules() if all(each.name in names for each in rule.packages if each.how != "absent")
+    ]
