@@ -179,6 +179,15 @@ def _add_substitution(text: str, start: int, end: int, quotes: str, spans: list[
     spans.append((start, end))
 
 
+def substituted(text: str, word: Word) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the commands in each ``$(…)`` and `` `…` `` of a word of ``text``."""
+    for start, end in word.spans:
+        opened = "`" if text[start] == "`" else text[start : start + 2]
+        is_text = text[start - 1 : start] == text[end : end + 1] == "'"
+        if opened in ("$(", "`") and text[end - 1] == _CLOSED_BY[opened] and not is_text:
+            yield start + len(opened), end - 1
+
+
 def without_commands(text: str, instead: str) -> str:
     """Return the value of a word with each ``$(…)`` and `` `…` `` replaced, and each ``${…}`` that contains one."""
     if "$(" not in text and "`" not in text:

@@ -46,6 +46,16 @@ def test_installs_and_the_lines_they_stand_on(tmp_path: Path) -> None:
     ]
 
 
+def test_commands_in_substitutions_are_read_on_their_lines(tmp_path: Path) -> None:
+    found = read(
+        tmp_path,
+        'LOG=$(cd app && pip install "torch==2.6.0" \\\n  trl==0.15.2 2>&1)\necho "$(pip install vllm==0.7.1)" `pip install peft`\n'
+        "echo '$(pip install xformers)' $(ssh host pip install flash-attn)\n",
+    )
+    assert pins(found) == {"torch": "2.6.0", "trl": "0.15.2", "vllm": "0.7.1", "peft": None}
+    assert lines(found) == {"torch": 1, "trl": 2, "vllm": 3, "peft": 3}
+
+
 def test_the_last_statement_holds_and_what_is_uninstalled_is_gone(tmp_path: Path) -> None:
     found = read(
         tmp_path,

@@ -30,7 +30,7 @@ from compat.formats.listing import Listing
 from compat.formats.registry import Format
 from compat.records import record
 from compat.redact import excerpt
-from compat.syntax.shell import Word, quoted, simple_commands
+from compat.syntax.shell import Word, quoted, simple_commands, substituted
 from compat.workload.wrappers import handed_to_shell
 
 
@@ -103,6 +103,9 @@ class InstallScript:
         """Read the commands in shell text; ``outer`` are the quotes around it."""
         for command in simple_commands(mapped.text):
             words = list(command.words)
+            for word in words:
+                for start, end in substituted(mapped.text, word):
+                    self.read(mapped.part(start, end))
             while words and (found := re.fullmatch(r"([A-Za-z_]\w*)=(.*)", words[0].value, re.DOTALL)):
                 self._define(mapped, words.pop(0), found[1], found[2])
             if words and words[0].value in ("export", "declare", "local", "readonly"):

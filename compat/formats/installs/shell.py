@@ -10,7 +10,7 @@ from compat.formats.installs.command import install_of
 from compat.formats.installs.steps import Step, alternatives
 from compat.formats.installs.words import Command, Line
 from compat.model import EMPTY
-from compat.syntax.shell import SimpleCommand, simple_commands
+from compat.syntax.shell import SimpleCommand, simple_commands, substituted
 from compat.syntax.shell_commands import LONGEST, ShellCommand, ShellReader
 from compat.workload.wrappers import handed_to_shell
 
@@ -50,8 +50,9 @@ class ShellSteps:
         self._tested = False
         """Whether a command of the current ``&&`` list is a test."""
         texts = [text for _, text in lines[:LONGEST]]
+        self._text = "\n".join(texts)
         starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
-        for command in simple_commands("\n".join(texts)):
+        for command in simple_commands(self._text):
             words = command.words
             first, last = (bisect_right(starts, at) - 1 for at in (words[0].start, words[-1].end - 1)) if words else (0, 0)
             self._command(command, tuple(lines[first : last + 1]))
@@ -114,10 +115,14 @@ class ShellSteps:
     def _read(self, command: SimpleCommand, lines: tuple[Line, ...]) -> None:
         """Read a command into the open branch."""
         frame = self._frames[-1]
+        lines = self._written or lines
+        for word in command.words if self._depth < _MOST_SHELLS else ():
+            for start, end in substituted(self._text, word) if "install" in word.value else ():
+                known = {**self._given, **self._reader.exported}
+                frame.current.extend(self._inner(self._text[start:end], lines[0][0], known, lines))
         found = self._reader.read(command, certain=frame.certain)
         if found is None:
             return
-        lines = self._written or lines
         line = lines[0][0]
         install = install_of(found.words, {**self._given, **found.exported})
         if install is not None:
@@ -126,9 +131,12 @@ class ShellSteps:
         inner = handed_to_shell(found.words) if self._depth < _MOST_SHELLS else None
         if inner is not None and "install" in inner:
             known = {**self._given, **found.variables, **found.exported}
-            script = [(line, text) for text in inner.split("\n")]
-            frame.current.extend(ShellSteps(script, self._where, known, self._depth + 1, self._written).steps)
+            frame.current.extend(self._inner(inner, line, known, self._written))
         self.others.append((found, line))
+
+    def _inner(self, text: str, line: int, known: Mapping[str, str], written: tuple[Line, ...] | None) -> list[Step]:
+        """Return the install commands of a script within a command of that line."""
+        return ShellSteps([(line, each) for each in text.split("\n")], self._where, known, self._depth + 1, written).steps
 
 
 _CLOSED_BY = {"if": "fi", "case": "esac", "{": "}", "(": ")"}
