@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from compat.checks.code import providers, releases
+from compat.diagnosis.changed_names import changed
 from compat.diagnosis.frame_packages import (
     MODELS_OWN,
     calling,
@@ -77,12 +78,15 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
         return [other]
     if is_of_release(lack):
         return []  # another interpreter or another NumPy was running
-    known = _known(lack, error)
+    known = _in_tables(lack, error)
     if known is None and (found := overridden(lack, error, facts)):
         return found
+    known = known or changed(lack, modules_of(error))
     of_a_module = lack.kind in _OF_A_MODULE and not (lack.kind == MODULE and "." not in lack.owner)
+    if known is not None and known.package != sides.owner and lack.kind in (MEMBER, KEYWORD, CALL):
+        sides = _Sides(known.package, next((each for each in (sides.asking, sides.owner) if each != known.package), None))
     if sides.owner is None or sides.asking is None or not (of_a_module or lack.kind == KEYWORD):
-        return _lacking(known, error, facts)
+        return _lacking(known, error, facts, sides.asking)
     if lack.kind == MODULE and lack.owner.partition(".")[0] == sides.asking.replace("-", "_"):
         return []
     return [_mismatch(lack, sides, known, error, facts)]
@@ -206,6 +210,10 @@ def _unused(listed: str, error: RaisedError, facts: Facts) -> list[Finding]:
 
 def _known(lack: Lack, error: RaisedError) -> Named | None:
     """Return which releases have the name, by the tables of published source; ``None`` if they do not list it."""
+    return _in_tables(lack, error) or changed(lack, modules_of(error))
+
+
+def _in_tables(lack: Lack, error: RaisedError) -> Named | None:
     from compat.diagnosis.named_releases import of_attribute, of_flags, of_keyword, of_member, of_name
 
     if lack.kind == MODULE:
@@ -231,29 +239,40 @@ def _before(owner: str, error: RaisedError) -> list[str]:
     return re.findall(rf"(?<![\w.])([a-z_]\w{{0,40}}(?:\.[a-z_]\w{{0,40}}){{0,6}})\.{owner}\b", code)[:1]
 
 
-def _lacking(known: Named | None, error: RaisedError, facts: Facts) -> list[Finding]:
-    """Return a finding for a name that user code takes from a package whose release lacks it or is unknown."""
+def _lacking(known: Named | None, error: RaisedError, facts: Facts, asking: str | None = None) -> list[Finding]:
+    """Return a finding for a name that code, of ``asking`` if known, takes from a release that lacks it or is unknown."""
     if known is None:
         return []
     version = version_of(known.package, facts)
     if version is not None and not known.lacked_by(version):
         return []  # another release was running, or one that the tables do not cover
-    unsure = version is not None and (known.derived or known.unread(version) or bool(known.doubt and not error.frames))
+    fixes = [*known.fixes(version)]
+    if asking is not None and asking not in (known.package, MODELS_OWN):
+        newer = Fix(
+            "upgrade", asking, None, f"a release of {asking} written for this {known.package}", f"pip install -U {asking}"
+        )
+        fixes.insert(0 if known.gone else len(fixes), newer)
     return [
         Finding(
             rule="symptom-interface",
             origin="surface",
-            verdict="possible" if version is None or unsure else "hit",
+            verdict="hit" if _is_sure(known, version, error) else "possible",
             severity="error",
             effect="crash",
-            title=f"{known.what} is in {known.package} {known.span}",
+            title=known.title,
             why=known.sentence(),
             confidence="confirmed",
-            packages={known.package: version},
-            fixes=tuple(known.fixes(version)),
+            packages={name: version_of(name, facts) for name in dict.fromkeys((asking or known.package, known.package))},
+            fixes=tuple(fixes),
             here=where(error),
         )
     ]
+
+
+def _is_sure(known: Named, version: str | None, error: RaisedError) -> bool:
+    """Whether the tables show that the installed release is the one that failed, and not just one that might have."""
+    guessed = known.derived or bool(known.doubt and not error.frames)
+    return version is not None and not guessed and not known.unread(version) and known.lacked_by(version)
 
 
 def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError, facts: Facts) -> Finding:
@@ -267,9 +286,10 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
         newer = (Fix("upgrade", asking, None, f"a release of {asking} written for this {owner}", f"pip install -U {asking}"),)
     fixes: tuple[Fix, ...] = (*newer, Fix("pin", owner, None, f"the release of {owner} that {who} was written for", None))
     why = "The message alone does not show which of the two has to change."
-    version = version_of(owner, facts)
+    version, sure = version_of(owner, facts), False
     if known is not None and known.package == owner and (version is None or known.lacked_by(version)):
-        why = f"{known.what} is in {owner} {known.span}. {known.sentence()}"
+        sure = _is_sure(known, version, error)
+        why = f"{known.title}. {known.sentence()}"
         moved = next(fix for fix in known.fixes(version) if fix.package)
         fixes = (*newer, moved) if known.gone else (moved, *newer)
     of_call = lack.kind in (KEYWORD, CALL)
@@ -279,12 +299,12 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
     return Finding(
         rule="symptom-interface",
         origin="surface",
-        verdict="possible",
+        verdict="hit" if sure else "possible",
         severity="error",
         effect="crash",
         title=f"{start} {told}, and {lacks}",
         why=f"{written}: {who} was written for an older or a newer {owner}. {why}",
-        confidence="reported",
+        confidence="confirmed" if sure else "reported",
         packages={name: version_of(name, facts) for name in (asking, owner) if name},
         fixes=fixes,
         evidence=(_DEPENDENCIES,),

@@ -48,6 +48,7 @@ class Named:
     ``read``: the releases in the tables, in order.
     ``again``: the first release of a later series that has it again, after one that does not.
     ``doubt`` states what was guessed; ``derived``: the class in the message is assumed to derive from this one.
+    ``call``: the name is a call that these releases accept.
     """
 
     what: str
@@ -62,6 +63,7 @@ class Named:
     doubt: str = ""
     derived: bool = False
     again: str | None = None
+    call: bool = False
 
     def lacked_by(self, version: str) -> bool:
         """Whether a release lacks the name; a development version counts as the release it precedes.
@@ -84,6 +86,10 @@ class Named:
         """Whether the newest release no longer has the name."""
         return "<=" in self.specifier
 
+    @property
+    def title(self) -> str:
+        return f"{self.what} {'works with' if self.call else 'is in'} {self.package} {self.span}"
+
     def sentence(self) -> str:
         """How the releases are known, as one or two sentences."""
         return f"Its published source says so{f': {self.why}' if self.why else ''}.{self.doubt}"
@@ -95,10 +101,11 @@ class Named:
             kind = "downgrade" if self.gone else "upgrade"
         if self.renamed is not None:
             yield Fix("config", None, None, f"use {self.renamed}, its name in the other releases")
-        yield Fix(kind, self.package, self.specifier, f"has {self.what}", f'pip install "{self.package}{self.specifier}"')
+        has = f"{'accepts' if self.call else 'has'} {self.what}"
+        yield Fix(kind, self.package, self.specifier, has, f'pip install "{self.package}{self.specifier}"')
         if self.again is not None:
             spec = f">={self.again}"
-            yield Fix("upgrade", self.package, spec, f"has {self.what} again", f'pip install "{self.package}{spec}"')
+            yield Fix("upgrade", self.package, spec, f"{has} again", f'pip install "{self.package}{spec}"')
 
 
 def of_name(module: str, name: str | None) -> Named | None:

@@ -1,0 +1,155 @@
+"""Which releases have what an error says is missing, by the table of what changed inside packages.
+
+It is asked when the tables of packages do not have the module, the class or the function. The message often names only a class
+and a method, so the answer has to come from one package: the one that the frames show, or the only one that has it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from packaging.version import Version
+
+from compat.diagnosis.named_releases import Named
+from compat.diagnosis.python_messages import ATTRIBUTE, CALL, KEYWORD, MEMBER, MODULE, NAME, Lack
+from compat.interfaces import changes as table
+from compat.interfaces.changes import Change, changes
+from compat.records import record
+from compat.versions import key_of
+
+_KINDS = {
+    KEYWORD: (table.KEYWORD, table.FIELD),
+    CALL: (table.REQUIRED,),
+    MEMBER: (table.MEMBER, table.FIELD),
+    NAME: (table.NAME, table.MODULE),
+    ATTRIBUTE: (table.NAME, table.MODULE),
+    MODULE: (table.MODULE,),
+}
+_COMMON = re.compile(
+    r"(__)?(call|init|new|forward|main|run|get|load|save|generate|from_pretrained|step|apply|create|wrapper)(__)?"
+)
+"""Functions that many classes have: without the class, the message does not tell which one it was."""
+_TELLING = 12
+"""Characters of a member's name that only one package has, with an underscore: enough to know it without its class."""
+
+
+def changed(lack: Lack, modules: Sequence[str]) -> Named | None:
+    """Return the releases that have the name; ``None`` if the table does not have it, or several packages or classes do.
+
+    ``modules``: the packages of the innermost frames.
+    """
+    name = lack.name or lack.owner.rpartition(".")[2]
+    found = [each for each in changes().of(name) if each.kind in _KINDS.get(lack.kind, ())]
+    exact = [each for each in found if _is_meant(each, lack)]
+    guessed = not exact and lack.kind == MEMBER and len(name) >= _TELLING and "_" in name
+    one = _of_one_package(exact or (found if guessed else []), modules)
+    merged = _merged(one) if one else None
+    return None if merged is None else _named(merged, lack, modules, guessed=guessed)
+
+
+def _is_meant(change: Change, lack: Lack) -> bool:
+    """Whether the change is of the function, class or module that the message names."""
+    if lack.kind in (NAME, ATTRIBUTE, MODULE):
+        owner = lack.owner if lack.kind != MODULE else lack.owner.rpartition(".")[0]
+        return change.module == (f"{owner}.{change.name}" if change.kind == table.MODULE else owner)
+    if lack.kind == MEMBER:
+        return change.owner == lack.owner
+    if change.kind == table.FIELD:
+        return f"{change.owner}.__init__" == lack.owner
+    function = change.owner.rpartition(".")[2]
+    return change.owner == lack.owner or (function == lack.owner and _COMMON.fullmatch(function) is None)
+
+
+def _of_one_package(found: Iterable[Change], modules: Sequence[str]) -> list[Change]:
+    """Return the changes in one package: of the frames, the innermost first, or the only one."""
+    by_package: dict[str, list[Change]] = {}
+    for each in found:
+        by_package.setdefault(each.package, []).append(each)
+    tops = {each.module.partition(".")[0]: each.package for group in by_package.values() for each in group}
+    package = next((tops[module] for module in modules if module in tops), None)
+    if package is None and len(by_package) == 1:
+        package = next(iter(by_package))
+    return by_package.get(package or "", [])
+
+
+@record(frozen=True)
+class _Releases:
+    """The final releases of ``package`` in which the call or the use works and those in which it fails, in order."""
+
+    package: str
+    owner: str
+    good: tuple[str, ...]
+    bad: tuple[str, ...]
+    known: tuple[str, ...]
+
+
+def _merged(found: Sequence[Change]) -> _Releases | None:
+    """Return what several modules say of one class, which has moved between them; ``None`` if they contradict each other."""
+    first = found[0]
+    good = {version for each in found for version in each.has}
+    bad = {version for each in found for version in each.lacks}
+    if good & bad:
+        return None
+    if first.kind == table.REQUIRED:
+        good, bad = bad, good
+    known = tuple(version for version in first.known if not Version(version).is_prerelease)
+    works, fails = (tuple(version for version in known if version in some) for some in (good, bad))
+    if not works or not fails:
+        return None
+    owners = {each.owner for each in found}
+    return _Releases(first.package, first.owner if len(owners) == 1 else first.module, works, fails, known)
+
+
+def _named(found: _Releases, lack: Lack, modules: Sequence[str], *, guessed: bool) -> Named | None:
+    """Return the releases as one run, perhaps with a second one; ``None`` if there are more."""
+    runs = _runs(found)
+    if len(runs) > 2:
+        return None
+    first, last = runs[0]
+    before = [version for version in found.bad if key_of(version) < key_of(first)]
+    after = [version for version in found.bad if key_of(version) > key_of(last)]
+    closed = bool(after) or last != found.known[-1]
+    span = f"from {first} {f'to {last}' if closed else 'on'}" if before else f"up to {last}"
+    again = runs[1][0] if len(runs) > 1 else None
+    doubt = ""
+    if guessed:
+        doubt = f" That the {lack.name} of {lack.owner} is this one is a guess by its name."
+    elif not any(module.replace("_", "-") == found.package for module in modules):
+        doubt = f" The message does not say whose {lack.owner} it is."
+    call = lack.kind == CALL
+    return Named(
+        what=f"{found.owner}.{lack.name}" if guessed else f"{lack.owner}() without {lack.name}" if call else lack.what,
+        package=found.package,
+        specifier=",".join((*([f">={first}"] if before else ()), *([f"<={last}"] if closed else ()))),
+        span=span if again is None else f"{span} and again from {again} on",
+        why="; ".join(_sides(before, after, call=call)),
+        renamed=None,
+        lacks=found.bad,
+        leans=False,
+        read=found.known,
+        doubt=doubt,
+        derived=guessed,
+        again=again,
+        call=call,
+    )
+
+
+def _sides(before: Sequence[str], after: Sequence[str], *, call: bool) -> Iterator[str]:
+    if before:
+        yield f"required up to {before[-1]}" if call else f"not yet in {before[-1]}"
+    if after:
+        yield f"required since {after[0]}" if call else f"no longer in {after[0]}"
+
+
+def _runs(found: _Releases) -> list[tuple[str, str]]:
+    """Return the first and the last release of each run in which it works, without one in which it fails between them."""
+    runs: list[tuple[str, str]] = []
+    starts = True
+    for version in found.known:
+        if version in found.good:
+            runs.append((version, version) if starts else (runs.pop()[0], version))
+            starts = False
+        elif version in found.bad:
+            starts = True
+    return runs

@@ -1,0 +1,91 @@
+"""What changed between releases inside packages: arguments, members and names that some releases have and some do not.
+
+The tables of packages (:mod:`compat.interfaces.table`) show everything that scripts use. This one has what the errors of
+plugins and of other packages name as well, by its own name: an error says ``enable_reasoning``, and seldom which module the
+function is in. ``scripts/surface/changes.py`` writes the file: a header, and chunks in the order of the terms.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import TypeAlias, cast
+
+from compat.files import read_table
+from compat.interfaces.table import FOLDER, header_of, value_of
+from compat.records import record
+
+MAGIC = b"changes1"
+KEYWORD, REQUIRED, MEMBER, FIELD, NAME, MODULE = "krmfnM"
+"""What changed: an argument that is accepted or required, a member of a class, one that is a data class's field, a name of a
+module, a module."""
+
+_Row: TypeAlias = tuple[str, int, str, str, list[int], list[int]]
+"""Kind, number of the package, module, owner, and the runs of releases that have it and that lack it."""
+
+
+@record(frozen=True)
+class Change:
+    """``name`` of ``owner``, a class, function or method in ``module``, or of the module itself (``""``).
+
+    ``has`` and ``lacks``: releases in order; in those of ``known`` that are in neither, there is no such owner.
+    """
+
+    kind: str
+    package: str
+    module: str
+    owner: str
+    name: str
+    has: tuple[str, ...]
+    lacks: tuple[str, ...]
+    known: tuple[str, ...]
+
+
+class Changes:
+    """The table in a file's content."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        header, start = header_of(content, MAGIC)
+        self.packages: list[tuple[str, list[str]]] = header["packages"]
+        self._terms: list[str] = header["terms"]
+        self._starts = [start]
+        for size in header["chunks"]:
+            self._starts.append(self._starts[-1] + size)
+        self._opened: dict[int, dict[str, list[_Row]]] = {}
+
+    def of(self, name: str) -> list[Change]:
+        """Return what changed under a name, in all packages."""
+        at = bisect_right(self._terms, name) - 1
+        return [self._change(name, row) for row in self._part(at).get(name, ())] if at >= 0 else []
+
+    def all(self) -> Iterator[tuple[str, list[_Row]]]:
+        """Yield the rows of every name."""
+        for at in range(len(self._terms)):
+            yield from self._part(at).items()
+
+    def _part(self, at: int) -> dict[str, list[_Row]]:
+        if at not in self._opened:
+            part = value_of(self._content[self._starts[at] : self._starts[at + 1]])
+            self._opened[at] = cast("dict[str, list[_Row]]", part)
+        return self._opened[at]
+
+    def _change(self, name: str, row: _Row) -> Change:
+        kind, package, module, owner, has, lacks = row
+        title, known = self.packages[package]
+        return Change(kind, title, module, owner, name, _releases(known, has), _releases(known, lacks), tuple(known))
+
+
+def _releases(known: list[str], spans: list[int]) -> tuple[str, ...]:
+    return tuple(version for first, last in zip(spans[::2], spans[1::2]) for version in known[first : last + 1])
+
+
+_opened: list[Changes] = []
+
+
+def changes() -> Changes:
+    """Return the shipped table, opened once."""
+    if not _opened:
+        _opened.append(Changes(read_table(os.path.join(FOLDER, "changes.bin"))))
+    return _opened[0]

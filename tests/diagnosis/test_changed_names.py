@@ -1,0 +1,67 @@
+"""Names inside packages, which no table of a package has: arguments, members and modules that errors of plugins name."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.diagnosis.changed_names import changed
+from compat.diagnosis.python_messages import lack_in
+from compat.model import Distribution, Environment, Finding
+from tests.diagnosis.test_symptoms import said, trace
+
+
+def with_release(name: str, version: str) -> Environment:
+    return Environment(distributions=(Distribution(name, version),))
+
+
+def spec_of(finding: Finding) -> str | None:
+    return next((fix.spec for fix in finding.fixes if fix.package), None)
+
+
+@pytest.mark.parametrize(
+    ("error", "package", "specifier"),
+    [
+        ("TypeError: OpenAIServingChat.__init__() got an unexpected keyword argument 'enable_reasoning'",
+         "vllm", ">=0.7.1,<=0.8.5.post1"),
+        ("TypeError: get_rope() got an unexpected keyword argument 'rope_scaling'", "vllm", "<=0.11.2"),
+        ("TypeError: OpenAIServingCompletion.__init__() missing 1 required positional argument: 'models'",
+         "vllm", "<=0.6.6.post1"),
+        ("AttributeError: 'LLMEngine' object has no attribute 'driver_worker'", "vllm", ">=0.2.7,<=0.3.3"),
+        ("AttributeError: 'ModelRunner' object has no attribute 'init_attention_backend'", "sglang", ">=0.3.1,<=0.5.15.post1"),
+        # a method of a base, which the message does not name
+        ("AttributeError: 'LlamaForCausalLM' object has no attribute '_extract_past_from_model_output'",
+         "transformers", "<=4.48.3"),
+        # a later release inherits it
+        ("AttributeError: 'DynamicCache' object has no attribute 'get_max_length'", "transformers", "<=4.48.3"),
+        # the class has moved to another module, and has it there as well
+        ("AttributeError: 'UNet2DConditionModel' object has no attribute 'encoder_hid_proj'", "diffusers", ">=0.15.0"),
+    ],
+)  # fmt: skip
+def test_the_releases_that_have_it(error: str, package: str, specifier: str) -> None:
+    (finding,) = said(error + "\n")
+    assert (finding.verdict, list(finding.packages), spec_of(finding)) == ("possible", [package], specifier)
+
+
+def test_the_installed_release_decides() -> None:
+    error = "TypeError: OpenAIServingChat.__init__() got an unexpected keyword argument 'enable_reasoning'"
+    text = trace(error, "kserve/server.py", "vllm/entrypoints/openai/api_server.py")
+    (finding,) = said(text, with_release("vllm", "0.9.0"))
+    assert finding.verdict == "hit"
+    assert [(fix.kind, fix.package) for fix in finding.fixes] == [("upgrade", "kserve"), ("downgrade", "vllm")]
+    (finding,) = said(text, with_release("vllm", "0.8.0"))  # this release takes it: another one ran
+    assert (finding.verdict, "0.7.1" in finding.why) == ("possible", False)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "TypeError: forward() got an unexpected keyword argument 'padding_mask'",  # many functions have this name
+        "TypeError: my_function() got an unexpected keyword argument 'enable_reasoning'",
+        "AttributeError: 'Mine' object has no attribute 'drafter'",  # too short to tell whose it is
+        "AttributeError: 'Mine' object has no attribute 'nobody_has_this_attribute'",
+    ],
+)
+def test_what_could_be_anybodys_is_no_answer(error: str) -> None:
+    lack = lack_in(error)
+    assert lack is not None
+    assert changed(lack, ()) is None
