@@ -157,11 +157,12 @@ def _of_file(options: Options, config: ProjectConfig, matrix: Matrix, index: Cal
         raise InputError(f"contains several environments ({names}); fix handles one at a time", path)
     (listing,) = listings
     target = _one_target(options, config)
-    known, notes = _told_of(listing.context, target, options)
+    known, told = _told_of(listing.context, target, options)
+    notes = tuple(dict.fromkeys((*listing.notes, *listing.unread, *told)))
     asked = requested_of(target, options)
     found = installed_by(listing, known, matrix, index, asked)
     return Case(
-        found.environment, file=path, direct=found.direct, asked=found.asked, notes=(*listing.notes, *notes), told=found.told,
+        found.environment, file=path, direct=found.direct, asked=found.asked, notes=notes, told=found.told,
         whole=found.whole, ignored=_ignored(config, target), listing=listing, asked_choices=asked, pythons=found.pythons,
         selection=found.selection,
     )  # fmt: skip

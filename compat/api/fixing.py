@@ -6,11 +6,12 @@ any selection of extras and groups, are planned for in the next round, with all 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from compat.api.case import Case, read_again
+from compat.api.contradictions import Settled, settled
 from compat.api.planning import planner_of, planning
 from compat.api.resolution import resolved
 from compat.errors import InputError
@@ -65,14 +66,35 @@ def repair_of(options: Options, matrix: Matrix, case: Case | None = None) -> Rep
     )
     with planning(options, matrix, policy, case) as (case, planner):
         checks = Checks(install=options.one("verify") == "install", python=None if case.file else case.interpreter)
-        return repaired(
-            case,
-            planner,
+        repair = partial(
+            repaired,
             keep=options.values.get("keep", ()),
             explained=not options.flag("brief"),
             contrasted=options.flag("explain"),
             checks=checks,
         )
+        kept = settled(case, planner)
+        return repair(case, planner) if kept is None else _repaired_rest(kept, repair)
+
+
+def _repaired_rest(kept: Settled, repair: Callable[[Case, Planner], Repair]) -> Repair:
+    """The repair that leaves out the lines that contradict others, and fixes what then remains."""
+    if kept.refused:
+        return Repair(kept.case, kept.findings, Plan(proven=True, refused=kept.refused), Written())
+    with as_if_written(kept.edits):
+        rest = repair(kept.case, kept.planner)
+        plan = Plan(
+            kept.changes, cost_of(kept.changes), proven=True, policies=kept.planner.problem.policy.said(),
+            verified=Verified(rules=True, uv=kept.case.resolves, why=kept.case.unresolved), left=rest.errors,
+        )  # fmt: skip
+        written = rest.written if rest.plan.stands else written_for(rest.case, plan)
+    if rest.plan.stands:
+        plan = replace(_joined(replace(plan, left=()), rest.plan), verified=rest.plan.verified)
+    edits = {each.path: each for each in (*kept.edits, *written.edits)}
+    before = {each.path: each.before for each in kept.edits}
+    whole = tuple(replace(each, before=before.get(path, each.before)) for path, each in edits.items())
+    written = replace(written, edits=whole) if plan.stands else Written()
+    return Repair(rest.case, (*kept.findings, *rest.errors), plan, written)
 
 
 def repaired(

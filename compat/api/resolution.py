@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from compat.repair.uv import Question
 
 INDEX = Source("index")
+RESOLVED = "packages that uv resolves today"
 _OLDER = 3
 """Maximum number of older Pythons that are tried."""
 
@@ -114,7 +115,7 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
     if replace(case, overrides=found.overridden).is_refused:
         notes.append(f"{REFUSED}: {excerpt(found.why, 300)}")
     environment = replace(environment, distributions=tuple(copies), distributions_complete=True)
-    told = (*case.told, f"the {len(releases)} packages that uv resolves today")
+    told = (*case.told, f"the {len(releases)} {RESOLVED}")
     return replace(
         case,
         environment=environment,

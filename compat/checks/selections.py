@@ -306,8 +306,24 @@ _MOST = 8
 """The maximum number of lines for one distribution that are compared with each other."""
 
 
+@record(frozen=True)
+class Contradiction:
+    """Requirements for one distribution that no version satisfies: the finding, and its lines, as entries of the listing.
+
+    ``pairs`` are the lines that exclude each other where they apply together.
+    """
+
+    finding: Finding
+    pairs: tuple[tuple[int, int], ...]
+
+
 def judge_pins(listing: Listing, known: Environment, asked: Requested) -> tuple[Finding, ...]:
     """Return a finding for each distribution of a requirements file whose requirements cannot be resolved."""
+    return tuple(each.finding for each in contradictions(listing, known, asked))
+
+
+def contradictions(listing: Listing, known: Environment, asked: Requested) -> tuple[Contradiction, ...]:
+    """Return the distributions of a requirements file whose requirements cannot be resolved."""
     if listing.kind != "requirements":
         return ()
     lines: dict[str, list[int]] = {}
@@ -319,11 +335,11 @@ def judge_pins(listing: Listing, known: Environment, asked: Requested) -> tuple[
         return ()
     contexts = Contexts(listing, known, asked)
     installed = contexts.installed()
-    return tuple(finding for numbers in several for finding in _conflict_among(numbers, installed, contexts))
+    return tuple(found for numbers in several for found in _conflict_among(numbers, installed, contexts))
 
 
-def _conflict_among(numbers: list[int], installed: list[int], contexts: Contexts) -> Iterator[Finding]:
-    """Yield a finding for the conflicting pair of lines that applies in the most contexts, if any."""
+def _conflict_among(numbers: list[int], installed: list[int], contexts: Contexts) -> Iterator[Contradiction]:
+    """Yield the conflicting lines of a distribution, with a finding about the pair that applies in the most contexts."""
     entries, everywhere = contexts.listing.entries, contexts.all
     pairs = [
         (installed[first] & installed[second], first, second)
@@ -333,7 +349,8 @@ def _conflict_among(numbers: list[int], installed: list[int], contexts: Contexts
     if pairs:
         mask, first, second = max(pairs, key=lambda pair: (pair[0].bit_count(), -pair[2], -pair[1]))
         decisive = () if mask == everywhere else _decisive(contexts.platforms_of(mask), contexts.platforms_of(everywhere))
-        yield _conflict(entries[first], entries[second], contexts.listing, decisive, holds=mask == everywhere)
+        finding = _conflict(entries[first], entries[second], contexts.listing, decisive, holds=mask == everywhere)
+        yield Contradiction(finding, tuple((one, two) for _, one, two in pairs))
 
 
 def _disjoint(left: Distribution, right: Distribution) -> bool:

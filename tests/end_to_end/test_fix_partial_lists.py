@@ -117,6 +117,47 @@ def test_a_contradiction_between_pins_is_fixed_like_an_error(fix: Run, index: In
     assert (tmp_path / "requirements.txt").read_text() == "accelerate==0.34.0\nnumpy==2.0.1\n"
 
 
+def test_of_two_pins_of_one_package_the_one_that_resolves_is_kept(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    index.add("numpy", {"1.26.4": release("2025-01-01"), "2.0.1": release("2025-01-01")})
+    index.add("old", {"1.0": release("2025-01-01", "numpy<2")})
+    (tmp_path / "requirements.txt").write_text("numpy==2.0.1  # newest\nnumpy==1.26.4\nold==1.0\n")
+    done = fix("--write", url=index.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "uv resolves the file only with 1.26.4" in " ".join(done.stdout.split())
+    assert (tmp_path / "requirements.txt").read_text() == "numpy==1.26.4\nold==1.0\n"
+    assert "Nothing to fix" in fix(url=index.url, job=CLEAN).stdout
+
+
+def test_two_pins_in_two_files_become_equal(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    index.add("numpy", {"1.26.4": release("2025-01-01"), "2.0.1": release("2025-01-01")})
+    (tmp_path / "base.txt").write_text("numpy==1.26.4\n")
+    (tmp_path / "requirements.txt").write_text("-r base.txt\nnumpy==2.0.1\n")
+    assert "-r base.txt was not read" in fix(url=index.url, job=CLEAN).stdout  # not in a project directory
+    done = fix("--write", url=index.url, job=CLEAN, HOME=str(tmp_path / "some" / "home"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "uv resolves the file with either, so the newer one is kept" in " ".join(done.stdout.split())
+    assert (tmp_path / "base.txt").read_text() == "numpy==2.0.1\n"
+    assert (tmp_path / "requirements.txt").read_text() == "-r base.txt\nnumpy==2.0.1\n"
+
+
+def test_what_is_wrong_with_the_pin_that_is_kept_is_fixed(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    index.add("trl", {"0.16.0": release("2025-04-04"), "0.17.0": release("2025-04-25"), "0.18.0": release("2025-05-27")})
+    (tmp_path / "requirements.txt").write_text("trl==0.16.0\ntrl==0.17.0\n")
+    done = fix(*own(tmp_path, BAD_TRL), "--write", url=index.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 change fixes 2 errors" in done.stdout
+    assert (tmp_path / "requirements.txt").read_text() == "trl==0.18.0\n"
+
+
+def test_a_pin_and_a_range_that_exclude_it_are_left_to_the_user(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    index.add("numpy", {"1.26.4": release("2025-01-01"), "2.0.1": release("2025-01-01")})
+    (tmp_path / "requirements.txt").write_text("numpy==2.0.1\nnumpy<2\n")
+    done = fix("--write", url=index.url, job=CLEAN)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "No plan is proposed: keep only one of the two lines" in done.stdout
+    assert (tmp_path / "requirements.txt").read_text() == "numpy==2.0.1\nnumpy<2\n"
+
+
 def test_a_file_that_uv_cannot_resolve_is_reported_with_its_reason(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     index.add("needy", {"1.0": release("2025-01-01", "no-such-package>=1")})
     (tmp_path / "requirements.txt").write_text("needy\n")

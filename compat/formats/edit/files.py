@@ -171,11 +171,13 @@ class Edit:
 @contextlib.contextmanager
 def as_if_written(edits: Iterable[Edit]) -> Iterator[None]:
     """Make readers see the content of edits that are not written yet."""
+    around = dict(pending)
     pending.update({edit.path: edit.after for edit in edits})
     try:
         yield
     finally:
         pending.clear()
+        pending.update(around)
 
 
 def edits_difference(edit: Edit) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from compat.errors import InputError
 from compat.formats.edit.changes import (
@@ -19,7 +19,9 @@ from compat.formats.edit.changes import (
 from compat.formats.edit.dispatch import problem_of_statements
 from compat.formats.edit.files import Edit, Replacement, encoding_of, line_end, replaced, smallest
 from compat.formats.include import Includes, NotRead
+from compat.formats.listing import Entry
 from compat.formats.requirements.lines import Requirement, decode, statements_of
+from compat.formats.specifiers import EXACT
 from compat.records import record
 
 _HASH = re.compile(r"(?<=\s)--hash[=\s]\s*\S+")
@@ -78,6 +80,26 @@ def edit_requirements(path: str, content: bytes, changes: Sequence[Change], *, c
             raise InputError(f"cannot be changed safely: {problem}", file.path)
         edits.append(edit)
     return tuple(edits)
+
+
+def edit_to_one(path: str, content: bytes, kept: Entry, others: Collection[Entry]) -> tuple[Edit, ...]:
+    """Return the edits that leave one of several requirements for a distribution, in a requirements file and its includes.
+
+    A pin in another file becomes that of the one that is kept; every other line is removed.
+    """
+    wanted, files = kept.distribution, _opened(path, content)[0]
+    places = {(each.file or path, each.line) for each in others}
+    for file in files:
+        for statement in file.statements:
+            found, requirement = statement.found, statement.place.requirement
+            if found.name != wanted.name or statement.constraint or (file.path, statement.line) not in places:
+                continue
+            equal = (
+                file.path != (kept.file or path) and found.version and wanted.version and "--hash" not in requirement.options
+            )
+            change = Change(found.name, found.version, wanted.version)
+            file.change(requirement, change, EXACT if equal else REMOVE, hashed=False)
+    return tuple(file.edit() for file in files if file.replacements)
 
 
 def _opened(path: str, content: bytes) -> tuple[list[_EditedFile], list[str]]:
