@@ -185,6 +185,8 @@ def _certain(script: Script, each: Statement) -> bool:
     """Whether a parser, too, finds the whole chain of imports unguarded, and nothing else provides the module."""
     if script.files.hooked and script.files.find(each.module.partition(".")[0]) is None:
         return False
+    if each.module.partition(".")[0] == "distutils" and script.files.find("_distutils_hack") is not None:
+        return False  # setuptools provides it
     chain = script.always.chain(each)
     if not all(step.importer == _SCRIPT or _at_margin(step) for step in chain):
         return False
@@ -246,7 +248,15 @@ def _without_module(script: Script, finding: Finding, by: str, top: str) -> Find
     if top in _BACK:
         name, spec, text = _BACK[top]
         what = f"which {_with_version(name, script.versions_of(name))} does not have"
-        fixes = (Fix("downgrade" if spec else "pin", name, spec or None, text, f'pip install "{name}{spec}"'),)
+        fixes = (
+            Fix(
+                "downgrade" if spec else "pin",
+                name,
+                spec or None,
+                text,
+                f'pip install "{name}{spec}"' if spec else f"pip install {name}",
+            ),
+        )
     elif removed is not None:
         what, fixes = f"which Python {removed[0]}.{removed[1]} removed", ()
     elif not providers(top):

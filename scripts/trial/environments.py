@@ -15,6 +15,9 @@ TORCH = "torch==2.13.0"
 BESIDE = ("jinja2", "networkx", "setuptools", "sympy", "filelock", "mpmath")
 """What torch needs besides: its own copy is linked, so that nothing else asks for them."""
 _OF_TORCH = re.compile(r"(torch|triton|cuda-.*|nvidia-(?!ml-py).*)$")
+_WHEELS_ONLY = ("numpy", "pyarrow", "tokenizers", "safetensors", "spacy", "thinc", "blis", "pandas", "scipy", "scikit-learn",
+                "vllm", "gptqmodel", "flash-attn", "grpcio", "sentencepiece", "llvmlite")  # fmt: skip
+"""Packages that are not compiled here: it would take longer than everything else."""
 _LIMIT = 400
 
 
@@ -48,7 +51,7 @@ def make(folder: Path, torch: Path, requirements: list[str]) -> Path:
     (folder / "lock.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     made = folder / "env"
     _uv("install failed", "venv", "--clear", "--python", python, str(made))
-    _uv("install failed", "pip", "install", "--no-deps", "--python", str(made / "bin/python"),
+    _uv("install failed", "pip", "install", "--no-deps", *_only_wheels(), "--python", str(made / "bin/python"),
         "--requirement", str(folder / "lock.txt"))  # fmt: skip
     here, there = _packages(made), _packages(torch)
     for each in linked.values():
@@ -62,13 +65,26 @@ def _locked(folder: Path, python: str) -> str:
     """The newest releases that accept this torch, or any torch if there are none."""
 
     def resolved(how: str) -> str:
-        wanted = ("--no-header", "--no-annotate", "--python", python, how, str(folder / "torch.txt"), str(folder / "in.txt"))
+        wanted = (
+            *_only_wheels(),
+            "--no-header",
+            "--no-annotate",
+            "--python",
+            python,
+            how,
+            str(folder / "torch.txt"),
+            str(folder / "in.txt"),
+        )
         return _uv("unresolvable", "pip", "compile", *wanted)
 
     try:
         return resolved("--constraint")
     except NotMade:
         return resolved("--override")
+
+
+def _only_wheels() -> list[str]:
+    return [f"--only-binary={name}" for name in _WHEELS_ONLY]
 
 
 def _of_torch(environment: Path) -> list[Distribution]:

@@ -203,3 +203,13 @@ def test_a_name_with_a_stand_in_does_not_load_its_module(
     monkeypatch.setattr(running.Script, "_home", lambda script, module, name: "alpha.part" if name == "Part" else None)
     files = {"alpha/__init__.py": "_import_structure = {'part': ['Part']}\n", "alpha/part.py": "import requests\n", **others}
     assert [each.rule for each in found(tmp_path, "from alpha import Part\n", files, {"alpha": "1.0"})] == errors
+
+
+def test_setuptools_provides_distutils(tmp_path: Path) -> None:
+    files = {"alpha/__init__.py": "import distutils.version\n"}
+    (tmp_path / "with").mkdir()
+    (tmp_path / "without").mkdir()
+    (error,) = found(tmp_path / "without", "import alpha\n", files, {"alpha": "1.0"}, python="3.12.1")
+    assert error.fixes[0].command == "pip install setuptools"
+    hack = {**files, "_distutils_hack/__init__.py": ""}
+    assert found(tmp_path / "with", "import alpha\n", hack, {"alpha": "1.0", "setuptools": "80.0"}, python="3.12.1") == []
