@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 from compat.checks.code import code_needs, providers, releases
 from compat.interfaces.code.needs import Code
@@ -39,6 +40,22 @@ _PROTOBUF = "https://protobuf.dev/news/2022-05-06/"
 _PLAIN = frozenset(("build", "install"))
 """Facts that say nothing about whether a package is used."""
 _USED_BY = {"4bit": "bitsandbytes", "8bit": "bitsandbytes", "nf4": "bitsandbytes", "int8": "bitsandbytes"}
+_NEVER = ("torch", "triton", "numpy", "setuptools", "protobuf")
+"""Packages that are reached in ways no import statement shows: from compiled code, or because a part of them is missing."""
+_OF_TORCH = ("nvidia-", "cuda-")
+_BY_NAME = {
+    "transformers": (
+        "integrations",
+        "quantizers",
+        "modeling_utils",
+        "generation.utils",
+        "image_utils",
+        "tokenization_utils_fast",
+    ),
+    "diffusers": ("loaders", "quantizers", "models.attention_processor", "pipelines.pipeline_utils"),
+}
+"""What packages load by the name of a model or its configuration, beyond the model's own module."""
+_DYNAMIC = re.compile(r"\b(?:import_module|__import__|subprocess|runpy|os\.system|exec)\b")
 _LAUNCHERS = ("accelerate", "deepspeed", "ray")
 _REPORTS = re.compile(r"\breport_to\s*=\s*([^\n)]*)")
 _QUOTED = re.compile(r"[\"'](\w+)[\"']")
@@ -91,11 +108,29 @@ class Script:
         meaning = None if world is None else world.imported(module, name)
         return meaning.module if meaning is not None and meaning.kind in ("class", "function", "value", "module") else None
 
-    def reached(self) -> frozenset[str] | None:
-        """The top-level modules that run if they are installed or the script calls for them; ``None`` if that is unclear."""
-        found = Followed(self.files, self._home, but=self.always.dispensable()).follow(self._statements(sure=False))
-        known = found.complete and not self.files.hooked
-        return frozenset(module.partition(".")[0] for module in found.run) if known else None
+    def comes_to(self, tops: frozenset[str]) -> bool:
+        """Whether the script may come to one of these top-level modules: if it is installed, or called for by name."""
+        known = self._possible.complete and not self._possible.unclear and not self.files.hooked
+        return not known or not tops.isdisjoint(self._reached)
+
+    @cached_property
+    def _possible(self) -> Followed:
+        by_name = [
+            Statement(_SCRIPT, module, module, None)
+            for package, parts in _BY_NAME.items() if package in self.always.run
+            for part in parts
+            for module in (f"{package}.{part}", *self.files.below(f"{package}.{part}")) if self.files.find(module) is not None
+        ]  # fmt: skip
+        found = Followed(self.files, self._home, but=self.always.dispensable())
+        return found.follow((*self._statements(sure=False), *by_name))
+
+    @cached_property
+    def _reached(self) -> frozenset[str]:
+        return frozenset(module.partition(".")[0] for module in (*self.always.run, *self._possible.run))
+
+    def starts_others(self) -> bool:
+        """Whether the code could not be read, or may import or start something that no statement names."""
+        return bool(self.code.problems) or any(_DYNAMIC.search(_text_of(file.path)) for file in self.code.files)
 
     def has_stand_ins(self, module: str) -> bool:
         """Whether a module is only loaded for a name, and its package gives another one for it if something is missing."""
@@ -314,21 +349,22 @@ def _covers(other: Finding, finding: Finding) -> bool:
 def softened(environment: Environment, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """The findings, with a warning for each error about the import of a package that the script cannot come to."""
     errors = [each for each in findings if each.severity == "error" and each.verdict == "hit" and _of_imports(each)]
-    script = _script(environment) if errors else None
-    if script is None or environment.workload is None:
+    script = _script(environment) if errors and environment.workload is not None and environment.workload.code else None
+    if script is None or environment.workload is None or script.starts_others():
         return findings
-    always = frozenset(module.partition(".")[0] for module in script.always.run)
-    used = {*_LAUNCHERS, *(environment.workload.features or ()), _USED_BY.get(environment.workload.quantization or "", "")}
+    used = {
+        *_LAUNCHERS,
+        *(environment.workload.features or ()),
+        _USED_BY.get(environment.workload.quantization or "", ""),
+        *_NEVER,
+    }
     unused: dict[str, str] = {}
-    reached: frozenset[str] | None = always
     for each in errors:
         for name in each.packages:
-            tops = script.tops(name) if each.packages[name] and name not in used else frozenset()
-            if tops and tops.isdisjoint(always):
-                if reached is always:
-                    reached = script.reached()
-                if reached is not None and tops.isdisjoint(reached):
-                    unused[each.rule] = name
+            ours = each.packages[name] and name not in used and not name.startswith(_OF_TORCH)
+            tops = script.tops(name) if ours else frozenset()
+            if tops and not script.comes_to(tops):
+                unused[each.rule] = name
     what = os.path.basename(environment.workload.script or "the script")
     return tuple(
         replace(each, severity="warning", why=f"{each.why} {what} does not import {unused[each.rule]}, directly or indirectly.")

@@ -26,7 +26,7 @@ _DYNAMIC = re.compile(
     r"\b(?:__getattr__|globals\(|locals\(|vars\(|setattr\(|exec\(|sys\.modules|__path__|_LazyModule|lazy|attach\(|import_module)"
 )
 """What may give a module names that its text does not contain."""
-_LAZY = re.compile(r"_LazyModule|__getattr__|_import_structure")
+_LAZY = re.compile(r"^[ \t]*def __getattr__\(\w+(?:: *str)?\)|_LazyModule|_import_structure", re.MULTILINE)
 _OF_MODULES = frozenset(("__doc__", "__name__", "__file__", "__package__", "__spec__", "__loader__", "__path__", "__dict__"))
 _OLD_PROTOBUF = "_descriptor.FieldDescriptor("
 _LIMIT = 6000
@@ -112,6 +112,13 @@ class Files:
                 self._listings[folder] = frozenset()
         return self._listings[folder]
 
+    def below(self, package: str) -> Iterator[str]:
+        """The modules in the folder of a package."""
+        path = self.find(package) or ""
+        for name in sorted(self.listed(os.path.dirname(path))) if path.endswith("__init__.py") else ():
+            if name.endswith(".py") and not name.startswith("__"):
+                yield f"{package}.{name.removesuffix('.py')}"
+
     @property
     def hooked(self) -> bool:
         """Whether an editable install may provide modules that are in no folder."""
@@ -132,6 +139,8 @@ class Followed:
         """Each module, with the statement that imports it first."""
         self.missing: list[Statement] = []
         """Statements whose module or name is not there."""
+        self.unclear: set[str] = set()
+        """Lazily loading modules of which a name is needed that cannot be followed."""
         self.lazily: set[str] = set()
         """Modules that were entered for a name of a lazily loading one."""
         self._statements: dict[str, tuple[Statement, ...]] = {}
@@ -173,7 +182,9 @@ class Followed:
         elif self.lacks(each.module, each.name):
             self.missing.append(each)
         elif self._is_lazy(each.module):
-            home = self._home(each.module, each.name)
+            home = self._home(each.module, each.name) or self._stated_home(each.module, each.name)
+            if home is None and each.module.partition(".")[0] not in _CLOSED and not self._binds(each.module, each.name):
+                self.unclear.add(each.module)
             if home is not None and home != each.module:
                 self.lazily.add(home)
                 yield home
@@ -181,8 +192,22 @@ class Followed:
     def _is_lazy(self, module: str) -> bool:
         """Whether a module loads names when they are asked for."""
         if module not in self._lazy:
-            self._lazy[module] = _LAZY.search(_text_of(self._files.find(module) or "")) is not None
+            self._lazy[module] = _LAZY.search(self._text(module)) is not None
         return self._lazy[module]
+
+    def _text(self, module: str) -> str:
+        return _text_of(self._files.find(module) or "")
+
+    def _binds(self, module: str, name: str) -> bool:
+        """Whether a module defines a name itself, or may have it from a star import."""
+        text = self._text(module)
+        return "import *" in text or re.search(rf"^(?:class |def |async def |){name}\b", text, re.MULTILINE) is not None
+
+    def _stated_home(self, module: str, name: str) -> str | None:
+        """The module that a lazy one names for type checkers."""
+        path = self._files.find(module)
+        stated = (each for each in _read(module, path, _ANYWHERE) if each.name == name) if path else ()
+        return next((each.module for each in stated), None)
 
     def _enter(self, module: str, importer: Statement) -> tuple[Statement, ...]:
         if module in self.run:

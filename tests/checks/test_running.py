@@ -136,7 +136,7 @@ def test_code_generated_for_an_older_protobuf(tmp_path: Path) -> None:
 
 def about(*names: str) -> Finding:
     return Finding(
-        rule="rule", origin="rule", verdict="hit", severity="error", effect="crash", title="import fails", why="It fails.",
+        rule=names[0], origin="rule", verdict="hit", severity="error", effect="crash", title="import fails", why="It fails.",
         confidence="confirmed", packages=dict.fromkeys(names, "1"),
     )  # fmt: skip
 
@@ -213,3 +213,31 @@ def test_setuptools_provides_distutils(tmp_path: Path) -> None:
     assert error.fixes[0].command == "pip install setuptools"
     hack = {**files, "_distutils_hack/__init__.py": ""}
     assert found(tmp_path / "with", "import alpha\n", hack, {"alpha": "1.0", "setuptools": "80.0"}, python="3.12.1") == []
+
+
+@pytest.mark.parametrize(
+    "script", ["import alpha\nimport_module('beta')\n", "import alpha\nsubprocess.run(['beta'])\n", "from alpha import Lazy\n"]
+)
+def test_an_error_stays_where_imports_cannot_be_followed(tmp_path: Path, script: str) -> None:
+    lazy = "def __getattr__(name):\n    return load(name)\n" if "Lazy" in script else ""
+    files = {"alpha/__init__.py": lazy, "beta/__init__.py": ""}
+    case = environment(tmp_path, script, files, {"alpha": "1", "beta": "1"})
+    (finding,) = running.softened(case, (about("beta"),))
+    assert finding.severity == "error"
+
+
+def test_an_error_about_what_transformers_loads_by_name_stays(tmp_path: Path) -> None:
+    files = {"transformers/__init__.py": "", "transformers/quantizers/__init__.py": "", "beta/__init__.py": "",
+             "transformers/quantizers/q.py": "if is_beta_available():\n    import beta\n", "gamma/__init__.py": ""}  # fmt: skip
+    case = environment(tmp_path, "import transformers\n", files, {"transformers": "0", "beta": "1", "gamma": "1"})
+    assert [each.severity for each in running.softened(case, (about("beta"), about("gamma")))] == ["error", "warning"]
+
+
+def test_an_error_about_a_missing_part_stays_and_so_does_one_without_a_script(tmp_path: Path) -> None:
+    case = environment(tmp_path, "import alpha\n", {"alpha/__init__.py": ""}, {"alpha": "1", "setuptools": "84"})
+    (finding,) = running.softened(case, (about("alpha", "setuptools"),))
+    assert finding.severity == "error"
+    assert case.workload is not None
+    module = replace(case, workload=replace(case.workload, code=None, program="python"))
+    (finding,) = running.softened(module, (about("beta"),))
+    assert finding.severity == "error"
