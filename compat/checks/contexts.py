@@ -359,18 +359,16 @@ def _pythons(listing: Listing, known: str | None) -> list[tuple[int, ...]]:
                 major, minor, patch = map(int, parts)
                 patches.setdefault((major, minor), set()).update(at for at in (patch - 1, patch, patch + 1) if at >= 0)
     if known is not None:
-        release = _release(known)
+        from compat.versions import key_of
+
+        release: tuple[int, ...] = key_of(known)[1]
+        written = known.count(".") + 1
+        if min(written, len(release)) < 3:
+            release = (*release, 0, 0)[: max(2, written)]
         if len(release) > 2:
             return [release]
         return [(*release, patch) for patch in sorted(patches.get(release, set()) | {_LATE_PATCH})]
     return [(*minor, patch) for minor in _MINORS for patch in sorted(patches.get(minor, set()) | {_LATE_PATCH})]
-
-
-def _release(python: str) -> tuple[int, ...]:
-    from compat.versions import key_of
-
-    release: tuple[int, ...] = key_of(python)[1]
-    return release if python.count(".") > 1 and len(release) > 2 else (*release, 0, 0)[: max(2, python.count(".") + 1)]
 
 
 def _fits(python: tuple[int, ...], required: str) -> bool:

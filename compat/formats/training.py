@@ -14,7 +14,8 @@ from compat.formats.registry import Format
 from compat.model import Environment
 from compat.records import record
 from compat.syntax.yaml import parse_yaml
-from compat.workload.arguments import apply, precision_word, whole
+from compat.workload.arguments import apply
+from compat.workload.draft import precision_word, whole
 from compat.workload.launch import merge
 from compat.workload.launch_config import read_deepspeed
 from compat.workload.reading import Recipe, axolotl, llamafactory

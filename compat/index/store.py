@@ -16,39 +16,30 @@ import hashlib
 import json
 import os
 import sqlite3
-import stat
-import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from compat.files import user_key
 from compat.index.address import path_of
+from compat.index.database import (
+    ForeignError,
+    connected,
+    connected_for_reading,
+    default_path,
+    in_words,
+    is_busy,
+    is_damaged,
+    patiently,
+    refuse_foreign,
+)
 from compat.index.records import File, Metadata, Page, Reading, Requirement, Unusable
 
-T = TypeVar("T")
-_NAME = "index-3.sqlite"
-"""The number is the schema version: each version uses its own file."""
-_BUSY = 5.0
 _LARGEST = 64 << 20
 """Maximum characters of a row."""
 _SEAL = 32
 """Characters of a seal."""
-_TABLES = """
-CREATE TABLE IF NOT EXISTS page (
-    source TEXT, page TEXT, read REAL, parts INTEGER, etag TEXT, modified TEXT, listing TEXT, seal TEXT,
-    PRIMARY KEY (source, page)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS files (source TEXT, page TEXT, part TEXT, body TEXT, PRIMARY KEY (source, page, part));
-CREATE TABLE IF NOT EXISTS metadata (
-    source TEXT, url TEXT, name TEXT, version TEXT, tag TEXT, digest TEXT, read REAL, origin TEXT, body TEXT, seal TEXT,
-    PRIMARY KEY (source, url)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS metadata_of_release ON metadata (source, name, version);
-CREATE TABLE IF NOT EXISTS body (hash TEXT PRIMARY KEY, packed TEXT);
-"""
 _HEADER = "page.source, page.page, page.read, page.parts, page.etag, page.modified, page.listing, page.seal"
 _PAGE = f"""
 SELECT {_HEADER}, files.part, files.body
@@ -122,20 +113,6 @@ class Pinned:
     there: bool
     files: tuple[File, ...]
     rows: list[Row]
-
-
-def default_path(environ: Mapping[str, str] = os.environ) -> str:
-    """The path of the cache file: in ``COMPAT_CACHE_DIR``, else in the platform's cache folder."""
-    home = os.path.expanduser("~")
-    if environ.get("COMPAT_CACHE_DIR"):
-        return os.path.join(environ["COMPAT_CACHE_DIR"], _NAME)
-    if sys.platform == "win32":
-        base = environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
-    elif sys.platform == "darwin":
-        base = os.path.join(home, "Library", "Caches")
-    else:
-        base = environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
-    return os.path.join(base, "compat", _NAME)
 
 
 class _Header(NamedTuple):
@@ -342,19 +319,19 @@ class Store:
         try:
             key = os.urandom(32) if self.path == ":memory:" else user_key()
             if key is None:
-                raise _ForeignError("the key that protects it cannot be read or created")
+                raise ForeignError("the key that protects it cannot be read or created")
             self._seal = Seal(key)
             if self.path != ":memory:":
-                _refuse_foreign(self.path)
-            self._connection = _patiently(lambda: _connected(self.path))
+                refuse_foreign(self.path)
+            self._connection = patiently(lambda: connected(self.path))
         except (sqlite3.Error, OSError) as problem:
             self._writable = False
-            if _busy(problem) or isinstance(problem, _ForeignError):
+            if is_busy(problem) or isinstance(problem, ForeignError):
                 self._give_up(problem)
                 return
             try:
-                self._connection = _connected_for_reading(self.path)
-                self.note = f"the cache {self.path} cannot be written ({_words(problem)}): nothing new is stored"
+                self._connection = connected_for_reading(self.path)
+                self.note = f"the cache {self.path} cannot be written ({in_words(problem)}): nothing new is stored"
             except (sqlite3.Error, OSError):
                 self._give_up(problem)
 
@@ -364,7 +341,7 @@ class Store:
         try:
             return self._connection.execute(statement, values).fetchall()
         except (sqlite3.Error, OverflowError, MemoryError) as problem:
-            if not _busy(problem):
+            if not is_busy(problem):
                 self._give_up(problem)
             return []
 
@@ -378,19 +355,19 @@ class Store:
                 self._connection.executemany(statement, rows)
             self._connection.execute("COMMIT")
         except sqlite3.Error as problem:
-            if _damaged(problem):
+            if is_damaged(problem):
                 self._give_up(problem)
                 return
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
-            if not _busy(problem):
+            if not is_busy(problem):
                 self._writable = False
-                self.note = f"the cache {self.path} cannot be written ({_words(problem)}): nothing new is stored"
+                self.note = f"the cache {self.path} cannot be written ({in_words(problem)}): nothing new is stored"
 
     def _give_up(self, problem: Exception) -> None:
         self.close()
-        remedy = "; delete it to start over" if _damaged(problem) else ""
-        self.note = f"the cache {self.path} is not used ({_words(problem)}){remedy}"
+        remedy = "; delete it to start over" if is_damaged(problem) else ""
+        self.note = f"the cache {self.path} is not used ({in_words(problem)}){remedy}"
 
 
 def tag_of(file: File) -> str:
@@ -405,75 +382,6 @@ def tag_of(file: File) -> str:
     except OSError:
         return ""
     return f"{found.st_mtime_ns}-{found.st_size}"
-
-
-class _ForeignError(OSError):
-    """A path that belongs to another user or is not a regular file."""
-
-
-def _refuse_foreign(path: str) -> None:
-    """Create the folder, private to this user; reject paths owned by other users and those that are not regular files."""
-    folder = os.path.dirname(os.path.abspath(path))
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    for place, regular in ((folder, stat.S_ISDIR), (path, stat.S_ISREG)):
-        try:
-            found = os.stat(place) if place == folder else os.lstat(place)
-        except FileNotFoundError:
-            continue
-        if not regular(found.st_mode):
-            raise _ForeignError("not a regular file")
-        if hasattr(os, "geteuid") and found.st_uid not in (os.geteuid(), 0):
-            raise _ForeignError("it belongs to another user")
-        if hasattr(os, "geteuid") and found.st_uid == os.geteuid() and found.st_mode & 0o077:
-            os.chmod(place, stat.S_IMODE(found.st_mode) & ~0o077)
-
-
-def _connected(path: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=_BUSY, isolation_level=None)
-    try:
-        connection.execute("PRAGMA journal_mode = WAL").fetchone()
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA trusted_schema = OFF")
-        if connection.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchone()[0] < 4:
-            connection.executescript(f"BEGIN IMMEDIATE;{_TABLES}COMMIT;")
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
-def _connected_for_reading(path: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None)
-    for table in ("page", "files", "metadata", "body"):
-        connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()
-    return connection
-
-
-def _patiently(what: Callable[[], T]) -> T:
-    """Retry while the file is locked: concurrent runs that create it may fail without waiting."""
-    until = time.monotonic() + _BUSY
-    while True:
-        try:
-            return what()
-        except sqlite3.OperationalError as problem:
-            if not _busy(problem) or time.monotonic() > until:
-                raise
-            time.sleep(0.02)
-
-
-def _busy(problem: Exception) -> bool:
-    return "locked" in str(problem) or "busy" in str(problem)
-
-
-def _damaged(problem: Exception) -> bool:
-    return isinstance(problem, sqlite3.DatabaseError) and any(
-        words in str(problem)
-        for words in ("not a database", "malformed", "encrypted", "no such column", "no such table", "no such index")
-    )
-
-
-def _words(problem: Exception) -> str:
-    return (problem.strerror if isinstance(problem, OSError) else None) or str(problem)
 
 
 def _row(file: File) -> tuple[object, ...]:

@@ -17,7 +17,8 @@ from transformers import TrainerCallback
 from compat.integrations.guard import check_workload
 from compat.model import Workload
 from compat.records import replace
-from compat.workload.arguments import Draft, apply_all
+from compat.workload.arguments import apply_all
+from compat.workload.draft import Draft
 from compat.workload.launch import from_variables, merge
 from compat.workload.trainers import trainer_of
 

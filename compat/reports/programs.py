@@ -13,7 +13,7 @@ from compat.records import record, replace
 from compat.reports.findings import ONE_KIND, PHYSICAL, SAID, VISIBLE, Findings
 from compat.reports.lines import Line
 from compat.reports.words import MOST_DEVICES, device, is_gpu, short_version, vendor_of, version_at
-from compat.workload.arguments import UNKNOWN, whole
+from compat.workload.draft import UNKNOWN, whole
 from compat.workload.launch_config import LaunchConfig
 
 if TYPE_CHECKING:

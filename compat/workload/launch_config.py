@@ -14,7 +14,8 @@ from compat.files import regular
 from compat.model import Workload
 from compat.redact import excerpt
 from compat.syntax.json import line_of, parse_json, read_text
-from compat.workload.arguments import UNKNOWN, Draft, apply, deepspeed_facts, truth, whole, zero_stage
+from compat.workload.arguments import apply, deepspeed_facts, zero_stage
+from compat.workload.draft import UNKNOWN, Draft, truth, whole
 
 LIMIT = 1024 * 1024
 """Maximum size of a DeepSpeed configuration, in bytes."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.model import Option
-from compat.workload.arguments import UNKNOWN, Draft, apply, whole
+from compat.workload.arguments import apply
+from compat.workload.draft import UNKNOWN, Draft, whole
 from compat.workload.launch import COMMAND
 from compat.workload.reading import ProgramReader, Reading
 from compat.workload.wrappers import take_options

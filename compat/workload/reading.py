@@ -8,7 +8,8 @@ from typing import ClassVar, TypeAlias
 
 from compat.errors import InputError
 from compat.model import Option
-from compat.workload.arguments import Draft, apply, parse_words
+from compat.workload.arguments import apply, parse_words
+from compat.workload.draft import Draft
 from compat.workload.launch import COMMAND
 from compat.workload.wrappers import DEPTH, is_python, program_name, unwrapped
 

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from compat.workload.arguments import UNKNOWN, Draft, apply, precision_word, whole, zero_stage
+from compat.workload.arguments import apply, zero_stage
+from compat.workload.draft import UNKNOWN, Draft, precision_word, whole
 from compat.workload.trainers import is_config, trainer_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from compat.workload.arguments import UNKNOWN, precision_word
+from compat.workload.draft import UNKNOWN, precision_word
 from compat.workload.trainers import CONFIGS, TASKS
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from compat.workload.arguments import UNKNOWN, apply, parse_words, precision_word, whole
+from compat.workload.arguments import apply, parse_words
+from compat.workload.draft import UNKNOWN, precision_word, whole
 from compat.workload.launch import COMMAND
 from compat.workload.launchers import ACCELERATE_FLAGS, accelerate_options, number, torchrun
 from compat.workload.reading import ProgramReader, Reading, Recipe

@@ -25,7 +25,7 @@ from typing import Any
 from packaging.version import Version
 from pypi_simple import DistributionPackage
 
-from compat.index.store import default_path
+from compat.index.database import default_path
 from compat.tables.linked import members
 from scripts.refresh.elf import Dynamic, dynamic_of
 from scripts.refresh.index import Index, Release

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from compat.index.store import default_path
+from compat.index.database import default_path
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS release (

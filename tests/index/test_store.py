@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from compat.index import File, Index, Metadata, Requirement, Settings, Store
+from compat.index.database import default_path
 from compat.index.records import Page, Reading, Unusable
 from compat.index.settings import Source
-from compat.index.store import Pin, default_path
+from compat.index.store import Pin
 from tests.conftest import ROOT
 
 URL = "https://index.example/files/ab/cd"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from compat.model import Workload
-from compat.workload.arguments import UNKNOWN, Draft, apply, parse_words
+from compat.workload.arguments import apply, parse_words
+from compat.workload.draft import UNKNOWN, Draft
 
 
 def said(*options: tuple[str, Any], last_wins: bool = False) -> Workload:
