@@ -26,7 +26,8 @@ _DYNAMIC = re.compile(
     r"\b(?:__getattr__|globals\(|locals\(|vars\(|setattr\(|exec\(|sys\.modules|__path__|_LazyModule|lazy|attach\(|import_module)"
 )
 """What may give a module names that its text does not contain."""
-_LAZY = re.compile(r"^[ \t]*def __getattr__\(\w+(?:: *str)?\)|_LazyModule|_import_structure", re.MULTILINE)
+_LAZY = ("def __getattr__(", "_LazyModule", "_import_structure")
+_LOADS = ("import_module", "_LazyModule", "__import__", "attach")
 _OF_MODULES = frozenset(("__doc__", "__name__", "__file__", "__package__", "__spec__", "__loader__", "__path__", "__dict__"))
 _OLD_PROTOBUF = "_descriptor.FieldDescriptor("
 _LIMIT = 6000
@@ -192,16 +193,21 @@ class Followed:
     def _is_lazy(self, module: str) -> bool:
         """Whether a module loads names when they are asked for."""
         if module not in self._lazy:
-            self._lazy[module] = _LAZY.search(self._text(module)) is not None
+            text = self._text(module)
+            self._lazy[module] = any(word in text for word in _LAZY)
         return self._lazy[module]
 
     def _text(self, module: str) -> str:
         return _text_of(self._files.find(module) or "")
 
     def _binds(self, module: str, name: str) -> bool:
-        """Whether a module defines a name itself, or may have it from a star import."""
+        """Whether a module defines a name itself, or gets it from what it has imported already."""
         text = self._text(module)
-        return "import *" in text or re.search(rf"^(?:class |def |async def |){name}\b", text, re.MULTILINE) is not None
+        return (
+            "import *" in text
+            or not any(word in text for word in _LOADS)
+            or re.search(rf"^[ \t]*(?:class |def |async def |){name}\b", text, re.MULTILINE) is not None
+        )
 
     def _stated_home(self, module: str, name: str) -> str | None:
         """The module that a lazy one names for type checkers."""
@@ -343,7 +349,7 @@ def _when(text: str, at: int) -> str:
 def _lies_below(folder: str, module: str) -> bool:
     """Whether a module lies somewhere in a package's folder, from where it may be put on the path."""
     top = module.partition(".")[0]
-    return any(top in folders or f"{top}.py" in files for _, folders, files in os.walk(folder))
+    return any(top in folders or any(file.partition(".")[0] == top for file in files) for _, folders, files in os.walk(folder))
 
 
 def _mentions(text: str, name: str) -> bool:

@@ -219,7 +219,7 @@ def test_setuptools_provides_distutils(tmp_path: Path) -> None:
     "script", ["import alpha\nimport_module('beta')\n", "import alpha\nsubprocess.run(['beta'])\n", "from alpha import Lazy\n"]
 )
 def test_an_error_stays_where_imports_cannot_be_followed(tmp_path: Path, script: str) -> None:
-    lazy = "def __getattr__(name):\n    return load(name)\n" if "Lazy" in script else ""
+    lazy = "def __getattr__(name):\n    return import_module(name)\n" if "Lazy" in script else ""
     files = {"alpha/__init__.py": lazy, "beta/__init__.py": ""}
     case = environment(tmp_path, script, files, {"alpha": "1", "beta": "1"})
     (finding,) = running.softened(case, (about("beta"),))
