@@ -183,6 +183,19 @@ def of_no_index(copy: Distribution) -> bool:
     return copy.source is not None and copy.source.kind in _OF_NO_INDEX
 
 
+def is_release(copy: Distribution) -> bool:
+    """Whether the version identifies the content: it is from an index, or the address is that of a wheel of pure Python.
+
+    A compiled wheel at an address of its own is often another build, with other requirements.
+    """
+    if not of_no_index(copy):
+        return True
+    source, version = copy.source, copy.version
+    if source is None or source.kind != "url" or version is None or "+" in version:
+        return False
+    return str(source.details.get("url")).partition("?")[0].lower().endswith("-none-any.whl")
+
+
 def normalized(name: str) -> str:
     """A distribution's name as PEP 503 compares it: lower case, runs of ``-``, ``_`` and ``.`` as one ``-``."""
     name = name.lower().replace("_", "-").replace(".", "-")

@@ -9,7 +9,7 @@ A condition that the facts do not decide is not reported.
 from __future__ import annotations
 
 from compat.interfaces.refusals import IMPORT, Both, Either, FactTest, Opposite, Refusals, fact_tests, polarized
-from compat.model import Finding, Fix, of_no_index
+from compat.model import Finding, Fix, is_release
 from compat.records import replace
 from compat.rules.facts import ABSENT, Facts, has_more
 from compat.tables.declared import open_declared
@@ -41,7 +41,7 @@ _opened: list[Refusals] = []
 
 def judge(facts: Facts) -> Iterator[Finding]:
     """Yield a finding for every guard that applies, one for each package and subject."""
-    copies = {copy.name: copy for copy in facts.environment.distributions or () if copy.version and not of_no_index(copy)}
+    copies = {copy.name: copy for copy in facts.environment.distributions or () if copy.version and is_release(copy)}
     if not copies:
         return
     refusals = open_once()

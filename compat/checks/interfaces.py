@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from compat.checks.fix_commands import nearest_fixes
 from compat.interfaces.at_once import ENTRIES, SERVERS, TIERS, AtOnce, open_at_once
-from compat.model import Environment, Finding, Fix, Workload, of_no_index
+from compat.model import Environment, Finding, Fix, Workload, is_release
 from compat.versions import key_of
 
 TYPE_CHECKING = False
@@ -110,7 +110,7 @@ def releases_in(environment: Environment) -> dict[str, str]:
     found: dict[str, str] = {}
     several = set()
     for copy in environment.distributions or ():
-        if copy.name in found or copy.version is None or of_no_index(copy):
+        if copy.name in found or copy.version is None or not is_release(copy):
             several.add(copy.name)
         elif copy.marker is None:
             found[copy.name] = copy.version

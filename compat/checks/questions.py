@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat.checks.requirements import may_apply
-from compat.model import Distribution, Environment, Finding, of_no_index
+from compat.model import Distribution, Environment, Finding, is_release
 from compat.records import record, replace
 from compat.rules.unknown import of_paths
 from compat.versions import is_version
@@ -134,7 +134,7 @@ def implied_by(environment: Environment, declared: Declared) -> Mapping[str, Imp
         return {}
     listed = environment.distributions or ()
     known = {copy.name for copy in listed}
-    waiting = [(copy.name, copy.version) for copy in listed if copy.version is not None and not of_no_index(copy)]
+    waiting = [(copy.name, copy.version) for copy in listed if copy.version is not None and is_release(copy)]
     found: dict[str, Implied] = {}
     while waiting:
         for each in _pinned(*waiting.pop(0), environment, declared):

@@ -7,7 +7,7 @@ nobody mentions raises a question if several of its pins are installed.
 
 from __future__ import annotations
 
-from compat.model import Distribution, Environment, Finding, Fix, normalized, of_no_index
+from compat.model import Distribution, Environment, Finding, Fix, is_release, normalized, of_no_index
 from compat.records import record, replace
 from compat.rules.facts import ABSENT, Facts
 from compat.versions import Ranges, contains, is_version, key_of, ranges_of
@@ -54,7 +54,7 @@ def judge(facts: Facts, declared: Declared) -> Iterator[Finding]:
         if copy.requires is not None:
             yield from _of_metadata(copy, copy.requires, facts, declared)
             continue
-        if copy.name not in declared or copy.version is None or of_no_index(copy):
+        if copy.name not in declared or copy.version is None or not is_release(copy):
             continue
         package = declared.package(copy.name)
         place = None if package is None else package.place(copy.version)
@@ -65,6 +65,11 @@ def judge(facts: Facts, declared: Declared) -> Iterator[Finding]:
                 yield from _violated(copy, name, requirements, facts, package)
 
 
+def _has_unstated_version(copy: Distribution) -> bool:
+    """Whether installers learn the version only from a build; an archive states it in its file name."""
+    return of_no_index(copy) and copy.source is not None and copy.source.kind != "url"
+
+
 def _violated(
     copy: Distribution, name: str, requirements: tuple[Requirement, ...], facts: Facts, package: Package
 ) -> Iterator[Finding]:
@@ -72,7 +77,7 @@ def _violated(
     if not found or found == ABSENT or len(found) != 1:
         return
     other: Distribution = found[0]  # type: ignore[assignment]
-    if other.version is None or not is_version(other.version) or of_no_index(other):
+    if other.version is None or not is_version(other.version) or _has_unstated_version(other):
         return
     key = key_of(other.version)
     if key[5] != _FINAL_DEV:  # a build from the main branch is between releases
@@ -167,7 +172,7 @@ def _of_metadata(copy: Distribution, lines: tuple[str, ...], facts: Facts, decla
         if other is None:
             yield _missing(copy, name, specifier)
         else:
-            package = declared.package(copy.name) if copy.name in declared and not of_no_index(copy) else None
+            package = declared.package(copy.name) if copy.name in declared and is_release(copy) else None
             yield _finding(copy, other, (specifier, ranges or (), None, None), package)
 
 
@@ -353,7 +358,7 @@ def _asked_of(
             if name in names and "extra" not in marker and (not marker.strip() or _marked(marker.strip(), environment)):
                 yield name, specifier, _ranges(specifier), None
         return
-    package = declared.package(copy.name) if not of_no_index(copy) else None
+    package = declared.package(copy.name) if is_release(copy) else None
     place = None if package is None else package.place(copy.version or "")
     if package is None or place is None:
         return

@@ -2,8 +2,8 @@
 
 The tree is built from libyaml's events without recursion: PyYAML's own composer in C overflows the stack on deep nesting.
 Aliases share the value they name. The values that a reader visits are counted, so that a small file whose aliases would
-expand to millions of values is refused. A :class:`Document` keeps scalars as text: a version ``3.10`` is never taken for
-a number. :func:`parse_yaml` returns plain values, for configurations.
+expand to millions of values is refused, and so is a key that occurs twice. A :class:`Document` keeps scalars as text: a
+version ``3.10`` is never taken for a number. :func:`parse_yaml` returns plain values, for configurations.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class _Composer:
                 self._open.append((Value(kind, None, line, event.tag), event.anchor, []))
             elif kind == "end":
                 value, anchor, items = self._open.pop()
-                value.content = items if value.kind is _LIST else list(zip(items[::2], items[1::2], strict=True))
+                value.content = items if value.kind is _LIST else self._pairs(items)
                 self._add(value, anchor)
             elif kind == "alias":
                 if event.anchor not in self._anchors:
@@ -255,6 +255,17 @@ class _Composer:
                 if documents > 1:
                     raise InputError("is not YAML: expected a single document", self._file, line)
         return self._root
+
+    def _pairs(self, items: list[Value]) -> list[tuple[Value, Value]]:
+        """Return keys and values in pairs. YAML forbids a key that occurs twice: its last value would hide the others."""
+        seen: set[str] = set()
+        for key in items[::2]:
+            if key.kind is _SCALAR and key.content != "<<":
+                name = key.content if isinstance(key.content, str) else ""
+                if name in seen:
+                    raise InputError(f"the key {excerpt(name, 60)!r} occurs twice", self._file, key.line)
+                seen.add(name)
+        return list(zip(items[::2], items[1::2], strict=True))
 
     def _add(self, value: Value, anchor: str | None) -> None:
         self._left -= 1

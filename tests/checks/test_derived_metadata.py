@@ -8,6 +8,7 @@ import pytest
 
 from compat.checks import requirements as metadata
 from compat.checks.installation import judge_releases
+from compat.formats.requirements.requirement import parse_requirement
 from compat.model import Distribution, Environment, Finding, Source
 from compat.rules.facts import Facts
 from compat.tables.declared import Declared
@@ -31,6 +32,35 @@ def test_a_violated_requirement_is_a_warning_with_both_ways_out() -> None:
 def test_what_transformers_compares_when_it_is_imported_is_an_error() -> None:
     assert found("transformers==4.44.2", "tokenizers==0.15.2")["requires-transformers-tokenizers"].severity == "error"
     assert found("transformers==4.44.2", "tokenizers==0.19.1") == {}
+
+
+WHEEL = "transformers-4.51.3-py3-none-any.whl"
+
+
+@pytest.mark.parametrize(
+    ("line", "holds"),
+    [
+        (f"transformers @ https://files.example/{WHEEL}", True), (f"https://files.example/{WHEEL}#sha256=0", True),
+        (f"./wheels/{WHEEL}", True), (f"transformers @ file:///wheels/{WHEEL}", True),
+        # another build may require something else
+        ("transformers @ https://files.example/transformers-4.51.3+own-py3-none-any.whl", False),
+        ("transformers @ https://files.example/transformers-4.51.3-cp312-cp312-linux_x86_64.whl", False),
+        ("transformers @ git+https://git.example/transformers@v4.51.3", False),
+    ],
+)  # fmt: skip
+def test_a_wheel_of_pure_python_is_its_release_at_any_address(line: str, holds: bool) -> None:
+    copies = (parse_requirement(line), Distribution("huggingface-hub", "0.20.0"))
+    findings = metadata.judge(Facts(Environment(distributions=copies)), Declared())
+    assert ("requires-transformers-huggingface-hub" in {finding.rule for finding in findings}) is holds
+
+
+def test_installers_compare_the_version_of_an_archive_at_any_address() -> None:
+    copies = (
+        Distribution("vllm", "0.8.5"),
+        parse_requirement("https://files.example/torch-2.7.0-cp312-cp312-linux_x86_64.whl"),
+    )
+    findings = metadata.judge(Facts(Environment(distributions=copies)), Declared())
+    assert "requires-vllm-torch" in {finding.rule for finding in findings}
 
 
 @pytest.mark.parametrize(("extras", "holds"), [([], False), (["vllm"], True), (["peft"], False)])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import yaml
 
 from compat.errors import InputError
-from compat.syntax.yaml import Document, Value
+from compat.syntax.yaml import Document, Value, parse_yaml
 
 TEXT = """\
 a: 3.10
@@ -106,3 +108,25 @@ def test_aliases_cannot_unfold_without_end() -> None:
 def test_a_long_name_does_not_make_a_long_error() -> None:
     document = Document("a: 1\n", "f.yml")
     assert len(str(document.wrong("x" * 10_000))) < 400
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key"),
+    [
+        ("a: 1\nb: 2\na: 3\n", 3, "a"),
+        ("x:\n- {a: 1,\n   'a': 2}\n", 3, "a"),
+        ("? a\n: 1\n? a\n: 2\n", 3, "a"),
+        ("x: {null: 1, ~: 2}\n", 1, ""),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("parse", [Document, parse_yaml])
+def test_a_key_that_occurs_twice_hides_nothing(parse: Callable[[str, str], object], text: str, line: int, key: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse(text, "f.yml")
+    assert str(caught.value) == f"f.yml:{line}: the key {key!r} occurs twice"
+
+
+def test_a_key_may_occur_in_another_table_and_where_it_is_inherited() -> None:
+    assert parse_yaml("x: &x {a: 1}\ny: {<<: *x, a: 2}\nz: {<<: *x, <<: {b: 3}}\n", "f.yml")[0] == {
+        "x": {"a": 1}, "y": {"a": 2}, "z": {"a": 1, "b": 3},
+    }  # fmt: skip

@@ -23,8 +23,9 @@ class Installer:
     architectures: tuple[str, ...]
 
     @staticmethod
-    def quoted(text: str) -> str:
-        return shlex.quote(text)
+    def quoted(path: str) -> str:
+        """Quote a path for the shell; a tool must not take one that begins with a dash for an option."""
+        return shlex.quote(f"./{path}" if path.startswith("-") else path)
 
     def in_folder_of(self, path: str) -> str:
         """Return what is written before a command that runs in the folder of a file."""

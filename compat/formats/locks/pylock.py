@@ -38,7 +38,7 @@ class Pylock(ProjectLock):
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
         here, name = pip.in_folder_of(path), os.path.basename(path)
         name = name if name.endswith(".toml") and "pylock" in name else self.kind
-        source = os.path.basename(self.source_of(path))
+        name, source = pip.quoted(name), pip.quoted(os.path.basename(self.source_of(path)))
         options = f" --output-file {name}{pip.upgrades(changes)}{pip.index_options(changes)}"
         return Commands((f"{here}uv pip compile {source}{options}",), (f"{here}uv pip sync {name}",))
 

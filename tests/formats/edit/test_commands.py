@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -111,6 +113,38 @@ def test_each_kind_of_file(
         (tmp_path / file).write_text(content, encoding="utf-8")
     found = commands_for(name, PIN)
     assert (found.lock, found.install) == (lock, (install,))
+
+
+@pytest.mark.parametrize("folder", ["", "a b", "$(id)", "x;id", "it's", "-C"])
+@pytest.mark.parametrize(
+    ("name", "text", "others"),
+    [
+        ("pylock.a b;$(id).toml", 'lock-version = "1.0"\n', ("pyproject.toml",)), ("-r x;id.txt", "trl\n", ()),
+        ("`id`.in", "trl\n", ("`id`.txt",)), ("a&id.sh", "true\n", ()), ("--with=id.py", "x\n", ("--with=id.py.lock",)),
+        ("environment-$(id).yml", "dependencies:\n- trl\n", ()), ("Dockerfile.a|id", "FROM x\n", ()),
+        ("pyproject.toml", '[project]\nname="a"\n', ("uv.lock",)), ("Pipfile", "[packages]\n", ()),
+    ],
+)  # fmt: skip
+def test_a_name_stays_one_word_of_a_command_and_no_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, name: str, text: str, others: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / folder).mkdir(exist_ok=True)
+    for file in (*others, name):
+        (tmp_path / folder / file).write_text(text if file == name else '[project]\nname="a"\n', encoding="utf-8")
+    found = commands_for(os.path.join(folder, name), PIN, python="/opt/$(id) x/python")
+    for command in (*found.lock, *found.install, *found.rollback):
+        words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
+        assert {word for word in words if set(word) <= set("&|;<>()")} <= {"&&"}, command
+        assert "`" not in unquoted(command), command
+        assert "$" not in unquoted(command), command
+        options = [word for word in shlex.split(command) if word.startswith("-")]
+        assert not {"-C", "-r x;id.txt", "--with=id.py"}.intersection(options), command
+
+
+def unquoted(command: str) -> str:
+    """What the shell would expand: all but the text in single quotes."""
+    return "".join(command.replace('"\'"', "").split("'")[::2])
 
 
 def test_nothing_to_do() -> None:
