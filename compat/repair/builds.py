@@ -62,7 +62,7 @@ class Flavours:
         """The requirements of a build; ``None`` if torch's index has none for the target, or cannot be read.
 
         If it cannot be read, those of CPU builds and of other builds of the installed release are assumed, if that or one of
-        the packages released with it came from there.
+        the packages released with it came from there; on Windows those of every build, as no other index has any for a GPU.
         """
         label = release.version.partition("+")[2]
         if not self._unreachable:
@@ -83,7 +83,7 @@ class Flavours:
         label, now = release.version.partition("+")[2], self._now(release.name) or ""
         there_now = {_label(each) for each in map(self._current.get, ("torch", *BESIDE)) if each is not None}
         known = bool(cuda_of(now.partition("+")[2])) or label in there_now
-        return label == "cpu" or (public(now) == public(release.version) and known)
+        return label == "cpu" or self._windows or (public(now) == public(release.version) and known)
 
     def _assumed_needs(self, release: Release) -> Needs | None:
         """The requirements of the default build without the CUDA libraries, and for a CPU build without triton.

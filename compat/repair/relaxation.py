@@ -170,8 +170,9 @@ class Relaxation:
                 cost("releases behind the newest", atom, newest - place[what])
             if self._release[name][what].built:
                 cost("source installs", atom)
-            elif not self._release[name][what].plain:
-                cost("other builds", atom)
+            elif not (release := self._release[name][what]).plain:
+                own = None if current is None else current.key.local  # a build for the same CUDA is preferred
+                cost("other builds", atom, 1 + (own not in (None, release.key.local)))
 
     def _price_move(self, release: Release, atom: int, current: Release, place: Mapping[str, int]) -> None:
         """Add the costs of moving an installed package. Where the installer chose its version, only steps count."""

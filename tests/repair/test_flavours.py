@@ -106,6 +106,15 @@ def test_an_index_that_cannot_be_reached_narrows_the_plan() -> None:
             assert not found.served(release)
 
 
+def test_on_windows_a_build_is_assumed_whose_index_cannot_be_reached() -> None:
+    """No other index has a build for a GPU there, so that without it there would be no plan at all."""
+    with flavours(Environment(os="windows", driver="570.86"), {}) as found:
+        release = Release("torch", "2.7.1+cu128")
+        assert found.needs(release) is not None
+        assert "without its CUDA libraries" in found.assumed[release]
+        assert len(found.narrowed) == 1
+
+
 def test_what_one_build_shows_about_a_server_holds_for_all_that_come_from_it() -> None:
     """One that is looked up for each of fifty builds would take fifty models."""
     for now, lost in (("2.7.1", {"2.7.1+cu128", "2.7.1+cu118"}), ("2.7.1+cu126", set())):

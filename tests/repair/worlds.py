@@ -133,7 +133,8 @@ class Everything:
                 old += place[name].index(version) < newest and self._old(release[name][version].day)
             source = release[name][version].source
             sources += source is not None and source.kind == "vcs"
-            others += source is not None and source.kind == "index"
+            labels = [Version(each).local for each in (current.get(name, "0"), version)]
+            others += (source is not None and source.kind == "index") * (1 + (labels[0] not in (None, labels[1])))
         return (
             levels["errors left"], self._not_taken(chosen), len(changed) + weighed, back, sources, behind,
             levels["warnings left"], old, added + removed, self._rank(chosen), steps, others, more_steps, following,
