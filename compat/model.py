@@ -137,7 +137,8 @@ class Environment:
     """Everything known about one environment in which the software runs.
 
     ``variables`` maps a name to its value, or to ``None`` if the variable is known to be unset.
-    ``folders`` are the interpreter's module search path; not part of the JSON.
+    ``folders`` are the interpreter's module search path, ``started`` says that the program of the workload already runs, so
+    that there is no time to follow its imports; neither is part of the JSON.
     ``driver_state`` is ``"not-loaded"`` or ``"mismatched"`` if a driver is installed but unusable.
     """
 
@@ -156,6 +157,7 @@ class Environment:
     workload: Workload | None = None
     extra: Mapping[str, object] = EMPTY
     folders: tuple[str, ...] | None = None
+    started: bool = False
 
     def to_json(self) -> dict[str, object]:
         """The described environment as plain JSON values; unknown values are omitted."""

@@ -68,9 +68,11 @@ def derived_findings(environment: Environment, suspects: frozenset[str] | None =
 
 
 def _starts_something(environment: Environment) -> bool:
-    """Whether a script or a command is known, and the folders of the environment it runs in."""
+    """Whether a script or a command is about to start, and the folders of the environment it runs in are known."""
     workload = environment.workload
-    return workload is not None and environment.folders is not None and bool(workload.code or workload.program)
+    if workload is None or environment.folders is None or environment.started:
+        return False
+    return bool(workload.code or workload.program)
 
 
 def distributions_checked() -> frozenset[str]:

@@ -142,7 +142,7 @@ def _report(command: tuple[str, ...] | None, workload: Workload, options: Mappin
         matrix = open_matrix(chosen.values.get("rules", ()))
         machine = read_machine(running_target(), matrix)
         known = machine.environment.workload or Workload()
-        environment = replace(machine.environment, workload=merge(workload, known))
+        environment = replace(machine.environment, workload=merge(workload, known), started=True)
         return machine_report(environment, chosen, matrix, machine.notes)
     except Exception as problem:  # a guard that cannot check reports that, so that it is not mistaken for a passed check
         if level != "warn":

@@ -58,6 +58,12 @@ def test_it_prints_what_is_certain_and_goes_on(start: Run, tmp_path: Path) -> No
     assert "peft" in done.stderr
 
 
+def test_it_does_not_follow_imports_that_are_about_to_run(start: Run, tmp_path: Path) -> None:
+    """Reading the files of everything that a trainer imports takes seconds, which every start of the script would pay."""
+    text = "import sys, compat\nif compat.guard():\n    print('compat.checks.running' in sys.modules)\n    sys.exit()\nimport peft\n"
+    assert start(script(tmp_path, text)).stdout.splitlines() == ["False"]
+
+
 def test_it_raises_from_the_level_that_is_asked_for(start: Run, tmp_path: Path) -> None:
     done = start(script(tmp_path, "import compat\ncompat.guard(fail_on='error')\nprint('trained')\n"))
     assert done.returncode == 1
