@@ -105,6 +105,8 @@ def _print_formatted(form: str, outcomes: list[Outcome], options: Options) -> No
         from compat.output.sarif import sarif
 
         emit_json(sarif(outcomes, __version__, _project_file(options)))
+    elif form != "json":
+        raise ValueError(f"no output for --format {form}")
     elif len(outcomes) > 1:
         emit_json([outcome.to_json() for outcome in outcomes])
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -66,12 +67,18 @@ def _show(extra: Sequence[str], names: Sequence[str], options: Options) -> int:
 
 
 def _lint(files: Sequence[str]) -> int:
-    """Check the given files together with the matrix; returns 1 if a rule is wrong, 2 if a file is invalid."""
+    """Check the given files together with the matrix; returns 1 if a rule is wrong, 2 if a file is invalid.
+
+    A file of the matrix itself takes the place of its compiled rules, so that a rule is checked before it is compiled.
+    """
     from compat.checks.lint import problems_of
+    from compat.rules.compiled import source_folder
     from compat.rules.loader import load_file, unique
 
     mine = [rule for file in files for rule in load_file(file)]
-    rules = unique([*open_matrix().rules(), *mine])
+    folder = source_folder()
+    own = {os.path.basename(file) for file in files if folder and os.path.realpath(os.path.dirname(file)) == folder}
+    rules = unique([*(rule for rule in open_matrix().rules() if rule.file not in own), *mine])
     problems = problems_of(mine or rules, among=rules)
     for problem in problems:
         print(problem, file=sys.stderr)

@@ -168,7 +168,7 @@ def open_matrix(extra: Sequence[str] = ()) -> Matrix:
 
     In a source tree whose rule files are newer than the compiled file, the rule files are read instead.
     """
-    folder = _source_folder()
+    folder = source_folder()
     if folder is not None and _stale(folder):
         from compat.rules.loader import load_assessed, load_folder
 
@@ -201,9 +201,9 @@ def _shipped() -> Matrix:
 _matrices: dict[tuple[str, int, int], Matrix] = {}
 
 
-def _source_folder() -> str | None:
+def source_folder() -> str | None:
     """``matrix/rules`` next to the package; ``None`` if this does not run from a source tree."""
-    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "matrix", "rules")
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))), "matrix", "rules")
     return folder if os.path.isdir(folder) else None
 
 

@@ -14,6 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import compat
+from compat.api.commands import REPORT
 from compat.checks.requirements import Requires
 from compat.cli import main
 from compat.formats.described import parse_described
@@ -45,7 +46,7 @@ ADDRESSES = (
     f"https://pkgs.example/x?api_key={CANARY}", f"https://pkgs.example/x?password={CANARY}", f"https://pkgs.example/x?pass={CANARY}",
     f"https://pkgs.example/x?X-JFrog-Art-Api={CANARY}", f"https://pkgs.example/x?jwt={CANARY}",
 )  # fmt: skip
-FORMATS = ("text", "json", "sarif", "junit", "github")
+FORMATS = tuple(form for form in REPORT.choices if form != "html")
 PLACES = {
     "uv.lock": (
         'version = 1\n[[package]]\nname = "torch"\nversion = "2.6.0"\nsource = {{ registry = "{0}" }}\n',

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from compat.errors import InputError
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
-from compat.formats.locks.tables import Table, both, index_source, path_source, url_source, vcs_source_at
+from compat.formats.locks.tables import Table, both, index_source, path_source, read_json, url_source, vcs_source_at
 from compat.formats.registry import ProjectLock
 from compat.formats.specifiers import alternatives
 from compat.model import Distribution, Source
 from compat.redact import excerpt
-from compat.syntax.json import parse_json
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
@@ -38,7 +36,7 @@ class PipfileLock(ProjectLock):
         return f"pipenv upgrade --lock-only {words}" if words else "pipenv lock"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        document = _document(path, text.removeprefix("\ufeff"))
+        document = read_json(path, text)
         meta = document.needed_table("_meta", "an object, as in every Pipfile.lock")
         specification = meta.content.get("pipfile-spec", _SPECIFICATION)
         if specification != _SPECIFICATION:
@@ -63,19 +61,6 @@ class PipfileLock(ProjectLock):
                 complete=True,
             ),
         )  # fmt: skip
-
-
-def _document(path: str, text: str) -> Table:
-    try:
-        content = parse_json(text, path)
-    except InputError:
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.startswith(("<<<<<<< ", ">>>>>>> ")):
-                raise InputError("has an unresolved merge conflict", path, number) from None
-        raise
-    if not isinstance(content, dict):
-        raise InputError("expected a JSON object, as in every Pipfile.lock", path)
-    return Table(content, path)
 
 
 def _indexes(meta: Table) -> dict[str, str]:

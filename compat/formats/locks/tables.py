@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from compat.errors import InputError
@@ -9,6 +10,7 @@ from compat.formats.requirements.requirement import is_commit
 from compat.formats.specifiers import is_version
 from compat.model import Source, normalized
 from compat.redact import excerpt, without_credentials
+from compat.syntax.json import parse_json
 from compat.syntax.toml import Places, parse_text
 
 if TYPE_CHECKING:
@@ -137,6 +139,20 @@ class Table:
 def read_toml(path: str, text: str) -> Table:
     """Return the document of a TOML text; :class:`InputError` if it is invalid."""
     return Table(parse_text(text, path), path, text=text)
+
+
+def read_json(path: str, text: str) -> Table:
+    """Return the document of a JSON text; :class:`InputError` if it is invalid or no object."""
+    try:
+        content = parse_json(text.removeprefix("\ufeff"), path)
+    except InputError:
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+                raise InputError("has an unresolved merge conflict", path, number) from None
+        raise
+    if not isinstance(content, dict):
+        raise InputError(f"expected a JSON object, as in every {os.path.basename(path)}", path)
+    return Table(content, path)
 
 
 def packages_of(document: Table, key: str, text: str) -> list[Table]:

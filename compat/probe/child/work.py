@@ -8,17 +8,8 @@ from typing import Any
 
 from .job import Job, could_not_run, failed, read_job, said
 
-MODULES = {
-    "matmul": "matmul",
-    "rotary": "rotary",
-    "attention": "attention",
-    "triton": "triton_compiler",
-    "extensions": "extensions",
-    "devices": "devices",
-    "trainer": "trainer",
-    "health": "health",
-}
-"""Group → the module here whose ``probes(job)`` lists its probes."""
+MODULES = {"triton": "triton_compiler"}
+"""Group → the module here whose ``probes(job)`` lists its probes, if it has another name than the group."""
 NO_TORCH, BROKEN_TORCH, NO_DEVICE = 93, 94, 95
 """Exit codes of a process that could not run any probe."""
 
@@ -50,7 +41,7 @@ def main(job_file: str) -> int:
     torch.manual_seed(job.seed)
     for group in job.values["groups"]:
         try:
-            module = importlib.import_module("compat_probe." + MODULES[group])
+            module = importlib.import_module("compat_probe." + MODULES.get(group, group))
         except ImportError as problem:
             job.say("result", probe=f"{group}/import", seconds=0.0, **failed(said(problem)))
             continue
