@@ -11,6 +11,7 @@ from compat.errors import InputError, Undecided
 from compat.model import Distribution, Environment, Source
 from compat.output.stream import emit, emit_json
 from compat.records import replace
+from compat.redact import excerpt
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ def run(options: Options) -> int:
     environment, told = _environment(options)
     texts = options.all("with") or list(_FOR_TASK.get((options.one("task") or "").lower(), ()))
     if not texts:
+        task = options.one("task")
+        if task is not None:
+            known = ", ".join(_FOR_TASK)
+            raise InputError(f"--task: no packages are known for {excerpt(task, 40)!r}; pass {known}, or --with trl,vllm")
         raise InputError("nothing to suggest pins for: pass --task, or --with trl,vllm")
     asked = _asked(texts, Target(environment))
     amd = any(each.vendor == "amd" for each in environment.accelerators or ())

@@ -41,9 +41,14 @@ def run(options: Options) -> int:
 def _text(why: Why) -> str:
     lines = [f"{why.name} {why.version}"]
     versions = dict(why.versions)
+    extras: dict[str, list[str]] = {}
     for each in why.asking:
-        extra = f" (for its extra {each.extra})" if each.extra else ""
-        lines.append(f"  required by   {each.asking} {versions.get(each.asking, '')}: {each.asked}{each.specifier}{extra}")
+        if each.extra:
+            extras.setdefault(each.asking, []).append(f"{each.extra} ({each.asked}{each.specifier})")
+        else:
+            lines.append(f"  required by   {each.asking} {versions.get(each.asking, '')}: {each.asked}{each.specifier}")
+    for asking, named in extras.items():
+        lines.append(f"  only if the extra is requested: {asking} {versions.get(asking, '')}: {', '.join(named)}")
     if not why.asking:
         lines.append("  no other package requires it")
     moved = why.moved

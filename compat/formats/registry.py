@@ -191,7 +191,7 @@ def format_of(path: str, content: bytes) -> Format:
     if found is None:
         raise InputError(
             "unrecognized file type; expected a lock file, requirements, pyproject.toml, environment.yml, Dockerfile, compose "
-            "file, notebook, script or described environment", path,
+            "file, notebook, script or described environment (a log or an issue: compat diagnose FILE)", path,
         )  # fmt: skip
     return found.load()
 

@@ -97,7 +97,7 @@ def node_of(value: object, file: str) -> Node:
         return InputError(f"{KEY}{key}: expected {wanted}", file)
 
     if not isinstance(value, dict):
-        raise refuse("", "an object, as 'compat facts --output' writes: which host is this?")
+        raise refuse("", "an object that names the host, as 'compat facts --output DIR' writes it")
     scalars: dict[str, object] = {}
     for name, types in _SCALARS.items():
         found = value.get(name)

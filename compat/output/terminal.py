@@ -64,7 +64,11 @@ def seen_rows(environment: Environment, label: str | None = None, driver_cuda: s
         parts.append(f"Python {environment.python or 'of unknown version'}" + (f" in {label}" if label else ""))
     rows = [
         ("machine", ", ".join(part for part in parts if part)),
-        ("gpus", _gpus(environment, driver_cuda)),
+        # a toolkit is in many images and on many machines without a GPU
+        (
+            "cuda" if environment.accelerators is None and environment.driver is None else "gpus",
+            _gpus(environment, driver_cuda),
+        ),
         ("stack", _stack(environment)),
         ("workload", _workload(environment)),
     ]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from compat.api.commands import COMMANDS
+from compat.probe.request import NAMES
 from tests.conftest import ROOT
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -396,3 +397,27 @@ def test_rules_are_listed_and_shown(compat: Run) -> None:
         assert str(part) in shown
     as_json = json.loads(compat("rules", "show", "unsloth-imported-late", "--format", "json").stdout)
     assert as_json[0]["id"] == "unsloth-imported-late"
+
+
+def test_rules_lint_reads_a_file_of_the_matrix_in_place_of_its_compiled_rules(compat: Run) -> None:
+    done = compat("rules", "lint", str(ROOT / "matrix" / "rules" / "peft.toml"))
+    assert done.returncode == 0, done.stderr
+    assert "all examples hold" in done.stdout
+
+
+def test_suggest_names_the_tasks_that_it_knows(compat: Run) -> None:
+    done = compat("suggest", "--task", "banana")
+    assert done.returncode == 2
+    assert done.stderr.startswith("compat: --task: no packages are known for 'banana'; pass sft, grpo, ")
+
+
+def test_a_log_among_the_files_is_sent_to_diagnose(compat: Run, tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("Traceback (most recent call last):\n", encoding="utf-8")
+    done = compat("check", str(tmp_path / "train.log"))
+    assert done.returncode == 2
+    assert "compat diagnose FILE" in done.stderr
+
+
+def test_the_help_of_probe_names_every_group(compat: Run) -> None:
+    shown = compat("probe", "--help").stdout
+    assert [group for group in NAMES if group not in shown] == []

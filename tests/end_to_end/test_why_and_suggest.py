@@ -65,6 +65,16 @@ def test_who_asks_for_a_package_and_what_moves_with_it(ask: Run) -> None:
     ]
 
 
+def test_requirements_of_extras_are_apart(ask: Run, index: IndexServer) -> None:
+    old = "tokenizers==0.20; extra == 'benchmarks'"
+    index.add("trl", {"0.17.0": release("2025-04-25", "transformers>=4.46.0", "accelerate>=0.34", "tokenizers", old)})
+    assert ask("why", "tokenizers", "requirements.txt").stdout.splitlines()[1:4] == [
+        "  required by   transformers 4.51.3: tokenizers<0.22,>=0.21",
+        "  required by   trl 0.17.0: tokenizers",
+        "  only if the extra is requested: trl 0.17.0: benchmarks (tokenizers==0.20)",
+    ]
+
+
 def test_a_move_that_cannot_be_made_says_what_stands_against_it(ask: Run) -> None:
     done = ask("why", "tokenizers", "requirements.txt", "--to", "0.30")
     assert done.returncode == 0, done.stderr
