@@ -56,19 +56,16 @@ def rendered(
 
 
 def seen_rows(environment: Environment, label: str | None = None, driver_cuda: str | None = None) -> list[tuple[str, str]]:
-    """Return the known facts about an environment as (name, text): machine, gpus, stack and workload, each if known."""
+    """Return the known facts about an environment as (name, text): machine, gpus (or cuda), stack and workload, each if known."""
     system = {"linux": "Linux", "darwin": "macOS", "windows": "Windows"}.get(environment.os or "", environment.os or "")
     machine = " ".join(part for part in (system, environment.machine) if part)
     parts = [machine, environment.platform, environment.glibc and f"glibc {environment.glibc}"]
     if environment.python or label:
         parts.append(f"Python {environment.python or 'of unknown version'}" + (f" in {label}" if label else ""))
+    gpus = _gpus(environment, driver_cuda)
     rows = [
         ("machine", ", ".join(part for part in parts if part)),
-        # a toolkit is in many images and on many machines without a GPU
-        (
-            "cuda" if environment.accelerators is None and environment.driver is None else "gpus",
-            _gpus(environment, driver_cuda),
-        ),
+        ("cuda" if gpus.startswith("CUDA toolkit") else "gpus", gpus),  # a toolkit alone is no GPU
         ("stack", _stack(environment)),
         ("workload", _workload(environment)),
     ]
