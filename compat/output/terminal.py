@@ -56,7 +56,7 @@ def rendered(
 
 
 def seen_rows(environment: Environment, label: str | None = None, driver_cuda: str | None = None) -> list[tuple[str, str]]:
-    """Return the known facts about an environment as (name, text): machine, gpus (or cuda), stack and workload, each if known."""
+    """Return the known facts about an environment as (name, text): machine, gpus or cuda, stack and workload, if known."""
     system = {"linux": "Linux", "darwin": "macOS", "windows": "Windows"}.get(environment.os or "", environment.os or "")
     machine = " ".join(part for part in (system, environment.machine) if part)
     parts = [machine, environment.platform, environment.glibc and f"glibc {environment.glibc}"]
