@@ -215,7 +215,6 @@ SEVERITIES = ("error", "warning", "info")
 """Worst first."""
 
 EFFECTS = ("crash", "wrong-result", "hang", "slow", "memory", "install")
-ORIGINS = ("rule", "metadata", "build", "surface", "release", "guard", "message", "fleet", "estimate")
 CONFIDENCES = ("reproduced", "confirmed", "reported")
 FIX_KINDS = ("upgrade", "downgrade", "pin", "source-install", "uninstall", "launch", "config", "env-var", "driver")
 
