@@ -63,7 +63,7 @@ def _judge_again(seeds: range, store: Path) -> None:
     commands = {each.name: each.command for each in programs()}
     for path in _results(seeds, store):
         result = Result.read(path)
-        if (path.with_suffix("") / "env").exists():
+        if result.end in (OK, CRASH) and (path.with_suffix("") / "env").exists():
             judged(result, path.with_suffix(""), commands[result.program])
             result.write(path)
             print(_line(result), flush=True)
