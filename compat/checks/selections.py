@@ -99,13 +99,18 @@ def _merged_lines(several: list[Entry]) -> list[Entry]:
     """One entry for lines about one distribution that agree: the pin, else all ranges together."""
     first = several[0].distribution
     if any(each.distribution.source != first.source for each in several):
+        # pip replaces what conda has installed, and takes an address only if what is there has the version of the pin
+        pinned = [each for each in several if each.distribution.version and _is_indexed(each.distribution)]
+        others = [each.distribution for each in several if each not in pinned]
+        if pinned and others and not any(map(_is_indexed, others)):
+            return _merged_lines(pinned)
         # pip installs into what conda has installed
         return several[-1:] if {each.distribution.version for each in several} == {first.version or ""} else several
     extras = sorted({extra for each in several for extra in each.distribution.extra.get("extras", ())})
     if extras and any(each.distribution.extra.get("extras") != extras for each in several):
         several = [replace(each, distribution=replace(each.distribution, extra={**each.distribution.extra, "extras": extras}))
                    for each in several]  # fmt: skip
-    indexed = first.source is None or first.source.kind == "index"
+    indexed = _is_indexed(first)
     lines = {each.distribution.version or each.distribution.specifier: each for each in reversed(several)}
     if len(lines) == 1 or not indexed:
         return several[:1] if len(lines) == 1 else several
@@ -122,6 +127,10 @@ def _merged_lines(several: list[Entry]) -> list[Entry]:
         return several
     last = next(each for each in lines.values() if each.distribution.specifier or not together)
     return [replace(last, distribution=replace(last.distribution, specifier=together or None))] if possible else several
+
+
+def _is_indexed(distribution: Distribution) -> bool:
+    return distribution.source is None or distribution.source.kind == "index"
 
 
 class _Checker:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from compat.model import EMPTY, Accelerator, Distribution, Environment, Workload, normalized
 from compat.records import replace
-from compat.versions import Key, is_version, key_of
+from compat.versions import Key, contains, is_version, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,7 +181,22 @@ def comparable(distribution: Distribution) -> Distribution:
     if source is not None and source.kind == "url" and distribution.specifier is None:
         told = _of_wheel(source.details.get("url"), distribution.name)
         return distribution if told is None else replace(distribution, version=told)
-    return distribution
+    pinned = _pinned(distribution.specifier) if source is None or source.kind in ("index", "nightly") else None
+    return distribution if pinned is None else replace(distribution, version=pinned, specifier=None)
+
+
+def _pinned(specifier: str | None) -> str | None:
+    """The only version that a set of clauses admits, from its ``==``; ``None`` if there may be others, or none at all."""
+    if specifier is None or "," not in specifier or "==" not in specifier:
+        return None
+    clauses = [clause.strip() for clause in specifier.split(",")]
+    version = next((clause.strip("= ") for clause in clauses if clause.startswith("==") and clause[-1] != "*"), None)
+    if version is None or not is_version(version):
+        return None
+    try:
+        return version if contains(ranges_of(specifier), key_of(version)) else None
+    except ValueError:
+        return None
 
 
 def _of_wheel(address: object, name: str) -> str | None:
