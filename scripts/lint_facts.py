@@ -38,6 +38,7 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "torch_rocm": (("rocm", "gfx"), ("rocm",)),
     "torch_symbols": (("symbol", "series", "needed_by"), ("symbol",)),
     "triton_gpus": (("triton", "sm"), ("triton",)),
+    "wheels": (("package", "first", "last", "wheels"), ("package", "first")),
 }  # fmt: skip
 """Columns of each table before those that say how a row is known, and what may be there only once."""
 Rows = list[dict[str, str]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.model import Distribution, Environment, Finding, Fix
+from compat.tables.wheels import fits, newest_python
 from compat.versions import contains, is_version, key_of
 
 TYPE_CHECKING = False
@@ -202,7 +203,7 @@ def _wheels(copy: Distribution, release: Published, package: Package, environmen
             fixes.append(upgrade_to(copy.name, above.version, f"the next release with wheels for {here}"))
         elif fitting:
             fixes.append(downgrade_to(copy.name, fitting[-1].version, f"the newest release with wheels for {here}"))
-        newest = _newest_python(release, system)
+        newest = newest_python(release.wheels, system)
         text = f"use Python {newest}, the newest one that it has wheels for"
         fixes.append(Fix("config", text=text, command=f"uv venv --python {newest}"))
     elif (other := _INSTEAD.get((copy.name, system or ""))) is not None:
@@ -232,31 +233,8 @@ _INSTEAD = {("triton", "windows"): "triton-windows"}
 
 
 def _offers(release: Published, system: str | None, python: str | None) -> bool:
-    """Whether a release has wheels for a Python on a system; ``None`` for any."""
-    if not release.wheels or "sdist" in release.wheels:
-        return True
-    for offer in release.wheels.split(" "):
-        name, _, spans = offer.partition(":")
-        if system in (None, name) and (python is None or any(_within(span, python) for span in spans.split("+"))):
-            return True
-    return False
-
-
-def _within(span: str, python: str) -> bool:
-    first, _, last = span.partition("..")
-    here = key_of(".".join(python.split(".")[:2]))
-    return key_of(first) <= here and (here <= key_of(last) if last else ".." in span or here == key_of(first))
-
-
-def _newest_python(release: Published, system: str | None) -> str:
-    """Return the newest Python that a release has wheels for on a system."""
-    spans = [
-        span
-        for offer in release.wheels.split(" ")
-        if offer.partition(":")[0] in (system, "linux" if system is None else system)
-        for span in offer.partition(":")[2].split("+")
-    ]
-    return max((span.partition("..")[2] or span.partition("..")[0] for span in spans), key=key_of)
+    """Whether a release can be installed for a Python on a system; ``None`` for any."""
+    return not release.wheels or "sdist" in release.wheels or fits(release.wheels, system, python)
 
 
 def _glibc(copy: Distribution, release: Published, package: Package, environment: Environment) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from compat.diagnosis.failed_builds import failed_builds
 from compat.diagnosis.frame_packages import meeting, version_of
 from compat.diagnosis.interface_errors import between_packages, interfaces
 from compat.diagnosis.libraries import missing
@@ -38,7 +39,8 @@ def explained(
     text: str, errors: Sequence[RaisedError], order: Sequence[int], facts: Facts, derived: Sequence[Finding]
 ) -> tuple[Finding, ...]:
     """Return findings for the symptoms of the most decisive errors, in their order; empty if no error shows a symptom."""
-    found: list[Finding] = []
+    if found := failed_builds(text, facts):
+        return tuple(found)
     for number in order[:MOST]:
         error = errors[number]
         found += unknown_model(error, text, facts) or _of_error(error, text, facts, derived) or interfaces(error, facts)

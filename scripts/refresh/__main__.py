@@ -21,9 +21,10 @@ from scripts.refresh.packages import FLOORS
 from scripts.refresh.tables import TableError
 from scripts.refresh.updates import MIB, Request
 from scripts.refresh.wheel import UnreadableError
+from scripts.refresh.wheels import COMPILED
 
 FACTS = Path(__file__).resolve().parents[2] / "matrix" / "facts"
-_PACKAGES = sorted({*FLOORS, *LIBRARIES, *MODULES})
+_PACKAGES = sorted({*FLOORS, *LIBRARIES, *MODULES, *COMPILED})
 LONGEST = 400
 """Lines of a table's difference that are printed."""
 

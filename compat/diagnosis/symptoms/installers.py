@@ -83,6 +83,46 @@ INSTALLERS = (
         evidence=("https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/",),
     ),
     Symptom(
+        "build-without-torch",
+        re.compile(
+            r"Unable to pre-compile ops without torch installed"
+            r"|[Pp]lease install torch before (?:installing|attempting|building)"
+            r"|[Tt]orch (?:is|must be) (?:required|installed) (?:to|before) (?:build|install|compil)"
+        ),
+        "{package} imports torch while it is built, and the build environment has none",
+        "Installers build in an empty environment with what the project declares, and torch is not declared. It does not help "
+        "that torch is installed.",
+        hints=("without torch installed", "install torch before", "orch is required to", "orch must be installed"),
+        effect="install",
+        facts=("build", "install"),
+        fixes=(
+            Fix(
+                "source-install",
+                "{package}",
+                "",
+                "install torch first, and build against it",
+                "pip install --no-build-isolation {package}",
+            ),
+            Fix("config", text="build against the torch that is installed: pip install --no-build-isolation"),
+        ),
+        evidence=("https://pip.pypa.io/en/stable/reference/build-system/#build-isolation",),
+    ),
+    Symptom(
+        "cmake-4",
+        re.compile(r"Compatibility with CMake < 3\.5 has been removed from CMake"),
+        "CMake 4 does not configure a project that asks for CMake before 3.5",
+        "CMake 4.0 removed the behavior of CMake before 3.5. The package's build files are older; a newer release of it, or an "
+        "older CMake, builds.",
+        hints=("Compatibility with CMake",),
+        effect="install",
+        facts=("build", "variables"),
+        fixes=(
+            Fix("env-var", text="let CMake treat it as a newer project", command="export CMAKE_POLICY_VERSION_MINIMUM=3.5"),
+            Fix("config", text="build with an older CMake", command='pip install "cmake<4"'),
+        ),
+        evidence=("https://cmake.org/cmake/help/latest/release/4.0.html",),
+    ),
+    Symptom(
         "build-failed",
         re.compile(
             r"(?:Failed building wheel for|Could not build wheels for|Failed to build:? [`']?|Failed to build installable "
