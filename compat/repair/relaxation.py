@@ -14,7 +14,7 @@ from functools import cache
 from compat.records import record
 from compat.repair.candidates import Release
 from compat.repair.clauses import ERRORS, Clauses, Requires, Statement
-from compat.repair.problem import BEHIND, DOWNGRADE, FOLLOWING, LEFT, MAJOR, OLD, Problem, family, moves_major
+from compat.repair.problem import BEHIND, DOWNGRADE, FOLLOWING, LEFT, MAJOR, OLD, Problem, Recommended, family, moves_major
 from compat.repair.target import Need, satisfies
 
 ABSENT, OTHER = "absent", "another release"
@@ -215,7 +215,12 @@ class Relaxation:
                 missed = self.clauses.atom()
                 self.clauses.add((*none_so_far, missed))
                 self.clauses.cost("better recommended fixes", missed)
-            self.clauses.cost("recommended fixes not taken", missed)
+            if not self._is_about_unpinned(each):
+                self.clauses.cost("recommended fixes not taken", missed)
+
+    def _is_about_unpinned(self, recommended: Recommended) -> bool:
+        """Whether a fix only moves packages that nobody pinned: it is not worth moving one that the user did pin."""
+        return all(need.name in self.problem.unpinned for alternative in recommended.alternatives for need in alternative)
 
     def _expand(self) -> None:
         while self._waiting:

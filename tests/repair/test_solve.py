@@ -85,6 +85,25 @@ def test_torchaudio_goes_back_to_torch_rather_than_torch_forward_to_it() -> None
     assert {name: each.version for name, each in solution.chosen.items()} == {"torch": "2.10.0", "torchaudio": "2.10.0"}
 
 
+def test_a_fix_for_what_nobody_pinned_moves_nothing_that_was_pinned() -> None:
+    """A newer torch is recommended for a torchao that came along; vllm would have to move for it, another torchao does too."""
+    current = (*releases("vllm", "0.7"), *releases("torch", "2.5"), *releases("torchao", "0.18"))
+    known = {
+        "vllm": releases("vllm", "0.7", "0.19"), "torch": releases("torch", "2.5", "2.10"),
+        "torchao": releases("torchao", "0.17", "0.18"),
+    }  # fmt: skip
+    needs = {("vllm", "0.7"): {"": (need("torch==2.5"),)}, ("vllm", "0.19"): {"": (need("torch==2.10"),)}}
+    apart = Forbidden(
+        (("torch", frozenset({"2.5"})), ("torchao", frozenset({"0.18"}))), Statement("rule", "They do not go together"), ERRORS
+    )
+    told = (Recommended("a-rule", ((need("torch>=2.10"),),)),)
+    for unpinned, moved in ((frozenset({"torch", "torchao"}), ["torchao"]), (frozenset({"torchao"}), ["vllm", "torch"])):
+        asked = replace(problem(current=current), direct=frozenset({"vllm"}), unpinned=unpinned, recommended=told)
+        solution = Solver(asked, MemoryUniverse(known, needs), rules=lambda *_: (apart,), judge=lambda *_: (), needs={}).solve()
+        assert solution.chosen is not None
+        assert [name for name, each in solution.chosen.items() if each != asked.current[name]] == moved, unpinned
+
+
 def test_the_version_that_the_installer_chose_may_go_back_by_a_major_one() -> None:
     """Nobody asked for transformers 5: it is what a range admits today, so vllm, which is pinned, does not move for it."""
     current = (*releases("vllm", "0.11"), *releases("transformers", "5.0"))

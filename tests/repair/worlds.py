@@ -151,7 +151,11 @@ class Everything:
         ]
 
     def _not_taken(self, chosen: dict[str, str]) -> int:
-        return sum(not any(taken) for taken in self._taken(chosen))
+        """How many findings keep none of their fixes, but for those whose fixes only move what nobody pinned."""
+        return sum(
+            not any(taken) and any(need.name not in self.problem.unpinned for needs in each.alternatives for need in needs)
+            for each, taken in zip(self.problem.recommended, self._taken(chosen))
+        )
 
     def _rank(self, chosen: dict[str, str]) -> int:
         """How many better fixes are passed over."""
