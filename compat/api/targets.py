@@ -51,6 +51,9 @@ def stated_workload(options: Options, origin: str = "the command line") -> Workl
         values["features_absent"] = tuple(_word("features", name) for name in options.all("without"))
     if options.flag("script"):
         values["code"] = tuple(options.values["script"])
+    if values.get("task") not in (None, *_tasks()) and not options.flag("rules"):  # a rule file of the user may have its own
+        known = ", ".join(_VOCABULARY["task"])
+        raise InputError(f"--task: unknown value {excerpt(values['task'], 40)!r}; expected {known}")
     both = set(values.get("features", ())) & set(values.get("features_absent", ()))
     if both:
         raise InputError(f"--features and --without both name {', '.join(sorted(both))}")
@@ -159,7 +162,7 @@ def _accelerator(name: str) -> Accelerator:
 
 _VOCABULARY = {
     "task": ("sft", "grpo", "dpo", "ppo", "orpo", "kto", "cpo", "bco", "reward", "rloo", "online-dpo", "xpo", "nash-md",
-             "qlora", "lora", "train", "pretrain", "inference", "serve", "import", "install", "build"),
+             "simpo", "gkd", "prm", "qlora", "lora", "train", "pretrain", "inference", "serve", "import", "install", "build"),
     "precision": ("bf16", "fp16", "fp32", "fp8", "tf32"),
     "quantization": ("4bit", "8bit", "none"),
     "features": ("vllm", "zero-1", "zero-2", "zero-3", "fsdp", "fsdp2", "deepspeed", "peft", "liger", "packing", "no-cache",
@@ -167,6 +170,12 @@ _VOCABULARY = {
                  "unsloth-imported-late", "padded-prompts", "device-map", "vllm-colocate", "openai-server",
                  "vllm-tensor-parallel"),
 }  # fmt: skip
+
+
+def _tasks() -> tuple[str, ...]:
+    from compat.workload.trainers import TASKS
+
+    return (*_VOCABULARY["task"], *TASKS.values())
 
 
 def _word(name: str, value: str) -> str:
