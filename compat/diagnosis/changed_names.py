@@ -7,7 +7,7 @@ and a method, so the answer has to come from one package: the one that the frame
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from packaging.version import Version
 
@@ -30,22 +30,39 @@ _COMMON = re.compile(
     r"(__)?(call|init|new|forward|main|run|get|load|save|generate|from_pretrained|step|apply|create|wrapper)(__)?"
 )
 """Functions that many classes have: without the class, the message does not tell which one it was."""
+_PEERS = 3
+"""Classes with a new parameter in one method from which on it is a convention of the package."""
 _TELLING = 12
 """Characters of a member's name that only one package has, with an underscore: enough to know it without its class."""
 
 
-def changed(lack: Lack, modules: Sequence[str]) -> Named | None:
+def changed(lack: Lack, modules: Sequence[str], installed: Collection[str] = ()) -> Named | None:
     """Return the releases that have the name; ``None`` if the table does not have it, or several packages or classes do.
 
-    ``modules``: the packages of the innermost frames.
+    ``modules``: the packages of the innermost frames. Of several packages that the frames do not show, the only one that is
+    ``installed`` is meant.
     """
     name = lack.name or lack.owner.rpartition(".")[2]
     found = [each for each in changes().of(name) if each.kind in _KINDS.get(lack.kind, ())]
-    exact = [each for each in found if _is_meant(each, lack)]
-    guessed = not exact and lack.kind == MEMBER and len(name) >= _TELLING and "_" in name
-    one = _of_one_package(exact or (found if guessed else []), modules)
+    doubt = None
+    meant = [each for each in found if _is_meant(each, lack)]
+    if not meant and lack.kind in (NAME, ATTRIBUTE):
+        meant = _inside(found, lack.owner)
+        doubt = f" That {lack.owner} passes on the name of {meant[0].module} is a guess." if meant else None
+    elif not meant and lack.kind == MEMBER and len(name) >= _TELLING and "_" in name:
+        meant = found
+        doubt = f" That the {lack.name} of {lack.owner} is this one is a guess by its name."
+    one = _of_one_package(meant, modules, installed if doubt is None else ())
     merged = _merged(one) if one else None
-    return None if merged is None else _named(merged, lack, modules, guessed=guessed)
+    return None if merged is None else _named(merged, lack, modules, doubt)
+
+
+def _inside(found: Iterable[Change], package: str) -> list[Change]:
+    """Return the change of a name in a module of a Python package, if only one module at that depth has the name."""
+    inside = [each for each in found if each.kind == table.NAME and each.module.startswith(f"{package}.")]
+    nearest = min((each.module.count(".") for each in inside), default=0)
+    inside = [each for each in inside if each.module.count(".") == nearest]
+    return inside if len(inside) == 1 else []
 
 
 def _is_meant(change: Change, lack: Lack) -> bool:
@@ -61,15 +78,27 @@ def _is_meant(change: Change, lack: Lack) -> bool:
     return change.owner == lack.owner or (function == lack.owner and _COMMON.fullmatch(function) is None)
 
 
-def _of_one_package(found: Iterable[Change], modules: Sequence[str]) -> list[Change]:
-    """Return the changes in one package: of the frames, the innermost first, or the only one."""
+def first_of_peers(method: str, parameter: str, package: str) -> str | None:
+    """Return the first release of a package in which several classes have got a parameter in a method of theirs."""
+    gained = [
+        each.has[0]
+        for each in changes().of(parameter)
+        if each.kind == table.KEYWORD and each.package == package and each.owner.endswith(f".{method}")
+        if each.has and each.lacks and key_of(each.lacks[0]) < key_of(each.has[0])
+    ]
+    return min(gained, key=key_of) if len(gained) >= _PEERS else None
+
+
+def _of_one_package(found: Iterable[Change], modules: Sequence[str], installed: Collection[str]) -> list[Change]:
+    """Return the changes in one package: of the frames, the innermost first, or the only one, or the only installed one."""
     by_package: dict[str, list[Change]] = {}
     for each in found:
         by_package.setdefault(each.package, []).append(each)
     tops = {each.module.partition(".")[0]: each.package for group in by_package.values() for each in group}
     package = next((tops[module] for module in modules if module in tops), None)
-    if package is None and len(by_package) == 1:
-        package = next(iter(by_package))
+    if package is None:
+        here = list(by_package) if len(by_package) == 1 else [name for name in by_package if name in installed]
+        package = here[0] if len(here) == 1 else None
     return by_package.get(package or "", [])
 
 
@@ -101,8 +130,11 @@ def _merged(found: Sequence[Change]) -> _Releases | None:
     return _Releases(first.package, first.owner if len(owners) == 1 else first.module, works, fails, known)
 
 
-def _named(found: _Releases, lack: Lack, modules: Sequence[str], *, guessed: bool) -> Named | None:
-    """Return the releases as one run, perhaps with a second one; ``None`` if there are more."""
+def _named(found: _Releases, lack: Lack, modules: Sequence[str], guess: str | None) -> Named | None:
+    """Return the releases as one run, perhaps with a second one; ``None`` if there are more.
+
+    ``guess`` states what was guessed to find the name.
+    """
     runs = _runs(found)
     if len(runs) > 2:
         return None
@@ -112,14 +144,13 @@ def _named(found: _Releases, lack: Lack, modules: Sequence[str], *, guessed: boo
     closed = bool(after) or last != found.known[-1]
     span = f"from {first} {f'to {last}' if closed else 'on'}" if before else f"up to {last}"
     again = runs[1][0] if len(runs) > 1 else None
-    doubt = ""
-    if guessed:
-        doubt = f" That the {lack.name} of {lack.owner} is this one is a guess by its name."
-    elif not any(module.replace("_", "-") == found.package for module in modules):
-        doubt = f" The message does not say whose {lack.owner} it is."
+    of_class = lack.kind not in (NAME, ATTRIBUTE, MODULE)
+    shown = any(module.replace("_", "-") == found.package for module in modules)
+    unsaid = f" The message does not say whose {lack.owner} it is." if of_class and not shown else ""
     call = lack.kind == CALL
+    what = f"{lack.owner}() without {lack.name}" if call else lack.what
     return Named(
-        what=f"{found.owner}.{lack.name}" if guessed else f"{lack.owner}() without {lack.name}" if call else lack.what,
+        what=f"{found.owner}.{lack.name}" if guess and of_class else what,
         package=found.package,
         specifier=",".join((*([f">={first}"] if before else ()), *([f"<={last}"] if closed else ()))),
         span=span if again is None else f"{span} and again from {again} on",
@@ -128,8 +159,8 @@ def _named(found: _Releases, lack: Lack, modules: Sequence[str], *, guessed: boo
         lacks=found.bad,
         leans=False,
         read=found.known,
-        doubt=doubt,
-        derived=guessed,
+        doubt=guess or unsaid,
+        derived=guess is not None,
         again=again,
         call=call,
     )

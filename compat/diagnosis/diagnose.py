@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from compat.checks import derived_findings
 from compat.diagnosis.explanations import GENERAL, between, explained
+from compat.diagnosis.interface_errors import ELSEWHERE, FIND_IT
 from compat.diagnosis.raised_messages import raised
 from compat.diagnosis.stated import told
-from compat.model import CONFIDENCES, Environment, Finding, Fix
+from compat.model import CONFIDENCES, Environment, Finding
 from compat.records import record, replace
 from compat.reports.log.frames import exception_alone
 from compat.reports.log.native import passes_on
@@ -225,8 +226,8 @@ def _judged(sighting: Sighting, facts: Facts) -> Finding | None:
     if against:
         if sighting.strength < _WHOLE:
             return None
-        why = f"The text shows this bug, but this environment cannot produce it: {'; '.join(against)}. {_ELSEWHERE}"
-        return replace(finding, verdict="possible", why=f"{why} {rule.why}", fixes=(_FIND_IT,))
+        why = f"The text shows this bug, but this environment cannot produce it: {'; '.join(against)}. {ELSEWHERE}"
+        return replace(finding, verdict="possible", why=f"{why} {rule.why}", fixes=(FIND_IT,))
     if sighting.strength == _WHOLE:
         fits = bool(rule.packages) and all(holds(each, facts) for each in rule.packages)
         if fits and not otherwise:
@@ -236,12 +237,6 @@ def _judged(sighting: Sighting, facts: Facts) -> Finding | None:
         unknown = tuple(f"distributions.{each.name}" for each in rule.packages if holds(each, facts) is None)
         return replace(finding, unknown=unknown, missing=contract_names(unknown))
     return finding
-
-
-_FIND_IT = Fix(
-    kind="config", text="find the copy that ran: compare the paths in the traceback with the environment that was checked"
-)
-_ELSEWHERE = "Another copy of the package, or another environment, was running (see 'compat doctor --deep')."
 
 
 def _of_the_launch(condition: Condition) -> bool:

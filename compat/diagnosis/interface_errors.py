@@ -6,10 +6,9 @@ If the tables of published source list the name, they show which releases have i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from compat.checks.code import providers, releases
+from compat.checks.code import providers
 from compat.diagnosis.changed_names import changed
 from compat.diagnosis.frame_packages import (
     MODELS_OWN,
@@ -22,7 +21,8 @@ from compat.diagnosis.frame_packages import (
     where,
 )
 from compat.diagnosis.missing_packages import not_installed, optional_import, undefined_name
-from compat.diagnosis.named_releases import Named, home, of_keyword
+from compat.diagnosis.named_releases import Named, home, of_attribute, of_flags, of_keyword, of_member, of_name
+from compat.diagnosis.overrides import overridden
 from compat.diagnosis.python_messages import (
     ATTRIBUTE,
     CALL,
@@ -36,7 +36,6 @@ from compat.diagnosis.python_messages import (
     lack_in,
     of_release,
 )
-from compat.interfaces.source.records import Class
 from compat.model import Finding, Fix
 from compat.records import record, replace
 
@@ -49,6 +48,10 @@ _FLAGS = re.compile(
     r"(?:not used by the (?:HfArgumentParser|TrlParser)|Unknown arguments from config file): [\[{](?P<flags>[^\]}]{1,2000})"
 )
 _DEPENDENCIES = "https://packaging.python.org/en/latest/guides/writing-pyproject-toml/#dependencies-optional-dependencies"
+FIND_IT = Fix(
+    kind="config", text="find the copy that ran: compare the paths in the traceback with the environment that was checked"
+)
+ELSEWHERE = "Another copy of the package, or another environment, was running (see 'compat doctor --deep')."
 _OF_A_MODULE = (NAME, MODULE, ATTRIBUTE)
 
 
@@ -81,7 +84,7 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     known = _in_tables(lack, error)
     if known is None and (found := overridden(lack, error, facts)):
         return found
-    known = known or changed(lack, modules_of(error))
+    known = known or changed(lack, modules_of(error), {each.name for each in facts.environment.distributions or ()})
     of_a_module = lack.kind in _OF_A_MODULE and not (lack.kind == MODULE and "." not in lack.owner)
     if known is not None and known.package != sides.owner and lack.kind in (MEMBER, KEYWORD, CALL):
         sides = _Sides(known.package, next((each for each in (sides.asking, sides.owner) if each != known.package), None))
@@ -167,8 +170,6 @@ def _distribution(package: str) -> str:
 
 def _owner_of_class(lack: Lack, error: RaisedError) -> str | None:
     """Find the owner by its dotted name, the tables, or the line that failed (``llguidance.LLMatcher.validate_grammar(``)."""
-    from compat.diagnosis.named_releases import home
-
     top, _, rest = lack.owner.partition(".")
     if lack.kind == GLOBAL:
         return None
@@ -202,8 +203,6 @@ def _between(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
 
 def _unused(listed: str, error: RaisedError, facts: Facts) -> list[Finding]:
     """Return findings for arguments that no configuration of the installed releases has; values may follow the flags."""
-    from compat.diagnosis.named_releases import of_flags
-
     flags = re.findall(r"--(\w+)", listed) or re.findall(r"['\"](\w+)['\"]", listed)
     return next((found for known in of_flags(flags[:4]) if (found := _lacking(known, error, facts))), [])
 
@@ -214,8 +213,6 @@ def _known(lack: Lack, error: RaisedError) -> Named | None:
 
 
 def _in_tables(lack: Lack, error: RaisedError) -> Named | None:
-    from compat.diagnosis.named_releases import of_attribute, of_flags, of_keyword, of_member, of_name
-
     if lack.kind == MODULE:
         return of_name(lack.owner, None)  # None for a top-level module that every release has: it is not installed
     if lack.kind in (NAME, ATTRIBUTE):
@@ -245,7 +242,7 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts, asking: str 
         return []
     version = version_of(known.package, facts)
     if version is not None and not known.lacked_by(version):
-        return []  # another release was running, or one that the tables do not cover
+        return [] if known.derived or known.doubt else [_another_copy(known, version, error)]
     fixes = [*known.fixes(version)]
     if asking is not None and asking not in (known.package, MODELS_OWN):
         newer = Fix(
@@ -267,6 +264,25 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts, asking: str 
             here=where(error),
         )
     ]
+
+
+def _another_copy(known: Named, version: str, error: RaisedError) -> Finding:
+    """Return a finding for a name that the listed release has: the error is from another release of the package."""
+    other = f"release than {known.package} {version}"
+    return Finding(
+        rule="symptom-another-copy",
+        origin="surface",
+        verdict="possible",
+        severity="error",
+        effect="crash",
+        title=f"{known.what} is in {known.package} {known.span}: the code that failed is of another {other}",
+        why=f"{known.sentence()} {ELSEWHERE} A development build may lack it as well.",
+        confidence="reported",
+        packages={known.package: version},
+        facts=("install",),
+        fixes=(FIND_IT, *known.fixes(None)),
+        here=where(error),
+    )
 
 
 def _is_sure(known: Named, version: str | None, error: RaisedError) -> bool:
@@ -314,79 +330,3 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
 
 def _short(lack: Lack) -> str:
     return lack.what if lack.kind == MEMBER else lack.name or lack.owner
-
-
-# --- A call that a subclass rejects: its base passes an argument since a release, and the override does not take it.
-
-
-_BASES = (
-    ("TokenizerFast", "PreTrainedTokenizerFast"),
-    ("Tokenizer", "PreTrainedTokenizerBase"),
-    ("Trainer", "Trainer"),
-    ("ForCausalLM", "PreTrainedModel"),
-    ("ForConditionalGeneration", "PreTrainedModel"),
-    ("Model", "PreTrainedModel"),
-    ("Callback", "TrainerCallback"),
-)
-"""Endings of the names of classes, and the class of transformers that such classes derive from."""
-_DOCUMENTATION = "https://github.com/huggingface/transformers/releases"
-
-
-def overridden(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
-    """The finding for a method that transformers calls with an argument which the method of a subclass does not take."""
-    owner, _, method = lack.owner.rpartition(".")
-    if not owner and method.startswith("_unsloth_"):  # unsloth puts functions of its own in place of the Trainer's methods
-        owner, method = "UnslothTrainer", method.removeprefix("_unsloth_")
-    base = next((base for ending, base in _BASES if owner.endswith(ending)), None)
-    if base is None or owner == base or method == "__init__" or lack.kind not in (KEYWORD, CALL):
-        return []
-    gained = next(_gained(base, method, lack.name), None)
-    if gained is None:
-        return []
-    parameter, known = gained
-    since = known.specifier.removeprefix(">=")
-    here = version_of("transformers", facts)
-    if here is not None and known.lacked_by(here):
-        return []  # this transformers does not pass it
-    module = home(owner, [name.replace("-", "_") for name in meeting(error)])
-    own = None if module is None or module.startswith("transformers") else distribution_of_module(module)
-    newer = Fix("config", None, None, f"a newer version of {owner} (for a model with its own code: its latest revision)")
-    if own is not None:
-        newer = Fix("upgrade", own, None, f"a release of {own} written for this transformers", f"pip install -U {own}")
-    spec = f"<{since}"
-    older = Fix(
-        "downgrade", "transformers", spec, f"the releases before {method} got {parameter}", f'pip install "transformers{spec}"'
-    )
-    return [
-        Finding(
-            rule="symptom-override",
-            origin="surface",
-            verdict="possible",
-            severity="error",
-            effect="crash",
-            title=f"transformers passes {parameter} to {method}() since {since}, and {owner} does not take it",
-            why=f"{owner}.{method} overrides {base}.{method} as it was before transformers {since}, by published source. That"
-            f" {owner} derives from {base} is a guess by its name.",
-            confidence="confirmed",
-            packages={name: version_of(name, facts) for name in filter(None, (own, "transformers"))},
-            fixes=(older, newer),
-            evidence=(_DOCUMENTATION,),
-            here=f"the error on line {error.line} of the text",
-        )
-    ]
-
-
-def _gained(base: str, method: str, named: str) -> Iterator[tuple[str, Named]]:
-    """Yield the parameters that a method of transformers has got since some release, the named one or else all."""
-    table = releases().table("transformers")
-    world = None if table is None else releases().world("transformers", table.versions[-1])
-    if table is None or world is None:
-        return
-    found = world.member(world.imported("transformers", base), method).definition
-    if found is None or isinstance(found, Class):
-        return
-    names = (*found.signature.positional, *found.signature.keyword_only)
-    for name in reversed(names):
-        known = of_keyword(f"{base}.{method}", name, ("transformers",)) if named in ("", name) else None
-        if known is not None and known.specifier.startswith(">=") and "," not in known.specifier:
-            yield name, known

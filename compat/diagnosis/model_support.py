@@ -64,7 +64,8 @@ def unknown_model(error: RaisedError, text: str, facts: Facts) -> list[Finding]:
         module = _module_of(server, name)
         if module is None:
             return [_in_no_release(server, name, error, facts)]
-        if (known := of_name(module, name)) is None or (match["inspected"] and version_of(server, facts) is None):
+        known = of_name(module, name) or of_name(module, None)
+        if known is None or (match["inspected"] and version_of(server, facts) is None):
             return []  # every release has it, or its module fails for another reason
         return _lacking(known, name, error, facts)
     return []

@@ -306,12 +306,22 @@ def _asked(source: str, name: str, *fields: Field) -> Named | None:
     found = next((one for one in explained(ranges, reverse, known) if one.package == package), None)
     if found is None or found.first is None:
         return None
+    if not _is_seen(each.need, found.package, found.range):
+        return None  # no release shows it: they are only not known to lack it
     base = None if package in wanted.packages_of(each) else _base(each.need, ranges[0])
     if base is not None:  # a base in another package accepts it, so that package's releases decide
         home, _, top = base.rpartition(".")
         return _asked(f"from {home} import {top}\n{top}({name}=0)\n", name)
     named = _named(each, found.package, found)
     return named if named.specifier else None  # only pre-releases lack it
+
+
+def _is_seen(need: Need, package: str, range_: Range) -> bool:
+    """Whether some release is known to have a name of a module: of many modules, the tables have only some of the names."""
+    if need.kind != "attribute" and (need.kind != "import" or need.name is None):
+        return True
+    answers = (releases().answer(package, version, need) for version in range_.versions if version in range_.allowed)
+    return any(answer.met is True or answer.lean is not None for answer in answers)
 
 
 def _base(need: Need, range_: Range) -> str | None:

@@ -58,6 +58,8 @@ _MESSAGES = (
     (CALL, "positional-only", rf"{_F} got some positional-only arguments passed as keyword arguments: ['\"](?P<name>\w+)"),
     (GLOBAL, "is not defined", r"\bname ['\"](?P<name>\w+)['\"] is not defined"),
 )  # fmt: skip
+_WRAPPED = 400
+"""Characters at the start of a message in which line breaks may be the terminal's."""
 _COMPILED = tuple((kind, hint, re.compile(pattern)) for kind, hint, pattern in _MESSAGES)
 
 
@@ -65,11 +67,12 @@ def lack_in(message: str) -> Lack | None:
     """Return what an error message reports as missing; ``None`` for any other message and for circular imports."""
     if "partially initialized module" in message:
         return None
-    for kind, hint, pattern in _COMPILED:
-        match = pattern.search(message) if hint in message else None
-        if match is not None:
-            groups = match.groupdict()
-            return Lack(kind, groups.get("owner") or "", groups.get("name") or "")
+    for text in dict.fromkeys((message, " ".join(message[:_WRAPPED].split()))):  # a terminal or a writer may wrap the line
+        for kind, hint, pattern in _COMPILED:
+            match = pattern.search(text) if hint in text else None
+            if match is not None:
+                groups = match.groupdict()
+                return Lack(kind, groups.get("owner") or "", groups.get("name") or "")
     return None
 
 

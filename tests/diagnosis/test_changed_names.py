@@ -65,3 +65,42 @@ def test_what_could_be_anybodys_is_no_answer(error: str) -> None:
     lack = lack_in(error)
     assert lack is not None
     assert changed(lack, ()) is None
+
+
+def test_of_several_packages_the_installed_one_is_meant() -> None:
+    error = "TypeError: FusedMoE.__init__() got an unexpected keyword argument 'apply_router_weight_on_input'"
+    lack = lack_in(error)
+    assert lack is not None
+    assert changed(lack, ()) is None
+    assert changed(lack, (), ("sglang", "vllm")) is None
+    (finding,) = said(error, with_release("vllm", "0.8.0"))
+    assert (finding.verdict, list(finding.packages)) == ("possible", ["vllm"])
+
+
+def test_a_name_that_the_package_passes_on_from_one_of_its_modules() -> None:
+    """The tables only know that releases from 1.3.0 on have the module swift.llm."""
+    error = "ImportError: cannot import name 'get_vllm_engine' from 'swift.llm' (/v/swift/llm/__init__.py)"
+    (finding,) = said(error, with_release("ms-swift", "3.1.0"))
+    assert (finding.verdict, spec_of(finding)) == ("possible", ">=1.5.0,<=2.6.1")
+    assert "That swift.llm passes on the name of swift.llm.utils is a guess." in finding.why
+
+
+def test_the_releases_that_have_a_name_and_not_only_its_module() -> None:
+    """torchao.dtypes exists since 0.0.3."""
+    error = "ImportError: cannot import name 'TensorCoreTiledLayoutType' from 'torchao.dtypes' (/v/torchao/dtypes/__init__.py)"
+    (finding,) = said(error, with_release("torchao", "0.8.0"))
+    assert (finding.verdict, spec_of(finding)) == ("hit", ">=0.4.0,<=0.6.1")
+    (finding,) = said(error, with_release("torchao", "0.6.0+gitbd09e9d2"))
+    assert (finding.rule, finding.verdict) == ("symptom-another-copy", "possible")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ImportError: cannot import name 'resolve_hf_chat_template'\n    from 'vllm.entrypoints.chat_utils' (/v/vllm/chat_utils.py)",
+        "I got an ImportError. Then:\ncannot import name 'resolve_hf_chat_template' from 'vllm.entrypoints.chat_utils'",
+    ],
+)
+def test_a_wrapped_message_and_one_in_a_sentence(text: str) -> None:
+    (finding,) = said(text, with_release("vllm", "0.22.1"))
+    assert (finding.verdict, spec_of(finding)) == ("hit", ">=0.8.3,<=0.21.0")

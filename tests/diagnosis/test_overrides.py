@@ -48,3 +48,20 @@ def test_a_release_that_does_not_pass_it_is_not_at_fault() -> None:
     environment = Environment(distributions=(Distribution("transformers", "4.44.2"),))
     error = "TypeError: MyTrainer.compute_loss() got an unexpected keyword argument 'num_items_in_batch'"
     assert [each for each in said(error, environment) if each.rule == "symptom-override"] == []
+
+
+def test_a_method_that_the_base_did_not_have() -> None:
+    error = "TypeError: ChatGLMPreTrainedModel._set_gradient_checkpointing() got an unexpected keyword argument 'enable'"
+    (finding,) = said(error)
+    assert finding.title.startswith("transformers passes enable to _set_gradient_checkpointing() since 4.35.0")
+    assert finding.why.startswith("PreTrainedModel has _set_gradient_checkpointing only since transformers 4.35.0")
+    assert (finding.verdict, finding.fixes[0].spec) == ("possible", "<4.35.0")
+
+
+def test_an_argument_that_the_models_of_transformers_take_since_a_release() -> None:
+    error = "TypeError: NeuronAttention.forward() got an unexpected keyword argument 'position_embeddings'"
+    (finding,) = said(error)
+    assert finding.title.startswith("Models of transformers take position_embeddings in forward() since 4.43.0")
+    assert (finding.verdict, finding.confidence, finding.fixes[0].spec) == ("possible", "reported", "<4.43.0")
+    before = Environment(distributions=(Distribution("transformers", "4.42.4"),))
+    assert [each for each in said(error, before) if each.rule == "symptom-override"] == []

@@ -119,11 +119,7 @@ def _with_complaints(errors: tuple[RaisedError, ...], text: str) -> tuple[Raised
     cut_off = [error for error in errors if error.frames]
     taken = {error.line + offset for error in errors for offset in range(error.message.count("\n") + 1)}
     lines = [line for line in read_lines(text) if line.text.strip() and line.number not in taken]
-    found = [
-        RaisedError(name, message, (), line.rank, line.number)
-        for line in lines
-        for name, message in exceptions_mentioned(line.text[:_LONGEST])
-    ]
+    found = [RaisedError(*said, (), line.rank, line.number) for line in lines for said in _mentioned(line.text[:_LONGEST])]
     if not found:
         found = [_complaint(line) for line in lines if sounds_like_failure(line.text[:_LONGEST])]
     if cut_off:
@@ -152,6 +148,13 @@ _PYTHONS_OWN = (
     ("TypeError", " got an unexpected keyword ", re.compile(r"\b[\w.]{1,200}\(\) got an unexpected keyword argument .{1,200}")),
 )
 """Python's own messages, which imply the class: (class, hint, pattern)."""
+
+
+def _mentioned(text: str) -> list[tuple[str, str]]:
+    """Return class and message of the exceptions in a sentence; a message of Python's own needs no class."""
+    found = exceptions_mentioned(text)
+    own = None if any(message for _, message in found) else _pythons_own(text)
+    return found if own is None else [own]
 
 
 def _pythons_own(text: str) -> tuple[str, str] | None:

@@ -1,0 +1,120 @@
+"""Explain a call that a subclass's method rejects: since some release its base passes an argument that it does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from compat.checks.code import releases
+from compat.diagnosis.changed_names import changed, first_of_peers
+from compat.diagnosis.frame_packages import distribution_of_module, meeting, version_of, where
+from compat.diagnosis.named_releases import Named, home, of_keyword
+from compat.diagnosis.python_messages import CALL, KEYWORD, MEMBER, Lack
+from compat.interfaces.source.records import Class
+from compat.model import Finding, Fix
+from compat.records import record
+from compat.versions import is_version, key_of
+
+if TYPE_CHECKING:
+    from compat.reports.log.traceback import RaisedError
+    from compat.rules.facts import Facts
+
+
+_BASES = (
+    ("TokenizerFast", "PreTrainedTokenizerFast"),
+    ("Tokenizer", "PreTrainedTokenizerBase"),
+    ("Trainer", "Trainer"),
+    ("ForCausalLM", "PreTrainedModel"),
+    ("ForConditionalGeneration", "PreTrainedModel"),
+    ("Model", "PreTrainedModel"),
+    ("Callback", "TrainerCallback"),
+)
+"""Endings of the names of classes, and the class of transformers that such classes derive from."""
+_DOCUMENTATION = "https://github.com/huggingface/transformers/releases"
+
+
+@record(frozen=True)
+class _Gain:
+    """``parameter`` is passed to the method since a release of transformers; ``why`` and ``passes`` are sentences about it."""
+
+    parameter: str
+    since: str
+    passes: str
+    why: str
+    confidence: str = "confirmed"
+
+
+def overridden(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for a method that transformers calls with an argument which the method of a subclass does not take."""
+    owner, _, method = lack.owner.rpartition(".")
+    if not owner and method.startswith("_unsloth_"):  # unsloth puts functions of its own in place of the Trainer's methods
+        owner, method = "UnslothTrainer", method.removeprefix("_unsloth_")
+    if not owner or method == "__init__" or lack.kind not in (KEYWORD, CALL):
+        return []
+    gain = next(_gained(owner, method, lack.name), None)
+    here = version_of("transformers", facts)
+    if gain is None or (here is not None and is_version(here) and key_of(here) < key_of(gain.since)):
+        return []  # this transformers does not pass it
+    module = home(owner, [name.replace("-", "_") for name in meeting(error)])
+    own = None if module is None or module.startswith("transformers") else distribution_of_module(module)
+    newer = Fix("config", None, None, f"a newer version of {owner} (for a model with its own code: its latest revision)")
+    if own is not None:
+        newer = Fix("upgrade", own, None, f"a release of {own} written for this transformers", f"pip install -U {own}")
+    spec, text = f"<{gain.since}", f"the releases before {method} got {gain.parameter}"
+    older = Fix("downgrade", "transformers", spec, text, f'pip install "transformers{spec}"')
+    return [
+        Finding(
+            rule="symptom-override",
+            origin="surface",
+            verdict="possible",
+            severity="error",
+            effect="crash",
+            title=f"{gain.passes} since {gain.since}, and {owner} does not take it",
+            why=gain.why,
+            confidence=gain.confidence,
+            packages={name: version_of(name, facts) for name in filter(None, (own, "transformers"))},
+            fixes=(older, newer),
+            evidence=(_DOCUMENTATION,),
+            here=where(error),
+        )
+    ]
+
+
+def _gained(owner: str, method: str, named: str) -> Iterator[_Gain]:
+    """Yield the parameters that a method has got since some release, the named one or else all; the most certain first."""
+    base = next((base for ending, base in _BASES if owner.endswith(ending)), None)
+    if base == owner:
+        return
+    if base is not None:
+        passes, derives = f"to {method}()", f"That {owner} derives from {base} is a guess by its name."
+        for parameter, since in _of_base(base, method, named):
+            why = f"{owner}.{method} overrides {base}.{method} as it was before transformers {since}, by published source."
+            yield _Gain(parameter, since, f"transformers passes {parameter} {passes}", f"{why} {derives}")
+        first = _since(changed(Lack(MEMBER, base, method), ("transformers",))) if named else None
+        if first is not None:
+            why = f"{base} has {method} only since transformers {first}, by published source, and calls it with {named}."
+            yield _Gain(named, first, f"transformers passes {named} {passes}", f"{why} {derives}")
+    if named and (first := first_of_peers(method, named, "transformers")) is not None:
+        why = f"Until then no class of transformers had it in {method}, by published source. That transformers passes it to "
+        why = f"{why}the {method} of {owner} is a guess."
+        yield _Gain(named, first, f"Models of transformers take {named} in {method}()", why, "reported")
+
+
+def _of_base(base: str, method: str, named: str) -> Iterator[tuple[str, str]]:
+    """Yield the parameters that the method of the base itself has since some release, and that release."""
+    table = releases().table("transformers")
+    world = None if table is None else releases().world("transformers", table.versions[-1])
+    found = None if world is None else world.member(world.imported("transformers", base), method).definition
+    if found is None or isinstance(found, Class):
+        return
+    for name in reversed((*found.signature.positional, *found.signature.keyword_only)):
+        known = of_keyword(f"{base}.{method}", name, ("transformers",)) if named in ("", name) else None
+        if (since := _since(known)) is not None:
+            yield name, since
+
+
+def _since(known: Named | None) -> str | None:
+    """Return the release from which on a name is there, if it is there in all later ones."""
+    if known is None or known.derived or not known.specifier.startswith(">=") or "," in known.specifier:
+        return None
+    return known.specifier.removeprefix(">=")
