@@ -43,8 +43,10 @@ _SPEC = "https://packaging.python.org/en/latest/specifications/core-metadata/#re
 EXTENSIONS_OF_TORCH = frozenset(("torchvision", "torchaudio", "torchtext"))
 """Packages compiled for the torch that they require: with another one their operators are missing."""
 _BUILDS_DIFFER = ("torch", "torchvision", "torchaudio")
-_OF_THE_BUILD = ("nvidia-", "triton", "pytorch-triton")
+_OF_THE_BUILD = ("nvidia-", "pytorch-triton")
 """Prefixes of packages whose pins differ between builds of torch: a build for another CUDA pins another version."""
+_OF_CUDA_BUILDS = ("triton",)
+"""Packages that every CUDA build of a release pins alike; builds for CPUs, ROCm and Intel GPUs do not require them."""
 
 
 def judge(facts: Facts, declared: Declared) -> Iterator[Finding]:
@@ -91,9 +93,12 @@ def _violated(
             yield from _of_likely_extra(copy, other, requirements, facts, package)
         return
     finding = _finding(copy, other, wrong, package)
+    label = (copy.version or "").partition("+")[2]
+    if copy.name == "torch" and name in _OF_CUDA_BUILDS and label and not label.startswith("cu"):
+        return
     if copy.name in _BUILDS_DIFFER and name.startswith(_OF_THE_BUILD):
         # the tables hold what the default build declares
-        if "+" in (copy.version or ""):
+        if label:
             return
         finding = replace(finding, verdict="possible", missing=("build",), unknown=("build.torch",))
     yield finding

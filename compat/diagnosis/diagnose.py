@@ -99,12 +99,13 @@ def _unruled(
     contradicted: tuple[Finding, ...],
 ) -> tuple[Finding, ...]:
     """Explain an error that matches no rule: by its message, by the package that raises it, or by the name that is missing."""
-    meant = explained(text, errors, order, facts, derived_findings(seen))
+    derived = derived_findings(seen)
+    meant = explained(text, errors, order, facts, derived)
     known = tuple(each for each in meant if each.confidence != "reported")
     mined = () if known else raised(errors, order, facts)
     perhaps = tuple(each for each in meant if each not in known)
     if not meant and not mined:
-        perhaps = between(errors, order, facts)
+        perhaps = between(text, errors, order, facts, derived)
     if perhaps and not any(each.fixes for each in mined):
         return (*known, *perhaps, *mined, *contradicted)  # a fix is worth more than the origin of the message
     return (*known, *mined, *perhaps, *contradicted)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from compat.diagnosis.failed_builds import failed_builds
 from compat.diagnosis.frame_packages import meeting, version_of
+from compat.diagnosis.installations import incomplete, not_importable, violated
 from compat.diagnosis.interface_errors import between_packages, interfaces
 from compat.diagnosis.libraries import missing
 from compat.diagnosis.library_owners import COME_WITH_TORCH, WITH_KERNELS, only_extension, packages_in
@@ -44,6 +45,7 @@ def explained(
     for number in order[:MOST]:
         error = errors[number]
         found += unknown_model(error, text, facts) or _of_error(error, text, facts, derived) or interfaces(error, facts)
+        found = found or incomplete(error, facts)
         if found and found[0].rule not in GENERAL:
             break
     found = [finding for finding in found if finding.rule not in GENERAL] or found
@@ -68,9 +70,20 @@ def _unavailable(text: str, facts: Facts) -> list[Finding]:
     return [] if match is None else [_finding(symptom, match, "the text", "", None, facts)]
 
 
-def between(errors: Sequence[RaisedError], order: Sequence[int], facts: Facts) -> tuple[Finding, ...]:
-    """Return the mismatch between two packages for a missing name that no table lists, from the most decisive such error."""
-    return tuple(next((found for number in order[:MOST] if (found := between_packages(errors[number], facts))), ()))
+def between(
+    text: str, errors: Sequence[RaisedError], order: Sequence[int], facts: Facts, derived: Sequence[Finding]
+) -> tuple[Finding, ...]:
+    """Return what only concerns the packages of the most decisive errors, if nothing explains the messages.
+
+    That is a missing name that no table lists, a requirement that they violate, or an import that fails for a hidden reason.
+    """
+    decisive = [errors[number] for number in order[:MOST]]
+    named = next((found for error in decisive if (found := between_packages(error, facts))), None)
+    return tuple(
+        named
+        or violated(decisive, text, derived)
+        or next((found for error in decisive if (found := not_importable(error, facts, derived))), ())
+    )
 
 
 def _of_error(error: RaisedError, text: str, facts: Facts, derived: Sequence[Finding]) -> list[Finding]:

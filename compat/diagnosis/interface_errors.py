@@ -143,9 +143,16 @@ def between_packages(error: RaisedError, facts: Facts) -> list[Finding]:
     if lack.kind == GLOBAL or (lack.kind == MODULE and "." not in lack.owner):
         found = not_installed(lack.owner or lack.name, sides.asking, error, facts)
         return found or ([] if lack.kind == MODULE else undefined_name(lack.name, error, facts))
-    if sides.owner is None or sides.owner == sides.asking:
+    if sides.owner is None or sides.owner == sides.asking or _is_only_guessed(lack, sides.owner, error):
         return []
     return [_mismatch(lack, sides, None, error, facts)]
+
+
+def _is_only_guessed(lack: Lack, owner: str, error: RaisedError) -> bool:
+    """Whether only the name of a class, of one word, leads to its owner: packages share names such as ``Version``."""
+    packages = {package_of(frame) for frame in error.frames} - {None}
+    shared = lack.kind == MEMBER and re.fullmatch(r"[A-Z][a-z]+", lack.owner) is not None
+    return shared and bool(packages) and owner not in {distribution_of_module(name or "") for name in packages}
 
 
 def _sides(lack: Lack, error: RaisedError) -> _Sides:

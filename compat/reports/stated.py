@@ -116,6 +116,8 @@ _FORMS = (
     _Form("but found", rf"\brequires {_N}(?: version)? ?{_SPEC},? but found (?:[\w-]{{1,60}}(?:==| ))?{_FOUND}"),
     _Form("but got", rf"\brequires {_N}(?: version)? ?{_SPEC},? but got (?:[\w-]{{1,60}}(?:==| ))?{_FOUND}"),
     _Form("but you have", rf"\brequires {_N}(?: version)? ?{_SPEC},? but you have (?:[\w-]{{1,60}}(?:==| ))?{_FOUND}"),
+    _Form("not supported", rf"{_START}{_N} version:? (?P<refused>{_V}) (?:is )?not supported"),
+    _Form("nsupported", rf"\b[Uu]nsupported {_N} version:? (?P<refused>{_V})(?![\w.]*\w)"),
     _Form("compiled using NumPy 1.x",
         rf"compiled using (?P<name>NumPy) (?P<series>1)\.x cannot be run in\s{{1,20}}NumPy {_FOUND}"),
     _Form("Disabling PyTorch because", rf"Disabling PyTorch because (?P<name>PyTorch) ?{_SPEC} is required but found {_FOUND}"),
@@ -149,6 +151,11 @@ def _wanted(match: re.Match[str], line: int) -> Wanted | None:
     elif "most" in groups:
         *before, last = groups["most"].split(".")  # 2.2 or less: every 2.2.x
         specifier = f"<{'.'.join([*before, str(int(last) + 1)])}" if last.isdecimal() else f"<={groups['most']}"
+    elif "refused" in groups:
+        if name != "python" and distribution_of(groups["name"]) is None:
+            return None  # "CUDA version 12.8 is not supported"
+        groups["found"] = groups["refused"]
+        specifier = f"!={groups['refused'].removeprefix('v')}"
     elif "series" in groups:
         specifier = f"<{int(groups['series']) + 1}"
     if "least" in groups and "by" not in groups and "found" not in groups and distribution_of(groups["name"]) is None:

@@ -279,6 +279,6 @@ def test_a_class_of_two_packages_is_the_one_that_had_the_argument(error: str, pa
 def test_a_compiled_module_names_its_distribution() -> None:
     text = "ModuleNotFoundError: No module named 'flash_attn_2_cuda'"
     errors = parse_log(text)
-    (finding,) = between(errors, decisive(errors), Facts(Environment()))
+    (finding,) = between("", errors, decisive(errors), Facts(Environment()), ())
     assert (finding.rule, list(finding.packages)) == ("symptom-no-extension", ["flash-attn"])
     assert "--no-build-isolation" in str(finding.fixes[0].command)

@@ -142,7 +142,7 @@ def test_a_name_that_the_code_of_a_package_does_not_define() -> None:
 
 def between_of(text: str, environment: Environment | None = None) -> list[Finding]:
     errors = parse_log(text)
-    return list(between(errors, decisive(errors), Facts(environment or Environment())))
+    return list(between(text, errors, decisive(errors), Facts(environment or Environment()), ()))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from compat.diagnosis.symptoms.symptom import Symptom
 from compat.model import Fix
 
 _NVCC = "https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/index.html#gpu-feature-list"
+_PTX = "https://docs.nvidia.com/cuda/parallel-thread-execution/#release-notes"
 _GPU = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility"
 _CONTAINER = "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/troubleshooting.html"
 _NEW_DRIVER = Fix("driver", text="install a newer driver on the machine (the host, not the container)")
@@ -84,6 +85,42 @@ GPUS = (
             ),
         ),
         evidence=(_NVCC,),
+    ),
+    Symptom(
+        "ptxas-ptx-version",
+        re.compile(r"\.version '?(?P<wants>\d\.\d)'?; current version is '(?P<reads>\d\.\d)'"),
+        "The assembler (ptxas) that ran reads PTX up to {reads}, and the compiler wrote PTX {wants}",
+        "Triton and other compilers write PTX for the ptxas that they come with. An older one was found first: that of the "
+        "CUDA toolkit on PATH, in CUDA_PATH or CUDA_HOME, or the one that TRITON_PTXAS_PATH points to.",
+        hints=("current version is",),
+        facts=("cuda_toolkit", "variables", "build"),
+        packages=("triton",),
+        fixes=(
+            Fix("env-var", text="use the ptxas that triton comes with", command="unset TRITON_PTXAS_PATH"),
+            Fix("config", text="install the CUDA toolkit that triton is for, or a newer one, or take the old one off PATH"),
+            Fix("downgrade", "triton", None, "a triton for the toolkit that is installed, with its torch"),
+        ),
+        evidence=(_PTX,),
+    ),
+    Symptom(
+        "ptxas-failed",
+        re.compile(r"ptxas.{0,400}?--gpu-name=(?P<code>sm_\d{2,3}[af]?).{0,2000}?returned non-zero exit status", re.DOTALL),
+        "Triton's assembler (ptxas) fails for {code}",
+        "Triton runs its own ptxas, or the one that TRITON_PTXAS_PATH or the CUDA toolkit provides. It fails if it is older "
+        "than the GPU, or older than the PTX that triton writes; its own output says which.",
+        hints=("--gpu-name=",),
+        facts=("accelerators", "cuda_toolkit", "variables", "build"),
+        packages=("triton",),
+        fixes=(
+            Fix("upgrade", "triton", None, "a torch whose triton supports {code}", "pip install -U torch triton"),
+            Fix(
+                "env-var",
+                text="use the ptxas of a newer CUDA toolkit",
+                command="export TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas",
+            ),
+        ),
+        evidence=(_NVCC,),
+        general=True,
     ),
     Symptom(
         "kernel-image-invalid",

@@ -114,6 +114,7 @@ NUMERICS = (
         re.compile(
             r"[Tt]he operator '(?P<operator>[\w:.]{3,80})' is not currently (?:implemented|supported) (?:for|on) the MPS"
             r"|MPS (?:backend )?does ?n[o']t support (?P<type>\w{3,20})|(?P<type_2>Float64|float64) dtype as the MPS framework"
+            r"|(?P<type_3>\w{3,20}) is not supported on MPS|[Tt]rying to convert (?P<type_4>\w{3,20}) to the MPS backend"
         ),
         "This torch cannot compute {operator}{type} on an Apple GPU",
         "The MPS backend of torch covers more operations and types with every release; some types are not available at all.",

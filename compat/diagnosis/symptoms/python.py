@@ -26,6 +26,24 @@ PYTHON = (
         evidence=(_PROTOBUF,),
     ),
     Symptom(
+        "protobuf-file-twice",
+        re.compile(
+            r"Couldn't build proto file into descriptor pool"
+            r"|(?P<file>[\w./]{1,80}\.proto): A file with this name is already in the pool"
+        ),
+        "Two packages define the same protobuf file",
+        "The compiled implementations of protobuf refuse a second definition that differs from the first one. Packages bring "
+        "their own copy of a file that another one has, such as sentencepiece_model.proto.",
+        hints=("descriptor pool", "already in the pool"),
+        packages=("protobuf",),
+        fixes=(
+            Fix("env-var", text="use the slow implementation", command="export PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=python"),
+            Fix("upgrade", None, None, "upgrade the package in the last frames: newer releases share the file or rename it"),
+            Fix("downgrade", "protobuf", "<4", "the last series for most old generated code", 'pip install "protobuf<4"'),
+        ),
+        evidence=(_PROTOBUF,),
+    ),
+    Symptom(
         "protobuf-getprototype",
         re.compile(r"'MessageFactory' object has no attribute 'GetPrototype'"),
         "A package calls a function that protobuf 6 removed",
