@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from compat.checks.choices import Requested
 from compat.checks.contexts import Contexts, Platform
 from compat.checks.fix_commands import in_project
+from compat.checks.repeated_lines import as_one, disjoint
 from compat.model import Distribution, Environment, Finding, Fix, Location
 from compat.records import record, replace
 from compat.rules.evaluate import Answers
 from compat.rules.facts import comparable, seen_by_torch
 from compat.rules.unknown import of_paths
-from compat.versions import contains, is_version, key_of, overlap, ranges_of
 
 if TYPE_CHECKING:
     from compat.formats.listing import Entry, Listing
@@ -70,7 +70,7 @@ def judged_listing(
         classes = [part for each in classes for part in (each & mask, each & ~mask) if part]
     checker = _Checker(relevant, contexts, known, matrix)
     selections = [part for mask in classes for part in checker.split(checker.check(mask, suspects))]
-    findings = _merged(selections, contexts)
+    findings = _merged(selections, contexts, known)
     fixed = (in_project(finding, listing.kind) for finding in findings)
     return tuple(sorted(fixed, key=lambda finding: finding.order())), (*notes, *contexts.notes)
 
@@ -79,58 +79,6 @@ def _without_marker(distribution: Distribution) -> Distribution:
     """The release without its marker, which has already been evaluated for the selection."""
     distribution = comparable(distribution)
     return replace(distribution, marker=None) if distribution.marker else distribution
-
-
-def _as_one(entries: list[Entry]) -> list[Entry]:
-    """Merge the entries of one distribution that no installer tells apart: a line given twice, a range next to a pin.
-
-    Rules cannot judge several copies of a distribution, so that a repeated line would hide its findings. Entries that
-    contradict each other, or come from different places, stay.
-    """
-    found: dict[str, list[Entry]] = {}
-    for entry in entries:
-        found.setdefault(entry.distribution.name, []).append(entry)
-    if len(found) == len(entries):
-        return entries
-    return [entry for several in found.values() for entry in (several if len(several) == 1 else _merged_lines(several))]
-
-
-def _merged_lines(several: list[Entry]) -> list[Entry]:
-    """One entry for lines about one distribution that agree: the pin, else all ranges together."""
-    first = several[0].distribution
-    if any(each.distribution.source != first.source for each in several):
-        # pip replaces what conda has installed, and takes an address only if what is there has the version of the pin
-        pinned = [each for each in several if each.distribution.version and _is_indexed(each.distribution)]
-        others = [each.distribution for each in several if each not in pinned]
-        if pinned and others and not any(map(_is_indexed, others)):
-            return _merged_lines(pinned)
-        # pip installs into what conda has installed
-        return several[-1:] if {each.distribution.version for each in several} == {first.version or ""} else several
-    extras = sorted({extra for each in several for extra in each.distribution.extra.get("extras", ())})
-    if extras and any(each.distribution.extra.get("extras") != extras for each in several):
-        several = [replace(each, distribution=replace(each.distribution, extra={**each.distribution.extra, "extras": extras}))
-                   for each in several]  # fmt: skip
-    indexed = _is_indexed(first)
-    lines = {each.distribution.version or each.distribution.specifier: each for each in reversed(several)}
-    if len(lines) == 1 or not indexed:
-        return several[:1] if len(lines) == 1 else several
-    pinned = [each for each in lines.values() if each.distribution.version]
-    # 2.6.0 also matches 2.6.0+cu124
-    pin = next((each for each in pinned if "+" in (each.distribution.version or "")), pinned[-1]) if pinned else None
-    if pin is not None:
-        telling = (each.distribution for each in lines.values() if each.distribution.version or each.distribution.specifier)
-        return several if any(_disjoint(pin.distribution, each) for each in telling) else [pin]
-    together = ",".join(sorted(filter(None, lines)))
-    try:
-        possible = not together or ranges_of(together)
-    except ValueError:
-        return several
-    last = next(each for each in lines.values() if each.distribution.specifier or not together)
-    return [replace(last, distribution=replace(last.distribution, specifier=together or None))] if possible else several
-
-
-def _is_indexed(distribution: Distribution) -> bool:
-    return distribution.source is None or distribution.source.kind == "index"
 
 
 class _Checker:
@@ -151,7 +99,7 @@ class _Checker:
         from compat.checks import deduplicated, derived_findings
         from compat.rules import evaluate as rules
 
-        entries = _as_one([entry for entry, installed in self._relevant if installed & mask])
+        entries = as_one([entry for entry, installed in self._relevant if installed & mask])
         platforms = self._contexts.platforms_of(mask)
         known, listing = self._known, self._contexts.listing
         environment = replace(
@@ -212,7 +160,7 @@ def _located(finding: Finding, entries: list[Entry], listing: Listing) -> Findin
     return replace(finding, location=Location(listing.file))
 
 
-def _merged(selections: list[_Selection], contexts: Contexts) -> list[Finding]:
+def _merged(selections: list[_Selection], contexts: Contexts, known: Environment) -> list[Finding]:
     best: dict[Key, tuple[Finding, list[str]]] = {}
     for number, chosen in enumerate(contexts.sets):
         reach = contexts.with_set(number)
@@ -223,10 +171,42 @@ def _merged(selections: list[_Selection], contexts: Contexts) -> list[Finding]:
                 best[key] = (finding, [chosen.label])
             elif before[0].verdict == finding.verdict:
                 before[1].append(chosen.label)
+    found = list(best.values())
+    if contexts.listing.conflicts:
+        found = _without_alternatives(found, known, contexts)
     return [
         replace(finding, selections=() if "" in labels or len(labels) == len(contexts.sets) else _simplest(labels))
-        for finding, labels in best.values()
+        for finding, labels in found
     ]
+
+
+def _without_alternatives(
+    found: list[tuple[Finding, list[str]]], known: Environment, contexts: Contexts
+) -> list[tuple[Finding, list[str]]]:
+    """The findings, with those about a build of torch left open where a conflicting extra or group has one that fits."""
+    from compat.checks import alternatives
+
+    hit = {label for finding, labels in found if alternatives.is_about_build(finding) for label in labels}
+    if not hit:
+        return found
+    sets, listing = contexts.sets, contexts.listing
+    reach = [contexts.with_set(number) for number in range(len(sets))]
+    copies = [(entry.distribution, mask) for entry, mask in zip(listing.entries, contexts.installed())]
+    torch = [(copy.version or "", mask) for copy, mask in copies if copy.name == "torch"]
+    builds = [[version.partition("+") for version, mask in torch if mask & here] for here in reach]
+    releases = [frozenset(release for release, _, _ in each) for each in builds]
+    bad = {number for number, chosen in enumerate(sets) if chosen.label in hit}
+    if known.accelerators:
+        bad |= {number for number, each in enumerate(builds) if any(label == "cpu" for _, _, label in each)}
+    result = []
+    for finding, labels in found:
+        if alternatives.is_about_build(finding):
+            at = [number for number, chosen in enumerate(sets) if chosen.label in labels]
+            instead = alternatives.fitting(at, bad, releases, sets, listing)
+            if instead:
+                finding = alternatives.left_open(finding, [sets[number] for number in instead], listing)
+        result.append((finding, labels))
+    return result
 
 
 def _simplest(labels: list[str]) -> tuple[str, ...]:
@@ -353,31 +333,13 @@ def _conflict_among(numbers: list[int], installed: list[int], contexts: Contexts
     pairs = [
         (installed[first] & installed[second], first, second)
         for position, second in enumerate(numbers) for first in numbers[:position]
-        if installed[first] & installed[second] and _disjoint(entries[first].distribution, entries[second].distribution)
+        if installed[first] & installed[second] and disjoint(entries[first].distribution, entries[second].distribution)
     ]  # fmt: skip
     if pairs:
         mask, first, second = max(pairs, key=lambda pair: (pair[0].bit_count(), -pair[2], -pair[1]))
         decisive = () if mask == everywhere else _decisive(contexts.platforms_of(mask), contexts.platforms_of(everywhere))
         finding = _conflict(entries[first], entries[second], contexts.listing, decisive, holds=mask == everywhere)
         yield Contradiction(finding, tuple((one, two) for _, one, two in pairs))
-
-
-def _disjoint(left: Distribution, right: Distribution) -> bool:
-    """Whether no version satisfies both; ``False`` if they cannot be compared."""
-    try:
-        if left.specifier is not None and right.specifier is not None:
-            return not overlap(ranges_of(left.specifier), ranges_of(right.specifier))
-        if left.specifier is not None or right.specifier is not None:
-            ranged, pinned = (left, right) if left.specifier is not None else (right, left)
-            return not contains(ranges_of(ranged.specifier or ""), key_of(pinned.version or ""))
-    except ValueError:
-        return False
-    versions = left.version or "", right.version or ""
-    if not all(map(is_version, versions)):
-        return False
-    # 2.6.0 also matches 2.6.0+cu124, which only matches its own local label
-    labels = [version.partition("+")[2].lower().replace("-", ".").replace("_", ".") for version in versions]
-    return key_of(versions[0]) != key_of(versions[1]) or (all(labels) and labels[0] != labels[1])
 
 
 def _conflict(first: Entry, second: Entry, listing: Listing, decisive: tuple[str, ...], *, holds: bool) -> Finding:

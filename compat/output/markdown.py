@@ -74,6 +74,8 @@ _QUESTIONS = {
     "python": "Which Python is used (`python --version`)?",
     "os": "Which operating system is used?",
     "glibc": "Which glibc does the system have (`ldd --version`)?",
+    "extras": "Which extras are installed?",
+    "groups": "Which dependency groups are installed?",
     "workload.launcher": "Which command starts the job?",
     "workload.task": "What runs: which trainer, or which server?",
     "workload.model": "Which model is used?",

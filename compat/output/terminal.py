@@ -257,6 +257,8 @@ _FLAGS = {
     "accelerators": '--gpu "NAME:COUNT"',
     "driver": "--driver VERSION",
     "cuda_toolkit": "--cuda-toolkit VERSION",
+    "extras": "--extras NAMES",
+    "groups": "--groups NAMES",
     "workload.launcher": "--launcher NAME, or the command itself after --",
     "workload.task": "--task TASK",
     "workload.trainer": "--trainer CLASS",

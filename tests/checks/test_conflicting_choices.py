@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from compat.checks.choices import Requested
 from compat.checks.contexts import Contexts
-from compat.formats.listing import Listing
+from compat.checks.selections import judged_listing
+from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.locks.uv import UvLock
-from compat.model import Environment
+from compat.model import Accelerator, Distribution, Environment, Source
+from compat.rules.compiled import in_memory
 
 CPU, GPU = "extra == 'extra-3-kit-cpu'", "extra == 'extra-3-kit-gpu'"
 LOCK = f"""
@@ -145,3 +147,42 @@ def test_forks_of_the_resolution_limit_platforms_only() -> None:
     listing = read(text)
     assert Contexts(listing, Environment(os="linux"), Requested()).notes == []
     assert Contexts(listing, Environment(os="windows"), Requested()).notes == ["uv.lock does not support the target's platform"]
+
+
+# --- A build of torch that does not fit the target, where a conflicting extra has one that does.
+
+
+def builds(*versions: str) -> Listing:
+    """A lock whose extras are in conflict and install one build of torch each."""
+    entries = tuple(Entry(Distribution("torch", each, source=Source("index", {})), at) for at, each in enumerate(versions))
+    edges = tuple(Edge(ROOT, at, None, at) for at in range(len(versions)))
+    choices = tuple(Choice("extra", each.partition("+")[2] or "plain") for each in versions)
+    conflicts = (tuple(range(len(versions))),)
+    return Listing("uv.lock", "uv.lock", entries, edges, choices, conflicts, complete=True)
+
+
+def about_torch(listing: Listing, *gpus: Accelerator, extras: tuple[str, ...] | None = None) -> list[tuple[str, str, object]]:
+    known = Environment(python="3.12", os="linux", machine="x86_64", accelerators=gpus)
+    found, _ = judged_listing(listing, known, in_memory([]), Requested(extras))
+    return [(each.rule, each.verdict, each.unknown) for each in found if each.rule.startswith("build-torch-")]
+
+
+T4 = Accelerator("nvidia", "T4", compute_capability="7.5")
+B200 = Accelerator("nvidia", "B200", compute_capability="10.0")
+MI300X = Accelerator("amd", "MI300X", gfx="gfx942")
+
+
+def test_an_extra_for_another_machine_is_no_error_if_there_is_one_for_this() -> None:
+    assert about_torch(builds("2.9.1+cpu", "2.9.1+cu128"), T4) == [("build-torch-cpu-only", "possible", ("extras",))]
+    assert about_torch(builds("2.8.0+cu126", "2.8.0+cu128"), B200) == [("build-torch-gpu", "possible", ("extras",))]
+
+
+def test_an_extra_that_is_asked_for_is_judged() -> None:
+    found = about_torch(builds("2.9.1+cpu", "2.9.1+cu128"), T4, extras=("cpu",))
+    assert found == [("build-torch-cpu-only", "hit", ())]
+
+
+def test_an_error_without_a_build_that_fits_stays() -> None:
+    assert ("build-torch-vendor", "hit", ()) in about_torch(builds("2.9.1+cpu", "2.9.1+cu128"), MI300X)
+    found = about_torch(builds("2.5.1+cu124", "2.9.1+cu128"), B200)  # another release of torch, for other packages
+    assert found == [("build-torch-gpu", "hit", ())]
