@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from compat.api.report import chosen_targets, config_of, in_force, requested_of, targeted
 from compat.errors import InputError
-from compat.model import Environment
+from compat.model import Environment, Finding
 from compat.records import record, replace
+from compat.repair.subject import OVER_OTHERS
 from compat.rules.compiled import Matrix
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class Case:
     file, ``asked_choices`` are the requested extras and groups, ``selection`` those of this case in words.
     ``resolves``: whether uv can resolve a file that lists only some of its packages (``None``: unknown; ``unresolved`` is the
     reason), ``overrides`` whether that requires its pins to override the requirements of other packages. ``needs`` are the
-    requirements of its releases that were read, ``pythons`` older Pythons that the pins support as well."""
+    requirements of its releases that were read, ``pythons`` older Pythons that the pins support as well. ``unserved`` are the
+    errors of pins that no installer can take on the target."""
 
     environment: Environment
     file: str | None = None
@@ -52,6 +54,7 @@ class Case:
     overrides: bool | None = None
     needs: Mapping[Release, Needs] | None = None
     pythons: tuple[str, ...] = ()
+    unserved: tuple[Finding, ...] = ()
     listing: Listing | None = None
     asked_choices: Requested | None = None
     selection: str = ""
@@ -64,6 +67,12 @@ class Case:
     def is_refused(self) -> bool:
         """Whether installers refuse the file as it is, because its pins contradict each other."""
         return self.overrides is True and self.listing is not None and self.listing.kind == "requirements"
+
+    @property
+    def known(self) -> frozenset[str] | None:
+        """The only packages about which anything is known, if the file installs over others: an image's, or a machine's."""
+        over_others = self.listing is not None and self.listing.kind in OVER_OTHERS and not self.listing.closed
+        return frozenset(self.listed) if over_others else None
 
     @property
     def listed(self) -> dict[str, bool]:
@@ -174,7 +183,8 @@ def read_again(case: Case, listing: Listing, means: Means) -> Case:
 
     known = replace(case.environment, distributions=None, distributions_complete=False)
     found = installed_by(listing, known, means.matrix, lambda: means.index, case.asked_choices)
+    there = {(copy.name, copy.version) for copy in found.environment.distributions or ()}
     return replace(
         case, environment=found.environment, direct=found.direct, asked=found.asked, whole=found.whole, listing=listing,
-        selection=found.selection,
+        selection=found.selection, unserved=tuple(each for each in case.unserved if there.issuperset(each.packages.items())),
     )  # fmt: skip

@@ -185,7 +185,7 @@ def _without_pins(spared: frozenset[str], case: Case, plan: Plan, planner: Plann
     """The case of the edited file if the plan adds no pins of the spared packages, and the errors that it adds."""
     lean = replace(plan, along=frozenset(each.name for each in plan.changes if each.name in spared))
     after = _as_written(case, lean, written_for(case, lean), planner)
-    found = findings(after.environment, planner.means.matrix, case.ignored)
+    found = findings(after.environment, planner.means.matrix, case.ignored, case.known)
     known = {_key(each) for each in plan.left}
     return after, tuple(each for each in to_fix(found, planner.problem.policy) if _key(each) not in known)
 

@@ -31,14 +31,15 @@ def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = (
     from compat.repair.plan import Planner
     from compat.repair.whole_plans import findings, to_fix
 
-    judged = findings(case.environment, means.matrix, case.ignored)
+    judged = (*findings(case.environment, means.matrix, case.ignored, case.known), *case.unserved)
     refused = case.is_refused and not policy.allow_source  # a local build may require less than the wheel of its release
     policy = replace(policy, contradictions=policy.contradictions or refused)
     found = to_fix(judged, policy)
     concerned = {name for each in found for name in each.packages}
     problem = problem_of(
         case.environment, asked=case.asked, keep=keep, direct=case.direct or (), policy=policy, ignored=case.ignored,
-        concerned=concerned, listed=None if case.whole else case.listed,
+        concerned=concerned, listed=None if case.whole else case.listed, unserved=case.unserved,
+        known=case.known,
     )  # fmt: skip
     needs = {**(case.needs or {}), **needs_of_installed(case.folders, problem.current, problem.target)}
     alone = frozenset(problem.current)  # every package of an incomplete list was listed by the user

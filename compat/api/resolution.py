@@ -38,7 +38,19 @@ def completed(case: Case, means: Means) -> Case:
         other = closed(other, means) or resolved(other, means)
         if other.resolves:
             return replace(other, told=(f"Python {python} (the newest that uv resolves the file for)", *other.told[1:]))
-    return found
+    return _with_others(case, found, means) if found.resolves is False else found
+
+
+def _with_others(case: Case, refused: Case, means: Means) -> Case:
+    """The case without what pins require that no installer can take on the target, if uv then resolves the file."""
+    from compat.api.unserved import unserved
+    from compat.repair.target import Target
+
+    copies = [copy for copy in case.environment.distributions or () if copy.version is not None and not of_no_index(copy)]
+    pins = {copy.name: copy.version or "" for copy in copies}
+    lost = unserved(pins, Target(case.environment), means.index)
+    found = resolved(case, means, spared=frozenset(lost)) if lost else refused
+    return replace(found, unserved=tuple(lost.values())) if found.resolves else refused
 
 
 def closed(case: Case, means: Means) -> Case | None:
@@ -64,10 +76,11 @@ def closed(case: Case, means: Means) -> Case | None:
     return replace(case, environment=environment, resolves=True, overrides=False, needs=needs)
 
 
-def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
+def resolved(case: Case, means: Means, indexes: tuple[str, ...] = (), spared: frozenset[str] = frozenset()) -> Case:
     """The case of an incomplete file with all packages that uv resolves today; if uv fails, the same case with a note.
 
-    A build of torch that no index serves is resolved as the default build of its release.
+    ``spared`` are packages that it leaves out. A build of torch that no index serves is resolved as the default build of its
+    release.
     """
     from compat.repair.builds import libraries_of_default, unserved
     from compat.repair.inputs import UNBUILT, is_given
@@ -82,6 +95,7 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
     elsewhere = means.index.unpinned().files_many(means.index.lost()) if means.index.settings.pinned else {}
     nowhere = frozenset(name for name, files in elsewhere.items() if files == ())
     given |= nowhere
+    given |= spared
     pins = {copy.name: copy.version for copy in copies if copy.version is not None and copy.name not in given}
     builds = unserved(pins, (means.index, *map(means.index.beside, indexes)))
     public = {name: version.partition("+")[0] for name, version in builds.items()}
@@ -114,7 +128,7 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = ()) -> Case:
     ]
     if replace(case, overrides=found.overridden).is_refused:
         notes.append(f"{REFUSED}: {excerpt(found.why, 300)}")
-    environment = replace(environment, distributions=tuple(copies), distributions_complete=True)
+    environment = replace(environment, distributions=tuple(copies), distributions_complete=case.known is None)
     told = (*case.told, f"the {len(releases)} {RESOLVED}")
     return replace(
         case,

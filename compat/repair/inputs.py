@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 
 from compat.errors import InputError
-from compat.model import Distribution, Environment, Source, normalized, of_no_index
+from compat.model import Distribution, Environment, Finding, Source, normalized, of_no_index
 from compat.repair.candidates import Release, parsed
 from compat.repair.problem import Policy, Problem
 from compat.repair.relaxation import Needs
@@ -85,7 +85,8 @@ def _read(path: str) -> str | None:
 def problem_of(
     environment: Environment, *, asked: Iterable[Need] = (), keep: Iterable[str] = (), direct: Iterable[str] = (),
     policy: Policy, ignored: frozenset[str] = frozenset(), concerned: Collection[str] = (),
-    listed: Mapping[str, bool] | None = None,
+    listed: Mapping[str, bool] | None = None, unserved: tuple[Finding, ...] = (),
+    known: frozenset[str] | None = None,
 ) -> Problem:  # fmt: skip
     """The problem for an environment; :class:`InputError` if its Python is unknown or an entry of ``keep`` is invalid.
 
@@ -117,7 +118,7 @@ def problem_of(
     return Problem(
         environment, target, current, tuple(asked), pins, frozenset(direct), policy, ignored, given, conda,
         unlisted=unnamed - frozenset(concerned), unpinned=unpinned, unnamed=unnamed,
-        from_part=listed is not None,
+        from_part=listed is not None, unserved=unserved, known=known,
     )  # fmt: skip
 
 

@@ -166,8 +166,9 @@ class Planner:
         self.means, self._needs = means, dict(needs)
         self._warnings = problem.policy.warnings
         self._whole = WholePlans(
-            problem.environment, means.matrix, problem.current, problem.ignored, warnings=self._warnings, found=found
-        )
+            problem.environment, means.matrix, problem.current, problem.ignored, warnings=self._warnings, found=found,
+            unserved=problem.unserved, known=problem.known,
+        )  # fmt: skip
         self.errors = to_fix(self._whole.of(problem.current), problem.policy)
         self.problem = _with_findings(problem, self.errors, means.matrix)
         base = IndexUniverse(means.index, problem.target)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
 from packaging.version import Version
 
-from compat.model import EMPTY, Environment
+from compat.model import EMPTY, Environment, Finding
 from compat.records import record
 from compat.repair.candidates import Release
 from compat.repair.target import Need, Target, satisfies
@@ -106,7 +106,9 @@ class Problem:
     ``alone`` are the packages that no other requires, ``unwanted`` those that the fix of a finding removes. ``unlisted`` are
     installed because others require them, and need no pin. ``unpinned`` are all packages whose version the installer chose:
     neither a downgrade nor a major version is worse for them. ``unnamed`` are those that no file lists: they do not count as
-    changed, either. ``from_part``: the file lists only part of what is installed.
+    changed, either. ``from_part``: the file lists only part of what is installed. ``unserved`` are the errors of listed
+    releases that no installer can take on the target; ``known`` are the only packages that findings may be about, if others are
+    installed of which nothing is known.
     """
 
     environment: Environment
@@ -128,6 +130,8 @@ class Problem:
     unpinned: frozenset[str] = frozenset()
     unnamed: frozenset[str] = frozenset()
     from_part: bool = False
+    unserved: tuple[Finding, ...] = ()
+    known: frozenset[str] | None = None
 
     def candidates(self, name: str, releases: Iterable[Release]) -> tuple[Release, ...]:
         """The releases that may be chosen, oldest first, including the installed one."""

@@ -163,7 +163,7 @@ class Relaxation:
                 continue
             if current is None:
                 old = place[what] < newest and "" < self._release[name][what].day < self._oldest
-                cost("old releases added", atom, int(old))
+                cost("old releases added", atom, int(old and family(name) == name))
             else:
                 self._price_move(self._release[name][what], atom, current, place)
             if name in self.problem.direct and newest_wanted:
@@ -180,7 +180,11 @@ class Relaxation:
         here, there = place[current.version], place[release.version]
         steps = abs(there - here) if problem.policy.prefer == "stay" else max(place.values()) - there
         follows = family(name) != name  # its moves cost nothing, but none is made without need
-        cost("release steps of what follows" if follows else "release steps", atom, steps)
+        chosen = name in problem.unpinned  # by the installer: what the user pinned moves less
+        steps_of = (
+            "release steps of what follows" if follows else "release steps of what is added" if chosen else "release steps"
+        )
+        cost(steps_of, atom, steps)
         left = any(need.name == name and not release.meets(need.specifier) for need in problem.asked)
         cost("changes", atom, LEFT * left)
         if follows or (name in problem.unpinned and not left):

@@ -26,6 +26,10 @@ GLIBC = "2.35"
 """Default if unknown: that of Ubuntu 22.04, which wheels for accelerators are built for."""
 _PYTHON = (3, 12)
 """Default if no pin has a version-specific wheel: the version that most packages have wheels for."""
+OVER_OTHERS = ("dockerfile", "shell")
+"""Kinds of files that may install over packages that are there already."""
+_PART = ("requirements", "pyproject", "script", *OVER_OTHERS)
+"""Kinds of files that list only a part of what gets installed."""
 _NEWEST = "the newest that the pins have wheels for"
 _STATED = re.compile(r"--python-version[= ](\d+\.\d+(?:\.\d+)?)|pip-compile with Python (\d+\.\d+)")
 _VERSION = re.compile(r"(?:cpython[@-]?)?(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)")
@@ -78,7 +82,7 @@ def installed_by(
         Need(copy.name, copy.specifier or "", tuple(copy.extra.get("extras", ()))) for copy in copies
         if copy.version is None and copy.name not in pinned and not is_given(copy)
     )  # fmt: skip
-    whole = listing.complete or not (listing.closed or listing.kind in ("requirements", "pyproject", "script"))
+    whole = listing.complete or not (listing.closed or listing.kind in _PART)
     selection = contexts.sets[number].label
     told = (f"Python {python}{origin}", *told, *([f"with {selection}"] if selection else ()))
     return Installed(environment, _direct(listing, here), wanted, told, whole, older, selection)

@@ -29,7 +29,8 @@ _YEAR = 365 * 24 * 3600
 _COMMON = ("--quiet", "--no-build", "--color", "never")
 _REFUSED = "No solution found"
 _NO_WHEEL = re.compile(
-    r"(?<![\w.<>=!~,-])([A-Za-z0-9][\w.-]{0,127})(?:\[[^\]\s]{0,200}\])?(?:[<>=!~]\S{0,200})? ha(?:s|ve) no usable wheels"
+    r"(?<![\w.<>=!~,-])([A-Za-z0-9][\w.-]{0,127})(?:\[[^\]\s]{0,200}\])?(?:\{[^{}]{0,200}\})?(?:[<>=!~]\S{0,200})?"
+    r" ha(?:s|ve) no usable wheels"
 )
 _UNBUILT = 30
 """Maximum number of attempts to resolve without packages that require a build."""

@@ -42,13 +42,17 @@ def planned(environment: Environment, chosen: Mapping[str, Release]) -> Environm
     return replace(environment, distributions=(*copies, *left))
 
 
-def findings(environment: Environment, matrix: Matrix, ignored: Collection[str] = ()) -> tuple[Finding, ...]:
-    """Certain findings of severity warning or error, without ignored rules."""
+def findings(
+    environment: Environment, matrix: Matrix, ignored: Collection[str] = (), known: Collection[str] | None = None
+) -> tuple[Finding, ...]:
+    """Certain findings of severity warning or error, without ignored rules, and only about packages that are ``known``."""
     seen = visible(environment)
     found = (*rules.judge(seen, matrix), *derived_findings(seen))
     return tuple(
-        each for each in found if each.verdict == "hit" and each.severity in ("error", "warning") and each.rule not in ignored
-    )
+        each for each in found
+        if each.verdict == "hit" and each.severity in ("error", "warning") and each.rule not in ignored
+        and (known is None or each.packages.keys() <= set(known))
+    )  # fmt: skip
 
 
 def to_fix(found: Iterable[Finding], policy: Policy) -> tuple[Finding, ...]:
@@ -64,11 +68,13 @@ class WholePlans:
 
     def __init__(
         self, environment: Environment, matrix: Matrix, current: Mapping[str, Release], ignored: Collection[str] = (),
-        *, warnings: bool = False, found: tuple[Finding, ...] | None = None,
+        *, warnings: bool = False, found: tuple[Finding, ...] | None = None, unserved: tuple[Finding, ...] = (),
+        known: frozenset[str] | None = None,
     ) -> None:  # fmt: skip
-        """``found`` are the findings of the environment as it is, if known."""
+        """``found`` are the findings of the environment as it is, if known, ``unserved`` those about releases that no installer
+        takes; ``known`` as for :func:`findings`."""
         self._environment, self._matrix, self._ignored, self._warnings = environment, matrix, ignored, warnings
-        self._current = current
+        self._current, self._unserved, self._known = current, unserved, known
         self._found: dict[frozenset[Release], tuple[Finding, ...]] = {}
         there = planned(environment, current).distributions or ()
         if found is not None and set(map(id, there)) == set(map(id, environment.distributions or ())):
@@ -78,7 +84,10 @@ class WholePlans:
         """The findings of a plan: see :func:`findings`."""
         key = frozenset(chosen.values())
         if key not in self._found:
-            self._found[key] = findings(planned(self._environment, chosen), self._matrix, self._ignored)
+            there = {(name, release.version) for name, release in chosen.items()}
+            stays = (each for each in self._unserved if there.issuperset(each.packages.items()))
+            after = planned(self._environment, chosen)
+            self._found[key] = (*findings(after, self._matrix, self._ignored, self._known), *stays)
         return self._found[key]
 
     def __call__(self, chosen: Mapping[str, Release], known: Mapping[str, tuple[Release, ...]]) -> Iterator[Forbidden]:

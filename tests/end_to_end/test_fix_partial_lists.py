@@ -10,7 +10,7 @@ import pytest
 
 from compat.index.configuration import uv_binary
 from tests.conftest import ROOT
-from tests.end_to_end.fixing import BAD_TRL, CLEAN, LINES, RULE, Run, own, release
+from tests.end_to_end.fixing import BAD_TRL, CLEAN, LINES, PACKAGES, RULE, Run, own, release
 from tests.index.server import IndexServer
 
 pytest.importorskip("clingo")
@@ -341,9 +341,45 @@ def test_what_the_file_leaves_open_stays_open_where_uv_takes_a_good_release(fix:
 def test_what_a_dockerfile_installs_is_all_there_is_on_an_image_without_packages(
     image: str, whole: bool, fix: Run, index: IndexServer, tmp_path: Path
 ) -> None:
-    """What uv resolves is judged; on another image nobody knows what is there, and what is listed is not pinned for it."""
+    """What uv resolves is judged; on another image nobody knows what is there, and what is not listed is not judged."""
+    bad = RULE.format(
+        name="bad-transformers", severity="error", packages='transformers = ">=4.57.3"', hit='transformers = "4.57.3"',
+        clear='transformers = "4.57.1"', fix='[[rule.fix]]\ndowngrade = { transformers = "<4.57.3" }',
+    )  # fmt: skip
     (tmp_path / "Dockerfile").write_text(f"FROM {image}\nRUN pip install accelerate trl==0.17.0\n")
+    done = fix("--write", "--brief", *own(tmp_path, BAD_TRL, bad), url=index.url, subject=["Dockerfile"], job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "packages that uv resolves today" in " ".join(done.stdout.split())
+    lines = (tmp_path / "Dockerfile").read_text()
+    assert "trl==0.18.0" in lines
+    assert ("transformers==4.57.1" in lines) == whole
+
+
+def test_a_range_in_a_dockerfile_moves_with_what_needs_it(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """Over an image whose packages are unknown, as well: not the years-old release that the range still admits."""
+    (tmp_path / "Dockerfile").write_text('FROM company/base:1\nRUN pip install trl==0.17.0 "transformers<4.50"\n')
+    index.add("transformers", {**PACKAGES["transformers"], "4.46.0": release("2024-10-25")})
     done = fix("--write", "--brief", *own(tmp_path, BAD_TRL), url=index.url, subject=["Dockerfile"], job=CLEAN)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert ("packages that uv resolves today" in " ".join(done.stdout.split())) == whole
-    assert (tmp_path / "Dockerfile").read_text() == f"FROM {image}\nRUN pip install accelerate trl==0.18.0\n"
+    assert "trl==0.18.0" in (tmp_path / "Dockerfile").read_text()
+    assert "transformers==4.5" in (tmp_path / "Dockerfile").read_text()
+
+
+def test_a_pin_without_a_file_for_the_python_moves(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """uv refuses the file, as no installer has a wheel of the pin for this Python: the nearest release that has one."""
+
+    def tags(*pythons: int) -> list[str]:
+        return [f"cp{each}-cp{each}-manylinux_2_28_x86_64" for each in pythons]
+
+    fast = {
+        "1.0": release("2025-01-01", wheel_tags=tags(310), sdist=False),
+        "1.1": release("2025-02-01", wheel_tags=tags(310, 311), sdist=False),
+        "2.0": release("2025-03-01", wheel_tags=tags(311), sdist=False),
+    }
+    index.add("fast", fast)
+    index.add("over", {"1.0": release("2025-01-01", "fast==1.0"), "1.1": release("2025-02-01", "fast==1.1")})
+    (tmp_path / "requirements.txt").write_text("fast==1.0\nover==1.0\ntrl==0.18.0\n")
+    done = fix("--write", url=index.url, job=("--python-version", "3.11"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "fast 1.0 has no wheel for Python 3.11 on this platform (wheels-fast)" in " ".join(done.stdout.split())
+    assert (tmp_path / "requirements.txt").read_text() == "fast==1.1\nover==1.1\ntrl==0.18.0\n"

@@ -126,11 +126,13 @@ class Everything:
             near = self.problem.policy.prefer == "stay"
             if name in current:
                 moved = abs(place[name].index(version) - here) if near else newest - place[name].index(version)
-                steps, following = (steps + moved, following) if name in own else (steps, following + moved)
+                following += moved * (name not in own)
+                more_steps += moved * (name in own and name in unpinned)
+                steps += moved * (name in own and name not in unpinned)
             else:
                 weight = BEHIND if self.problem.policy.prefer == "newest" or self.problem.installer_adds else 1
                 more_steps += 1 + weight * (newest - place[name].index(version))
-                old += place[name].index(version) < newest and self._old(release[name][version].day)
+                old += name in own and place[name].index(version) < newest and self._old(release[name][version].day)
             source = release[name][version].source
             sources += source is not None and source.kind == "vcs"
             labels = [Version(each).local for each in (current.get(name, "0"), version)]
