@@ -30,6 +30,8 @@ _COMMON = re.compile(
     r"(__)?(call|init|new|forward|main|run|get|load|save|generate|from_pretrained|step|apply|create|wrapper)(__)?"
 )
 """Functions that many classes have: without the class, the message does not tell which one it was."""
+PLAIN = ("tuple", "list", "dict", "set", "str", "int", "float", "bool", "NoneType")
+"""Python's own classes: none of them is derived from one of a package."""
 _PEERS = 3
 """Classes with a new parameter in one method from which on it is a convention of the package."""
 _TELLING = 12
@@ -49,7 +51,7 @@ def changed(lack: Lack, modules: Sequence[str], installed: Collection[str] = ())
     if not meant and lack.kind in (NAME, ATTRIBUTE):
         meant = _inside(found, lack.owner)
         doubt = f" That {lack.owner} passes on the name of {meant[0].module} is a guess." if meant else None
-    elif not meant and lack.kind == MEMBER and len(name) >= _TELLING and "_" in name:
+    elif not meant and lack.kind == MEMBER and lack.owner not in PLAIN and len(name) >= _TELLING and "_" in name:
         meant = found
         doubt = f" That the {lack.name} of {lack.owner} is this one is a guess by its name."
     one = _of_one_package(meant, modules, installed if doubt is None else ())
@@ -87,6 +89,20 @@ def first_of_peers(method: str, parameter: str, package: str) -> str | None:
         if each.has and each.lacks and key_of(each.lacks[0]) < key_of(each.has[0])
     ]
     return min(gained, key=key_of) if len(gained) >= _PEERS else None
+
+
+def owner_of_method(method: str, modules: Sequence[str]) -> tuple[str, str, str, str] | None:
+    """Return the class whose method this is: its package, its name, the release it has it since, the oldest known release.
+
+    ``modules``: the packages of the innermost frames, which must have it if there are any; else one package must.
+    """
+    found = [each for each in changes().of(method) if each.kind in (table.MEMBER, table.NEW) and each.has]
+    if modules:
+        found = [each for each in found if each.module.partition(".")[0] in modules]
+    if not found or len({each.package for each in found}) != 1:
+        return None
+    first = min(found, key=lambda each: (key_of(each.has[0]), len(each.owner), each.owner))
+    return first.package, first.owner, first.has[0], first.known[0]
 
 
 def _of_one_package(found: Iterable[Change], modules: Sequence[str], installed: Collection[str]) -> list[Change]:

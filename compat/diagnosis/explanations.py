@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from compat.diagnosis.failed_builds import failed_builds
+from compat.diagnosis.failed_builds import failed_builds, not_offered
 from compat.diagnosis.frame_packages import meeting, version_of
 from compat.diagnosis.installations import incomplete, not_importable, violated
 from compat.diagnosis.interface_errors import between_packages, interfaces
@@ -40,7 +40,7 @@ def explained(
     text: str, errors: Sequence[RaisedError], order: Sequence[int], facts: Facts, derived: Sequence[Finding]
 ) -> tuple[Finding, ...]:
     """Return findings for the symptoms of the most decisive errors, in their order; empty if no error shows a symptom."""
-    if found := failed_builds(text, facts):
+    if found := failed_builds(text, facts) or not_offered(text, facts):
         return tuple(found)
     for number in order[:MOST]:
         error = errors[number]

@@ -1,4 +1,4 @@
-"""A package that an installer builds from source because no wheel fits, named with the release that has one.
+"""A package of which no wheel fits, so that installers build it from source or find nothing; named with a release that has one.
 
 The compiler's error is about a missing tool or a header; the cause is a Python or a system that is newer than the release.
 """
@@ -45,6 +45,8 @@ _HINTS = (
     "metadata-gen",
     "egg_info",
 )
+_NOT_FOUND = re.compile(rf"No matching distribution found for (?P<name>{_NAME})(?:\[[\w,-]{{1,60}}\])?(?=[\s,;<>=!~]|$)")
+_INSTEAD = {("triton", "windows"): "triton-windows"}
 _SYSTEMS = {"linux": "Linux", "windows": "Windows", "darwin": "macOS"}
 _TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
 
@@ -64,6 +66,43 @@ def failed_builds(text: str, facts: Facts) -> list[Finding]:
         if name not in found and (finding := _without_wheel(name, version, python, system)) is not None:
             found[name] = finding
     return list(found.values())
+
+
+def not_offered(text: str, facts: Facts) -> list[Finding]:
+    """Return a finding for each package that an installer does not find because no release has wheels for this system."""
+    system = facts.value("os")
+    system = "darwin" if system == "macos" else system
+    if system not in _SYSTEMS or "No matching distribution" not in text:
+        return []
+    names = dict.fromkeys(normalized(each["name"]) for each in _NOT_FOUND.finditer(text))
+    return [finding for name in names if (finding := _of_other_systems(name, str(system))) is not None]
+
+
+def _of_other_systems(name: str, system: str) -> Finding | None:
+    runs = _runs(name)
+    others = [title for each, title in _SYSTEMS.items() if any(fits(run.wheels, each, None) for run in runs)]
+    if not others or any(fits(run.wheels, system, None) or "sdist" in run.wheels.split() for run in runs):
+        return None
+    instead = _INSTEAD.get((name, system))
+    fixes = [Fix("config", text=f"use {' or '.join(others)}{' (WSL 2)' if system == 'windows' and 'Linux' in others else ''}")]
+    if instead is not None:
+        text = f"builds of {name} for {_SYSTEMS[system]} by others"
+        fixes.insert(0, Fix("pin", instead, None, text, f"pip install {instead}"))
+    return Finding(
+        rule=f"wheels-{name}",
+        origin="release",
+        verdict="hit",
+        severity="error",
+        effect="install",
+        title=f"No release of {name} has a wheel for {_SYSTEMS[system]}",
+        why=f"The index has wheels for {' and '.join(others)}, and no source that installers could build.",
+        confidence="confirmed",
+        packages={name: None},
+        facts=("os",),
+        fixes=tuple(fixes),
+        evidence=(_TAGS,),
+        here=f"the installation of {name}",
+    )
 
 
 def _built(text: str) -> Iterator[tuple[str, str | None]]:

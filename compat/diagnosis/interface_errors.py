@@ -22,7 +22,7 @@ from compat.diagnosis.frame_packages import (
 )
 from compat.diagnosis.missing_packages import not_installed, optional_import, undefined_name
 from compat.diagnosis.named_releases import Named, home, of_attribute, of_flags, of_keyword, of_member, of_name
-from compat.diagnosis.overrides import overridden
+from compat.diagnosis.overrides import expected_object, overridden
 from compat.diagnosis.python_messages import (
     ATTRIBUTE,
     CALL,
@@ -82,7 +82,7 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     if is_of_release(lack):
         return []  # another interpreter or another NumPy was running
     known = _in_tables(lack, error)
-    if known is None and (found := overridden(lack, error, facts)):
+    if known is None and (found := overridden(lack, error, facts) or expected_object(lack, error, facts)):
         return found
     known = known or changed(lack, modules_of(error), {each.name for each in facts.environment.distributions or ()})
     of_a_module = lack.kind in _OF_A_MODULE and not (lack.kind == MODULE and "." not in lack.owner)

@@ -1,4 +1,4 @@
-"""Explain a call that a subclass's method rejects: since some release its base passes an argument that it does not take."""
+"""Explain code that was written for an older release: overrides that reject a new argument, plain values for a new class."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from compat.checks.code import releases
-from compat.diagnosis.changed_names import changed, first_of_peers
-from compat.diagnosis.frame_packages import distribution_of_module, meeting, version_of, where
+from compat.diagnosis.changed_names import PLAIN, changed, first_of_peers, owner_of_method
+from compat.diagnosis.frame_packages import distribution_of_module, meeting, modules_of, version_of, where
 from compat.diagnosis.named_releases import Named, home, of_keyword
 from compat.diagnosis.python_messages import CALL, KEYWORD, MEMBER, Lack
 from compat.interfaces.source.records import Class
@@ -118,3 +118,46 @@ def _since(known: Named | None) -> str | None:
     if known is None or known.derived or not known.specifier.startswith(">=") or "," in known.specifier:
         return None
     return known.specifier.removeprefix(">=")
+
+
+# --- A method of an object: since some release a package expects a class of its own where a plain value was.
+
+
+def expected_object(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for a plain value whose method is called that a class of a package has, which is new or has changed."""
+    if lack.kind != MEMBER or lack.owner not in PLAIN:
+        return []
+    found = owner_of_method(lack.name, modules_of(error))
+    if found is None:
+        return []
+    package, owner, since, first = found
+    here = version_of(package, facts)
+    if here is not None and is_version(here) and key_of(here) < key_of(since):
+        return []
+    fixes = [Fix("config", text=f"pass a {owner} (see its documentation for a conversion), or let {package} make it")]
+    if since != first:
+        spec = f"<{since}"
+        text = f"the releases that have no {owner}.{lack.name}"
+        fixes.append(Fix("downgrade", package, spec, text, f'pip install "{package}{spec}"'))
+        fixes.reverse()
+    return [
+        Finding(
+            rule="symptom-expected-object",
+            origin="surface",
+            verdict="possible",
+            severity="error",
+            effect="crash",
+            title=f"{package} calls {lack.name}() of {owner}, and got {_with_article(lack.owner)}",
+            why=f"{owner} of {package} has this method since {since}, by published source. Code that was written for an older "
+            f"{package} passes or returns {_with_article(lack.owner)} where newer releases expect {_with_article(owner)}.",
+            confidence="reported",
+            packages={package: here},
+            fixes=tuple(fixes),
+            evidence=(_DOCUMENTATION,) if package == "transformers" else (),
+            here=where(error),
+        )
+    ]
+
+
+def _with_article(name: str) -> str:
+    return "None" if name == "NoneType" else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"

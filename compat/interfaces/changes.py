@@ -17,9 +17,9 @@ from compat.interfaces.table import FOLDER, header_of, value_of
 from compat.records import record
 
 MAGIC = b"changes1"
-KEYWORD, REQUIRED, MEMBER, FIELD, NAME, MODULE = "krmfnM"
+KEYWORD, REQUIRED, MEMBER, FIELD, NAME, MODULE, NEW = "krmfnMN"
 """What changed: an argument that is accepted or required, a member of a class, one that is a data class's field, a name of a
-module, a module."""
+module, a module; a member of a public class that is new since some release."""
 
 _Row: TypeAlias = tuple[str, int, str, str, list[int], list[int]]
 """Kind, number of the package, module, owner, and the runs of releases that have it and that lack it."""

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from compat.interfaces.changes import FIELD, KEYWORD, MAGIC, MEMBER, MODULE, NAME, REQUIRED, Changes
+from compat.interfaces.changes import FIELD, KEYWORD, MAGIC, MEMBER, MODULE, NAME, NEW, REQUIRED, Changes
 from scripts.surface.history import ModuleHistory, PackageHistory, history_of
 from scripts.surface.kept import Detail, detail_of
 from scripts.surface.mined import Mined
@@ -31,6 +31,11 @@ _NOT_USED = re.compile(
     r"^(diffusers|transformers)\..*dummy_"
 )
 """Modules that no program takes anything from."""
+
+
+_MODELS = re.compile(r"\.models\.|\.pipelines\.")
+_TELLING = 10
+"""Characters of a member's name from which on it tells the class."""
 
 
 class Row(NamedTuple):
@@ -82,7 +87,7 @@ def _present(history: PackageHistory) -> Iterator[Row]:
         if name.partition(".")[0] not in tops or _NOT_USED.search(name):
             continue
         detail = detail_of(history.package, name)
-        found = [*_arguments(module), *classes.members(name, module), *_left_out(module, detail)]
+        found = [*_arguments(module), *classes.members(name, module), *classes.new(name, module), *_left_out(module, detail)]
         if not detail.any:
             found.append((name.rpartition(".")[2], MODULE, "", module.mask, everywhere))
         for term, kind, owner, has, of in found:
@@ -134,6 +139,8 @@ class _Classes:
     def __init__(self, history: PackageHistory) -> None:
         self._modules = history.modules
         self._tops = tops_of(history.package)
+        tops = [history.modules[top].statements for top in self._tops if top in history.modules]
+        self._public = {str(name) for says in tops for part in ("define", "lazy") for name in says.get(part, {})}
         self._members: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
         for name, module in history.modules.items():
             for section in ("method", "field", "attribute", "instance"):
@@ -154,6 +161,17 @@ class _Classes:
                 inherited, unknown = self._of_bases(name, str(owner), member, lacks, 0) if lacks else (0, 0)
                 kind = FIELD if (owner, member) in fields else MEMBER
                 yield member, kind, str(owner), has | inherited, life & ~(unknown & ~inherited)
+
+    def new(self, name: str, module: ModuleHistory) -> Iterator[_Found]:
+        """Yield the methods of public classes that are new since some release; those of single models are left out."""
+        for owner, says in module.statements.get("define", {}).items():
+            life = _union({each: mask for each, mask in says.items() if isinstance(each, tuple) and each[0] == "c"})
+            since = (life & -life) - 1  # all releases before the first one that has the class
+            if not since or owner not in self._public or _MODELS.search(name):
+                continue
+            for member in self._members.get((name, str(owner)), {}):
+                if len(member) >= _TELLING and "_" in member.strip("_") and member[0] != "_":
+                    yield member, NEW, str(owner), life, life | since
 
     def _of_bases(self, module: str, owner: str, member: str, among: int, depth: int) -> tuple[int, int]:
         """Return the releases of ``among`` in which the bases of a class have a member, and those where one is not found."""

@@ -89,3 +89,16 @@ def test_other_failures_are_not_about_wheels(text: str, python: str) -> None:
 def test_builds_that_lack_something(text: str, rule: str, fix: str) -> None:
     finding = said(text)[0]
     assert (finding.rule, finding.fixes[0].command) == (rule, fix)
+
+
+PIP_WINDOWS = """ERROR: Could not find a version that satisfies the requirement {0} (from versions: none)
+ERROR: No matching distribution found for {0}
+"""
+
+
+def test_a_package_without_wheels_for_the_system() -> None:
+    (finding,) = said(PIP_WINDOWS.format("triton==2.3.0"), on("3.11", "windows"))
+    assert finding.title == "No release of triton has a wheel for Windows"
+    assert [(fix.kind, fix.package) for fix in finding.fixes] == [("pin", "triton-windows"), ("config", None)]
+    for text in ("triton==99", "xformers==99", "no-such-package"):  # another finding: this release, this Python
+        assert [each.rule for each in said(PIP_WINDOWS.format(text), on("3.11"))] == ["symptom-no-such-release"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat.model import Distribution, Environment
-from tests.diagnosis.test_symptoms import said
+from tests.diagnosis.test_symptoms import said, trace
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,25 @@ def test_an_argument_that_the_models_of_transformers_take_since_a_release() -> N
     assert (finding.verdict, finding.confidence, finding.fixes[0].spec) == ("possible", "reported", "<4.43.0")
     before = Environment(distributions=(Distribution("transformers", "4.42.4"),))
     assert [each for each in said(error, before) if each.rule == "symptom-override"] == []
+
+
+@pytest.mark.parametrize(
+    ("error", "title"),
+    [
+        (
+            "'list' object has no attribute 'get_usable_length'",
+            "transformers calls get_usable_length() of Cache, and got a list",
+        ),
+        (
+            "'NoneType' object has no attribute 'to_legacy_cache'",
+            "transformers calls to_legacy_cache() of DynamicCache, and got None",
+        ),
+    ],
+)
+def test_a_plain_value_where_a_newer_release_expects_an_object(error: str, title: str) -> None:
+    (finding,) = said(trace(f"AttributeError: {error}", "transformers/models/llama/modeling_llama.py"))
+    assert (finding.title, finding.verdict) == (title, "possible")
+    assert [(fix.kind, fix.spec) for fix in finding.fixes] == [("downgrade", "<4.36.0"), ("config", None)]
+    before = Environment(distributions=(Distribution("transformers", "4.35.2"),))
+    assert said(trace(f"AttributeError: {error}", "transformers/models/llama/modeling_llama.py"), before) == []
+    assert said(trace(f"AttributeError: {error}", "peft/peft_model.py")) == []

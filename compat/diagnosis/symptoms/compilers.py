@@ -115,6 +115,31 @@ COMPILERS = (
         evidence=(_NVCC,),
     ),
     Symptom(
+        "cuda-toolkit-old",
+        re.compile(
+            r"(?:only supported (?:on|with)|[Rr]equires?|[Nn]eeds?) (?:NVIDIA )?CUDA (?:[Tt]oolkit )?(?:version )?(?:>= ?)?"
+            r"(?P<least>\d{1,2}\.\d{1,2})\+?(?: (?:and|or) (?:above|newer|higher|later|greater))?"
+            r"|CUDA (?:version )?(?P<least_2>\d{1,2}\.\d{1,2}) or (?:above|newer|higher|later|greater) is required"
+        ),
+        "{package} requires CUDA {least} or newer",
+        "A build takes the release of nvcc, which CUDA_HOME or PATH points to. The number that nvidia-smi shows is the newest "
+        "CUDA that the driver supports, and says nothing about nvcc. At run time, the CUDA that torch is built for counts.",
+        hints=("CUDA",),
+        effect="install",
+        facts=("cuda_toolkit", "variables", "build"),
+        fixes=(
+            Fix("config", text="install a CUDA toolkit {least} or newer, and set CUDA_HOME to it", command="nvcc --version"),
+            Fix(
+                "pin",
+                "{package}",
+                None,
+                "or a wheel of it, which needs no toolkit",
+                "pip install --only-binary :all: {package}",
+            ),
+        ),
+        evidence=(_NVCC,),
+    ),
+    Symptom(
         "cuda-mismatch",
         re.compile(
             r"detected CUDA version \((?P<toolkit>[\d.]{1,10})\) mismatches the version that was used to "

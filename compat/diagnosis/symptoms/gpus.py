@@ -67,13 +67,13 @@ GPUS = (
     Symptom(
         "ptxas-too-old",
         re.compile(
-            r"[Vv]alue '(?P<code>sm_\d{2,3}[af]?)' is not defined for option 'gpu-name'"
+            r"\b(?P<code>sm_\d{2,3}[af]?)'? (?:is )?not defined for option '?gpu-name"
             r"|'(?P<code_2>sm_\d{2,3}[af]?)' is not a recognized processor"
         ),
         "Triton's compiler does not support {code}",
         "Triton compiles kernels with its own LLVM and ptxas, or with the ptxas that TRITON_PTXAS_PATH points to; they are "
         "older than the GPU.",
-        hints=("is not defined for option", "is not a recognized processor"),
+        hints=("not defined for option", "is not a recognized processor"),
         facts=("accelerators", "cuda_toolkit", "variables", "build"),
         packages=("triton",),
         fixes=(

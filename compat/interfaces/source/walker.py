@@ -374,10 +374,16 @@ class Walker:
             self._visit(node.value)
 
     def _call(self, node: ast.Call) -> None:
+        if self._now.classes and node.args and isinstance(node.args[0], ast.Constant) and dotted(node.func) in _REGISTERS:
+            self._now.classes[-1].instance |= {*identifiers(node.args[0])}
         self.uses.note_call(node)
         self._visit(node.func)
         self._each(node.args)
         self._each(keyword.value for keyword in node.keywords)
+
+
+_REGISTERS = frozenset(("self.register_buffer", "self.register_parameter", "self.register_module", "self.add_module"))
+"""Methods of torch's modules whose first argument becomes an attribute of the object."""
 
 
 def _is_overload(definition: object) -> bool:
